@@ -1,0 +1,44 @@
+# Bare `make` lists the targets. Every target sets up what it needs; .venv lives in the checkout.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+DATA ?=
+KEEP ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-slow conformance reference lint bench clean
+
+help: ## list the targets
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(VENV)/.ready ## create .venv and install volcano_py with everything its tests need
+
+$(VENV)/.ready: pyproject.toml
+	@echo "Setting up $(VENV) (once; about a minute)"
+	@$(PYTHON) -c 'import sys; sys.exit("volcano_py needs Python 3.11 or newer; this is " + sys.version.split()[0] + ". Try: make PYTHON=python3.11 setup") if sys.version_info < (3, 11) else None'
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[dev]'
+	@touch $@
+
+demo: setup ## show a gang job scheduled on an embedded cluster (KEEP=1 leaves the cluster up)
+	@$(BIN)/volcano-py demo $(if $(KEEP),--keep)
+
+test: setup ## run the test suite
+	@$(BIN)/python -m pytest -m "not slow" -n 2
+
+test-slow: setup ## run the suites that need a cluster or minutes
+	@$(BIN)/python -m pytest -m slow
+
+conformance: setup ## compare with recorded answers: make conformance DATA=<folder>
+	@$(BIN)/python -m tests.conformance $(if $(DATA),--data $(DATA))
+
+lint: setup ## ruff, mypy on the decision core, import contracts
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-logo
+
+bench: setup ## run the decision benchmarks and print their table
+	@$(BIN)/python -m benchmarks decision
+
+clean: ## remove .venv and caches
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
