@@ -1,0 +1,396 @@
+"""The client: one aiohttp session, typed reads, plain writes.
+
+    async with Client.from_kubeconfig() as client:
+        pods = await client.list(PODS, "default", type=Pod)
+        await client.patch(PODS, "web-0", {"metadata": {"labels": {"a": "b"}}}, "default")
+
+Answers are dicts, or Structs when `type` names one. Failures are `ApiError` and its subclasses when the
+server said no, `Unreachable` when there was no answer. Waits that the server asks for (429, or 5xx with
+Retry-After) are honoured.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Mapping
+from typing import TYPE_CHECKING, Any, Literal
+from urllib.parse import quote, urlencode
+
+import aiohttp
+from yarl import URL
+
+from volcano_py import __version__
+from volcano_py.kube import credentials as credentials_
+from volcano_py.kube import wire
+from volcano_py.kube.errors import ApiError, Unreachable, from_response
+from volcano_py.kube.ratelimit import TokenBucket
+from volcano_py.kube.watch import WatchEvent, watch_events
+
+if TYPE_CHECKING:
+    import os
+
+    from volcano_py.api.kinds import ResourceType
+
+PAGE_SIZE = 500
+MAX_RETRIES = 10
+"""How often one call is repeated because the server said so."""
+LONGEST_WAIT = 60.0
+"""Seconds; a longer Retry-After is cut to this."""
+
+PatchType = Literal["merge", "json", "strategic", "apply"]
+_PATCH_CONTENT = {
+    "merge": "application/merge-patch+json",
+    "json": "application/json-patch+json",
+    "strategic": "application/strategic-merge-patch+json",
+    "apply": "application/apply-patch+yaml",
+}
+
+
+class Client:
+    """An API server, its verbs as coroutines.
+
+    Use it as an asynchronous context manager, or call `close()`.
+    """
+
+    def __init__(
+        self,
+        credentials: credentials_.Credentials,
+        *,
+        qps: float = 0,
+        burst: int = 0,
+        timeout: float = 30.0,
+        connections: int = 128,
+        user_agent: str = f"volcano-py/{__version__}",
+    ) -> None:
+        self.credentials = credentials
+        self.namespace = credentials.namespace
+        """The namespace of the kubeconfig's context, for callers that need a default."""
+        self._bucket = TokenBucket(qps, burst or max(1, int(qps)))
+        self._timeout = timeout
+        self._connections = connections
+        self._user_agent = user_agent
+        self._session_: aiohttp.ClientSession | None = None
+
+    @classmethod
+    def from_kubeconfig(
+        cls,
+        path: str | os.PathLike[str] | None = None,
+        context: str | None = None,
+        *,
+        master: str | None = None,
+        **options: Any,
+    ) -> Client:
+        """A client for a kubeconfig (argument, else KUBECONFIG, else ~/.kube/config).
+
+        `master` overrides its URL.
+        """
+        return cls(credentials_.from_kubeconfig(path, context, master), **options)
+
+    @classmethod
+    def in_cluster(cls, **options: Any) -> Client:
+        """A client with the pod's service account."""
+        return cls(credentials_.in_cluster(), **options)
+
+    @classmethod
+    def for_flags(cls, kubeconfig: str | None = None, master: str | None = None, **options: Any) -> Client:
+        """What `--kubeconfig` and `--master` mean.
+
+        A named file, else in-cluster, else the default kubeconfig.
+        """
+        if not kubeconfig and not credentials_.in_kubeconfig_environment() and credentials_.inside_cluster():
+            return cls.in_cluster(**options)
+        if master and not kubeconfig and not any(p.exists() for p in credentials_.kubeconfig_paths(None)):
+            return cls(credentials_.Credentials(server=master.rstrip("/")), **options)
+        return cls.from_kubeconfig(kubeconfig, master=master, **options)
+
+    async def __aenter__(self) -> Client:
+        self._session()
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close the connections."""
+        if self._session_ is not None:
+            await self._session_.close()
+            self._session_ = None
+
+    # -- reading
+
+    async def get(self, rt: ResourceType, name: str, namespace: str | None = None, type: Any = None) -> Any:
+        """One object. Raises NotFound."""
+        return wire.decoder(type).decode(await self.raw("GET", rt.path(namespace, name)))
+
+    async def list(
+        self,
+        rt: ResourceType,
+        namespace: str | None = None,
+        label_selector: str | None = None,
+        field_selector: str | None = None,
+        type: Any = None,
+        **params: Any,
+    ) -> wire.Items[Any]:
+        """All matching objects of one namespace, or of all, in one answer."""
+        query = selectors(label_selector, field_selector) | params
+        return wire.decode_list(await self.raw("GET", rt.path(namespace), params=query), type)
+
+    async def pages(
+        self,
+        rt: ResourceType,
+        namespace: str | None = None,
+        label_selector: str | None = None,
+        field_selector: str | None = None,
+        type: Any = None,
+        limit: int = PAGE_SIZE,
+    ) -> AsyncIterator[wire.Items[Any]]:
+        """All matching objects, `limit` at a time. Raises Gone when the server forgot the list meanwhile."""
+        async for body in self.raw_pages(rt, namespace, label_selector, field_selector, limit):
+            yield wire.decode_list(body, type)
+
+    async def raw_pages(
+        self,
+        rt: ResourceType,
+        namespace: str | None = None,
+        label_selector: str | None = None,
+        field_selector: str | None = None,
+        limit: int = PAGE_SIZE,
+    ) -> AsyncIterator[bytes]:
+        """The undecoded answers of `pages`."""
+        query: dict[str, Any] = selectors(label_selector, field_selector) | {"limit": limit}
+        while True:
+            body = await self.raw("GET", rt.path(namespace), params=query)
+            yield body
+            token = wire.continue_token(body)
+            if not token:
+                return
+            query["continue"] = token
+
+    def watch(
+        self,
+        rt: ResourceType,
+        namespace: str | None = None,
+        label_selector: str | None = None,
+        field_selector: str | None = None,
+        resource_version: str | None = None,
+        type: Any = None,
+        timeout_seconds: int | None = None,
+        inactivity: float = 90.0,
+    ) -> AsyncIterator[WatchEvent]:
+        """Changes since `resource_version` until the server ends the stream; see `watch.watch_events`."""
+        return watch_events(
+            self,
+            rt.path(namespace),
+            selectors(label_selector, field_selector),
+            resource_version=resource_version,
+            type_=type,
+            timeout_seconds=timeout_seconds,
+            inactivity=inactivity,
+        )
+
+    # -- writing
+
+    async def create(self, rt: ResourceType, obj: Any, namespace: str | None = None, type: Any = None) -> Any:
+        """POST a new object; its own namespace counts when none is given. Raises AlreadyExists, Invalid."""
+        namespace = (namespace or wire.identity(obj)[0] or self.namespace) if rt.namespaced else None
+        body = await self.raw("POST", rt.path(namespace), body=wire.encode(rt, obj))
+        return wire.decoder(type).decode(body)
+
+    async def create_subresource(
+        self, rt: ResourceType, name: str, sub: str, obj: Any, namespace: str | None = None
+    ) -> dict[str, Any]:
+        """POST to a subresource such as pods/binding or pods/eviction; the answer is often a Status."""
+        body = await self.raw("POST", rt.path(namespace, name, sub), body=wire.dumps(obj))
+        return wire.decoder(None).decode(body) if body else {}
+
+    async def update(
+        self, rt: ResourceType, obj: Any, subresource: str | None = None, type: Any = None
+    ) -> Any:
+        """PUT the whole object, guarded by its resourceVersion if it carries one. Raises Conflict.
+
+        A Struct holds only the fields it names: the server drops all others.
+        """
+        namespace, name = wire.identity(obj)
+        path = rt.path(namespace or None, name, subresource)
+        return wire.decoder(type).decode(await self.raw("PUT", path, body=wire.encode(rt, obj)))
+
+    async def patch(
+        self,
+        rt: ResourceType,
+        name: str,
+        body: Any,
+        namespace: str | None = None,
+        patch_type: PatchType = "merge",
+        subresource: str | None = None,
+        field_manager: str | None = None,
+        force: bool = False,
+        type: Any = None,
+    ) -> Any:
+        """PATCH an object. `apply` is server-side apply and needs `field_manager`."""
+        params: dict[str, Any] = {}
+        if field_manager or patch_type == "apply":
+            params["fieldManager"] = field_manager or "volcano-py"
+        if force:
+            params["force"] = "true"
+        answer = await self.raw(
+            "PATCH",
+            rt.path(namespace, name, subresource),
+            body=wire.encode(rt, body) if patch_type == "apply" else wire.dumps(body),
+            params=params,
+            content_type=_PATCH_CONTENT[patch_type],
+        )
+        return wire.decoder(type).decode(answer)
+
+    async def delete(
+        self,
+        rt: ResourceType,
+        name: str,
+        namespace: str | None = None,
+        uid: str | None = None,
+        resource_version: str | None = None,
+        grace_period_seconds: int | None = None,
+        propagation_policy: str | None = None,
+    ) -> dict[str, Any]:
+        """DELETE, on condition of uid and resourceVersion where given. Raises NotFound, Conflict.
+
+        The answer is the object (while it terminates) or a Status.
+        """
+        options: dict[str, Any] = {"apiVersion": "v1", "kind": "DeleteOptions"}
+        preconditions = {"uid": uid, "resourceVersion": resource_version}
+        if uid or resource_version:
+            options["preconditions"] = {k: v for k, v in preconditions.items() if v}
+        if grace_period_seconds is not None:
+            options["gracePeriodSeconds"] = grace_period_seconds
+        if propagation_policy:
+            options["propagationPolicy"] = propagation_policy
+        body = await self.raw("DELETE", rt.path(namespace, name), body=wire.dumps(options))
+        return wire.decoder(None).decode(body) if body else {}
+
+    # -- the wire
+
+    async def raw(
+        self,
+        method: str,
+        path: str,
+        *,
+        params: Mapping[str, Any] | None = None,
+        body: bytes | None = None,
+        content_type: str = "application/json",
+        headers: Mapping[str, str] | None = None,
+        timeout: float | None = None,
+        retries: int = MAX_RETRIES,
+    ) -> bytes:
+        """One request, the answer's body. Raises ApiError or Unreachable."""
+        url = self._url(path, params)
+        attempt = 0
+        while True:
+            await self._bucket.acquire()
+            try:
+                async with self._session().request(
+                    method,
+                    url,
+                    data=body,
+                    headers=self._headers(content_type if body is not None else None, headers),
+                    timeout=aiohttp.ClientTimeout(total=timeout or self._timeout, sock_connect=10),
+                    **self._tls(),
+                ) as response:
+                    answer = await response.read()
+                    if response.status < 400:
+                        return answer
+                    wait = retry_after(response)
+                    error = from_response(response.status, answer, wait)
+            except (TimeoutError, aiohttp.ClientError, OSError) as failure:
+                raise self._unreachable(method, path, failure) from failure
+            # A client that waits as it is told relieves the server; without a header only 429 is worth
+            # repeating.
+            if attempt >= retries or not (wait is not None or error.status == 429):
+                raise error
+            attempt += 1
+            await asyncio.sleep(min(LONGEST_WAIT, 1.0 if wait is None else wait))
+
+    @contextlib.asynccontextmanager
+    async def stream(
+        self, path: str, params: Mapping[str, Any] | None = None, inactivity: float | None = None
+    ) -> AsyncIterator[aiohttp.StreamReader]:
+        """A GET whose answer is read as it comes (watch, logs); `inactivity` seconds of silence end it.
+
+        Raises as `raw` does; errors while reading are aiohttp's and are translated by `unreachable`.
+        """
+        await self._bucket.acquire()
+        try:
+            response = await self._session().get(
+                self._url(path, params),
+                headers=self._headers(None, None),
+                timeout=aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=inactivity),
+                **self._tls(),
+            )
+        except (TimeoutError, aiohttp.ClientError, OSError) as failure:
+            raise self._unreachable("GET", path, failure) from failure
+        try:
+            if response.status >= 400:
+                raise from_response(response.status, await response.read(), retry_after(response))
+            yield response.content
+        except (TimeoutError, aiohttp.ClientError, OSError) as failure:
+            raise self._unreachable("GET", path, failure) from failure
+        finally:
+            response.close()
+
+    def _session(self) -> aiohttp.ClientSession:
+        if self._session_ is None:
+            connector = aiohttp.TCPConnector(limit=self._connections, ssl=self.credentials.ssl or True)
+            self._session_ = aiohttp.ClientSession(
+                connector=connector, headers={"User-Agent": self._user_agent}, read_bufsize=1 << 20
+            )
+        return self._session_
+
+    def _url(self, path: str, params: Mapping[str, Any] | None) -> URL:
+        path, _, own = path.partition("?")
+        query = "&".join(part for part in (own, urlencode(params) if params else "") if part)
+        text = self.credentials.server + quote(path, safe="/:@~!$&'()*+,;=%")
+        return URL(f"{text}?{query}" if query else text, encoded=True)
+
+    def _headers(self, content_type: str | None, extra: Mapping[str, str] | None) -> dict[str, str]:
+        headers = {"Accept": "application/json", **self.credentials.headers()}
+        if content_type:
+            headers["Content-Type"] = content_type
+        if extra:
+            headers.update(extra)
+        return headers
+
+    def _tls(self) -> dict[str, Any]:
+        options: dict[str, Any] = {}
+        if self.credentials.server_hostname:
+            options["server_hostname"] = self.credentials.server_hostname
+        if self.credentials.proxy:
+            options["proxy"] = self.credentials.proxy
+        return options
+
+    def _unreachable(self, method: str, path: str, failure: BaseException) -> Unreachable:
+        why = (
+            "no answer in time"
+            if isinstance(failure, asyncio.TimeoutError)
+            else str(failure) or repr(failure)
+        )
+        sent = not isinstance(failure, aiohttp.ClientConnectorError)
+        return Unreachable(f"{method} {self.credentials.server}{path}: {why}", sent=sent)
+
+
+def selectors(label_selector: str | None, field_selector: str | None) -> dict[str, Any]:
+    """The query parameters of two selectors."""
+    chosen = {"labelSelector": label_selector, "fieldSelector": field_selector}
+    return {key: value for key, value in chosen.items() if value}
+
+
+def retry_after(response: aiohttp.ClientResponse) -> float | None:
+    """Seconds of a Retry-After header on 429 or 5xx; None without one (a date counts as one second)."""
+    value = response.headers.get("Retry-After")
+    if value is None or not (response.status == 429 or response.status >= 500):
+        return None
+    try:
+        return max(0.0, float(value))
+    except ValueError:
+        return 1.0
+
+
+__all__ = ["ApiError", "Client", "PatchType", "Unreachable", "WatchEvent"]

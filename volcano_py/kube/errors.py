@@ -1,0 +1,126 @@
+"""What can go wrong with an API call: the server's Status as exceptions, and a server that cannot be reached.
+
+The reasons are Kubernetes' own (metav1.StatusReason); the class is chosen by reason first and by HTTP status
+otherwise.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+
+class KubeError(Exception):
+    """Base of everything this package raises on purpose."""
+
+
+class Unreachable(KubeError):
+    """No answer: connection refused or lost, name not resolved, TLS refused, time-out.
+
+    `sent` is False only when the request surely never reached the server; otherwise it may have been carried
+    out.
+    """
+
+    def __init__(self, message: str, *, sent: bool = True) -> None:
+        super().__init__(message)
+        self.sent = sent
+
+
+class ApiError(KubeError):
+    """The server answered with a Status of failure."""
+
+    def __init__(
+        self,
+        status: int,
+        reason: str,
+        message: str,
+        details: dict[str, Any] | None = None,
+        retry_after: float | None = None,
+    ) -> None:
+        super().__init__(message or reason or f"HTTP {status}")
+        self.status = status
+        self.reason = reason
+        self.message = message
+        self.details = details or {}
+        self.retry_after = retry_after
+        """Seconds the server asked us to wait, or None."""
+
+    def __repr__(self) -> str:
+        return (
+            f"{type(self).__name__}(status={self.status}, reason={self.reason!r}, message={self.message!r})"
+        )
+
+
+class NotFound(ApiError):
+    """404: the object, or the kind, does not exist."""
+
+
+class Conflict(ApiError):
+    """409: the resourceVersion or another precondition did not hold."""
+
+
+class AlreadyExists(ApiError):
+    """409: an object of that name exists."""
+
+
+class Invalid(ApiError):
+    """422: the object was refused by validation; `details["causes"]` lists the fields."""
+
+
+class Gone(ApiError):
+    """410: the resourceVersion or continue token is too old; list again."""
+
+
+class Forbidden(ApiError):
+    """403."""
+
+
+class Unauthorized(ApiError):
+    """401."""
+
+
+class TooManyRequests(ApiError):
+    """429, after the retries that Retry-After asked for."""
+
+
+_BY_REASON: dict[str, type[ApiError]] = {
+    "NotFound": NotFound,
+    "Conflict": Conflict,
+    "AlreadyExists": AlreadyExists,
+    "Invalid": Invalid,
+    "Gone": Gone,
+    "Expired": Gone,
+    "Forbidden": Forbidden,
+    "Unauthorized": Unauthorized,
+    "TooManyRequests": TooManyRequests,
+}
+_BY_STATUS: dict[int, type[ApiError]] = {
+    401: Unauthorized,
+    403: Forbidden,
+    404: NotFound,
+    409: Conflict,
+    410: Gone,
+    422: Invalid,
+    429: TooManyRequests,
+}
+
+
+def from_status(http_status: int, status: dict[str, Any], retry_after: float | None = None) -> ApiError:
+    """The exception for a Status object (`code` wins over the HTTP status, which is 200 inside a watch)."""
+    code = status.get("code") or http_status
+    reason = status.get("reason") or ""
+    kind = _BY_REASON.get(reason) or _BY_STATUS.get(code, ApiError)
+    return kind(code, reason, status.get("message") or "", status.get("details"), retry_after)
+
+
+def from_response(http_status: int, body: bytes, retry_after: float | None = None) -> ApiError:
+    """The exception for an answer of failure; a body that is no Status becomes the message."""
+    try:
+        status = msgspec.json.decode(body)
+    except msgspec.DecodeError:
+        status = None
+    if not isinstance(status, dict) or status.get("kind", "Status") != "Status":
+        text = body[:500].decode("utf-8", "replace").strip()
+        status = {"message": text or f"the server answered HTTP {http_status}"}
+    return from_status(http_status, status, retry_after)

@@ -1,0 +1,34 @@
+"""A token bucket: `--kube-api-qps` and `--kube-api-burst`."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+
+
+class TokenBucket:
+    """Lets `burst` calls through at once and `qps` a second in the long run; `qps <= 0` means no limit."""
+
+    def __init__(self, qps: float, burst: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self._qps = qps
+        self._burst = max(1.0, float(burst))
+        self._tokens = self._burst
+        self._clock = clock
+        self._stamp = clock()
+
+    def reserve(self) -> float:
+        """Take one token, possibly one of the future; returns the seconds until it exists (0 for now)."""
+        if self._qps <= 0:
+            return 0.0
+        now = self._clock()
+        self._tokens = min(self._burst, self._tokens + (now - self._stamp) * self._qps)
+        self._stamp = now
+        self._tokens -= 1.0
+        return 0.0 if self._tokens >= 0 else -self._tokens / self._qps
+
+    async def acquire(self) -> None:
+        """Wait for a token; callers are served in the order in which they came."""
+        wait = self.reserve()
+        if wait > 0:
+            await asyncio.sleep(wait)
