@@ -1,0 +1,442 @@
+"""Kubernetes' own kinds, as far as the scheduler, the controllers and the hollow kubelet read them.
+
+These are read-structs: fields nobody here needs are skipped while decoding, which keeps a 5 KB pod at a few
+microseconds. They are not for writing an object back; write patches, or work on the plain JSON.
+`PodSpec.affinity` and `topology_spread_constraints` stay raw JSON until somebody asks
+(`decode_affinity`, `decode_topology_spread`), because most cycles do not. A raw field keeps the whole message
+it was cut from in memory; `detach` copies it, for objects that are kept and came in a long list.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from msgspec import Raw, field
+
+from volcano_py.api.meta import ApiObject, ApiType, Condition, LabelSelector
+from volcano_py.api.quantity import Quantity
+
+NO_RAW = Raw()
+"""An absent raw field; it is falsy."""
+
+ResourceList = dict[str, Quantity]
+"""Resource name to quantity; read with `volcano_py.api.quantity`."""
+
+
+class ResourceClaimUse(ApiType):
+    name: str = ""
+    request: str = ""
+
+
+class ResourceRequirements(ApiType):
+    requests: ResourceList | None = None
+    limits: ResourceList | None = None
+    claims: list[ResourceClaimUse] | None = None
+
+
+class ContainerPort(ApiType):
+    name: str = ""
+    container_port: int = 0
+    host_port: int = 0
+    protocol: str = "TCP"
+    host_ip: str = field(default="", name="hostIP")
+
+
+class EnvVar(ApiType):
+    name: str = ""
+    value: str = ""
+
+
+class Container(ApiType):
+    name: str = ""
+    image: str = ""
+    command: list[str] | None = None
+    args: list[str] | None = None
+    env: list[EnvVar] | None = None
+    ports: list[ContainerPort] | None = None
+    resources: ResourceRequirements = field(default_factory=ResourceRequirements)
+    restart_policy: str | None = None
+    """`Always` makes an init container a sidecar."""
+
+
+class Toleration(ApiType):
+    key: str = ""
+    operator: str = ""
+    """`Exists`, `Equal` (also when empty), `Lt`, `Gt`."""
+    value: str = ""
+    effect: str = ""
+    toleration_seconds: int | None = None
+
+
+class PodSchedulingGate(ApiType):
+    name: str = ""
+
+
+class PodResourceClaim(ApiType):
+    name: str = ""
+    resource_claim_name: str | None = None
+    resource_claim_template_name: str | None = None
+
+
+class PersistentVolumeClaimVolumeSource(ApiType):
+    claim_name: str = ""
+    read_only: bool = False
+
+
+class EphemeralVolumeSource(ApiType):
+    volume_claim_template: Any = None
+
+
+class ConfigMapVolumeSource(ApiType):
+    name: str = ""
+    optional: bool | None = None
+
+
+class SecretVolumeSource(ApiType):
+    secret_name: str = ""
+    optional: bool | None = None
+
+
+class CSIVolumeSource(ApiType):
+    driver: str = ""
+
+
+class GCEPersistentDiskVolumeSource(ApiType):
+    pd_name: str = ""
+    read_only: bool = False
+
+
+class AWSElasticBlockStoreVolumeSource(ApiType):
+    volume_id: str = field(default="", name="volumeID")
+    read_only: bool = False
+
+
+class RBDVolumeSource(ApiType):
+    monitors: list[str] | None = None
+    pool: str = "rbd"
+    image: str = ""
+    read_only: bool = False
+
+
+class ISCSIVolumeSource(ApiType):
+    iqn: str = ""
+    read_only: bool = False
+
+
+class Volume(ApiType):
+    name: str = ""
+    persistent_volume_claim: PersistentVolumeClaimVolumeSource | None = None
+    ephemeral: EphemeralVolumeSource | None = None
+    config_map: ConfigMapVolumeSource | None = None
+    secret: SecretVolumeSource | None = None
+    csi: CSIVolumeSource | None = None
+    gce_persistent_disk: GCEPersistentDiskVolumeSource | None = None
+    aws_elastic_block_store: AWSElasticBlockStoreVolumeSource | None = None
+    rbd: RBDVolumeSource | None = None
+    iscsi: ISCSIVolumeSource | None = None
+
+
+class PodSpec(ApiType):
+    scheduler_name: str = ""
+    node_name: str = ""
+    node_selector: dict[str, str] | None = None
+    priority: int | None = None
+    priority_class_name: str = ""
+    preemption_policy: str | None = None
+    affinity: Raw = NO_RAW
+    topology_spread_constraints: Raw = NO_RAW
+    tolerations: list[Toleration] | None = None
+    containers: list[Container] | None = None
+    init_containers: list[Container] | None = None
+    overhead: ResourceList | None = None
+    resources: ResourceRequirements | None = None
+    scheduling_gates: list[PodSchedulingGate] | None = None
+    volumes: list[Volume] | None = None
+    resource_claims: list[PodResourceClaim] | None = None
+    host_network: bool = False
+    restart_policy: str = ""
+    termination_grace_period_seconds: int | None = None
+    service_account_name: str = ""
+    hostname: str = ""
+    subdomain: str = ""
+    runtime_class_name: str | None = None
+
+
+class ContainerStateTerminated(ApiType):
+    exit_code: int = 0
+    reason: str = ""
+
+
+class ContainerState(ApiType):
+    waiting: Any = None
+    running: Any = None
+    terminated: ContainerStateTerminated | None = None
+
+
+class ContainerStatus(ApiType):
+    name: str = ""
+    ready: bool = False
+    restart_count: int = 0
+    image: str = ""
+    state: ContainerState | None = None
+    last_state: ContainerState | None = None
+    allocated_resources: ResourceList | None = None
+    resources: ResourceRequirements | None = None
+
+
+class PodStatus(ApiType):
+    phase: str = ""
+    conditions: list[Condition] | None = None
+    nominated_node_name: str = ""
+    start_time: str | None = None
+    container_statuses: list[ContainerStatus] | None = None
+    init_container_statuses: list[ContainerStatus] | None = None
+    resize: str = ""
+    reason: str = ""
+    message: str = ""
+    qos_class: str = ""
+    pod_ip: str = field(default="", name="podIP")
+    host_ip: str = field(default="", name="hostIP")
+
+
+class Pod(ApiObject):
+    api_version: str = "v1"
+    kind: str = "Pod"
+    spec: PodSpec = field(default_factory=PodSpec)
+    status: PodStatus = field(default_factory=PodStatus)
+
+
+class Taint(ApiType):
+    key: str = ""
+    value: str = ""
+    effect: str = ""
+    time_added: str | None = None
+
+
+class NodeSpec(ApiType):
+    unschedulable: bool = False
+    taints: list[Taint] | None = None
+    provider_id: str = field(default="", name="providerID")
+
+
+class ContainerImage(ApiType):
+    names: list[str] | None = None
+    size_bytes: int = 0
+
+
+class AttachedVolume(ApiType):
+    name: str = ""
+    device_path: str = ""
+
+
+class NodeStatus(ApiType):
+    allocatable: ResourceList | None = None
+    capacity: ResourceList | None = None
+    conditions: list[Condition] | None = None
+    images: list[ContainerImage] | None = None
+    volumes_attached: list[AttachedVolume] | None = None
+    declared_features: list[str] | None = None
+
+
+class Node(ApiObject):
+    api_version: str = "v1"
+    kind: str = "Node"
+    spec: NodeSpec = field(default_factory=NodeSpec)
+    status: NodeStatus = field(default_factory=NodeStatus)
+
+
+class NamespaceStatus(ApiType):
+    phase: str = ""
+
+
+class Namespace(ApiObject):
+    api_version: str = "v1"
+    kind: str = "Namespace"
+    status: NamespaceStatus = field(default_factory=NamespaceStatus)
+
+
+class ServiceSpec(ApiType):
+    selector: dict[str, str] | None = None
+    cluster_ip: str = field(default="", name="clusterIP")
+    type: str = ""
+
+
+class Service(ApiObject):
+    api_version: str = "v1"
+    kind: str = "Service"
+    spec: ServiceSpec = field(default_factory=ServiceSpec)
+
+
+class ResourceQuotaSpec(ApiType):
+    hard: ResourceList | None = None
+    scopes: list[str] | None = None
+
+
+class ResourceQuotaStatus(ApiType):
+    hard: ResourceList | None = None
+    used: ResourceList | None = None
+
+
+class ResourceQuota(ApiObject):
+    api_version: str = "v1"
+    kind: str = "ResourceQuota"
+    spec: ResourceQuotaSpec = field(default_factory=ResourceQuotaSpec)
+    status: ResourceQuotaStatus = field(default_factory=ResourceQuotaStatus)
+
+
+class ConfigMap(ApiObject):
+    api_version: str = "v1"
+    kind: str = "ConfigMap"
+    data: dict[str, str] | None = None
+
+
+class PriorityClass(ApiObject):
+    api_version: str = "scheduling.k8s.io/v1"
+    kind: str = "PriorityClass"
+    value: int = 0
+    global_default: bool = False
+    preemption_policy: str | None = None
+    description: str = ""
+
+
+class PodDisruptionBudgetSpec(ApiType):
+    min_available: int | str | None = None
+    max_unavailable: int | str | None = None
+    selector: LabelSelector | None = None
+    unhealthy_pod_eviction_policy: str | None = None
+
+
+class PodDisruptionBudgetStatus(ApiType):
+    disruptions_allowed: int = 0
+    current_healthy: int = 0
+    desired_healthy: int = 0
+    expected_pods: int = 0
+    disrupted_pods: dict[str, str | None] | None = None
+    observed_generation: int = 0
+
+
+class PodDisruptionBudget(ApiObject):
+    api_version: str = "policy/v1"
+    kind: str = "PodDisruptionBudget"
+    spec: PodDisruptionBudgetSpec = field(default_factory=PodDisruptionBudgetSpec)
+    status: PodDisruptionBudgetStatus = field(default_factory=PodDisruptionBudgetStatus)
+
+
+class WorkloadSpec(ApiType):
+    """What ReplicaSet, StatefulSet, ReplicationController and Deployment have in common for us."""
+
+    replicas: int | None = None
+    selector: LabelSelector | None = None
+
+
+class ReplicaSet(ApiObject):
+    api_version: str = "apps/v1"
+    kind: str = "ReplicaSet"
+    spec: WorkloadSpec = field(default_factory=WorkloadSpec)
+
+
+class StatefulSet(ApiObject):
+    api_version: str = "apps/v1"
+    kind: str = "StatefulSet"
+    spec: WorkloadSpec = field(default_factory=WorkloadSpec)
+
+
+class ReplicationControllerSpec(ApiType):
+    replicas: int | None = None
+    selector: dict[str, str] | None = None
+
+
+class ReplicationController(ApiObject):
+    api_version: str = "v1"
+    kind: str = "ReplicationController"
+    spec: ReplicationControllerSpec = field(default_factory=ReplicationControllerSpec)
+
+
+class NodeSelectorRequirement(ApiType):
+    key: str = ""
+    operator: str = ""
+    """`In`, `NotIn`, `Exists`, `DoesNotExist`, `Gt`, `Lt`."""
+    values: list[str] | None = None
+
+
+class NodeSelectorTerm(ApiType):
+    match_expressions: list[NodeSelectorRequirement] | None = None
+    match_fields: list[NodeSelectorRequirement] | None = None
+
+
+class NodeSelector(ApiType):
+    node_selector_terms: list[NodeSelectorTerm] | None = None
+
+
+class PreferredSchedulingTerm(ApiType):
+    weight: int = 0
+    preference: NodeSelectorTerm = field(default_factory=NodeSelectorTerm)
+
+
+class NodeAffinity(ApiType):
+    required_during_scheduling_ignored_during_execution: NodeSelector | None = None
+    preferred_during_scheduling_ignored_during_execution: list[PreferredSchedulingTerm] | None = None
+
+
+class PodAffinityTerm(ApiType):
+    label_selector: LabelSelector | None = None
+    namespaces: list[str] | None = None
+    topology_key: str = ""
+    namespace_selector: LabelSelector | None = None
+    match_label_keys: list[str] | None = None
+    mismatch_label_keys: list[str] | None = None
+
+
+class WeightedPodAffinityTerm(ApiType):
+    weight: int = 0
+    pod_affinity_term: PodAffinityTerm = field(default_factory=PodAffinityTerm)
+
+
+class PodAffinity(ApiType):
+    """Both affinity and anti-affinity between pods."""
+
+    required_during_scheduling_ignored_during_execution: list[PodAffinityTerm] | None = None
+    preferred_during_scheduling_ignored_during_execution: list[WeightedPodAffinityTerm] | None = None
+
+
+class Affinity(ApiType):
+    node_affinity: NodeAffinity | None = None
+    pod_affinity: PodAffinity | None = None
+    pod_anti_affinity: PodAffinity | None = None
+
+
+class TopologySpreadConstraint(ApiType):
+    max_skew: int = 0
+    topology_key: str = ""
+    when_unsatisfiable: str = ""
+    label_selector: LabelSelector | None = None
+    min_domains: int | None = None
+    node_affinity_policy: str | None = None
+    node_taints_policy: str | None = None
+    match_label_keys: list[str] | None = None
+
+
+_affinity = msgspec.json.Decoder(Affinity | None)
+_topology_spread = msgspec.json.Decoder(list[TopologySpreadConstraint] | None)
+
+
+def decode_affinity(spec: PodSpec) -> Affinity | None:
+    """The pod's affinity, or None. Raises msgspec.ValidationError if it is malformed."""
+    return _affinity.decode(spec.affinity) if spec.affinity else None
+
+
+def decode_topology_spread(spec: PodSpec) -> list[TopologySpreadConstraint]:
+    """The pod's topology spread constraints. Raises msgspec.ValidationError if they are malformed."""
+    raw = spec.topology_spread_constraints
+    return (_topology_spread.decode(raw) or []) if raw else []
+
+
+def detach(pod: Pod) -> Pod:
+    """Copy the raw parts of `pod` in place, so that the message it came in can be freed."""
+    spec = pod.spec
+    if spec.affinity:
+        spec.affinity = spec.affinity.copy()
+    if spec.topology_spread_constraints:
+        spec.topology_spread_constraints = spec.topology_spread_constraints.copy()
+    return pod
