@@ -1,0 +1,258 @@
+"""Admission of Queues: defaults, and how queues may be nested. Volcano: /queues/mutate and /queues/validate.
+
+Functions over plain manifests; validation returns all that is wrong, an empty list means allowed. Unlike
+Volcano, moving a queue below itself is refused.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
+from typing import Any
+
+from volcano_py.api import names
+from volcano_py.api.scheduling import DEFAULT_QUEUE, QUEUE_CLOSED, QUEUE_OPEN, ROOT_QUEUE
+from volcano_py.webhooks.lookup import Manifest, Queues, parent_of, state_of
+from volcano_py.webhooks.resources import amounts, check_amounts
+
+MAX_DEPTH = 5
+"""Levels of queues below root, unless configured otherwise."""
+
+_RESOURCE_FIELDS = ("capability", "deserved", "guarantee")
+
+
+def mutate_queue(queue: Manifest) -> dict[str, Any]:
+    """The queue with its defaults filled in; the argument is left as it is."""
+    mutated = copy.deepcopy(dict(queue))
+    annotations = mutated.get("metadata", {}).get("annotations") or {}
+    path, weights = annotations.get(names.HIERARCHY), annotations.get(names.HIERARCHY_WEIGHTS)
+    if path and weights and not path.startswith(ROOT_QUEUE):
+        annotations[names.HIERARCHY] = f"{ROOT_QUEUE}/{path}"
+        annotations[names.HIERARCHY_WEIGHTS] = f"1/{weights}"
+    spec = mutated.setdefault("spec", {})
+    if spec.get("reclaimable") is None:
+        spec["reclaimable"] = True
+    spec["weight"] = spec.get("weight") or 1
+    return mutated
+
+
+def validate_queue(
+    queue: Manifest,
+    queues: Queues,
+    old: Manifest | None = None,
+    *,
+    max_depth: int = MAX_DEPTH,
+    protect_root: bool = True,
+) -> list[str]:
+    """What is wrong with a new queue, or with the change of `old` into it."""
+    name = queue["metadata"]["name"]
+    changed = {
+        field: old is None or (_spec(queue).get(field) or None) != (_spec(old).get(field) or None)
+        for field in (*_RESOURCE_FIELDS, "parent")
+    }
+    problems = [*_check_resources(queue), *_check_state(queue), *_check_hierarchy(queue, queues)]
+    if changed["parent"]:
+        problems.extend(_check_parent(queue, queues, max_depth))
+    if name == ROOT_QUEUE:
+        if old is not None and protect_root and any(changed[field] for field in _RESOURCE_FIELDS):
+            problems.append(
+                "root queue's resource attributes (capability, deserved, guarantee) cannot be modified"
+            )
+    elif any(changed.values()):
+        problems.extend(_check_against_parent(queue, queues))
+        problems.extend(_check_against_children(queue, queues))
+    return problems
+
+
+def validate_queue_delete(name: str, queues: Queues, *, check_allocated_pods: bool = False) -> list[str]:
+    """Why a queue must not be deleted."""
+    if name in (DEFAULT_QUEUE, ROOT_QUEUE):
+        return [f"`{name}` queue can not be deleted"]
+    queue = queues.get(name)
+    if queue is None:
+        return [f"queue {name!r} not found"]
+    problems = []
+    if check_allocated_pods and (pods := _allocated_pods(queue)):
+        problems.append(f"queue {name} cannot be deleted because it has allocated Pods: {pods}")
+    if children := queues.children(name):
+        listed = ", ".join(child["metadata"]["name"] for child in children)
+        problems.append(
+            f"queue {name} can not be deleted because it has {len(children)} child queues: {listed}"
+        )
+    return problems
+
+
+def _spec(queue: Manifest) -> Mapping[str, Any]:
+    return queue.get("spec") or {}
+
+
+def _resources(queue: Manifest, field: str) -> dict[str, Fraction]:
+    return amounts(_texts(queue, field))
+
+
+def _texts(queue: Manifest, field: str) -> Mapping[str, Any]:
+    """The resources of a field as written; those of `guarantee` are one level deeper."""
+    value = _spec(queue).get(field) or {}
+    return (value.get("resource") or {}) if field == "guarantee" else value
+
+
+def _allocated_pods(queue: Manifest) -> int:
+    return int(amounts((queue.get("status") or {}).get("allocated")).get("pods", 0))
+
+
+def _check_resources(queue: Manifest) -> Iterator[str]:
+    """guarantee <= deserved <= capability; what is guaranteed must be deserved."""
+    for field in _RESOURCE_FIELDS:
+        path = "spec.guarantee.resource" if field == "guarantee" else f"spec.{field}"
+        yield from check_amounts(path, _texts(queue, field))
+    guarantee, deserved, capability = (
+        _resources(queue, field) for field in ("guarantee", "deserved", "capability")
+    )
+    for name, amount in guarantee.items():
+        if name not in deserved or deserved[name] < amount:
+            text = _texts(queue, "guarantee")[name]
+            yield f"spec.deserved.{name}: deserved[{name}] must be >= guarantee[{name}]={text}"
+    for name, amount in deserved.items():
+        if name in capability and amount > capability[name]:
+            text = _texts(queue, "capability")[name]
+            yield f"spec.deserved.{name}: deserved[{name}] must be <= capability[{name}]={text}"
+
+
+def _check_state(queue: Manifest) -> Iterator[str]:
+    state = state_of(queue)
+    if state not in ("", QUEUE_OPEN, QUEUE_CLOSED):
+        yield f"status.state: Invalid value: {state!r}: queue state must be in [{QUEUE_OPEN} {QUEUE_CLOSED}]"
+
+
+def _check_hierarchy(queue: Manifest, queues: Queues) -> Iterator[str]:
+    """The annotations for hierarchical fair sharing: a path, and one weight for each of its parts."""
+    annotations = queue["metadata"].get("annotations") or {}
+    path, weights = annotations.get(names.HIERARCHY, ""), annotations.get(names.HIERARCHY_WEIGHTS, "")
+    if not path and not weights:
+        return
+    if path.count("/") != weights.count("/") or not path or not weights:
+        keys = f"{names.HIERARCHY} must have the same length with {names.HIERARCHY_WEIGHTS}"
+        yield f"metadata.annotations: {keys}"
+        return
+    for weight in weights.split("/"):
+        try:
+            number = float(weight)
+        except ValueError:
+            yield f"metadata.annotations: {weight} in the {weights} is invalid number"
+            continue
+        if number <= 0:
+            yield f"metadata.annotations: {weight} in the {weights} must be larger than 0"
+    for other in queues.all():
+        theirs = (other["metadata"].get("annotations") or {}).get(names.HIERARCHY, "")
+        if other["metadata"]["name"] != queue["metadata"]["name"] and theirs.startswith(path + "/"):
+            yield (
+                f"metadata.annotations: {path} is not allowed to be in the sub path of {theirs} "
+                f"of queue {other['metadata']['name']}"
+            )
+
+
+def _check_parent(queue: Manifest, queues: Queues, max_depth: int) -> Iterator[str]:
+    name, parent_name = queue["metadata"]["name"], _spec(queue).get("parent") or ROOT_QUEUE
+    if parent_name == name:
+        if name != ROOT_QUEUE:
+            yield f"queue {name} cannot use itself as parent"
+        return
+    if parent_name == ROOT_QUEUE:
+        return
+    parent = queues.get(parent_name)
+    if parent is None:
+        yield f"failed to get parent queue {parent_name} of queue {name}: queue {parent_name!r} not found"
+        return
+    ancestors = _ancestors(queue, queues)
+    if any(ancestor["metadata"]["name"] == name for ancestor in ancestors):
+        yield f"queue {name} cannot be moved below {parent_name}, which is below it: that would be a cycle"
+    if len(ancestors) + 1 > max_depth:
+        yield f"queue {name} exceeds the maximum allowed depth of {max_depth}"
+    if not queues.children(parent_name) and (pods := _allocated_pods(parent)):
+        yield (
+            f"queue {parent_name} cannot be the parent queue of queue {name} "
+            f"because it has allocated Pods: {pods}"
+        )
+
+
+def _ancestors(queue: Manifest, queues: Queues) -> list[Manifest]:
+    """The parent, its parent and so on, without root; ends at a cycle or a missing queue."""
+    found: list[Manifest] = []
+    seen = set[str]()
+    name = parent_of(queue)
+    while name and name != ROOT_QUEUE and name not in seen:
+        seen.add(name)
+        ancestor = queues.get(name)
+        if ancestor is None:
+            break
+        found.append(ancestor)
+        name = parent_of(ancestor)
+    return found
+
+
+def _check_against_parent(queue: Manifest, queues: Queues) -> Iterator[str]:
+    """Children of root are not compared with root's resources."""
+    name = queue["metadata"]["name"]
+    ancestors = [ancestor for ancestor in _ancestors(queue, queues) if ancestor["metadata"]["name"] != name]
+    if not ancestors:
+        return
+    for resource, amount in _resources(queue, "capability").items():
+        limits = (_resources(ancestor, "capability").get(resource, Fraction(0)) for ancestor in ancestors)
+        limit = next((limit for limit in limits if limit > 0), None)
+        if limit is not None and amount > limit:
+            yield (
+                f"queue {name} capability[{resource}]={_texts(queue, 'capability')[resource]} "
+                f"exceeds its ancestor's capability={float(limit):g}"
+            )
+    parent = ancestors[0]
+    parent_name = parent["metadata"]["name"]
+    siblings = [child for child in queues.children(parent_name) if child["metadata"]["name"] != name]
+    for field in ("guarantee", "deserved"):
+        if problem := _check_sum(field, [*siblings, queue], parent):
+            yield f"parent queue {parent_name} validation failed: {problem}"
+
+
+def _check_against_children(queue: Manifest, queues: Queues) -> Iterator[str]:
+    name = queue["metadata"]["name"]
+    children = [child for child in queues.children(name) if child["metadata"]["name"] != name]
+    if not children:
+        return
+    for resource, amount in _resources(queue, "capability").items():
+        highest = max(_subtree_capability(child, resource, queues, {name}) for child in children)
+        if amount < highest:
+            yield (
+                f"queue {name} capability[{resource}]={_texts(queue, 'capability')[resource]} "
+                f"is smaller than its descendants' max capability={float(highest):g}"
+            )
+    for field in ("guarantee", "deserved"):
+        if problem := _check_sum(field, children, queue):
+            yield f"queue {name} validation failed: {problem}"
+
+
+def _subtree_capability(queue: Manifest, resource: str, queues: Queues, seen: set[str]) -> Fraction:
+    """The queue's own capability for a resource; where it has none, the highest below it."""
+    own = _resources(queue, "capability").get(resource, Fraction(0))
+    name = queue["metadata"]["name"]
+    if own > 0 or name in seen:
+        return own
+    seen = seen | {name}
+    return max(
+        (_subtree_capability(child, resource, queues, seen) for child in queues.children(name)),
+        default=Fraction(0),
+    )
+
+
+def _check_sum(field: str, children: list[Manifest], parent: Manifest) -> str:
+    """The children's sum of a field stays within the parent's; what the parent lacks counts as zero."""
+    total: dict[str, Fraction] = {}
+    for child in children:
+        for resource, amount in _resources(child, field).items():
+            total[resource] = total.get(resource, Fraction(0)) + amount
+    limit = _resources(parent, field)
+    over = [
+        f"{resource} {float(amount):g} > {float(limit.get(resource, 0)):g}"
+        for resource, amount in sorted(total.items())
+        if amount > limit.get(resource, 0)
+    ]
+    return f"sum of children's {field} exceeds parent's {field} limit ({', '.join(over)})" if over else ""
