@@ -1,0 +1,1 @@
+"""The real cycle on clusters that are only described: no API server, no clock, the same decisions."""

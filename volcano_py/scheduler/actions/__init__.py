@@ -1,0 +1,14 @@
+"""The actions a configuration may name, one line each."""
+
+from __future__ import annotations
+
+from volcano_py.scheduler.actions.allocate import allocate
+from volcano_py.scheduler.actions.backfill import backfill
+from volcano_py.scheduler.actions.enqueue import enqueue
+from volcano_py.scheduler.framework.registry import Action
+
+ACTIONS: dict[str, Action] = {
+    "enqueue": enqueue,
+    "allocate": allocate,
+    "backfill": backfill,
+}

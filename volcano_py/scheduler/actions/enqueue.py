@@ -1,0 +1,40 @@
+"""enqueue: let PodGroups in whose minimum could be served, so that their pods are created. Volcano: action
+enqueue.
+
+A job that is not let in is dropped for this cycle and holds up nobody. Queues are visited one job at a time,
+in the order that their plugins give after each.
+"""
+
+from __future__ import annotations
+
+import heapq
+from typing import Any
+
+from volcano_py.scheduler.framework.priority_queue import PriorityQueue
+from volcano_py.scheduler.framework.session import Session
+from volcano_py.scheduler.framework.session_job import SessionJob
+from volcano_py.scheduler.model.queue import Queue
+
+
+def enqueue(session: Session) -> None:
+    """Move jobs from Pending to Inqueue."""
+    votes = session.votes
+    queues: PriorityQueue[Queue] = PriorityQueue(votes.queue_before)
+    pending: dict[str, list[tuple[tuple[Any, ...], SessionJob]]] = {}
+    seen: set[str] = set()
+    for job in session.jobs.values():
+        if job.queue not in seen:
+            seen.add(job.queue)
+            queues.push(session.queues[job.queue])
+        if job.is_pending():
+            heapq.heappush(pending.setdefault(job.queue, []), (votes.job_key(job), job))
+    while queues:
+        queue = queues.pop()
+        waiting = pending.get(queue.name)
+        if not waiting:
+            continue
+        job = heapq.heappop(waiting)[1]
+        if job.min_resources is None or votes.job_enqueueable(job):
+            votes.job_enqueued(job)
+            job.phase = "Inqueue"
+        queues.push(queue)

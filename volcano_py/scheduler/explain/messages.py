@@ -1,0 +1,71 @@
+"""Why a job or a task waits, in Volcano's words. Volcano: FitError texts and TaskSchedulingReason.
+
+These texts end up in PodGroup conditions, Events and pod conditions, where users' tools look for them.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from volcano_py.scheduler.framework.session import Session
+from volcano_py.scheduler.framework.session_job import SessionJob
+from volcano_py.scheduler.model import status as st
+from volcano_py.scheduler.model.task import Task
+
+
+class TaskReason(NamedTuple):
+    reason: str
+    """Schedulable, Unschedulable, or the name of the task's status."""
+    message: str
+    nominated_node: str = ""
+
+
+def task_reason(session: Session, job: SessionJob, task: Task) -> TaskReason:
+    """How far a task came; what a discarded statement had in mind counts."""
+    last = (job.last_transaction or {}).get(task.key)
+    if last is not None:
+        status, node = last
+    else:
+        status = session.status(task)
+        at = session.node_of(task)
+        node = "" if at is None else session.table.names[at]
+    if status == st.ALLOCATED:
+        return TaskReason(
+            "Schedulable",
+            f"Pod {task.key} can possibly be assigned to {node}, once minAvailable is satisfied",
+        )
+    if status == st.PIPELINED:
+        return TaskReason(
+            "Unschedulable",
+            f"Pod {task.key} can possibly be assigned to {node}, "
+            "once resource is released and minAvailable is satisfied",
+            node if task.slot in session.evicting else "",
+        )
+    if status == st.PENDING:
+        errors = job.fit_errors.get(task.key)
+        return TaskReason("Unschedulable", str(errors) if errors is not None else job.job_fit_errors)
+    return TaskReason(st.STATUS_NAMES[status], job.job_fit_errors)
+
+
+def job_message(session: Session, job: SessionJob) -> str:
+    """The state of a gang in one line: counts by status, then what is pending and why."""
+    ready = "pod group is ready" if job.is_ready() else "pod group is not ready"
+    counts = [f"{n} {st.STATUS_NAMES[s]}" for s, n in enumerate(job.counts) if n]
+    parts = sorted([*counts, f"{job.min_available} minAvailable"])
+    text = f"{ready}, {', '.join(parts)}"
+    pending = session.pending(job)
+    if pending:
+        reasons: dict[str, int] = {}
+        for task in pending:
+            reason = task_reason(session, job, task).reason
+            reasons[reason] = reasons.get(reason, 0) + 1
+        text += "; Pending: " + ", ".join(sorted(f"{n} {reason}" for reason, n in reasons.items()))
+    if job.job_fit_errors:
+        text += f". Origin reason is: {job.job_fit_errors}"
+    else:
+        for task in pending:
+            errors = job.fit_errors.get(task.key)
+            if errors is not None:
+                text += f". Origin reason is {task.name}: {errors}"
+                break
+    return text

@@ -1,0 +1,96 @@
+"""Typed arguments of plugins and actions, read from the free-form maps of the configuration. Volcano:
+Arguments.
+
+A plugin declares a msgspec struct; each field has a default, and its wire name is the key users write
+(`binpack.weight`). A value of the wrong type, or a key nobody knows, is a warning that names the key and the
+nearest valid one; the default stays in force. Nothing here stops the scheduler.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+from typing import Any, TypeVar
+
+import msgspec
+
+A = TypeVar("A", bound=msgspec.Struct)
+
+_BOOLS = {
+    text: value
+    for texts, value in (
+        (("1", "t", "T", "TRUE", "true", "True"), True),
+        (("0", "f", "F", "FALSE", "false", "False"), False),
+    )
+    for text in texts
+}
+
+
+def get_int(value: Any) -> int | None:
+    """An int and nothing else: 1.0 and "1" are refused, as in Volcano."""
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def get_float(value: Any) -> float | None:
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def get_bool(value: Any) -> bool | None:
+    """A boolean, or text that Go's ParseBool accepts."""
+    return value if isinstance(value, bool) else _BOOLS.get(value) if isinstance(value, str) else None
+
+
+def get_string(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+_READERS = {
+    "int": (get_int, "a whole number"),
+    "float": (get_float, "a number"),
+    "bool": (get_bool, "true or false"),
+    "str": (get_string, "text"),
+}
+
+
+def decode(
+    type_: type[A],
+    owner: str,
+    arguments: Mapping[str, Any] | None,
+    *,
+    prefixes: tuple[str, ...] = (),
+) -> tuple[A, list[str]]:
+    """Read `arguments` into a struct; returns it with the warnings to log.
+
+    `prefixes`: families of keys (`binpack.resources.`) that the struct reads itself from its field `extra`
+    (a dict), when it has one.
+    """
+    warnings: list[str] = []
+    values: dict[str, Any] = {}
+    extra: dict[str, Any] = {}
+    fields = {f.encode_name: f for f in msgspec.structs.fields(type_) if f.name != "extra"}
+    for key, value in (arguments or {}).items():
+        f = fields.get(key)
+        if f is None:
+            if key.startswith(prefixes) and prefixes:
+                extra[key] = value
+            else:
+                near = get_close_matches(key, [*fields, *prefixes], 1)
+                hint = f"; did you mean {near[0]}?" if near else f"; it knows {', '.join(fields) or 'none'}"
+                warnings.append(f"{owner}: argument {key} is unknown and ignored{hint}")
+            continue
+        name = getattr(f.type, "__name__", str(f.type))
+        if name not in _READERS:
+            try:
+                values[f.name] = msgspec.convert(value, f.type)
+            except msgspec.ValidationError as e:
+                warnings.append(f"{owner}: argument {key}: {e}; the default stays in force")
+            continue
+        read, meaning = _READERS[name]
+        got = read(value)
+        if got is None:
+            warnings.append(f"{owner}: argument {key} is {value!r}, it must be {meaning}; the default stays in force")
+        else:
+            values[f.name] = got
+    if any(f.name == "extra" for f in msgspec.structs.fields(type_)):
+        values["extra"] = extra
+    return type_(**values), warnings

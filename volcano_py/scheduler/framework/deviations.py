@@ -1,0 +1,48 @@
+"""Deviations: where we decide better than Volcano unless told not to.
+
+Each is a switch in the configuration, under a key that Volcano ignores:
+
+    deviations: parity            # all off: decide exactly as Volcano
+    deviations: {live-affinity-lists: false}
+
+Rule and reason of each stand in docs/deviations.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+from typing import Any
+
+DEVIATIONS = {
+    "live-affinity-lists": "a node's first pod with affinity between pods counts at once, not from the next cycle on",
+    "quiet-events": "an Event about a waiting job is repeated only when its reason changes",
+    "bare-pods": "a pod without a PodGroup is a job of one task at once, before the controller has made its group",
+}
+"""id → what is decided when it is on."""
+
+PARITY: frozenset[str] = frozenset()
+DEFAULT: frozenset[str] = frozenset(DEVIATIONS)
+
+
+def read(setting: Any) -> tuple[frozenset[str], list[str]]:
+    """The deviations that are on, and what is wrong with the setting."""
+    if setting is None:
+        return DEFAULT, []
+    if setting == "parity":
+        return PARITY, []
+    if not isinstance(setting, Mapping):
+        return DEFAULT, [f"deviations: {setting!r} is neither `parity` nor a map from id to true or false"]
+    on = set(DEFAULT)
+    wrong = []
+    for name, value in setting.items():
+        if name not in DEVIATIONS:
+            near = get_close_matches(str(name), DEVIATIONS, 1)
+            wrong.append(f"deviations: {name} is unknown" + (f"; did you mean {near[0]}?" if near else ""))
+        elif not isinstance(value, bool):
+            wrong.append(f"deviations: {name} is {value!r}, it must be true or false")
+        elif value:
+            on.add(name)
+        else:
+            on.discard(name)
+    return frozenset(on), wrong

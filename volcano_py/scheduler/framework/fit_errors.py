@@ -1,0 +1,67 @@
+"""Why a task fits no node: reasons counted over nodes. Volcano: FitErrors, and the codes of kube-scheduler's
+Status."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class Code(IntEnum):
+    """What a refusal means. UNRESOLVABLE: evicting pods would not help."""
+
+    SUCCESS = 0
+    ERROR = 1
+    UNSCHEDULABLE = 2
+    UNRESOLVABLE = 3
+    WAIT = 4
+    SKIP = 5
+
+
+ABORTING = frozenset((Code.ERROR, Code.UNRESOLVABLE, Code.WAIT, Code.SKIP))
+"""Codes after which a node's remaining rules are not asked."""
+
+
+class Reason(NamedTuple):
+    """Why one node refuses one task."""
+
+    text: str
+    code: Code = Code.UNSCHEDULABLE
+
+
+class FitErrors:
+    """The refusals of all nodes for one task, as a histogram."""
+
+    __slots__ = ("counts", "error", "hyper_node", "nodes", "unresolvable")
+
+    def __init__(
+        self,
+        counts: dict[str, int] | None = None,
+        nodes: int = 0,
+        unresolvable: NDArray[np.bool_] | None = None,
+        error: str = "",
+    ) -> None:
+        self.counts = counts or {}
+        """Reason text → number of nodes; a node with two reasons counts in both."""
+        self.nodes = nodes
+        """Number of nodes that refused."""
+        self.unresolvable = unresolvable
+        """Nodes on which evicting pods would not help; None: none."""
+        self.error = error
+        """A reason that concerns no particular node."""
+        self.hyper_node = ""
+
+    def __str__(self) -> str:
+        prefix = self.error or f"0/{self.nodes} nodes are unavailable"
+        if not self.counts:
+            return prefix
+        reasons = ", ".join(sorted(f"{count} {reason}" for reason, count in self.counts.items()))
+        text = f"{prefix}: {reasons}."
+        return f"In hyperNode {self.hyper_node}: {text}" if self.hyper_node else text
+
+
+def insufficient(resource: str) -> str:
+    return f"Insufficient {resource}"

@@ -1,0 +1,43 @@
+"""What jobs that were let in still claim. Volcano: GetInqueueResource, DeductSchGatedResources."""
+
+from __future__ import annotations
+
+from volcano_py.scheduler.framework.session import Session
+from volcano_py.scheduler.framework.session_job import SessionJob
+from volcano_py.scheduler.model.resource import CPU, MEMORY, Resource
+
+
+def inqueue_resource(job: SessionJob) -> Resource:
+    """Of the resources that the job's minimum names: what it does not hold yet."""
+    claim = Resource()
+    minimum = job.min_resources
+    if minimum is None:
+        return claim
+    named = job.pod_group.spec.min_resources or {}
+    for name in minimum.keys():
+        if name in (CPU, MEMORY) and name not in named:
+            continue
+        missing = minimum[name] - job.allocated[name]
+        if missing > 0 or (name not in (CPU, MEMORY) and name not in job.allocated):
+            claim[name] = missing
+    return claim
+
+
+def gated_deducted(session: Session, job: SessionJob, amount: Resource) -> Resource:
+    """Without what tasks would take that somebody else's scheduling gate holds back."""
+    gated = Resource()
+    for task in session.pending(job):
+        if task.sched_gated and not task.only_queue_gate:
+            gated.add(task.request)
+    if gated.is_empty():
+        return amount
+    left = amount.clone()
+    for name in gated.keys():
+        if name in left:
+            left[name] = max(left[name] - gated[name], 0.0)
+    return left
+
+
+def format_names(prefix: str, verb: str, names: list[str]) -> str:
+    """`prefix: verb a, verb b`; the prefix alone if there are no names."""
+    return f"{prefix}: {', '.join(f'{verb} {name}' for name in names)}" if names else prefix

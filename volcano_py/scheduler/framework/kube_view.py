@@ -1,0 +1,60 @@
+"""KubeView: the pods on each node as kube-scheduler's own rules see them. Volcano: the session's NodeMap and
+PodLister.
+
+It starts with every task that takes room on a node, releasing ones included. The predicates plugin moves it
+with the session's placements and evictions (an evicted pod disappears at once); without that plugin it stays
+as it was, as in Volcano.
+
+Counts per node are arrays in `NodeNumbers`; who the pods are is only put together when a rule asks
+(`on_pods`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from volcano_py.scheduler.model.cluster import Cluster
+from volcano_py.scheduler.model.node_table import NodeNumbers
+from volcano_py.scheduler.model.task import Task
+
+Listener = Callable[[Task, int, int], None]
+"""(task, node column, +1 or −1)."""
+
+
+class KubeView:
+    """Pods on nodes. Rules that need more than counts listen to what moves."""
+
+    def __init__(self, cluster: Cluster, numbers: NodeNumbers) -> None:
+        self._cluster = cluster
+        self._numbers = numbers
+        self._moves: list[tuple[Task, int, int]] = []
+        self._listeners: list[Listener] = []
+
+    def on_pods(self, listener: Listener) -> None:
+        """Tell a listener of every pod that is on a node at the session's opening, then of every move since
+        and to come."""
+        index = self._cluster.nodes.index
+        for name, tasks in self._cluster.on_node.items():
+            node = index.get(name)
+            if node is not None:
+                for task in tasks.values():
+                    listener(task, node, +1)
+        for move in self._moves:
+            listener(*move)
+        self._listeners.append(listener)
+
+    def move(self, task: Task, node: int, sign: int) -> None:
+        """A pod comes to a node (+1) or leaves it (−1)."""
+        n = self._numbers
+        cls = task.spec_class
+        v = cls.vector(self._cluster.nodes)
+        if sign > 0:
+            n.kube_requested[:, node] += v
+        else:
+            n.kube_requested[:, node] -= v
+        n.kube_pods[node] += sign
+        n.kube_cpu[node] += sign * cls.nonzero_cpu
+        n.kube_memory[node] += sign * cls.nonzero_memory
+        self._moves.append((task, node, sign))
+        for listener in self._listeners:
+            listener(task, node, sign)

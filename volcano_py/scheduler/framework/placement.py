@@ -1,0 +1,395 @@
+"""Placement: which nodes take a task, and which of them is best. Volcano: PredicateNodes, PrioritizeNodes,
+SelectBestNode.
+
+All nodes are looked at. What a class of equal pods thinks of every node is one set of arrays (`ClassView`),
+made by one vector pass and then kept up column by column as the session places tasks: a gang of equal pods
+costs one pass, and one node's rules per pod.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from volcano_py.scheduler.framework.fit_errors import ABORTING, Code, FitErrors, insufficient
+from volcano_py.scheduler.framework.node_rules import Filter, Scope, Score
+from volcano_py.scheduler.model.node_table import NodeNumbers, NodeTable
+from volcano_py.scheduler.model.resource import EPS
+from volcano_py.scheduler.model.spec_class import SpecClass
+from volcano_py.scheduler.model.task import Task
+
+Bools = NDArray[np.bool_]
+Floats = NDArray[np.float64]
+Indices = NDArray[np.intp]
+
+_SCALAR_LIMIT = 4
+"""Up to so many changed columns are recomputed one by one; more in one vector pass over them."""
+_ALL = slice(None)
+
+
+class ClassView:
+    """What one class thinks of all nodes, up to a position in the log of changed columns."""
+
+    __slots__ = (
+        "batch",
+        "constant",
+        "filters",
+        "future",
+        "idle",
+        "masked",
+        "ok",
+        "order",
+        "position",
+        "refusal",
+        "rows",
+        "scores",
+        "static",
+        "static_batch",
+        "static_order",
+        "total",
+        "vector",
+    )
+
+    position: int
+    vector: Floats
+    rows: Indices
+    """The request as a column, and the rows of it that must fit."""
+    static_order: Floats
+    static_batch: Floats
+    filters: list[Filter]
+    """The LOCAL filters that apply."""
+    scores: list[Score]
+    """The LOCAL scores that apply."""
+    static: Bools | None
+    """Nodes that the STATIC filters accept; None: all."""
+    ok: Bools
+    """Accepted by STATIC and LOCAL filters."""
+    idle: Bools
+    future: Bools
+    """Has room now; has room once releasing tasks are gone."""
+    order: Floats
+    batch: Floats
+    """The two sums of STATIC and LOCAL scores."""
+    total: Floats
+    masked: Floats
+    """order + (batch + constant); the same with −inf where the task cannot go at once."""
+    constant: float
+    refusal: tuple[int, FitErrors] | None
+
+
+class Placement:
+    """The search for nodes in one session."""
+
+    def __init__(
+        self,
+        table: NodeTable,
+        numbers: NodeNumbers,
+        rank: NDArray[np.int64],
+        filters: list[tuple[str, Filter]],
+        scores: list[tuple[str, Score]],
+        shard: Bools | None,
+        shard_is_hard: bool,
+        cache: dict[tuple[str, int], Any],
+    ) -> None:
+        self.table = table
+        self.numbers = numbers
+        self.rank = rank
+        self.filters = filters
+        self.scores = scores
+        self.shard = shard
+        self.shard_is_hard = shard_is_hard
+        self.passes = 0
+        """Vector passes over all nodes."""
+        self.columns = 0
+        """Single columns brought up to date."""
+        self._cache = cache
+        self._views: dict[int, ClassView] = {}
+        self._domain_filters = [f for _, f in filters if f.scope is Scope.DOMAIN]
+        self._domain_scores = [s for _, s in scores if s.scope is Scope.DOMAIN]
+
+    # ---- asking -----------------------------------------------------------------------------------------
+
+    def accepted(self, task: Task, room: bool = True) -> Bools:
+        """The nodes on which the task may be put: by the filters and, if `room`, with room now or soon."""
+        view = self.view(task)
+        ok = view.ok & view.future if room else view.ok
+        for f in self._domain_filters:
+            if f.applies(task):
+                self.passes += 1
+                ok = ok & (f.codes(task, _ALL) == 0)
+        if self.shard is not None and self.shard_is_hard:
+            ok = ok & self.shard
+        return ok
+
+    def fits_now(self, task: Task, node: int) -> bool:
+        return bool(self.view(task).idle[node])
+
+    def fits_soon(self, task: Task, node: int) -> bool:
+        return bool(self.view(task).future[node])
+
+    def best(self, task: Task, room: bool = True) -> int | None:
+        """The best node of the first non-empty group: room now, then room soon; own shard before others.
+
+        None: no node accepts the task; `refusal` says why.
+        """
+        view = self.view(task)
+        plain = self.shard is None and room and not any(f.applies(task) for f in self._domain_filters)
+        if plain:
+            constant = self._constant(task)
+            if constant is not None:
+                if constant != view.constant:
+                    self._set_constant(view, constant)
+                first = self._first_of_best(view.masked)
+                if first is not None or not view.future.any():
+                    return first
+        ok = self.accepted(task, room)
+        groups = [ok & view.idle, ok & view.future & ~view.idle] if room else [ok]
+        if self.shard is not None:
+            groups = [part for g in groups for part in (g & self.shard, g & ~self.shard)]
+        for group in groups:
+            candidates = np.flatnonzero(group)
+            if len(candidates) == 1:
+                return int(candidates[0])
+            if len(candidates):
+                return self.choose(candidates, self.rates(task, candidates))
+        return None
+
+    def rates(self, task: Task, candidates: Indices) -> Floats:
+        """The complete score of each candidate."""
+        view = self.view(task)
+        order, batch = view.order[candidates], view.batch[candidates]
+        for s in self._domain_scores:
+            if not s.applies(task):
+                continue
+            self.passes += 1
+            if s.batch:
+                batch = batch + s.over(task, candidates)
+            else:
+                order = order + s.over(task, candidates)
+        return order + batch
+
+    def choose(self, candidates: Indices, rates: Floats) -> int:
+        """The candidate with the highest rate; among equals the one of the lowest rank."""
+        top = candidates[rates == rates.max()]
+        if len(top) == 1:
+            return int(top[0])
+        return int(top[self.rank[top].argmin()])
+
+    def refusal(self, task: Task, room: bool = True) -> FitErrors:
+        """Why no node accepts the task: every node's reasons, counted."""
+        view = self.view(task)
+        if view.refusal is not None and view.refusal[0] == len(self.numbers.log):
+            return view.refusal[1]
+        errors = self._refusal(task, room)
+        if not any(f.applies(task) for f in self._domain_filters):
+            view.refusal = (len(self.numbers.log), errors)
+        return errors
+
+    # ---- views ------------------------------------------------------------------------------------------
+
+    def view(self, task: Task) -> ClassView:
+        """The class's arrays, brought up to date."""
+        view = self._views.get(task.spec_class.id)
+        if view is None:
+            view = self._views[task.spec_class.id] = self._make(task)
+        elif view.position != len(self.numbers.log):
+            self._refresh(view, task)
+        return view
+
+    def _make(self, task: Task) -> ClassView:
+        v = ClassView()
+        cls = task.spec_class
+        v.vector = cls.vector(self.table)
+        v.rows = cls.checked_rows(self.table)
+        v.constant = 0.0
+        v.refusal = None
+        v.filters = [f for _, f in self.filters if f.scope is Scope.LOCAL and f.applies(task)]
+        v.scores = [s for _, s in self.scores if s.scope is Scope.LOCAL and s.applies(task)]
+        count = len(self.table)
+        v.static = self._static_ok(task)
+        v.static_order, v.static_batch = np.zeros(count), np.zeros(count)
+        for _, s in self.scores:
+            if s.scope is Scope.STATIC and s.applies(task):
+                rates = self._cached(s.name, cls, lambda s=s: s.rate(task, _ALL))
+                if s.batch:
+                    v.static_batch += rates
+                else:
+                    v.static_order += rates
+        v.position = len(self.numbers.log)
+        v.ok, v.idle, v.future = (np.empty(count, dtype=bool) for _ in range(3))
+        v.order, v.batch, v.total, v.masked = (np.empty(count) for _ in range(4))
+        self._pass(v, task, _ALL)
+        self.passes += 1
+        return v
+
+    def _static_ok(self, task: Task) -> Bools | None:
+        ok: Bools | None = None
+        for _, f in self.filters:
+            if f.scope is Scope.STATIC and f.applies(task):
+                codes = self._codes(f, task)
+                ok = codes == 0 if ok is None else ok & (codes == 0)
+        return ok
+
+    def _codes(self, f: Filter, task: Task) -> NDArray[np.int8]:
+        if f.scope is Scope.STATIC:
+            codes: NDArray[np.int8] = self._cached(f.name, task.spec_class, lambda: f.codes(task, _ALL))
+            return codes
+        return f.codes(task, _ALL)
+
+    def _cached(self, rule: str, cls: SpecClass, make: Any) -> Any:
+        key = (rule, cls.id)
+        if key not in self._cache:
+            self._cache[key] = make()
+        return self._cache[key]
+
+    def _pass(self, v: ClassView, task: Task, at: Any) -> None:
+        """One vector pass over the columns `at`."""
+        n = self.numbers
+        need = v.vector[v.rows, None]
+        where = v.rows if at is _ALL else (v.rows[:, None], at)
+        free = n.idle[where]
+        soon = free + n.releasing[where] - n.pipelined[where]
+        v.idle[at] = (need - free < EPS).all(axis=0)
+        v.future[at] = (need - soon < EPS).all(axis=0)
+        ok: Any = True if v.static is None else v.static[at]
+        for f in v.filters:
+            ok = ok & (f.codes(task, at) == 0)
+        v.ok[at] = ok
+        order, batch = v.static_order[at], v.static_batch[at]
+        for s in v.scores:
+            if s.batch:
+                batch = batch + s.rate(task, at)
+            else:
+                order = order + s.rate(task, at)
+        v.order[at], v.batch[at] = order, batch
+        total = order + (batch + v.constant)
+        v.total[at] = total
+        v.masked[at] = np.where(v.ok[at] & v.idle[at], total, -np.inf)
+
+    def _refresh(self, v: ClassView, task: Task) -> None:
+        log = self.numbers.log
+        changed = log[v.position :]
+        v.position = len(log)
+        if len(changed) > 1:
+            changed = list(set(changed))
+        self.columns += len(changed)
+        if len(changed) > _SCALAR_LIMIT:
+            self._pass(v, task, np.array(changed, dtype=np.intp))
+            return
+        for node in changed:
+            self._one(v, task, node)
+
+    def _one(self, v: ClassView, task: Task, node: int) -> None:
+        """The same for one column, without arrays."""
+        n = self.numbers
+        idle = future = True
+        vector = v.vector
+        for row in v.rows:
+            need = vector.item(row)
+            free = n.idle.item(row, node)
+            if need - free >= EPS:
+                idle = False
+            if need - (free + n.releasing.item(row, node) - n.pipelined.item(row, node)) >= EPS:
+                future = False
+                break
+        v.idle[node] = idle
+        v.future[node] = future
+        ok = v.static is None or bool(v.static[node])
+        for f in v.filters:
+            ok = ok and f.code(task, node) == 0
+        v.ok[node] = ok
+        order, batch = v.static_order.item(node), v.static_batch.item(node)
+        for s in v.scores:
+            if s.batch:
+                batch += s.rate_one(task, node)
+            else:
+                order += s.rate_one(task, node)
+        v.order[node] = order
+        v.batch[node] = batch
+        total = order + (batch + v.constant)
+        v.total[node] = total
+        v.masked[node] = total if ok and idle else -np.inf
+
+    # ---- choosing ---------------------------------------------------------------------------------------
+
+    def _constant(self, task: Task) -> float | None:
+        """What the DOMAIN scores add if they rate all nodes the same; None if they do not."""
+        sum_ = 0.0
+        for s in self._domain_scores:
+            if s.applies(task):
+                c = s.constant(task)
+                if c is None:
+                    return None
+                sum_ += c
+        return sum_
+
+    def _set_constant(self, v: ClassView, constant: float) -> None:
+        v.constant = constant
+        np.add(v.order, v.batch + constant, out=v.total)
+        v.masked = np.where(v.ok & v.idle, v.total, -np.inf)
+
+    def _first_of_best(self, masked: Floats) -> int | None:
+        if not len(masked):
+            return None
+        first = int(masked.argmax())
+        top = masked.item(first)
+        if top == -np.inf:
+            return None
+        ties = np.flatnonzero(masked == top)
+        if len(ties) > 1:
+            return int(ties[self.rank[ties].argmin()])
+        return first
+
+    def _refusal(self, task: Task, room: bool) -> FitErrors:
+        view = self.view(task)
+        count = len(self.table)
+        counts: dict[str, int] = {}
+        unresolvable = np.zeros(count, dtype=bool)
+        active = np.ones(count, dtype=bool)
+        if self.shard is not None and self.shard_is_hard:
+            active &= self.shard
+            _add(counts, "node isn't in scheduler node shard", count - int(active.sum()))
+        if room:
+            lacking = active & ~view.future
+            self._count_lacking(view, lacking, counts)
+            active &= ~lacking
+        refused = np.zeros(count, dtype=bool)
+        previous = None
+        for plugin, f in self.filters:
+            if plugin != previous:  # the first plugin that refuses a node is the one that is heard
+                active &= ~refused
+                refused[:] = False
+                previous = plugin
+            if not f.applies(task):
+                continue
+            codes = self._codes(f, task)
+            for i, reason in enumerate(f.reasons):
+                hit = active & (codes == i + 1)
+                found = int(hit.sum())
+                if not found:
+                    continue
+                _add(counts, reason.text, found)
+                refused |= hit
+                if reason.code is Code.UNRESOLVABLE:
+                    unresolvable |= hit
+                if reason.code in ABORTING:
+                    active &= ~hit
+        return FitErrors(counts, count, unresolvable if unresolvable.any() else None)
+
+    def _count_lacking(self, view: ClassView, lacking: Bools, counts: dict[str, int]) -> None:
+        """The first lacking resource of each node, in the order cpu, memory, others."""
+        n = self.numbers
+        names = list(self.table.rows)
+        rest = lacking.copy()
+        for row in view.rows:
+            soon = n.idle[row] + n.releasing[row] - n.pipelined[row]
+            short = rest & (view.vector[row] - soon >= EPS)
+            _add(counts, insufficient(names[row]), int(short.sum()))
+            rest &= ~short
+
+
+def _add(counts: dict[str, int], reason: str, found: int) -> None:
+    if found:
+        counts[reason] = counts.get(reason, 0) + found

@@ -1,0 +1,41 @@
+"""State that a plugin keeps between sessions: built once, then moved by what has changed. Volcano rebuilds it
+every session.
+
+`build(model)` makes the state from nothing, `apply(state, model, jobs)` brings it up to date for the jobs
+that changed since. A session must not write the state; it copies what it moves. With `check`, both ways are
+compared, for tests and for hunting faults.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from volcano_py.scheduler.model.cluster import Cluster
+
+S = TypeVar("S")
+
+
+def state_of(
+    cluster: Cluster,
+    plugin: str,
+    version: object,
+    build: Callable[[Cluster], S],
+    apply: Callable[[S, Cluster, set[str]], None],
+    check: bool = False,
+) -> S:
+    """The plugin's state for now. `version`: what else it depends on; another value means building it
+    anew."""
+    position = cluster.job_changes.position
+    kept = cluster.plugin_states.get(plugin)
+    changed = cluster.job_changes.since(kept[1]) if kept is not None and kept[0] == version else None
+    if kept is None or changed is None:
+        state = build(cluster)
+    else:
+        state = kept[2]
+        if changed:
+            apply(state, cluster, changed)
+        if check and state != build(cluster):
+            raise AssertionError(f"plugin {plugin}: the state that moved is not the state built anew")
+    cluster.plugin_states[plugin] = (version, position, state)
+    return state

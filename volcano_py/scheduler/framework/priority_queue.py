@@ -1,0 +1,57 @@
+"""Heaps with Volcano's habits: an order is only looked at when something is pushed or popped.
+
+`PriorityQueue` takes a comparison, for what is compared in pairs and changes while it waits (queues,
+victims); it is the binary heap that Volcano uses, so that elements whose order has changed meanwhile come out
+in the same sequence. Jobs and tasks, whose order is a sort key, use `heapq` with the key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+
+class PriorityQueue(Generic[T]):
+    """A binary heap over `less`."""
+
+    def __init__(self, less: Callable[[T, T], bool]) -> None:
+        self._less = less
+        self._items: list[T] = []
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __bool__(self) -> bool:
+        return bool(self._items)
+
+    def push(self, item: T) -> None:
+        items, less = self._items, self._less
+        items.append(item)
+        j = len(items) - 1
+        while j > 0:
+            i = (j - 1) // 2
+            if not less(items[j], items[i]):
+                break
+            items[i], items[j] = items[j], items[i]
+            j = i
+
+    def pop(self) -> T:
+        """The first. Raises IndexError when empty."""
+        items, less = self._items, self._less
+        n = len(items) - 1
+        items[0], items[n] = items[n], items[0]
+        i = 0
+        while True:
+            left = 2 * i + 1
+            if left >= n:
+                break
+            j = left
+            if left + 1 < n and less(items[left + 1], items[left]):
+                j = left + 1
+            if not less(items[j], items[i]):
+                break
+            items[i], items[j] = items[j], items[i]
+            i = j
+        return items.pop()

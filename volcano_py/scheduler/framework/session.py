@@ -1,0 +1,333 @@
+"""Session: one look at the cluster, opened over a snapshot and thrown away. Volcano: Session, OpenSession.
+
+Numbers (node columns, task statuses, jobs' counts and sums) are copies; objects are the model's and not
+written. Plugins are made anew,
+register their callbacks with `votes`, their node rules with `add_filter` and `add_score`, and their event
+handlers. Actions move tasks through a Statement, or with `allocate` and `evict` at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from hashlib import blake2b
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from volcano_py.api.scheduling import PodGroupCondition
+from volcano_py.scheduler.framework.config import Configuration
+from volcano_py.scheduler.framework.kube_view import KubeView
+from volcano_py.scheduler.framework.node_rules import Filter, Score
+from volcano_py.scheduler.framework.placement import Placement
+from volcano_py.scheduler.framework.session_job import SessionJob
+from volcano_py.scheduler.framework.votes import Votes
+from volcano_py.scheduler.model import status as st
+from volcano_py.scheduler.model.cluster import Cluster
+from volcano_py.scheduler.model.job import Job
+from volcano_py.scheduler.model.plan import Bind, Emit, Event, Evict
+from volcano_py.scheduler.model.queue import Queue
+from volcano_py.scheduler.model.task import Task
+
+
+class Handler(NamedTuple):
+    """Told of every placement and of every eviction or withdrawal; an answer other than None is an error."""
+
+    plugin: str
+    allocate: Callable[[Task, int], str | None] | None = None
+    deallocate: Callable[[Task, int], None] | None = None
+
+
+class Shard(NamedTuple):
+    """Which nodes are this scheduler's own; `hard`: no others may be used."""
+
+    nodes: frozenset[str]
+    hard: bool
+
+
+class Work:
+    """Work that was done, in counted units; a cycle with a budget ends when it is used up."""
+
+    __slots__ = ("budget", "jobs_tried", "tasks_tried")
+
+    def __init__(self, budget: int | None) -> None:
+        self.budget = budget
+        self.jobs_tried = 0
+        self.tasks_tried = 0
+
+    @property
+    def exhausted(self) -> bool:
+        return self.budget is not None and self.tasks_tried >= self.budget
+
+
+class Session:
+    """See the module. `uid` is derived from seed and cycle number, so that a replay writes the same
+    transition ids."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        configuration: Configuration,
+        now: float,
+        seed: int,
+        emit: Emit,
+        budget: int | None = None,
+        shard: Shard | None = None,
+    ) -> None:
+        cluster.cycle += 1
+        self.cluster = cluster
+        self.configuration = configuration
+        self.now = now
+        self.seed = seed
+        self.emit = emit
+        self.uid = str(_uid(seed, cluster.cycle))
+        self.table = cluster.nodes
+        self.numbers = cluster.nodes.snapshot()
+        self.statuses = bytearray(cluster.statuses)
+        self.placed: dict[int, int] = {}
+        """Node column by task slot, for tasks that this session has placed."""
+        self.evicting: set[int] = set()
+        """Slots of pipelined tasks for whom somebody was evicted."""
+        self.queues: dict[str, Queue] = dict(cluster.queues)
+        self.jobs: dict[str, SessionJob] = {}
+        self.homeless: list[Job] = []
+        """Jobs whose queue does not exist."""
+        self._open_jobs()
+        self.total = cluster.nodes.total()
+        self.kube = KubeView(cluster, self.numbers)
+        self.votes = Votes()
+        self.handlers: list[Handler] = []
+        self.work = Work(budget)
+        self.gauges: list[tuple[str, dict[str, str], float]] = []
+        """Metrics that plugins report at close: name without prefix, labels, value."""
+        self.pod_index: Any = None
+        """Set by the first rule that has to count pods by their labels."""
+        self.notes: dict[tuple[str, str], list[Event]] = {}
+        self._rank = rank(cluster, seed)
+        self._filters: dict[str, list[Filter]] = {}
+        self._scores: dict[str, list[Score]] = {}
+        self._shard = shard
+        self.placement: Placement
+        """Set when the plugins have registered their rules."""
+
+    def _open_jobs(self) -> None:
+        cluster = self.cluster
+        default = next((p.value for p in reversed(cluster.priority_classes.values()) if p.global_default), 0)
+        classes = cluster.priority_classes
+        for uid, job in cluster.jobs.items():
+            pod_group = job.pod_group
+            if pod_group is None:
+                continue
+            if job.queue not in self.queues:
+                self.homeless.append(job)
+                continue
+            known = classes.get(pod_group.spec.priority_class_name)
+            self.jobs[uid] = SessionJob(job, pod_group, default if known is None else known.value)
+
+    # ---- what plugins register ---------------------------------------------------------------------------
+
+    def add_filter(self, plugin: str, *filters: Filter) -> None:
+        """Node rules that refuse; asked in this order, switched by enablePredicate."""
+        self._filters.setdefault(plugin, []).extend(filters)
+        self.votes.add("filter", plugin, _nothing)
+
+    def add_score(self, plugin: str, *scores: Score) -> None:
+        """Node rules that rate; summed, switched by enableNodeOrder."""
+        self._scores.setdefault(plugin, []).extend(scores)
+        self.votes.add("score", plugin, _nothing)
+
+    def seal(self) -> None:
+        """All plugins have registered: keep what the configuration switches on."""
+        self.votes.compile(self.configuration.tiers)
+        filters = [(p, f) for p, _ in self.votes.enabled("filter") for f in self._filters[p]]
+        scores = [(p, s) for p, _ in self.votes.enabled("score") for s in self._scores[p]]
+        shard = None
+        if self._shard is not None:
+            shard = np.array([name in self._shard.nodes for name in self.table.names], dtype=bool)
+        self.placement = Placement(
+            self.table,
+            self.numbers,
+            self._rank,
+            filters,
+            scores,
+            shard,
+            self._shard is not None and self._shard.hard,
+            self.cluster.rule_cache(),
+        )
+
+    def enabled(self, plugin: str, flag: str) -> bool:
+        """Whether the first occurrence of a plugin has a flag on (HierarchyEnabled and its like)."""
+        for tier in self.configuration.tiers:
+            for option in tier:
+                if option.name == plugin:
+                    return flag in option.enabled
+        return False
+
+    def on(self, deviation: str) -> bool:
+        return deviation in self.configuration.deviations
+
+    # ---- reading ----------------------------------------------------------------------------------------
+
+    def status(self, task: Task) -> int:
+        return self.statuses[task.slot]
+
+    def node_of(self, task: Task) -> int | None:
+        """The column of the node that the task is on or was put on."""
+        if task.slot in self.placed:
+            return self.placed[task.slot]
+        return self.table.index.get(task.node) if task.node else None
+
+    def pending(self, job: SessionJob) -> list[Task]:
+        if not job.counts[st.PENDING]:
+            return []
+        statuses = self.statuses
+        return [t for t in job.tasks.values() if statuses[t.slot] == st.PENDING]
+
+    # ---- moving tasks -----------------------------------------------------------------------------------
+
+    def move(self, task: Task, new: int) -> None:
+        """Change a task's status, and its job's counts with it."""
+        old = self.statuses[task.slot]
+        self.statuses[task.slot] = new
+        job = self.jobs.get(task.job)
+        if job is not None:
+            job.moved(task, old, new)
+
+    def place(self, task: Task, node: int, new: int) -> str | None:
+        """Put a task on a node as Allocated or Pipelined; returns the first handler's error, if any."""
+        self.move(task, new)
+        self.placed[task.slot] = node
+        n = self.numbers
+        v = task.spec_class.vector(self.table)
+        if new == st.PIPELINED:
+            n.pipelined[:, node] += v
+        else:
+            n.idle[:, node] -= v
+            n.used[:, node] += v
+        error = self._allocated(task, node)
+        n.log.append(node)
+        return error
+
+    def unplace(self, task: Task) -> None:
+        """Take back a placement: the task is Pending again."""
+        node = self.placed[task.slot]
+        n = self.numbers
+        v = task.spec_class.vector(self.table)
+        if self.statuses[task.slot] == st.PIPELINED:
+            n.pipelined[:, node] -= v
+        else:
+            n.idle[:, node] += v
+            n.used[:, node] -= v
+        self.move(task, st.PENDING)
+        self._deallocated(task, node)
+        del self.placed[task.slot]
+        self.evicting.discard(task.slot)
+        n.log.append(node)
+
+    def start_eviction(self, task: Task) -> None:
+        """The task is Releasing: its room is free soon."""
+        node = self.node_of(task)
+        self.move(task, st.RELEASING)
+        if node is not None:
+            self.numbers.releasing[:, node] += task.spec_class.vector(self.table)
+            self._deallocated(task, node)
+            self.numbers.log.append(node)
+
+    def take_back_eviction(self, task: Task) -> None:
+        """The task runs on (Running, even if it was only Bound, as in Volcano)."""
+        node = self.node_of(task)
+        self.move(task, st.RUNNING)
+        if node is not None:
+            self.numbers.releasing[:, node] -= task.spec_class.vector(self.table)
+            self._allocated(task, node)
+            self.numbers.log.append(node)
+
+    def _allocated(self, task: Task, node: int) -> str | None:
+        error: str | None = None
+        for handler in self.handlers:
+            if handler.allocate is None:
+                continue
+            try:
+                error = handler.allocate(task, node) or error
+            except Exception as e:
+                self.votes.fault(handler.plugin, "allocate_event", e, task.key)
+                error = f"plugin {handler.plugin} failed: {e}"
+        return error
+
+    def _deallocated(self, task: Task, node: int) -> None:
+        for handler in self.handlers:
+            if handler.deallocate is not None:
+                try:
+                    handler.deallocate(task, node)
+                except Exception as e:
+                    self.votes.fault(handler.plugin, "deallocate_event", e, task.key)
+
+    # ---- deciding at once -------------------------------------------------------------------------------
+
+    def allocate(self, task: Task, node: int) -> None:
+        """Place a task, and if that makes its job ready, bind all that is allocated of the job."""
+        self.place(task, node, st.ALLOCATED)
+        job = self.jobs[task.job]
+        if self.votes.job_ready(job):
+            allocated = [t for t in job.tasks.values() if self.statuses[t.slot] == st.ALLOCATED]
+            self.bind(allocated)
+
+    def bind(self, tasks: Sequence[Task]) -> None:
+        """Hand tasks to the binder, together."""
+        operations = []
+        for t in tasks:
+            self.move(t, st.BINDING)
+            operations.append(Bind(t.namespace, t.name, t.uid, self.table.names[self.placed[t.slot]], t.job, None))
+        if operations:
+            self.emit(operations)
+
+    def evict(self, task: Task, reason: str) -> None:
+        """End a task now."""
+        self.start_eviction(task)
+        self.emit([Evict(task.namespace, task.name, task.uid, task.job, reason)])
+
+    # ---- telling ----------------------------------------------------------------------------------------
+
+    def note(self, job: SessionJob, type_: str, reason: str, message: str) -> None:
+        """An Event on a job's PodGroup, written at the session's close."""
+        if job.model.shadow:
+            return
+        meta = job.pod_group.metadata
+        event = Event("PodGroup", meta.namespace, meta.name, meta.uid, type_, reason, message)
+        self.notes.setdefault(("PodGroup", job.uid), []).append(event)
+
+    def set_condition(self, job: SessionJob, condition: PodGroupCondition) -> None:
+        """Replace the condition of the same type, or append."""
+        if job.conditions is None:
+            job.conditions = list(job.pod_group.status.conditions or ())
+        for i, old in enumerate(job.conditions):
+            if old.type == condition.type:
+                job.conditions[i] = condition
+                return
+        job.conditions.append(condition)
+
+
+def rank(cluster: Cluster, seed: int) -> NDArray[np.int64]:
+    """A fixed place for every node among nodes of equal score: a hash of seed and name."""
+    cache = cluster.rule_cache()
+    key = ("rank", seed)
+    if key not in cache:
+        salt = seed.to_bytes(16, "little", signed=True)
+        cache[key] = np.array(
+            [
+                int.from_bytes(blake2b(name.encode(), digest_size=8, key=salt).digest(), "little", signed=True)
+                for name in cluster.nodes.names
+            ],
+            dtype=np.int64,
+        )
+    found: NDArray[np.int64] = cache[key]
+    return found
+
+
+def _uid(seed: int, cycle: int) -> str:
+    digest = blake2b(f"{seed}/{cycle}".encode(), digest_size=16).hexdigest()
+    return "-".join((digest[:8], digest[8:12], digest[12:16], digest[16:20], digest[20:]))
+
+
+def _nothing(*_: Any) -> None:
+    """Stands for a plugin's node rules among its callbacks."""

@@ -1,0 +1,98 @@
+"""Statement: operations that are applied to the session at once, and then committed together or taken back.
+Volcano: Statement."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from volcano_py.scheduler.framework.session import Session
+from volcano_py.scheduler.model import status as st
+from volcano_py.scheduler.model.plan import Bind, Evict, Operation
+from volcano_py.scheduler.model.task import Task
+
+
+class Step(NamedTuple):
+    """One applied operation: kind is "allocate", "pipeline" or "evict"."""
+
+    kind: str
+    task: Task
+    node: int
+    reason: str = ""
+
+
+class Statement:
+    """An undo log of its own steps, and nothing else."""
+
+    __slots__ = ("_session", "beneficiary", "steps")
+
+    def __init__(self, session: Session, beneficiary: str = "") -> None:
+        self._session = session
+        self.beneficiary = beneficiary
+        """The job for which others are evicted."""
+        self.steps: list[Step] = []
+
+    def allocate(self, task: Task, node: int) -> str | None:
+        """Give a task its place; returns an error, after which nothing has happened."""
+        error = self._session.place(task, node, st.ALLOCATED)
+        if error is not None:
+            self._session.unplace(task)
+            return error
+        self.steps.append(Step("allocate", task, node))
+        return None
+
+    def pipeline(self, task: Task, node: int, evicted: bool) -> str | None:
+        """Promise a task a place that is being freed; `evicted`: somebody was evicted for it."""
+        error = self._session.place(task, node, st.PIPELINED)
+        if error is not None:
+            self._session.unplace(task)
+            return error
+        if evicted:
+            self._session.evicting.add(task.slot)
+        self.steps.append(Step("pipeline", task, node))
+        return None
+
+    def evict(self, task: Task, reason: str) -> None:
+        self._session.start_eviction(task)
+        node = self._session.node_of(task)
+        self.steps.append(Step("evict", task, -1 if node is None else node, reason))
+
+    @property
+    def evictions(self) -> bool:
+        return any(s.kind == "evict" for s in self.steps)
+
+    def merge(self, other: Statement) -> None:
+        """Take over another statement's steps."""
+        self.steps += other.steps
+        other.steps = []
+
+    def commit(self) -> None:
+        """Emit what is to be done, as one part of the plan. Pipelined tasks stay so in this session only."""
+        session = self._session
+        operations: list[Operation] = []
+        for kind, task, node, reason in self.steps:
+            job = session.jobs.get(task.job)
+            if job is not None and job.last_transaction is not None:
+                job.last_transaction.pop(task.key, None)
+            if kind == "evict":
+                operations.append(Evict(task.namespace, task.name, task.uid, task.job, reason, self.beneficiary))
+            elif kind == "allocate":
+                session.move(task, st.BINDING)
+                operations.append(Bind(task.namespace, task.name, task.uid, session.table.names[node], task.job))
+        self.steps = []
+        if operations:
+            session.emit(operations)
+
+    def discard(self) -> None:
+        """Take everything back, last step first; jobs remember what had been possible."""
+        session = self._session
+        for kind, task, node, _ in reversed(self.steps):
+            job = session.jobs.get(task.job)
+            if kind == "evict":
+                session.take_back_eviction(task)
+                continue
+            if job is not None:
+                if job.last_transaction is None:
+                    job.last_transaction = {}
+                job.last_transaction[task.key] = (session.statuses[task.slot], session.table.names[node])
+            session.unplace(task)
+        self.steps = []

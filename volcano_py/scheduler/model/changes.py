@@ -1,0 +1,31 @@
+"""A log of what changed, for readers that come by now and then."""
+
+from __future__ import annotations
+
+
+class Changes:
+    """Names in the order in which they changed; each reader remembers its own position."""
+
+    __slots__ = ("_limit", "_names", "_start")
+
+    def __init__(self, limit: int = 200_000) -> None:
+        self._names: list[str] = []
+        self._start = 0
+        self._limit = limit
+
+    @property
+    def position(self) -> int:
+        return self._start + len(self._names)
+
+    def add(self, name: str) -> None:
+        self._names.append(name)
+        if len(self._names) > self._limit:
+            dropped = len(self._names) // 2
+            del self._names[:dropped]
+            self._start += dropped
+
+    def since(self, position: int) -> set[str] | None:
+        """What changed after `position`; None if that is too long ago to know."""
+        if position < self._start:
+            return None
+        return set(self._names[position - self._start :])

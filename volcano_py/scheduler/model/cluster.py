@@ -1,0 +1,324 @@
+"""Cluster: the picture of the cluster. Volcano: the scheduler cache, without its informers.
+
+It moves by events from the API server (`upsert`, `remove`) and by plans that were sent out (`expect`) or
+failed (`retract`), and by nothing else. The order of events does not matter: objects may arrive before those
+they name.
+"""
+
+from __future__ import annotations
+
+from copy import copy
+from typing import Any
+
+import msgspec
+
+from volcano_py.api import core
+from volcano_py.api import scheduling as api
+from volcano_py.scheduler.model import status
+from volcano_py.scheduler.model.changes import Changes
+from volcano_py.scheduler.model.job import Job, shadow_pod_group
+from volcano_py.scheduler.model.node_table import NodeTable
+from volcano_py.scheduler.model.plan import (
+    Bind,
+    Event,
+    Evict,
+    Operation,
+    PodCondition,
+    PodGroupStatus,
+    QueueStatus,
+)
+from volcano_py.scheduler.model.queue import Queue
+from volcano_py.scheduler.model.resource import Resource
+from volcano_py.scheduler.model.spec_class import SpecClasses
+from volcano_py.scheduler.model.task import Task, group_of
+
+
+class Cluster:
+    """All that the scheduler knows.
+
+    `shadow_schedulers`: names of schedulers whose pods without a PodGroup are jobs of one task at once.
+    `default_queue`: where PodGroups without a queue go.
+    """
+
+    def __init__(self, *, shadow_schedulers: frozenset[str] = frozenset(), default_queue: str = "default") -> None:
+        self.shadow_schedulers = shadow_schedulers
+        self.default_queue = default_queue
+        self.nodes = NodeTable()
+        self.classes = SpecClasses(self.nodes)
+        self.tasks: dict[str, Task] = {}
+        self.on_node: dict[str, dict[str, Task]] = {}
+        """Tasks that take room, by node name; also for nodes that have no object (yet)."""
+        self.jobs: dict[str, Job] = {}
+        self.queues: dict[str, Queue] = {}
+        self.priority_classes: dict[str, core.PriorityClass] = {}
+        self.others: dict[str, dict[str, Any]] = {}
+        """Kinds that only some rules read (Namespace, Service, ResourceQuota, …), by kind and key."""
+        self.statuses = bytearray()
+        """The status of the task in each slot."""
+        self.told: dict[str, tuple[str, str]] = {}
+        """PodScheduled=False as the pod shows it or as we asked for it: task key → (reason, message)."""
+        self.notes: dict[tuple[str, str], str] = {}
+        """The last Event message about an object, so that it is not repeated: (kind, key) → message."""
+        self.cycle = 0
+        """Number of the last session."""
+        self.dirty = True
+        """Something that a decision could depend on has changed since the last session closed."""
+        self.job_changes = Changes()
+        """Jobs of which anything but the text of conditions has changed."""
+        self.check_states = False
+        """Debug switch: compare states that plugins moved with states built anew."""
+        self.plugin_states: dict[str, tuple[object, int, Any]] = {}
+        """What plugins keep between sessions; see framework.plugin_state."""
+        self._free_slots: list[int] = []
+        self._rule_cache: dict[tuple[str, int], Any] = {}
+        self._rule_cache_generation = -1
+
+    def rule_cache(self) -> dict[tuple[str, int], Any]:
+        """What rules know of nodes that does not depend on numbers: (rule, class) → array over nodes.
+
+        Emptied when nodes change, and when it has grown too large for its use.
+        """
+        if self._rule_cache_generation != self.nodes.generation or len(self._rule_cache) > 4096:
+            self._rule_cache = {}
+            self._rule_cache_generation = self.nodes.generation
+        return self._rule_cache
+
+    # ---- events from the API server ----------------------------------------------------------------------
+
+    def upsert(self, kind: str, obj: Any) -> None:
+        """An object was added or changed. Raises ValueError if it cannot be used; its older version is then
+        gone."""
+        if kind == "Pod":
+            self._put_pod(obj)
+        elif kind == "Node":
+            self._put_node(obj)
+        elif kind == "PodGroup":
+            self._put_pod_group(obj)
+        elif kind == "Queue":
+            self.queues.pop(obj.metadata.name, None)
+            self.queues[obj.metadata.name] = Queue(obj)
+            self.dirty = True
+        elif kind == "PriorityClass":
+            self.priority_classes[obj.metadata.name] = obj
+            self.dirty = True
+        else:
+            self.others.setdefault(kind, {})[obj.metadata.key] = obj
+            self.dirty = True
+
+    def remove(self, kind: str, namespace: str, name: str) -> None:
+        """An object is gone. Unknown ones are ignored."""
+        key = f"{namespace}/{name}" if namespace else name
+        self.dirty = True
+        if kind == "Pod":
+            self._drop_task(key)
+        elif kind == "Node":
+            self._drop_node(name)
+        elif kind == "PodGroup":
+            job = self.jobs.get(key)
+            if job is not None and not job.shadow:
+                job.unset_pod_group()
+                self.job_changes.add(key)
+                self._forget_if_terminated(job)
+                self.notes.pop(("PodGroup", key), None)
+        elif kind == "Queue":
+            self.queues.pop(name, None)
+        elif kind == "PriorityClass":
+            self.priority_classes.pop(name, None)
+        else:
+            self.others.get(kind, {}).pop(key, None)
+
+    def _put_pod(self, pod: core.Pod) -> None:
+        key = f"{pod.metadata.namespace}/{pod.metadata.name}"
+        old = self.tasks.get(key)
+        if (
+            old is not None
+            and status.IS_ALLOCATED[old.status]
+            and not pod.spec.node_name
+            and pod.metadata.uid == old.pod.metadata.uid
+            and pod.metadata.deletion_timestamp is None
+        ):
+            return  # an event from before our own bind: what we assumed is newer
+        group = group_of(pod)
+        try:
+            spec_class = self.classes.of(pod)
+            task = Task(pod, spec_class, group)
+        except ValueError:
+            self._drop_task(key)
+            raise
+        leaving = old is not None and old.status == status.RELEASING and old.uid == task.uid
+        if leaving and task.status in (status.RUNNING, status.BOUND):
+            task.status = status.RELEASING  # our eviction is on its way
+        if not group and pod.spec.scheduler_name in self.shadow_schedulers:
+            task.job = f"{task.namespace}/podgroup-{task.uid}"
+        if old is not None:
+            self._drop_task(key)
+        self._add_task(task)
+        for c in pod.status.conditions or ():
+            if c.type == "PodScheduled" and c.status == "False":
+                self.told[key] = (c.reason, c.message)
+        self.dirty = True
+
+    def _put_node(self, node: core.Node) -> None:
+        name = node.metadata.name
+        table = self.nodes
+        try:
+            allocatable = _allocatable(node)
+        except ValueError:
+            self._drop_node(name)
+            raise
+        known = name in table.index
+        before = (table.generation, table.total_generation)
+        i = table.put(node, allocatable)
+        if not known:
+            for task in self.on_node.get(name, {}).values():
+                self._count(i, task, +1)
+        if (table.generation, table.total_generation) != before:
+            self.dirty = True
+
+    def _put_pod_group(self, pod_group: api.PodGroup) -> None:
+        key = pod_group.metadata.key
+        job = self._job(key)
+        self.job_changes.add(key)
+        try:
+            job.set_pod_group(pod_group, self.default_queue)
+        except ValueError:
+            job.unset_pod_group()
+            self._forget_if_terminated(job)
+            raise
+        self.dirty = True
+
+    # ---- plans ------------------------------------------------------------------------------------------
+
+    def expect(self, operation: Operation) -> None:
+        """A plan's operation was handed to the dispatcher: act as if it had happened."""
+        match operation:
+            case Bind():
+                self._assume(operation.namespace, operation.name, operation.uid, status.BINDING, operation.node)
+            case Evict():
+                self._assume(operation.namespace, operation.name, operation.uid, status.RELEASING, None)
+            case PodCondition():
+                key = f"{operation.namespace}/{operation.name}"
+                if key in self.tasks:
+                    self.told[key] = (operation.reason, operation.message)
+            case PodGroupStatus():
+                job = self.jobs.get(f"{operation.namespace}/{operation.name}")
+                if job is not None and job.pod_group is not None:
+                    new = msgspec.convert(operation.status, api.PodGroupStatus)
+                    job.pod_group = msgspec.structs.replace(job.pod_group, status=new)
+                    self.job_changes.add(job.uid)
+            case Event():
+                self.notes[operation.kind, f"{operation.namespace}/{operation.name}"] = operation.message
+            case QueueStatus():
+                queue = self.queues.get(operation.name)
+                if queue is not None:
+                    allocated: core.ResourceList = dict(operation.allocated)
+                    new_status = msgspec.structs.replace(queue.object.status, allocated=allocated)
+                    queue.object = msgspec.structs.replace(queue.object, status=new_status)
+
+    def retract(self, operation: Operation) -> None:
+        """An operation failed: the object is as the API server last showed it."""
+        self.dirty = True
+        match operation:
+            case Bind() | Evict():
+                key = f"{operation.namespace}/{operation.name}"
+                task = self.tasks.get(key)
+                expected = status.BINDING if isinstance(operation, Bind) else status.RELEASING
+                if task is not None and task.pod.metadata.uid == operation.uid and task.status == expected:
+                    pod = task.pod
+                    self._drop_task(key)
+                    self._put_pod(pod)
+            case PodCondition():
+                self.told.pop(f"{operation.namespace}/{operation.name}", None)
+
+    def _assume(self, namespace: str, name: str, uid: str, new: int, node: str | None) -> None:
+        old = self.tasks.get(f"{namespace}/{name}")
+        if old is None or old.pod.metadata.uid != uid:
+            return
+        task = copy(old)
+        task.status = new
+        if node is not None:
+            task.node = node
+        self._drop_task(old.key)
+        self._add_task(task)
+
+    # ---- bookkeeping ------------------------------------------------------------------------------------
+
+    def _job(self, uid: str) -> Job:
+        job = self.jobs.get(uid)
+        if job is None:
+            job = self.jobs[uid] = Job(uid)
+        return job
+
+    def _add_task(self, task: Task) -> None:
+        if self._free_slots:
+            task.slot = self._free_slots.pop()
+            self.statuses[task.slot] = task.status
+        else:
+            task.slot = len(self.statuses)
+            self.statuses.append(task.status)
+        self.tasks[task.key] = task
+        if task.takes_room:
+            self.on_node.setdefault(task.node, {})[task.key] = task
+            i = self.nodes.index.get(task.node)
+            if i is not None:
+                self._count(i, task, +1)
+        if task.job:
+            job = self._job(task.job)
+            job.add(task)
+            self.job_changes.add(task.job)
+            if job.pod_group is None and not group_of(task.pod):
+                job.set_pod_group(shadow_pod_group(task), self.default_queue)
+                job.shadow = True
+
+    def _drop_task(self, key: str) -> None:
+        task = self.tasks.pop(key, None)
+        if task is None:
+            return
+        self._free_slots.append(task.slot)
+        self.told.pop(key, None)
+        if task.takes_room:
+            here = self.on_node[task.node]
+            del here[key]
+            if not here:
+                del self.on_node[task.node]
+            i = self.nodes.index.get(task.node)
+            if i is not None:
+                self._count(i, task, -1)
+        job = self.jobs.get(task.job)
+        if job is not None:
+            job.remove(task)
+            self.job_changes.add(task.job)
+            if job.shadow and not job.tasks:
+                job.unset_pod_group()
+            self._forget_if_terminated(job)
+
+    def _drop_node(self, name: str) -> None:
+        self.nodes.drop(name)
+
+    def _forget_if_terminated(self, job: Job) -> None:
+        if job.terminated:
+            self.jobs.pop(job.uid, None)
+
+    def _count(self, node: int, task: Task, sign: int) -> None:
+        n = self.nodes.numbers
+        rows = len(self.nodes.rows)
+        v = task.spec_class.vector(self.nodes) * sign
+        n.idle[:rows, node] -= v
+        n.used[:rows, node] += v
+        n.kube_requested[:rows, node] += v
+        if task.status == status.RELEASING:
+            n.releasing[:rows, node] += v
+        n.kube_pods[node] += sign
+        n.kube_cpu[node] += sign * task.spec_class.nonzero_cpu
+        n.kube_memory[node] += sign * task.spec_class.nonzero_memory
+
+
+def _allocatable(node: core.Node) -> Resource:
+    try:
+        have = Resource.parse(node.status.allocatable)
+    except ValueError as e:
+        raise ValueError(f"status.allocatable.{e}") from None
+    for name, amount in have.as_dict().items():
+        if amount < 0:
+            raise ValueError(f"status.allocatable.{name}: a negative amount; use 0 or more")
+    return have

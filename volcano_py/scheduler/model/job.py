@@ -1,0 +1,145 @@
+"""Job: a PodGroup with its tasks. Volcano: JobInfo.
+
+The model's job moves by events only; what a session does to its numbers happens in `framework.session_job`.
+"""
+
+from __future__ import annotations
+
+from volcano_py.api import names
+from volcano_py.api.duration import parse_duration
+from volcano_py.api.meta import ObjectMeta, parse_time
+from volcano_py.api.scheduling import PodGroup, PodGroupSpec, PodGroupStatus
+from volcano_py.scheduler.model.resource import Resource
+from volcano_py.scheduler.model.status import IS_ALLOCATED
+from volcano_py.scheduler.model.task import Task, flag
+
+
+class Job:
+    """A gang. It exists as soon as a pod names it or its PodGroup appears, whichever is first."""
+
+    __slots__ = (
+        "allocated",
+        "best_effort_counts",
+        "counts",
+        "created",
+        "min_available",
+        "min_resources",
+        "name",
+        "namespace",
+        "pod_group",
+        "preemptable",
+        "queue",
+        "shadow",
+        "task_min_available",
+        "task_min_total",
+        "tasks",
+        "total_request",
+        "uid",
+        "waiting_time",
+    )
+
+    def __init__(self, uid: str) -> None:
+        self.uid = uid
+        self.namespace, _, self.name = uid.partition("/")
+        self.pod_group: PodGroup | None = None
+        self.shadow = False
+        """Stands in for the PodGroup that the controller has not made yet, for one bare pod."""
+        self.queue = ""
+        self.created = 0.0
+        self.min_available = 0
+        self.min_resources: Resource | None = None
+        self.task_min_available: dict[str, int] = {}
+        self.task_min_total = 0
+        self.waiting_time: float | None = None
+        self.preemptable = False
+        self.tasks: dict[str, Task] = {}
+        self.counts = [0] * 10
+        """Tasks by status."""
+        self.best_effort_counts = [0] * 10
+        self.allocated = Resource()
+        self.total_request = Resource()
+
+    def set_pod_group(self, pod_group: PodGroup, default_queue: str) -> None:
+        """Take the facts of a PodGroup. Raises ValueError if one of them cannot be used."""
+        spec = pod_group.spec
+        try:
+            minimum = None if spec.min_resources is None else Resource.parse(spec.min_resources)
+        except ValueError as e:
+            raise ValueError(f"spec.minResources.{e}") from None
+        for name, amount in (minimum.as_dict() if minimum else {}).items():
+            if amount < 0:
+                raise ValueError(f"spec.minResources.{name}: a negative amount; use 0 or more")
+        if spec.min_member < 0:
+            raise ValueError(f"spec.minMember: {spec.min_member} is negative; use 0 or more")
+        annotations = pod_group.metadata.annotations or {}
+        created = pod_group.metadata.creation_timestamp
+        self.created = parse_time(created) if created else 0.0
+        self.pod_group = pod_group
+        self.shadow = False
+        self.min_resources = minimum
+        self.queue = spec.queue or default_queue
+        self.min_available = spec.min_member
+        self.task_min_available = dict(spec.min_task_member or {})
+        self.task_min_total = sum(self.task_min_available.values())
+        self.waiting_time = _waiting_time(annotations)
+        self.preemptable = flag(annotations, pod_group.metadata.labels or {}, names.PREEMPTABLE, absent=False)
+
+    def unset_pod_group(self) -> None:
+        self.pod_group = None
+        self.min_resources = None
+
+    def add(self, task: Task) -> None:
+        self.tasks[task.key] = task
+        self.counts[task.status] += 1
+        if task.best_effort:
+            self.best_effort_counts[task.status] += 1
+        self.total_request.add(task.request)
+        if IS_ALLOCATED[task.status]:
+            self.allocated.add(task.request)
+
+    def remove(self, task: Task) -> None:
+        del self.tasks[task.key]
+        self.counts[task.status] -= 1
+        if task.best_effort:
+            self.best_effort_counts[task.status] -= 1
+        if not self.tasks:
+            self.total_request, self.allocated = Resource(), Resource()
+            return
+        self.total_request.sub_unchecked(task.request)
+        if IS_ALLOCATED[task.status]:
+            self.allocated.sub_unchecked(task.request)
+
+    @property
+    def terminated(self) -> bool:
+        """Neither PodGroup nor tasks: nothing would miss it."""
+        return self.pod_group is None and not self.tasks
+
+
+def shadow_pod_group(task: Task) -> PodGroup:
+    """The PodGroup that the controller is about to make for a bare pod. Volcano: podgroup controller."""
+    pod = task.pod
+    annotations = pod.metadata.annotations or {}
+    return PodGroup(
+        metadata=ObjectMeta(
+            name=f"podgroup-{task.uid}",
+            namespace=task.namespace,
+            creation_timestamp=pod.metadata.creation_timestamp,
+        ),
+        spec=PodGroupSpec(
+            min_member=1,
+            queue=annotations.get(names.POD_QUEUE_NAME) or "",
+            priority_class_name=pod.spec.priority_class_name,
+        ),
+        status=PodGroupStatus(phase="Pending"),
+    )
+
+
+def _waiting_time(annotations: dict[str, str]) -> float | None:
+    text = annotations.get(names.SLA_WAITING_TIME) or annotations.get(names.SLA_WAITING_TIME_SHORT)
+    if not text:
+        return None
+    try:
+        seconds = parse_duration(text)
+    except ValueError:
+        return None
+    return seconds if seconds > 0 else None

@@ -1,0 +1,189 @@
+"""NodeTable: what nodes have and what is used, as columns. Volcano: NodeInfo, and kube-scheduler's NodeInfo.
+
+Arrays are float64 [resources x nodes]: one resource over all nodes is contiguous. Resource rows are only ever
+appended; a removed node's column is taken by the last one. `NodeNumbers` holds the numbers alone; a session
+works on a copy of them, so that the table itself moves only by events.
+
+idle        allocatable − requests of all tasks but pipelined ones (may be negative)
+used        requests of all tasks but pipelined ones, releasing ones included
+releasing   requests of tasks that are being evicted or deleted
+pipelined   requests of tasks that wait here for room being freed (sessions only)
+kube_*      what kube-scheduler's own rules count: every pod on the node that is not finished
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from volcano_py.api.core import Node
+from volcano_py.scheduler.model.resource import CPU, MEMORY, PODS, Resource
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+_DENSE = ("allocatable", "idle", "used", "releasing", "pipelined", "kube_requested")
+_FLAT = ("max_pods", "kube_pods", "kube_cpu", "kube_memory")
+
+
+class NodeNumbers:
+    """The columns of all nodes, and the log of columns that changed since the copy was made."""
+
+    __slots__ = (*_DENSE, *_FLAT, "log")
+
+    allocatable: Floats
+    idle: Floats
+    used: Floats
+    releasing: Floats
+    pipelined: Floats
+    kube_requested: Floats
+    """Requests of all pods, in the units of Resource: [resources x nodes]."""
+    max_pods: Ints
+    """allocatable `pods`; a node without it takes none."""
+    kube_pods: Ints
+    """Number of pods on the node."""
+    kube_cpu: Ints
+    kube_memory: Ints
+    """Non-zero requests: milli-cpu and bytes with kube-scheduler's defaults."""
+    log: list[int]
+
+    def __init__(self, rows: int, nodes: int) -> None:
+        for name in _DENSE:
+            setattr(self, name, np.zeros((rows, nodes)))
+        for name in _FLAT:
+            setattr(self, name, np.zeros(nodes, dtype=np.int64))
+        self.log = []
+
+    def copy(self, rows: int, nodes: int) -> NodeNumbers:
+        """A snapshot of the used part of the columns."""
+        other = NodeNumbers.__new__(NodeNumbers)
+        for name in _DENSE:
+            setattr(other, name, getattr(self, name)[:rows, :nodes].copy())
+        for name in _FLAT:
+            setattr(other, name, getattr(self, name)[:nodes].copy())
+        other.log = []
+        return other
+
+    def future_idle(self) -> Floats:
+        """What will be free once releasing tasks are gone and pipelined ones have come: [resources x
+        nodes]."""
+        return self.idle + self.releasing - self.pipelined
+
+
+class NodeTable:
+    """All nodes that have a Node object, with their numbers."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+        self.index: dict[str, int] = {}
+        self.objects: list[Node] = []
+        self.rows: dict[str, int] = {CPU: 0, MEMORY: 1, PODS: 2}
+        self.numbers = NodeNumbers(8, 64)
+        self.generation = 0
+        """Moves when nodes come, go or move, or change in anything but numbers."""
+        self.total_generation = 0
+        """Moves when any node's allocatable changes."""
+        self._keys: list[frozenset[str]] = []
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def row(self, resource: str) -> int:
+        """The row of a resource, appended if it is new."""
+        i = self.rows.get(resource)
+        if i is None:
+            i = self.rows[resource] = len(self.rows)
+            if i >= self.numbers.idle.shape[0]:
+                self._grow(i * 2, self.numbers.idle.shape[1])
+        return i
+
+    def put(self, node: Node, allocatable: Resource) -> int:
+        """Add a node, or replace its object and allocatable; returns its column. Usage is kept."""
+        i = self.index.get(node.metadata.name)
+        if i is None:
+            i = len(self.names)
+            if i >= self.numbers.idle.shape[1]:
+                self._grow(self.numbers.idle.shape[0], i * 2)
+            self.names.append(node.metadata.name)
+            self.index[node.metadata.name] = i
+            self.objects.append(node)
+            self._keys.append(frozenset())
+            self.generation += 1
+            for name in _DENSE:
+                getattr(self.numbers, name)[:, i] = 0
+            for name in _FLAT:
+                getattr(self.numbers, name)[i] = 0
+        elif _static(self.objects[i]) != _static(node):
+            self.generation += 1
+        self.objects[i] = node
+        for name in allocatable.keys():
+            self.row(name)
+        have = np.zeros(self.numbers.idle.shape[0])
+        for name, amount in allocatable.as_dict().items():
+            have[self.rows[name]] = amount
+        n = self.numbers
+        if not np.array_equal(have, n.allocatable[:, i]):
+            n.allocatable[:, i] = have
+            n.idle[:, i] = have - n.used[:, i]
+            self.total_generation += 1
+        n.max_pods[i] = allocatable.max_task_num
+        self._keys[i] = frozenset(allocatable.keys())
+        return i
+
+    def drop(self, name: str) -> tuple[int, int] | None:
+        """Remove a node. Returns (its column, the column that moved there) or None if it is unknown."""
+        i = self.index.pop(name, None)
+        if i is None:
+            return None
+        last = len(self.names) - 1
+        if i != last:
+            self.names[i] = self.names[last]
+            self.index[self.names[i]] = i
+            self.objects[i] = self.objects[last]
+            self._keys[i] = self._keys[last]
+            for field in _DENSE:
+                a = getattr(self.numbers, field)
+                a[:, i] = a[:, last]
+            for field in _FLAT:
+                a = getattr(self.numbers, field)
+                a[i] = a[last]
+        for rest in (self.names, self.objects, self._keys):
+            rest.pop()
+        self.generation += 1
+        self.total_generation += 1
+        return i, last
+
+    def total(self) -> Resource:
+        """The sum of allocatable over all nodes."""
+        r = Resource()
+        count = len(self.names)
+        keys = frozenset[str]().union(*self._keys)
+        sums = self.numbers.allocatable[:, :count].sum(axis=1)
+        r.milli_cpu, r.memory = float(sums[0]), float(sums[1])
+        for name in keys - {CPU, MEMORY}:
+            r[name] = float(sums[self.rows[name]])
+        return r
+
+    def snapshot(self) -> NodeNumbers:
+        return self.numbers.copy(len(self.rows), len(self.names))
+
+    def _grow(self, rows: int, nodes: int) -> None:
+        old = self.numbers
+        new = NodeNumbers(max(rows, old.idle.shape[0]), max(nodes, old.idle.shape[1]))
+        for name in _DENSE:
+            a = getattr(old, name)
+            getattr(new, name)[: a.shape[0], : a.shape[1]] = a
+        for name in _FLAT:
+            a = getattr(old, name)
+            getattr(new, name)[: len(a)] = a
+        self.numbers = new
+
+
+def _static(node: Node) -> tuple[object, ...]:
+    return (
+        node.metadata.labels or {},
+        node.metadata.annotations or {},
+        node.spec.taints or [],
+        node.spec.unschedulable,
+        node.status.images or [],
+    )

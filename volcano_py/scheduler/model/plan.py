@@ -1,0 +1,87 @@
+"""The plan: what a cycle decided, as data.
+
+A cycle emits its plan statement by statement (`emit(operations)`), while it runs. The operations of one call
+belong together: they are the binds of one gang, or the evictions and nominations made for one beneficiary.
+The dispatcher carries them out; the model learns of them at once (`Cluster.expect`) and of their failure
+(`Cluster.retract`).
+
+Operations are plain msgspec structs with a tag, so that a list of them crosses a pipe as MessagePack:
+`msgspec.msgpack.encode(ops)` and `msgspec.msgpack.Decoder(list[Operation])`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+
+class Bind(Struct, tag_field="op", tag="bind", frozen=True, gc=False):
+    """Put a pod on a node: POST pods/binding with these annotations on the Binding."""
+
+    namespace: str
+    name: str
+    uid: str
+    node: str
+    group: str
+    """The job, `namespace/podgroup`; members of one gang share it."""
+    annotations: dict[str, str] | None = None
+
+
+class Evict(Struct, tag_field="op", tag="evict", frozen=True, gc=False):
+    """End a pod: conditions Ready=False and DisruptionTarget=True, then DELETE with a uid precondition."""
+
+    namespace: str
+    name: str
+    uid: str
+    group: str
+    reason: str
+    """The action that wants it, as in the event `Pod is evicted, because of REASON`."""
+    beneficiary: str = ""
+    """The job for which room is made, `namespace/podgroup`."""
+
+
+class PodCondition(Struct, tag_field="op", tag="pod-condition", frozen=True, gc=False):
+    """Write PodScheduled=False with reason and message; the nominated node if one is named."""
+
+    namespace: str
+    name: str
+    uid: str
+    reason: str
+    message: str
+    nominated_node: str = ""
+
+
+class PodGroupStatus(Struct, tag_field="op", tag="podgroup-status", frozen=True, gc=False):
+    """Replace the status of a PodGroup (phase, conditions, running, succeeded, failed)."""
+
+    namespace: str
+    name: str
+    uid: str
+    status: dict[str, Any]
+    urgent: bool = False
+    """True when the phase becomes Inqueue: the job controller creates pods only then."""
+
+
+class QueueStatus(Struct, tag_field="op", tag="queue-status", frozen=True, gc=False):
+    """Write status.allocated of a queue."""
+
+    name: str
+    allocated: dict[str, str]
+
+
+class Event(Struct, tag_field="op", tag="event", frozen=True, gc=False):
+    """An Event on an object. `type` is Normal or Warning."""
+
+    kind: str
+    namespace: str
+    name: str
+    uid: str
+    type: str
+    reason: str
+    message: str
+
+
+Operation = Bind | Evict | PodCondition | PodGroupStatus | QueueStatus | Event
+Emit = Callable[[Sequence[Operation]], None]

@@ -1,0 +1,159 @@
+"""Spec classes: pods that a node cannot tell apart share one object, and every cache is per class, not per
+pod.
+
+A class holds the request, the selectors, tolerations, affinity terms, ports and images of its pods, decoded
+once. Labels are not part of it (job controllers label each pod differently), the namespace only where a term
+needs it.
+"""
+
+from __future__ import annotations
+
+from weakref import WeakValueDictionary
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from volcano_py.api.core import (
+    Affinity,
+    ContainerPort,
+    Pod,
+    Toleration,
+    TopologySpreadConstraint,
+    decode_affinity,
+    decode_topology_spread,
+)
+from volcano_py.scheduler.model.node_table import NodeTable
+from volcano_py.scheduler.model.pod_request import non_zero_request, pod_request
+from volcano_py.scheduler.model.resource import CPU, MEMORY, Resource
+
+_encoder = msgspec.msgpack.Encoder()
+
+
+class SpecClass:
+    """What a node sees of a pod. Shared and never written after construction, but for the dense vector."""
+
+    __slots__ = (
+        "__weakref__",
+        "_rows",
+        "_vector",
+        "affinity",
+        "best_effort",
+        "containers",
+        "id",
+        "images",
+        "namespace",
+        "node_selector",
+        "nonzero_cpu",
+        "nonzero_memory",
+        "ports",
+        "request",
+        "spread",
+        "tolerations",
+    )
+
+    def __init__(self, pod: Pod, request: Resource, number: int) -> None:
+        spec = pod.spec
+        self.id = number
+        self.request = request
+        self.best_effort = request.is_empty()
+        self.nonzero_cpu, self.nonzero_memory = non_zero_request(pod)
+        self.node_selector: dict[str, str] = spec.node_selector or {}
+        self.affinity: Affinity | None = decode_affinity(spec)
+        self.spread: list[TopologySpreadConstraint] = decode_topology_spread(spec)
+        self.tolerations: list[Toleration] = spec.tolerations or []
+        self.ports: list[ContainerPort] = _host_ports(pod)
+        self.images: list[str] = [c.image for c in _all_containers(pod)]
+        self.containers = len(self.images)
+        self.namespace = pod.metadata.namespace
+        self._vector: NDArray[np.float64] | None = None
+        self._rows: NDArray[np.intp] | None = None
+
+    def vector(self, table: NodeTable) -> NDArray[np.float64]:
+        """The request as one column of the node table: float64 [resources]."""
+        v = self._vector
+        if v is None or len(v) != len(table.rows):
+            v = np.zeros(len(table.rows))
+            for name, amount in self.request.as_dict().items():
+                v[table.rows[name]] = amount
+            self._vector = v
+            self._rows = np.array(sorted(table.rows[name] for name in self.request.keys()), dtype=np.intp)
+        return v
+
+    def checked_rows(self, table: NodeTable) -> NDArray[np.intp]:
+        """The rows that must fit: cpu, memory and every scalar the request names, even with 0."""
+        self.vector(table)
+        assert self._rows is not None
+        return self._rows
+
+
+class SpecClasses:
+    """All classes in use; a class goes when its last pod goes."""
+
+    def __init__(self, table: NodeTable) -> None:
+        self._table = table
+        self._known: WeakValueDictionary[bytes, SpecClass] = WeakValueDictionary()
+        self._next = 0
+
+    def all(self) -> list[SpecClass]:
+        """The classes of all pods that are known now."""
+        return list(self._known.values())
+
+    def of(self, pod: Pod) -> SpecClass:
+        """The class of a pod. Raises ValueError for requests or affinity that cannot be used."""
+        resized = any(
+            s.resources is not None
+            for s in (*(pod.status.container_statuses or ()), *(pod.status.init_container_statuses or ()))
+        )
+        request = pod_request(pod) if resized else None
+        key = _key(pod, request)
+        known = self._known.get(key)
+        if known is None:
+            try:
+                known = SpecClass(pod, request or pod_request(pod), self._next)
+            except msgspec.ValidationError as e:
+                raise ValueError(f"spec: {e}") from None
+            self._next += 1
+            for name in known.request.keys():
+                self._table.row(name)
+            self._known[key] = known
+        return known
+
+
+def _key(pod: Pod, request: Resource | None) -> bytes:
+    spec = pod.spec
+    per_container = [(c.image, c.resources.requests, c.ports, c.restart_policy) for c in spec.containers or ()]
+    inits = [(c.image, c.resources.requests, c.ports, c.restart_policy) for c in spec.init_containers or ()]
+    scoped = bool(spec.affinity or spec.topology_spread_constraints)
+    return _encoder.encode(
+        (
+            per_container,
+            inits,
+            spec.node_selector,
+            bytes(spec.affinity),
+            bytes(spec.topology_spread_constraints),
+            spec.tolerations,
+            spec.overhead,
+            spec.resources.requests if spec.resources else None,
+            spec.host_network,
+            pod.metadata.namespace if scoped else "",
+            repr(request) if request else "",
+        )
+    )
+
+
+def _all_containers(pod: Pod) -> list:  # type: ignore[type-arg]
+    return [*(pod.spec.init_containers or ()), *(pod.spec.containers or ())]
+
+
+def _host_ports(pod: Pod) -> list[ContainerPort]:
+    ports = []
+    for c in pod.spec.containers or ():
+        ports += [p for p in c.ports or () if p.host_port > 0]
+    for c in pod.spec.init_containers or ():
+        if c.restart_policy == "Always":
+            ports += [p for p in c.ports or () if p.host_port > 0]
+    return ports
+
+
+__all__ = ["CPU", "MEMORY", "SpecClass", "SpecClasses"]

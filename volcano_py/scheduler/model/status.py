@@ -1,0 +1,46 @@
+"""The states of a task, as small integers so that columns of them are cheap. Volcano: TaskStatus."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class TaskStatus(IntEnum):
+    Pending = 0
+    Allocated = 1
+    Pipelined = 2
+    Binding = 3
+    Bound = 4
+    Running = 5
+    Releasing = 6
+    Succeeded = 7
+    Failed = 8
+    Unknown = 9
+
+
+# Plain integers: comparing an IntEnum member costs four times as much, and these are compared per pod.
+PENDING = 0
+ALLOCATED = 1
+PIPELINED = 2
+BINDING = 3
+BOUND = 4
+RUNNING = 5
+RELEASING = 6
+SUCCEEDED = 7
+FAILED = 8
+UNKNOWN = 9
+
+STATUS_NAMES = tuple(s.name for s in TaskStatus)
+IS_ALLOCATED = tuple(s in (BOUND, BINDING, RUNNING, ALLOCATED) for s in range(10))
+"""The task holds room on its node, for good."""
+
+
+def of_pod(phase: str | None, deleting: bool, node: str | None) -> int:
+    """The status that a pod, as the API server shows it, has for the scheduler."""
+    if phase == "Running":
+        return RELEASING if deleting else RUNNING
+    if phase == "Pending":
+        if deleting:
+            return RELEASING
+        return BOUND if node else PENDING
+    return {"Succeeded": SUCCEEDED, "Failed": FAILED}.get(phase or "", UNKNOWN)

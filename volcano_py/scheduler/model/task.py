@@ -1,0 +1,114 @@
+"""Task: one pod as the scheduler sees it. Volcano: TaskInfo.
+
+A task is made anew whenever its pod changes and is never written by a session; what a session decides about
+it (status, node, nomination) stands in the session's columns at the task's `slot`.
+"""
+
+from __future__ import annotations
+
+from volcano_py.api import names
+from volcano_py.api.core import Pod
+from volcano_py.api.meta import parse_time
+from volcano_py.scheduler.model import status
+from volcano_py.scheduler.model.resource import Resource
+from volcano_py.scheduler.model.spec_class import SpecClass
+
+_TRUE = frozenset(("1", "t", "T", "TRUE", "true", "True"))
+_FALSE = frozenset(("0", "f", "F", "FALSE", "false", "False"))
+
+
+class Task:
+    """One pod. `job` is "" for pods that belong to no PodGroup: they only take room on their node."""
+
+    __slots__ = (
+        "best_effort",
+        "created",
+        "index",
+        "job",
+        "key",
+        "name",
+        "namespace",
+        "node",
+        "pod",
+        "preemptable",
+        "priority",
+        "request",
+        "role",
+        "sched_gated",
+        "slot",
+        "spec_class",
+        "status",
+        "uid",
+    )
+
+    def __init__(self, pod: Pod, spec_class: SpecClass, job: str) -> None:
+        meta = pod.metadata
+        annotations = meta.annotations or {}
+        labels = meta.labels or {}
+        self.pod = pod
+        self.spec_class = spec_class
+        self.request: Resource = spec_class.request
+        self.best_effort = spec_class.best_effort
+        self.namespace = meta.namespace
+        self.name = meta.name
+        self.key = f"{meta.namespace}/{meta.name}"
+        self.uid = meta.uid or self.key
+        self.job = job
+        self.role = annotations.get(names.TASK_SPEC) or labels.get(names.TASK_SPEC) or ""
+        self.priority = _priority(pod, annotations)
+        self.preemptable = flag(annotations, labels, names.PREEMPTABLE, absent=True)
+        self.created = parse_time(meta.creation_timestamp) if meta.creation_timestamp else 0.0
+        self.index = _index(meta.name)
+        self.sched_gated = bool(pod.spec.scheduling_gates)
+        self.node = pod.spec.node_name
+        self.status = status.of_pod(pod.status.phase, meta.deletion_timestamp is not None, self.node)
+        self.slot = -1
+
+    @property
+    def only_queue_gate(self) -> bool:
+        """Held by nothing but Volcano's own queue-admission gate."""
+        gates = self.pod.spec.scheduling_gates or ()
+        return len(gates) == 1 and gates[0].name == names.QUEUE_ALLOCATION_GATE
+
+    @property
+    def takes_room(self) -> bool:
+        """Whether it counts on its node: it has one and is not finished."""
+        return bool(self.node) and self.status not in (status.SUCCEEDED, status.FAILED)
+
+    def __repr__(self) -> str:
+        return f"Task({self.key} {status.STATUS_NAMES[self.status]} {self.node})"
+
+
+def group_of(pod: Pod) -> str:
+    """The job of a pod, `namespace/podgroup`, or ""."""
+    name = (pod.metadata.annotations or {}).get(names.GROUP_NAME)
+    return f"{pod.metadata.namespace}/{name}" if name else ""
+
+
+def flag(annotations: dict[str, str], labels: dict[str, str], key: str, absent: bool) -> bool:
+    """A boolean annotation, else label; text that is no boolean is false."""
+    text = annotations.get(key)
+    if text is None:
+        text = labels.get(key)
+    return absent if text is None else text in _TRUE
+
+
+def _priority(pod: Pod, annotations: dict[str, str]) -> int:
+    text = annotations.get(names.TASK_PRIORITY)
+    if text is not None:
+        try:
+            value = int(text)
+        except ValueError:
+            value = 2**31
+        if -(2**31) <= value < 2**31:
+            return value
+    return 1 if pod.spec.priority is None else pod.spec.priority
+
+
+def _index(name: str) -> int | None:
+    """The running number at the end of `job-task-7`; None where there is none."""
+    parts = name.split("-")
+    if len(parts) < 3:
+        return None
+    last = parts[-1]
+    return int(last) if last.isascii() and last.isdigit() else None

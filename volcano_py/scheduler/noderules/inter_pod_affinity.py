@@ -1,0 +1,139 @@
+"""Affinity and anti-affinity between pods. kube-scheduler: InterPodAffinity (hardPodAffinityWeight 0)."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from volcano_py.scheduler.framework.fit_errors import Code, Reason
+from volcano_py.scheduler.framework.node_rules import Codes, Columns, Floats, Scope
+from volcano_py.scheduler.framework.session import Session
+from volcano_py.scheduler.model.task import Task
+from volcano_py.scheduler.noderules.node_labels import domains
+from volcano_py.scheduler.noderules.normalise import min_max_normalise
+from volcano_py.scheduler.noderules.pod_index import PodIndex, pod_index, terms_of
+
+
+class InterPodAffinity:
+    """Refuses nodes by required terms: the pod's own, and the anti-affinity of pods that are there."""
+
+    name = "InterPodAffinity"
+    scope = Scope.DOMAIN
+    reasons = [
+        Reason("node(s) didn't match pod affinity rules", Code.UNRESOLVABLE),
+        Reason("node(s) didn't match pod anti-affinity rules", Code.UNSCHEDULABLE),
+        Reason("node(s) didn't satisfy existing pods anti-affinity rules", Code.UNSCHEDULABLE),
+    ]
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._live = session.on("live-affinity-lists")
+        self._anyone = any(terms_of(c).anti_affinity for c in session.cluster.classes.all())
+        """Some pod of the cluster has required anti-affinity."""
+
+    def applies(self, task: Task) -> bool:
+        if self._anyone:
+            return True
+        terms = terms_of(task.spec_class)
+        return bool(terms.affinity or terms.anti_affinity)
+
+    def codes(self, task: Task, nodes: Columns) -> Codes:
+        index = pod_index(self._session)
+        codes = np.zeros(len(self._session.table), dtype=np.int8)
+        codes[self._unfriendly(index, task)] = 3
+        codes[self._unwanted(index, task)] = 2
+        codes[~self._wanted(index, task)] = 1
+        found: Codes = codes[nodes]
+        return found
+
+    def code(self, task: Task, node: int) -> int:
+        return int(self.codes(task, slice(None))[node])
+
+    def _wanted(self, index: PodIndex, task: Task) -> NDArray[np.bool_]:
+        """Nodes whose domains hold pods that satisfy all required affinity terms together."""
+        terms = index.terms(task.spec_class).affinity
+        count = len(self._session.table)
+        if not terms:
+            return np.ones(count, dtype=bool)
+        together = np.zeros(count, dtype=np.int64)
+        for c in index.label_classes():
+            if all(index.selects(t, task.namespace, c.namespace, c.labels) for t in terms):
+                together += c.pods
+        has_keys = np.ones(count, dtype=bool)
+        near = np.ones(count, dtype=bool)
+        anywhere = False
+        for term in terms:
+            d = domains(self._session.cluster, term.topology_key)
+            sums = d.sums(together)
+            anywhere = anywhere or bool((sums > 0).any())
+            has_keys &= d.codes >= 0
+            near &= d.at_nodes(sums) > 0
+        if not anywhere:
+            labels = task.pod.metadata.labels or {}
+            if all(index.selects(t, task.namespace, task.namespace, labels) for t in terms):
+                return has_keys  # the first of a group that wants to be together
+        return has_keys & near
+
+    def _unwanted(self, index: PodIndex, task: Task) -> NDArray[np.bool_]:
+        """Nodes in whose domain there is a pod that the task does not want near it."""
+        bad = np.zeros(len(self._session.table), dtype=bool)
+        for term in index.terms(task.spec_class).anti_affinity:
+            d = domains(self._session.cluster, term.topology_key)
+            bad |= d.at_nodes(d.sums(index.selected(term, task.namespace))) > 0
+        return bad
+
+    def _unfriendly(self, index: PodIndex, task: Task) -> NDArray[np.bool_]:
+        """Nodes in whose domain there is a pod that does not want the task near it."""
+        bad = np.zeros(len(self._session.table), dtype=bool)
+        labels = task.pod.metadata.labels or {}
+        for holders in index.holders():
+            pods = holders.pods if self._live else np.where(index.with_anti_affinity, holders.pods, 0)
+            for term in holders.terms.anti_affinity:
+                if index.selects(term, holders.namespace, task.namespace, labels):
+                    d = domains(self._session.cluster, term.topology_key)
+                    bad |= d.at_nodes(d.sums(pods)) > 0
+        return bad
+
+
+class InterPodPreference:
+    """Rates nodes by preferred terms in both directions, from the lowest candidate to the highest."""
+
+    name = "InterPodPreference"
+    scope = Scope.DOMAIN
+    batch = True
+
+    def __init__(self, session: Session, weight: int) -> None:
+        self._session = session
+        self._weight = weight
+        self._live = session.on("live-affinity-lists")
+        self._anyone = any(terms_of(c).preferred for c in session.cluster.classes.all())
+
+    def applies(self, task: Task) -> bool:
+        return self._anyone
+
+    def constant(self, task: Task) -> float | None:
+        return None if self._anyone else 0.0
+
+    def over(self, task: Task, candidates: NDArray[np.intp]) -> Floats:
+        index = pod_index(self._session)
+        cluster = self._session.cluster
+        raw = np.zeros(len(self._session.table), dtype=np.int64)
+        labels = task.pod.metadata.labels or {}
+        own = index.terms(task.spec_class).preferred
+        for weight, term in own:
+            d = domains(cluster, term.topology_key)
+            raw += weight * d.at_nodes(d.sums(index.selected(term, task.namespace)))
+        everywhere = self._live or bool(own)
+        for holders in index.holders():
+            pods = holders.pods if everywhere else np.where(index.with_affinity, holders.pods, 0)
+            for weight, term in holders.terms.preferred:
+                if index.selects(term, holders.namespace, task.namespace, labels):
+                    d = domains(cluster, term.topology_key)
+                    raw += weight * d.at_nodes(d.sums(pods))
+        return self._weight * min_max_normalise(raw[candidates].astype(np.float64))
+
+    def rate(self, task: Task, nodes: Columns) -> Floats:
+        raise NotImplementedError("normalised over candidates")
+
+    def rate_one(self, task: Task, node: int) -> float:
+        raise NotImplementedError("normalised over candidates")

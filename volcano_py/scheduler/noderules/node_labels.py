@@ -1,0 +1,77 @@
+"""Labels of nodes as columns: which nodes match a requirement, and which topology domain each node is in."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from volcano_py.api.core import Node, NodeSelectorRequirement, NodeSelectorTerm
+from volcano_py.scheduler.model.cluster import Cluster
+
+
+class Domains(NamedTuple):
+    """The values of one topology key: `codes[node]` is a domain's number, −1 where the label is missing."""
+
+    codes: NDArray[np.intp]
+    size: int
+
+    def sums(self, per_node: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Per domain, what its nodes have together."""
+        has = self.codes >= 0
+        return np.bincount(self.codes[has], weights=per_node[has], minlength=self.size).astype(np.int64)
+
+    def at_nodes(self, per_domain: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Per node, its domain's value; 0 where the label is missing."""
+        if not self.size:
+            return np.zeros(len(self.codes), dtype=np.int64)
+        return np.where(self.codes >= 0, per_domain[self.codes], 0)
+
+
+def domains(cluster: Cluster, key: str) -> Domains:
+    """The domains of a topology key over all nodes."""
+    cache = cluster.rule_cache()
+    known = cache.get(("domains:" + key, 0))
+    if known is None:
+        numbers: dict[str, int] = {}
+        codes = np.full(len(cluster.nodes), -1, dtype=np.intp)
+        for i, node in enumerate(cluster.nodes.objects):
+            value = (node.metadata.labels or {}).get(key)
+            if value is not None:
+                codes[i] = numbers.setdefault(value, len(numbers))
+        known = cache["domains:" + key, 0] = Domains(codes, len(numbers))
+    found: Domains = known
+    return found
+
+
+def term_matches(term: NodeSelectorTerm, node: Node) -> bool:
+    """Whether a node satisfies all of a term; a term without requirements matches nothing."""
+    expressions, fields = term.match_expressions or (), term.match_fields or ()
+    if not expressions and not fields:
+        return False
+    labels = node.metadata.labels or {}
+    return all(_holds(r, labels) for r in expressions) and all(
+        r.key == "metadata.name" and _holds(r, {"metadata.name": node.metadata.name}) for r in fields
+    )
+
+
+def _holds(requirement: NodeSelectorRequirement, labels: dict[str, str]) -> bool:
+    value = labels.get(requirement.key)
+    values = requirement.values or ()
+    match requirement.operator:
+        case "In":
+            return value is not None and value in values
+        case "NotIn":
+            return value is None or value not in values
+        case "Exists":
+            return value is not None
+        case "DoesNotExist":
+            return value is None
+        case "Gt" | "Lt":
+            try:
+                have, bound = int(value or ""), int((requirement.values or [""])[0])
+            except (ValueError, IndexError):
+                return False
+            return have > bound if requirement.operator == "Gt" else have < bound
+    return False

@@ -1,0 +1,25 @@
+"""How kube-scheduler turns raw ratings into scores from 0 to 100."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from volcano_py.scheduler.framework.node_rules import Floats
+
+
+def default_normalise(raw: Floats, reverse: bool) -> Floats:
+    """100·raw // highest; reversed: 100 minus that. If nothing is rated: unchanged, or 100 for all."""
+    highest = raw.max() if len(raw) else 0
+    if highest <= 0:
+        return np.full(len(raw), 100.0) if reverse else raw.astype(np.float64)
+    scaled = np.floor(100 * raw / highest)
+    return 100 - scaled if reverse else scaled
+
+
+def min_max_normalise(raw: Floats) -> Floats:
+    """From 0 for the lowest to 100 for the highest; 0 if all are equal."""
+    low, high = raw.min(), raw.max()
+    if high == low:
+        return np.zeros(len(raw))
+    scaled: Floats = np.trunc(100.0 * ((raw - low) / (high - low)))
+    return scaled

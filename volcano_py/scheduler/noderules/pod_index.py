@@ -1,0 +1,205 @@
+"""PodIndex: which pods are where, counted so that selectors can be answered per node without looking at pods.
+
+Pods are told apart by namespace and by the labels that some selector in the cluster mentions (job controllers
+label every pod differently; without that projection every pod would be a class of its own). For each such
+label class there is one count per node. Classes of pods that carry affinity terms of their own ("holders")
+are counted as well, for the rules that look from the other side.
+
+It is made when the first rule of a session asks, and moves with the session's placements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from volcano_py.api.core import PodAffinity, PodAffinityTerm
+from volcano_py.api.meta import LabelSelector
+from volcano_py.api.selector import matches
+from volcano_py.scheduler.framework.session import Session
+from volcano_py.scheduler.model.spec_class import SpecClass
+from volcano_py.scheduler.model.task import Task
+
+Counts = NDArray[np.int64]
+
+
+class PodTerms(NamedTuple):
+    """The affinity terms of a class: required ones, and (weight, term) pairs."""
+
+    affinity: list[PodAffinityTerm]
+    anti_affinity: list[PodAffinityTerm]
+    preferred: list[tuple[int, PodAffinityTerm]]
+    """Weights of preferred anti-affinity are negative."""
+
+    def all(self) -> Iterator[PodAffinityTerm]:
+        yield from self.affinity
+        yield from self.anti_affinity
+        for _, term in self.preferred:
+            yield term
+
+    def __bool__(self) -> bool:
+        return bool(self.affinity or self.anti_affinity or self.preferred)
+
+
+NO_TERMS = PodTerms([], [], [])
+
+
+def terms_of(cls: SpecClass) -> PodTerms:
+    """A class's terms between pods."""
+    a = cls.affinity
+    if a is None or (a.pod_affinity is None and a.pod_anti_affinity is None):
+        return NO_TERMS
+    return PodTerms(
+        _required(a.pod_affinity),
+        _required(a.pod_anti_affinity),
+        _preferred(a.pod_affinity, +1) + _preferred(a.pod_anti_affinity, -1),
+    )
+
+
+def _required(affinity: PodAffinity | None) -> list[PodAffinityTerm]:
+    return (affinity.required_during_scheduling_ignored_during_execution if affinity else None) or []
+
+
+def _preferred(affinity: PodAffinity | None, sign: int) -> list[tuple[int, PodAffinityTerm]]:
+    found = affinity.preferred_during_scheduling_ignored_during_execution if affinity else None
+    return [(sign * w.weight, w.pod_affinity_term) for w in found or ()]
+
+
+def selector_keys(selector: LabelSelector | None) -> Iterator[str]:
+    if selector is not None:
+        yield from selector.match_labels or ()
+        yield from (e.key for e in selector.match_expressions or ())
+
+
+class LabelClass:
+    """Pods of one namespace that no selector can tell apart."""
+
+    __slots__ = ("labels", "live", "namespace", "pods")
+
+    def __init__(self, namespace: str, labels: dict[str, str], nodes: int) -> None:
+        self.namespace = namespace
+        self.labels = labels
+        self.pods = np.zeros(nodes, dtype=np.int64)
+        """All pods, per node."""
+        self.live = np.zeros(nodes, dtype=np.int64)
+        """Those not being deleted."""
+
+
+class Holders:
+    """Pods of one class that have terms, per node."""
+
+    __slots__ = ("cls", "namespace", "pods", "terms")
+
+    def __init__(self, cls: SpecClass, nodes: int) -> None:
+        self.cls = cls
+        self.namespace = cls.namespace
+        self.terms = terms_of(cls)
+        self.pods = np.zeros(nodes, dtype=np.int64)
+
+
+class PodIndex:
+    """See the module."""
+
+    def __init__(self, session: Session, extra_keys: frozenset[str]) -> None:
+        self._session = session
+        self.nodes = len(session.table)
+        keys = set(extra_keys)
+        for cls in session.cluster.classes.all():
+            for term in terms_of(cls).all():
+                keys.update(selector_keys(term.label_selector))
+            for c in cls.spread:
+                keys.update(selector_keys(c.label_selector))
+                keys.update(c.match_label_keys or ())
+        self._keys = sorted(keys)
+        self._classes: dict[tuple[str, ...], LabelClass] = {}
+        self._holders: dict[int, Holders] = {}
+        self._terms: dict[int, PodTerms] = {}
+        session.kube.on_pods(self._move)
+        self.with_affinity = np.zeros(self.nodes, dtype=bool)
+        self.with_anti_affinity = np.zeros(self.nodes, dtype=bool)
+        self._note_holders()
+
+    def _note_holders(self) -> None:
+        """Which nodes had pods with terms when the session was opened (Volcano looks at no others)."""
+        index = self._session.table.index
+        for name, tasks in self._session.cluster.on_node.items():
+            node = index.get(name)
+            if node is None:
+                continue
+            for task in tasks.values():
+                terms = self.terms(task.spec_class)
+                if terms:
+                    self.with_affinity[node] = True
+                    if terms.anti_affinity:
+                        self.with_anti_affinity[node] = True
+
+    def terms(self, cls: SpecClass) -> PodTerms:
+        known = self._terms.get(cls.id)
+        if known is None:
+            known = self._terms[cls.id] = terms_of(cls)
+        return known
+
+    def label_class(self, task: Task) -> LabelClass:
+        labels = task.pod.metadata.labels or {}
+        key = (task.namespace, *(labels.get(k, "\0") for k in self._keys))
+        known = self._classes.get(key)
+        if known is None:
+            projected = {k: labels[k] for k in self._keys if k in labels}
+            known = self._classes[key] = LabelClass(task.namespace, projected, self.nodes)
+        return known
+
+    def _move(self, task: Task, node: int, sign: int) -> None:
+        label_class = self.label_class(task)
+        label_class.pods[node] += sign
+        if task.pod.metadata.deletion_timestamp is None:
+            label_class.live[node] += sign
+        cls = task.spec_class
+        if self.terms(cls):
+            holders = self._holders.get(cls.id)
+            if holders is None:
+                holders = self._holders[cls.id] = Holders(cls, self.nodes)
+            holders.pods[node] += sign
+
+    def label_classes(self) -> list[LabelClass]:
+        return list(self._classes.values())
+
+    def holders(self) -> list[Holders]:
+        return list(self._holders.values())
+
+    def selects(self, term: PodAffinityTerm, owner_namespace: str, namespace: str, labels: dict[str, str]) -> bool:
+        """Whether a term of a pod in `owner_namespace` selects a pod with these labels."""
+        if not matches(term.label_selector, labels):
+            return False
+        if not term.namespaces and term.namespace_selector is None:
+            return namespace == owner_namespace
+        if namespace in (term.namespaces or ()):
+            return True
+        if term.namespace_selector is None:
+            return False
+        known = self._session.cluster.others.get("Namespace", {}).get(namespace)
+        return matches(term.namespace_selector, known.metadata.labels if known else {})
+
+    def selected(self, term: PodAffinityTerm, owner_namespace: str) -> Counts:
+        """Per node, the pods that a term selects."""
+        total = np.zeros(self.nodes, dtype=np.int64)
+        for c in self._classes.values():
+            if self.selects(term, owner_namespace, c.namespace, c.labels):
+                total += c.pods
+        return total
+
+
+def pod_index(session: Session) -> PodIndex:
+    """The session's index, made when first asked for."""
+    if session.pod_index is None:
+        keys: set[str] = set()
+        for service in session.cluster.others.get("Service", {}).values():
+            keys.update(service.spec.selector or ())
+        for kind in ("ReplicaSet", "StatefulSet"):
+            for workload in session.cluster.others.get(kind, {}).values():
+                keys.update(selector_keys(workload.spec.selector))
+        session.pod_index = PodIndex(session, frozenset(keys))
+    found: PodIndex = session.pod_index
+    return found

@@ -1,0 +1,33 @@
+"""The number of pods a node takes. Volcano: predicates, `node(s) pod number exceeded`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from volcano_py.scheduler.framework.fit_errors import Code, Reason
+from volcano_py.scheduler.framework.node_rules import Codes, Columns, Scope
+from volcano_py.scheduler.framework.session import Session
+from volcano_py.scheduler.model.task import Task
+
+
+class PodNumber:
+    """Refuses nodes whose allocatable `pods` are used up; a node that names none takes none."""
+
+    name = "PodNumber"
+    scope = Scope.LOCAL
+    reasons = [Reason("node(s) pod number exceeded", Code.UNSCHEDULABLE)]
+
+    def __init__(self, session: Session) -> None:
+        self._numbers = session.numbers
+
+    def applies(self, task: Task) -> bool:
+        return True
+
+    def codes(self, task: Task, nodes: Columns) -> Codes:
+        n = self._numbers
+        full: Codes = (n.max_pods[nodes] <= n.kube_pods[nodes]).astype(np.int8)
+        return full
+
+    def code(self, task: Task, node: int) -> int:
+        n = self._numbers
+        return int(n.max_pods.item(node) <= n.kube_pods.item(node))

@@ -1,0 +1,61 @@
+"""Host ports. kube-scheduler: NodePorts."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from volcano_py.api.core import ContainerPort
+from volcano_py.scheduler.framework.fit_errors import Code, Reason
+from volcano_py.scheduler.framework.node_rules import Codes, Columns, Scope
+from volcano_py.scheduler.framework.session import Session
+from volcano_py.scheduler.model.task import Task
+
+_ANY = "0.0.0.0"
+
+
+class NodePorts:
+    """Refuses nodes on which a wanted host port is taken (same protocol, same or any address)."""
+
+    name = "NodePorts"
+    scope = Scope.DOMAIN
+    reasons = [Reason("node(s) didn't have free ports for the requested pod ports", Code.UNSCHEDULABLE)]
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._used: dict[tuple[str, int], dict[int, list[str]]] | None = None
+
+    def applies(self, task: Task) -> bool:
+        return bool(task.spec_class.ports)
+
+    def _in_use(self) -> dict[tuple[str, int], dict[int, list[str]]]:
+        if self._used is None:
+            self._used = {}
+            self._session.kube.on_pods(self._move)
+        return self._used
+
+    def _move(self, task: Task, node: int, sign: int) -> None:
+        assert self._used is not None
+        for p in task.spec_class.ports:
+            here = self._used.setdefault(_port(p), {}).setdefault(node, [])
+            if sign > 0:
+                here.append(p.host_ip or _ANY)
+            elif (p.host_ip or _ANY) in here:
+                here.remove(p.host_ip or _ANY)
+
+    def codes(self, task: Task, nodes: Columns) -> Codes:
+        used = self._in_use()
+        codes = np.zeros(len(self._session.table), dtype=np.int8)
+        for p in task.spec_class.ports:
+            ip = p.host_ip or _ANY
+            for node, taken in used.get(_port(p), {}).items():
+                if any(_ANY in (ip, other) or ip == other for other in taken):
+                    codes[node] = 1
+        found: Codes = codes[nodes]
+        return found
+
+    def code(self, task: Task, node: int) -> int:
+        return int(self.codes(task, slice(None))[node])
+
+
+def _port(p: ContainerPort) -> tuple[str, int]:
+    return p.protocol or "TCP", p.host_port

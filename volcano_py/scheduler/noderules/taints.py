@@ -1,0 +1,129 @@
+"""Cordoned nodes and taints. kube-scheduler: NodeUnschedulable, TaintToleration."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from volcano_py.api.core import Taint, Toleration
+from volcano_py.scheduler.framework.fit_errors import Code, Reason
+from volcano_py.scheduler.framework.node_rules import Codes, Columns, Floats, Scope
+from volcano_py.scheduler.framework.session import Session
+from volcano_py.scheduler.model.task import Task
+from volcano_py.scheduler.noderules.normalise import default_normalise
+
+UNSCHEDULABLE_TAINT = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
+
+
+def tolerates(toleration: Toleration, taint: Taint) -> bool:
+    """Whether one toleration covers one taint."""
+    if toleration.effect and toleration.effect != taint.effect:
+        return False
+    if toleration.key and toleration.key != taint.key:
+        return False
+    match toleration.operator:
+        case "" | "Equal":
+            return toleration.value == taint.value and bool(toleration.key)
+        case "Exists":
+            return True
+    return False
+
+
+def tolerated(taint: Taint, tolerations: list[Toleration]) -> bool:
+    return any(tolerates(t, taint) for t in tolerations)
+
+
+class NodeUnschedulable:
+    """Refuses cordoned nodes, unless the pod tolerates the taint that stands for it."""
+
+    name = "NodeUnschedulable"
+    scope = Scope.STATIC
+    reasons = [Reason("node(s) were unschedulable", Code.UNRESOLVABLE)]
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._any = any(n.spec.unschedulable for n in session.table.objects)
+
+    def applies(self, task: Task) -> bool:
+        return self._any and not tolerated(UNSCHEDULABLE_TAINT, task.spec_class.tolerations)
+
+    def codes(self, task: Task, nodes: Columns) -> Codes:
+        cordoned = [n.spec.unschedulable for n in self._session.table.objects]
+        return np.array(cordoned, dtype=np.int8)[nodes]
+
+    def code(self, task: Task, node: int) -> int:
+        return int(self._session.table.objects[node].spec.unschedulable)
+
+
+class TaintToleration:
+    """Refuses nodes with a NoSchedule or NoExecute taint that the pod does not tolerate."""
+
+    name = "TaintToleration"
+    scope = Scope.STATIC
+    reasons = [Reason("node(s) had untolerated taint(s)", Code.UNRESOLVABLE)]
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._tainted = [
+            (i, [t for t in n.spec.taints if t.effect in ("NoSchedule", "NoExecute")])
+            for i, n in enumerate(session.table.objects)
+            if n.spec.taints
+        ]
+
+    def applies(self, task: Task) -> bool:
+        return bool(self._tainted)
+
+    def codes(self, task: Task, nodes: Columns) -> Codes:
+        codes = np.zeros(len(self._session.table), dtype=np.int8)
+        for i, taints in self._tainted:
+            codes[i] = not all(tolerated(t, task.spec_class.tolerations) for t in taints)
+        found: Codes = codes[nodes]
+        return found
+
+    def code(self, task: Task, node: int) -> int:
+        return int(self.codes(task, slice(None))[node])
+
+
+class TaintPreference:
+    """Rates nodes down by their untolerated PreferNoSchedule taints, relative to the worst candidate."""
+
+    name = "TaintPreference"
+    scope = Scope.DOMAIN
+    batch = True
+
+    def __init__(self, session: Session, weight: int) -> None:
+        self._session = session
+        self._weight = weight
+        self._tainted = [
+            (i, [t for t in n.spec.taints if t.effect == "PreferNoSchedule"])
+            for i, n in enumerate(session.table.objects)
+            if n.spec.taints and any(t.effect == "PreferNoSchedule" for t in n.spec.taints)
+        ]
+
+    def applies(self, task: Task) -> bool:
+        return True
+
+    def constant(self, task: Task) -> float | None:
+        return None if self._tainted else self._weight * 100.0
+
+    def over(self, task: Task, candidates: NDArray[np.intp]) -> Floats:
+        if not self._tainted:
+            return np.full(len(candidates), self._weight * 100.0)
+        cache = self._session.cluster.rule_cache()
+        key = (self.name, task.spec_class.id)
+        if key not in cache:
+            own = [t for t in task.spec_class.tolerations if t.effect in ("", "PreferNoSchedule")]
+            raw = np.zeros(len(self._session.table))
+            for i, taints in self._tainted:
+                raw[i] = sum(not tolerated(t, own) for t in taints)
+            cache[key] = raw
+        raw_all: NDArray[Any] = cache[key]
+        return self._weight * default_normalise(raw_all[candidates], reverse=True)
+
+    def rate(self, task: Task, nodes: Columns) -> Floats:
+        raise NotImplementedError("normalised over candidates")
+
+    def rate_one(self, task: Task, node: int) -> float:
+        raise NotImplementedError("normalised over candidates")

@@ -1,0 +1,242 @@
+"""Even spreading over topology domains. kube-scheduler: PodTopologySpread with system defaults."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from volcano_py.api.core import TopologySpreadConstraint
+from volcano_py.api.meta import LabelSelector
+from volcano_py.api.selector import matches
+from volcano_py.scheduler.framework.fit_errors import Code, Reason
+from volcano_py.scheduler.framework.node_rules import Codes, Columns, Floats, Scope
+from volcano_py.scheduler.framework.session import Session
+from volcano_py.scheduler.model.task import Task
+from volcano_py.scheduler.noderules.node_affinity import matching_nodes
+from volcano_py.scheduler.noderules.node_labels import Domains, domains
+from volcano_py.scheduler.noderules.pod_index import PodIndex, pod_index
+from volcano_py.scheduler.noderules.taints import tolerated
+
+HOSTNAME = "kubernetes.io/hostname"
+ZONE = "topology.kubernetes.io/zone"
+_Selects = Callable[[dict[str, str]], bool]
+
+
+class _Constraint(NamedTuple):
+    key: str
+    max_skew: int
+    min_domains: int
+    selects: _Selects
+    affinity_counts: bool
+    """Nodes that selector or affinity exclude are no domains (the default)."""
+    taints_count: bool
+    """Nodes with untolerated taints are no domains (not the default)."""
+
+
+class TopologySpread:
+    """Refuses nodes whose domain would get more than maxSkew pods ahead of the emptiest."""
+
+    name = "PodTopologySpread"
+    scope = Scope.DOMAIN
+    reasons = [
+        Reason("node(s) didn't match pod topology spread constraints (missing required label)", Code.UNRESOLVABLE),
+        Reason("node(s) didn't match pod topology spread constraints", Code.UNSCHEDULABLE),
+    ]
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def applies(self, task: Task) -> bool:
+        return any(c.when_unsatisfiable != "ScheduleAnyway" for c in task.spec_class.spread)
+
+    def codes(self, task: Task, nodes: Columns) -> Codes:
+        session = self._session
+        index = pod_index(session)
+        constraints = [_read(c, task) for c in task.spec_class.spread if c.when_unsatisfiable != "ScheduleAnyway"]
+        all_domains = [domains(session.cluster, c.key) for c in constraints]
+        has_keys = np.ones(len(session.table), dtype=bool)
+        for d in all_domains:
+            has_keys &= d.codes >= 0
+        codes = np.zeros(len(session.table), dtype=np.int8)
+        open_ = np.ones(len(codes), dtype=bool)
+        labels = task.pod.metadata.labels or {}
+        for c, d in zip(constraints, all_domains, strict=True):
+            counted = has_keys & _included(session, task, c)
+            sums = d.sums(np.where(counted, _pods(index, task.namespace, c.selects), 0))
+            exists = np.zeros(d.size, dtype=bool)
+            exists[d.codes[counted]] = True
+            lowest = int(sums[exists].min()) if exists.any() else 0
+            if int(exists.sum()) < c.min_domains:
+                lowest = 0
+            skew = d.at_nodes(sums) + int(c.selects(labels)) - lowest
+            codes[open_ & (d.codes < 0)] = 1
+            codes[open_ & (d.codes >= 0) & (skew > c.max_skew)] = 2
+            open_ = codes == 0
+        found: Codes = codes[nodes]
+        return found
+
+    def code(self, task: Task, node: int) -> int:
+        return int(self.codes(task, slice(None))[node])
+
+
+class SpreadPreference:
+    """Rates nodes by how few of the pod's like are in their domains."""
+
+    name = "SpreadPreference"
+    scope = Scope.DOMAIN
+    batch = True
+
+    def __init__(self, session: Session, weight: int) -> None:
+        self._session = session
+        self._weight = weight
+        others = session.cluster.others
+        self._defaults = any(others.get(kind) for kind in ("Service", "ReplicaSet", "StatefulSet"))
+
+    def applies(self, task: Task) -> bool:
+        return self._defaults or bool(task.spec_class.spread)
+
+    def constant(self, task: Task) -> float | None:
+        return None if self._constraints(task)[0] else 0.0
+
+    def _constraints(self, task: Task) -> tuple[list[_Constraint], bool]:
+        """The soft constraints, and whether nodes must have all their keys."""
+        if task.spec_class.spread:
+            soft = [c for c in task.spec_class.spread if c.when_unsatisfiable == "ScheduleAnyway"]
+            return [_read(c, task) for c in soft], True
+        selects = _default_selector(self._session, task) if self._defaults else None
+        if selects is None:
+            return [], False
+        return [
+            _Constraint(HOSTNAME, 3, 1, selects, True, False),
+            _Constraint(ZONE, 5, 1, selects, True, False),
+        ], False
+
+    def over(self, task: Task, candidates: NDArray[np.intp]) -> Floats:
+        session = self._session
+        constraints, need_all = self._constraints(task)
+        if not constraints:
+            return np.zeros(len(candidates))
+        index = pod_index(session)
+        all_domains = [domains(session.cluster, c.key) for c in constraints]
+        has_keys = np.ones(len(session.table), dtype=bool)
+        if need_all:
+            for d in all_domains:
+                has_keys &= d.codes >= 0
+        rated = has_keys[candidates]
+        raw = np.zeros(len(candidates))
+        for c, d in zip(constraints, all_domains, strict=True):
+            raw += self._raw(index, task, c, d, candidates, rated, has_keys)
+        raw = np.floor(raw + 0.5)
+        return self._weight * _normalise(raw, rated)
+
+    def _raw(
+        self,
+        index: PodIndex,
+        task: Task,
+        c: _Constraint,
+        d: Domains,
+        candidates: NDArray[np.intp],
+        rated: NDArray[np.bool_],
+        has_keys: NDArray[np.bool_],
+    ) -> Floats:
+        pods = _pods(index, task.namespace, c.selects)
+        here = d.codes[candidates]
+        if c.key == HOSTNAME:
+            size = int(rated.sum())
+            counts = pods[candidates]
+        else:
+            size = len(np.unique(here[rated & (here >= 0)]))
+            counted = has_keys & _included(self._session, task, c)
+            counts = d.at_nodes(d.sums(np.where(counted, pods, 0)))[candidates]
+        weight = math.log(size + 2)
+        return np.where(here >= 0, counts * weight + float(c.max_skew - 1), 0.0)
+
+    def rate(self, task: Task, nodes: Columns) -> Floats:
+        raise NotImplementedError("normalised over candidates")
+
+    def rate_one(self, task: Task, node: int) -> float:
+        raise NotImplementedError("normalised over candidates")
+
+
+def _normalise(raw: Floats, rated: NDArray[np.bool_]) -> Floats:
+    if not rated.any():
+        return np.zeros(len(raw))
+    low, high = raw[rated].min(), raw[rated].max()
+    scores = np.full(len(raw), 100.0) if high == 0 else np.floor(100 * (high + low - raw) / high)
+    return np.where(rated, scores, 0.0)
+
+
+def _read(c: TopologySpreadConstraint, task: Task) -> _Constraint:
+    labels = task.pod.metadata.labels or {}
+    same = {k: labels[k] for k in c.match_label_keys or () if k in labels}
+    selector = c.label_selector
+
+    def selects(other: dict[str, str]) -> bool:
+        return matches(selector, other) and all(other.get(k) == v for k, v in same.items())
+
+    return _Constraint(
+        c.topology_key,
+        c.max_skew,
+        c.min_domains or 1,
+        selects,
+        c.node_affinity_policy != "Ignore",
+        c.node_taints_policy == "Honor",
+    )
+
+
+def _included(session: Session, task: Task, c: _Constraint) -> NDArray[np.bool_]:
+    """The nodes that count as members of domains."""
+    ok = np.ones(len(session.table), dtype=bool)
+    cache = session.cluster.rule_cache()
+    if c.affinity_counts:
+        key = ("spread-affinity", task.spec_class.id)
+        if key not in cache:
+            cache[key] = matching_nodes(session, task.spec_class)
+        ok &= cache[key]
+    if c.taints_count:
+        key = ("spread-taints", task.spec_class.id)
+        if key not in cache:
+            own = task.spec_class.tolerations
+            cache[key] = np.array(
+                [
+                    all(tolerated(t, own) for t in n.spec.taints or () if t.effect != "PreferNoSchedule")
+                    for n in session.table.objects
+                ],
+                dtype=bool,
+            )
+        ok &= cache[key]
+    return ok
+
+
+def _pods(index: PodIndex, namespace: str, selects: _Selects) -> NDArray[np.int64]:
+    """Per node, the namespace's pods that are selected and not being deleted."""
+    total: NDArray[np.int64] | None = None
+    for c in index.label_classes():
+        if c.namespace == namespace and selects(c.labels):
+            total = c.live.copy() if total is None else total + c.live
+    return np.zeros(index.nodes, dtype=np.int64) if total is None else total
+
+
+def _default_selector(session: Session, task: Task) -> _Selects | None:
+    """What services and the pod's controller select, together; None if nothing does."""
+    labels = task.pod.metadata.labels or {}
+    others = session.cluster.others
+    wanted: dict[str, str] = {}
+    for service in others.get("Service", {}).values():
+        chosen = service.spec.selector or {}
+        same = service.metadata.namespace == task.namespace
+        if same and chosen and all(labels.get(k) == v for k, v in chosen.items()):
+            wanted.update(chosen)
+    selectors: list[LabelSelector] = []
+    owner = task.pod.metadata.controller
+    if owner is not None and owner.kind in ("ReplicaSet", "StatefulSet"):
+        workload = others.get(owner.kind, {}).get(f"{task.namespace}/{owner.name}")
+        if workload is not None and workload.spec.selector is not None:
+            selectors.append(workload.spec.selector)
+    if not wanted and not selectors:
+        return None
+    return lambda other: all(other.get(k) == v for k, v in wanted.items()) and all(matches(s, other) for s in selectors)

@@ -1,0 +1,118 @@
+"""binpack: fill nodes that are in use before others. Volcano: plugin binpack."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+import numpy as np
+from msgspec import field
+
+from volcano_py.scheduler.framework.arguments import decode, get_int
+from volcano_py.scheduler.framework.node_rules import Columns, Floats, Scope
+from volcano_py.scheduler.framework.session import Session
+from volcano_py.scheduler.model.resource import CPU, EPS, MEMORY
+from volcano_py.scheduler.model.task import Task
+
+_PREFIX = "binpack.resources."
+
+
+class Arguments(msgspec.Struct):
+    weight: int = field(default=1, name="binpack.weight")
+    """Of the whole plugin; 0 switches it off, negative means 1."""
+    cpu: int = field(default=1, name="binpack.cpu")
+    memory: int = field(default=1, name="binpack.memory")
+    resources: str = field(default="", name="binpack.resources")
+    """Further resources, separated by commas; the weight of each is `binpack.resources.<name>` (1)."""
+    extra: dict[str, Any] = {}
+
+
+class Binpack:
+    """See `Arguments`."""
+
+    name = "binpack"
+
+    def __init__(self, arguments: Mapping[str, Any]) -> None:
+        read, self.warnings = decode(Arguments, f"plugin {self.name}", arguments, prefixes=(_PREFIX,))
+        self.weight = read.weight if read.weight >= 0 else 1
+        self.weights: dict[str, int] = {}
+        for name in (part.strip() for part in read.resources.split(",")):
+            if name:
+                weight = get_int(read.extra.get(_PREFIX + name, 1))
+                self.weights[name] = weight if weight is not None and weight >= 0 else 1
+        self.weights[CPU] = read.cpu if read.cpu >= 0 else 1
+        self.weights[MEMORY] = read.memory if read.memory >= 0 else 1
+
+    def on_session_open(self, session: Session) -> None:
+        if self.weight:
+            session.add_score(self.name, _Fullness(session, self.weight, self.weights))
+
+
+class _Fullness:
+    """Weighted mean of how full each requested resource would be, times 100."""
+
+    name = "binpack"
+    scope = Scope.LOCAL
+    batch = False
+
+    def __init__(self, session: Session, weight: int, weights: dict[str, int]) -> None:
+        self._numbers = session.numbers
+        self._rows = session.table.rows
+        self._weight = weight
+        self._weights = weights
+        self._requests: dict[int, list[tuple[int, float, int]]] = {}
+
+    def applies(self, task: Task) -> bool:
+        return True
+
+    def constant(self, task: Task) -> float | None:
+        return None
+
+    def over(self, task: Task, candidates: Columns) -> Floats:
+        return self.rate(task, candidates)
+
+    def _wanted(self, task: Task) -> list[tuple[int, float, int]]:
+        """(row, request, weight) of each requested resource that has a weight."""
+        known = self._requests.get(task.spec_class.id)
+        if known is None:
+            known = self._requests[task.spec_class.id] = [
+                (self._rows[d], task.request[d], self._weights[d])
+                for d in task.request.keys()
+                if d in self._weights and task.request[d] >= EPS
+            ]
+        return known
+
+    def rate(self, task: Task, nodes: Columns) -> Floats:
+        n = self._numbers
+        wanted = self._wanted(task)
+        count = len(n.max_pods[nodes])
+        score, weights = np.zeros(count), 0
+        over = np.zeros(count, dtype=bool)
+        for row, request, weight in wanted:
+            capacity = n.allocatable[row, nodes]
+            full = request + n.used[row, nodes]
+            counts = capacity != 0
+            weights += weight
+            if weight:
+                over |= counts & (full > capacity)
+                score += np.where(counts, full * weight / np.where(counts, capacity, 1.0), 0.0)
+        if weights > 0:
+            score /= weights
+        found: Floats = np.where(over, 0.0, score * 100 * self._weight)
+        return found
+
+    def rate_one(self, task: Task, node: int) -> float:
+        n = self._numbers
+        score, weights = 0.0, 0
+        for row, request, weight in self._wanted(task):
+            capacity = n.allocatable.item(row, node)
+            weights += weight
+            if capacity and weight:
+                full = request + n.used.item(row, node)
+                if full > capacity:
+                    return 0.0
+                score += full * weight / capacity
+        if weights > 0:
+            score /= weights
+        return score * 100 * self._weight

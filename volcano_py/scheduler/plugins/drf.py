@@ -1,0 +1,91 @@
+"""drf: dominant resource fairness among jobs. Volcano: plugin drf (without hierarchy).
+
+A job's share is its largest part of any resource of the cluster. The shares of all jobs are kept between
+sessions (`build`, `apply`); a session works on its own copies of those it moves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from volcano_py.scheduler.framework.plugin_state import state_of
+from volcano_py.scheduler.framework.session import Handler, Session
+from volcano_py.scheduler.framework.votes import PERMIT
+from volcano_py.scheduler.model.cluster import Cluster
+from volcano_py.scheduler.model.resource import Resource, share
+from volcano_py.scheduler.model.task import Task
+
+_DELTA = 1e-6
+Shares = dict[str, float]
+
+
+class Drf:
+    """No arguments."""
+
+    name = "drf"
+
+    def __init__(self, arguments: Mapping[str, Any]) -> None:
+        pass
+
+    def on_session_open(self, session: Session) -> None:
+        whole = [(d, session.total[d]) for d in session.total.names()]
+
+        def dominant(allocated: Resource) -> float:
+            return max([0.0, *(share(allocated[d], of) for d, of in whole)])
+
+        def build(model: Cluster) -> Shares:
+            return {uid: dominant(job.allocated) for uid, job in model.jobs.items()}
+
+        def apply(kept: Shares, model: Cluster, changed: set[str]) -> None:
+            for uid in changed:
+                job = model.jobs.get(uid)
+                if job is None:
+                    kept.pop(uid, None)
+                else:
+                    kept[uid] = dominant(job.allocated)
+
+        shares = state_of(session.cluster, self.name, tuple(whole), build, apply, session.cluster.check_states)
+        moved: dict[str, Resource] = {}
+        """What jobs hold that this session has moved."""
+        now: Shares = {}
+
+        def allocated(uid: str) -> Resource:
+            held = moved.get(uid)
+            if held is None:
+                held = moved[uid] = session.jobs[uid].model.allocated.clone()
+            return held
+
+        def on_allocate(task: Task, node: int) -> None:
+            if task.job in session.jobs:
+                now[task.job] = dominant(allocated(task.job).add(task.request))
+
+        def on_deallocate(task: Task, node: int) -> None:
+            if task.job in session.jobs:
+                now[task.job] = dominant(allocated(task.job).sub_unchecked(task.request))
+
+        def preemptable(preemptor: Task, candidates: list[Task]) -> tuple[list[Task], int]:
+            if preemptor.job not in session.jobs:
+                return [], PERMIT
+            mine = dominant(allocated(preemptor.job).clone().add(preemptor.request))
+            left: dict[str, Resource] = {}
+            victims = []
+            for t in candidates:
+                if t.job not in session.jobs:
+                    continue
+                if t.job not in left:
+                    left[t.job] = allocated(t.job).clone()
+                theirs = dominant(left[t.job].sub_unchecked(t.request))
+                if mine < theirs or abs(mine - theirs) <= _DELTA:
+                    victims.append(t)
+            return victims, PERMIT
+
+        session.votes.add("job_order", self.name, lambda job: now.get(job.uid, shares.get(job.uid, 0.0)))
+        session.votes.add("preemptable", self.name, preemptable)
+        session.handlers.append(Handler(self.name, on_allocate, on_deallocate))
+        self._shares, self._now = shares, now
+
+    def on_session_close(self, session: Session) -> None:
+        for uid, job in session.jobs.items():
+            value = self._now.get(uid, self._shares.get(uid, 0.0))
+            session.gauges.append(("job_share", {"job_ns": job.namespace, "job_id": job.name}, value))

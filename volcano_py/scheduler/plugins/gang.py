@@ -1,0 +1,111 @@
+"""gang: all members or none. Volcano: plugin gang."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from volcano_py.api.meta import format_time
+from volcano_py.api.scheduling import PodGroupCondition
+from volcano_py.scheduler.explain.messages import job_message
+from volcano_py.scheduler.framework.session import Session
+from volcano_py.scheduler.framework.session_job import SessionJob
+from volcano_py.scheduler.framework.votes import PERMIT, REJECT, Invalid
+from volcano_py.scheduler.model import status as st
+from volcano_py.scheduler.model.task import Task
+
+_READY = "tasks in gang are ready to be scheduled"
+
+
+class Gang:
+    """No arguments."""
+
+    name = "gang"
+
+    def __init__(self, arguments: Mapping[str, Any]) -> None:
+        pass
+
+    def on_session_open(self, session: Session) -> None:
+        statuses, jobs, votes = session.statuses, session.jobs, session.votes
+
+        def valid(job: SessionJob) -> Invalid | None:
+            if not job.check_task_valid(statuses):
+                return Invalid("NotEnoughPodsOfTask", "Not enough valid pods of each task for gang-scheduling")
+            if job.valid_num < job.min_available:
+                return Invalid(
+                    "NotEnoughTasks",
+                    f"Not enough valid tasks for gang-scheduling, valid: {job.valid_num}, min: {job.min_available}",
+                )
+            return None
+
+        def spare(_: Task, candidates: list[Task]) -> tuple[list[Task], int]:
+            """As many of a job's candidates as it has beyond its minimum."""
+            left: dict[str, int] = {}
+            victims = []
+            for t in candidates:
+                job = jobs.get(t.job)
+                if job is None:
+                    continue
+                ready = left.setdefault(t.job, job.ready_num)
+                if ready > job.min_available:
+                    victims.append(t)
+                    left[t.job] = ready - 1
+            return victims, PERMIT
+
+        def ready(job: SessionJob) -> bool:
+            return job.is_ready() and job.check_task_ready(statuses)
+
+        def pipelined(job: SessionJob) -> int:
+            return PERMIT if job.is_pipelined() and job.check_task_pipelined(statuses) else REJECT
+
+        votes.add("job_valid", self.name, valid)
+        votes.add("preemptable", self.name, spare)
+        votes.add("reclaimable", self.name, spare)
+        votes.add("unified_evictable", self.name, lambda _, candidates: (candidates, PERMIT))
+        votes.add("job_order", self.name, lambda job: int(job.is_ready()))
+        votes.add("job_ready", self.name, ready)
+        votes.add("job_pipelined", self.name, pipelined)
+        votes.add("job_starving", self.name, lambda job: job.is_starving())
+
+    def on_session_close(self, session: Session) -> None:
+        """Write down for every job whether its gang is ready, and what it lacks."""
+        now = format_time(session.now)
+        for job in session.jobs.values():
+            if not job.tasks:
+                continue
+            if job.is_ready():
+                condition = PodGroupCondition(
+                    type="Scheduled",
+                    status="True",
+                    transition_id=session.uid,
+                    last_transition_time=now,
+                    reason=_READY,
+                )
+            elif _healing(session, job):
+                continue
+            else:
+                unready = job.min_available - _schedulable(session, job)
+                condition = PodGroupCondition(
+                    type="Unschedulable",
+                    status="True",
+                    transition_id=session.uid,
+                    last_transition_time=now,
+                    reason="NotEnoughResources",
+                    message=f"{unready}/{len(job.tasks)} tasks in gang unschedulable: {job_message(session, job)}",
+                )
+            session.set_condition(job, condition)
+
+
+def _healing(session: Session, job: SessionJob) -> bool:
+    """Its pods are on their way out and nobody waits for a place: no reason to complain."""
+    counts = job.counts
+    if not counts[st.RELEASING] or counts[st.PENDING] or counts[st.PIPELINED]:
+        return False
+    leaving = sum(1 for t in job.tasks.values() if session.status(t) == st.RELEASING and t.node)
+    return leaving > 0 and job.scheduled_num + leaving >= job.min_available
+
+
+def _schedulable(session: Session, job: SessionJob) -> int:
+    """Tasks that have a place, or had one in a statement that was taken back."""
+    last = job.last_transaction or {}
+    return job.ready_num + sum(1 for t in session.pending(job) if t.key in last and st.IS_ALLOCATED[last[t.key][0]])

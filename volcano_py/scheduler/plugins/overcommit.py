@@ -1,0 +1,71 @@
+"""overcommit: let in a little more than the cluster can hold. Volcano: plugin overcommit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from msgspec import field
+
+from volcano_py.scheduler.framework.arguments import decode
+from volcano_py.scheduler.framework.inqueue import format_names, gated_deducted, inqueue_resource
+from volcano_py.scheduler.framework.session import Session
+from volcano_py.scheduler.framework.session_job import SessionJob
+from volcano_py.scheduler.framework.votes import PERMIT, REJECT
+from volcano_py.scheduler.model.resource import Resource
+
+_DEFAULT = 1.2
+
+
+class Arguments(msgspec.Struct):
+    factor: float = field(default=_DEFAULT, name="overcommit-factor")
+    """How much of the cluster may be promised; below 1 means the default."""
+
+
+class Overcommit:
+    """See `Arguments`."""
+
+    name = "overcommit"
+
+    def __init__(self, arguments: Mapping[str, Any]) -> None:
+        read, self.warnings = decode(Arguments, f"plugin {self.name}", arguments)
+        self.factor = read.factor if read.factor >= 1 else _DEFAULT
+
+    def on_session_open(self, session: Session) -> None:
+        idle = session.total.clone().multi(self.factor).sub_unchecked(_used(session))
+        inqueue = Resource()
+        for job in session.jobs.values():
+            if job.min_resources is None:
+                continue
+            if job.phase == "Inqueue":
+                inqueue.add(gated_deducted(session, job, job.min_resources))
+            elif job.phase == "Running" and job.allocated_num >= job.min_available:
+                inqueue.add(gated_deducted(session, job, inqueue_resource(job)))
+
+        def enqueueable(job: SessionJob) -> int:
+            if job.min_resources is None:
+                return PERMIT
+            wanted = inqueue.clone().add(job.min_resources)
+            fits, lacking = wanted.less_equal_dimension(idle, job.min_resources)
+            if fits:
+                return PERMIT
+            text = format_names("resource in cluster is overused", "overused", lacking)
+            session.note(job, "Normal", "Unschedulable", text)
+            return REJECT
+
+        def enqueued(job: SessionJob) -> None:
+            if job.min_resources is not None:
+                inqueue.add(gated_deducted(session, job, job.min_resources))
+
+        session.votes.add("job_enqueueable", self.name, enqueueable)
+        session.votes.add("job_enqueued", self.name, enqueued)
+
+
+def _used(session: Session) -> Resource:
+    used = Resource(scalars={})
+    sums = session.numbers.used.sum(axis=1)
+    for name, row in session.table.rows.items():
+        if sums[row]:
+            used[name] = float(sums[row])
+    return used

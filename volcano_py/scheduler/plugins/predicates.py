@@ -1,0 +1,74 @@
+"""predicates: kube-scheduler's filters. Volcano: plugin predicates.
+
+Registered in Volcano's order; each rule can be switched off. The plugin also moves kube-scheduler's view of
+the nodes with the session, so that ports, pod counts, affinity and spreading see what was placed a moment
+ago.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from msgspec import field
+
+from volcano_py.scheduler.framework.arguments import decode
+from volcano_py.scheduler.framework.node_rules import Filter
+from volcano_py.scheduler.framework.session import Handler, Session
+from volcano_py.scheduler.model.task import Task
+from volcano_py.scheduler.noderules.inter_pod_affinity import InterPodAffinity
+from volcano_py.scheduler.noderules.node_affinity import NodeAffinity, conflict
+from volcano_py.scheduler.noderules.pod_number import PodNumber
+from volcano_py.scheduler.noderules.ports import NodePorts
+from volcano_py.scheduler.noderules.taints import NodeUnschedulable, TaintToleration
+from volcano_py.scheduler.noderules.topology_spread import TopologySpread
+
+
+class Arguments(msgspec.Struct):
+    node_affinity: bool = field(default=True, name="predicate.NodeAffinityEnable")
+    node_ports: bool = field(default=True, name="predicate.NodePortsEnable")
+    taint_toleration: bool = field(default=True, name="predicate.TaintTolerationEnable")
+    pod_affinity: bool = field(default=True, name="predicate.PodAffinityEnable")
+    topology_spread: bool = field(default=True, name="predicate.PodTopologySpreadEnable")
+    node_volume_limits: bool = field(default=True, name="predicate.NodeVolumeLimitsEnable")
+    volume_zone: bool = field(default=True, name="predicate.VolumeZoneEnable")
+    volume_binding: bool = field(default=True, name="predicate.VolumeBindingEnable")
+    cache: bool = field(default=False, name="predicate.CacheEnable")
+    """Accepted for Volcano's sake: here every rule's answers are kept by class of pods anyway."""
+
+
+class Predicates:
+    """See `Arguments`."""
+
+    name = "predicates"
+
+    def __init__(self, arguments: Mapping[str, Any]) -> None:
+        self.arguments, self.warnings = decode(Arguments, f"plugin {self.name}", arguments)
+
+    def on_session_open(self, session: Session) -> None:
+        a = self.arguments
+        rules: list[tuple[bool, type[Any]]] = [
+            (True, PodNumber),
+            (True, NodeUnschedulable),
+            (a.node_affinity, NodeAffinity),
+            (a.taint_toleration, TaintToleration),
+            (a.node_ports, NodePorts),
+            (a.pod_affinity, InterPodAffinity),
+            (a.topology_spread, TopologySpread),
+        ]
+        filters: list[Filter] = [rule(session) for on, rule in rules if on]
+        session.add_filter(self.name, *filters)
+
+        def pre_predicate(task: Task) -> str | None:
+            wrong = conflict(task) if a.node_affinity and task.spec_class.affinity is not None else None
+            return f"plugin NodeAffinity pre-predicates failed {wrong}" if wrong else None
+
+        session.votes.add("pre_predicate", self.name, pre_predicate)
+        session.handlers.append(
+            Handler(
+                self.name,
+                lambda task, node: session.kube.move(task, node, +1),
+                lambda task, node: session.kube.move(task, node, -1),
+            )
+        )

@@ -1,0 +1,333 @@
+"""proportion: queues share the cluster by weight. Volcano: plugin proportion.
+
+What a queue deserves is found by water filling: free resources go to the queues by weight, nobody gets more
+than it asks for or may have,
+nor less than it is guaranteed. What each queue's jobs hold and want is kept between sessions (`build`,
+`apply`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from volcano_py.scheduler.framework.inqueue import format_names, gated_deducted, inqueue_resource
+from volcano_py.scheduler.framework.plugin_state import state_of
+from volcano_py.scheduler.framework.session import Handler, Session
+from volcano_py.scheduler.framework.session_job import SessionJob
+from volcano_py.scheduler.framework.votes import PERMIT, REJECT
+from volcano_py.scheduler.model import status as st
+from volcano_py.scheduler.model.cluster import Cluster
+from volcano_py.scheduler.model.job import Job
+from volcano_py.scheduler.model.queue import Queue
+from volcano_py.scheduler.model.resource import (
+    CPU,
+    INFINITY,
+    MAX,
+    MEMORY,
+    PODS,
+    ZERO,
+    Resource,
+    exceeded_part,
+    maximum,
+    share,
+)
+from volcano_py.scheduler.model.task import Task
+
+
+class Demand:
+    """What the jobs of one queue hold and want; every job counts once."""
+
+    __slots__ = ("allocated", "elastic", "jobs", "request")
+
+    def __init__(self) -> None:
+        self.jobs = 0
+        self.allocated = Resource()
+        self.request = Resource()
+        self.elastic = Resource()
+
+    def count(self, part: JobDemand, sign: int) -> None:
+        self.jobs += sign
+        for total, amount in (
+            (self.allocated, part.allocated),
+            (self.request, part.request),
+            (self.elastic, part.elastic),
+        ):
+            if sign > 0:
+                total.add(amount)
+            else:
+                _take(total, amount)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Demand) and all(getattr(self, f) == getattr(other, f) for f in self.__slots__)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+class JobDemand:
+    """One job's part of its queue's demand."""
+
+    __slots__ = ("allocated", "elastic", "queue", "request")
+
+    def __init__(self, job: Job) -> None:
+        self.queue = job.queue
+        self.allocated = job.allocated.clone()
+        c = job.counts
+        if sum(c) == c[st.PENDING] + c[st.BOUND] + c[st.BINDING] + c[st.RUNNING]:
+            self.request = job.total_request.clone()
+        else:
+            self.request = Resource()
+            for t in job.tasks.values():
+                if t.status == st.PENDING or st.IS_ALLOCATED[t.status]:
+                    self.request.add(t.request)
+        self.elastic = exceeded_part(job.allocated, job.min_resources or Resource())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, JobDemand) and all(getattr(self, f) == getattr(other, f) for f in self.__slots__)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+class Demands:
+    """The kept state: demand by queue, and each job's part in it."""
+
+    def __init__(self) -> None:
+        self.queues: dict[str, Demand] = {}
+        self.jobs: dict[str, JobDemand] = {}
+
+    def put(self, uid: str, job: Job | None) -> None:
+        old = self.jobs.pop(uid, None)
+        if old is not None:
+            demand = self.queues[old.queue]
+            demand.count(old, -1)
+            if not demand.jobs:
+                del self.queues[old.queue]
+        if job is not None and job.pod_group is not None:
+            new = self.jobs[uid] = JobDemand(job)
+            self.queues.setdefault(new.queue, Demand()).count(new, +1)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Demands) and self.queues == other.queues and self.jobs == other.jobs
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def build(model: Cluster) -> Demands:
+    demands = Demands()
+    for uid, job in model.jobs.items():
+        demands.put(uid, job)
+    return demands
+
+
+def apply(demands: Demands, model: Cluster, changed: set[str]) -> None:
+    for uid in changed:
+        demands.put(uid, model.jobs.get(uid))
+
+
+class Attributes:
+    """A queue in one session."""
+
+    __slots__ = (
+        "allocated",
+        "capability",
+        "deserved",
+        "elastic",
+        "guarantee",
+        "inqueue",
+        "name",
+        "queue",
+        "real_capability",
+        "request",
+        "share",
+        "weight",
+    )
+
+    def __init__(self, queue: Queue, demand: Demand, unguaranteed: Resource) -> None:
+        self.queue = queue
+        self.name = queue.name
+        self.weight = queue.weight
+        self.allocated = demand.allocated.clone()
+        self.request = demand.request.clone()
+        self.elastic = demand.elastic
+        self.inqueue = Resource()
+        self.deserved = Resource()
+        self.share = 0.0
+        self.guarantee = queue.guarantee or Resource()
+        self.real_capability = unguaranteed.clone().add(self.guarantee)
+        self.capability: Resource | None = None
+        if queue.capability is not None:
+            self.capability = queue.capability.clone()
+            if self.capability.milli_cpu <= 0:
+                self.capability.milli_cpu = MAX
+            if self.capability.memory <= 0:
+                self.capability.memory = MAX
+            self.real_capability.min_dimension(self.capability, INFINITY)
+
+    def update_share(self) -> None:
+        self.share = max([0.0, *(share(self.allocated[d], self.deserved[d]) for d in self.deserved.names())])
+
+
+def fill(queues: list[Attributes], total: Resource) -> None:
+    """Water filling: set what each queue deserves of `total`."""
+    remaining = total.clone()
+    met: set[str] = set()
+    while True:
+        weights = sum(q.weight for q in queues if q.name not in met)
+        if weights == 0:
+            return
+        before = remaining
+        more, less = Resource(), Resource()
+        for q in queues:
+            if q.name in met:
+                continue
+            old = q.deserved.clone()
+            q.deserved.add(remaining.clone().multi(q.weight / weights))
+            q.deserved.min_dimension(q.real_capability, INFINITY)
+            q.deserved.min_dimension(q.request, ZERO)
+            q.deserved = maximum(q.deserved, q.guarantee)
+            q.update_share()
+            if q.request.less_equal(q.deserved, ZERO) or q.deserved == old:
+                met.add(q.name)
+            increased, decreased = q.deserved.diff(old, ZERO)
+            more.add(increased)
+            less.add(decreased)
+        remaining = exceeded_part(remaining.clone().add(less), more)
+        if remaining.is_empty() or remaining == before:
+            return
+
+
+class Proportion:
+    """No arguments."""
+
+    name = "proportion"
+
+    def __init__(self, arguments: Mapping[str, Any]) -> None:
+        self.attributes: dict[str, Attributes] = {}
+
+    def on_session_open(self, session: Session) -> None:
+        self.attributes = attributes = _attributes(session, self.name)
+        fill(list(attributes.values()), session.total)
+        for q in attributes.values():
+            q.update_share()
+
+        def order(left: Queue, right: Queue) -> int:
+            if left.priority != right.priority:
+                return -1 if left.priority > right.priority else 1
+            a, b = attributes[left.name].share, attributes[right.name].share
+            return (a > b) - (a < b)
+
+        def overused(queue: Queue) -> bool:
+            q = attributes[queue.name]
+            return q.deserved.less_equal(q.allocated, ZERO)
+
+        def room_for(queue: Queue, tasks: list[Task]) -> bool:
+            q = attributes[queue.name]
+            if queue.state != "Open":
+                return False
+            for d in dict.fromkeys(d for t in tasks for d in t.request.keys()):
+                wanted = sum(t.request[d] for t in tasks)
+                if d != PODS and wanted > 0 and q.allocated[d] + wanted > q.deserved[d]:
+                    return False
+            return True
+
+        def reclaimable(_: Task, candidates: list[Task]) -> tuple[list[Task], int]:
+            left: dict[str, Resource] = {}
+            victims = []
+            for t in candidates:
+                job = session.jobs.get(t.job)
+                if job is None:
+                    continue
+                q = attributes[job.queue]
+                allocated = left.setdefault(job.queue, q.allocated.clone())
+                if not allocated.less_equal(q.deserved, ZERO):
+                    allocated.sub_unchecked(t.request)
+                    victims.append(t)
+            return victims, PERMIT
+
+        def enqueueable(job: SessionJob) -> int:
+            q = attributes[job.queue]
+            if q.queue.state != "Open":
+                return REJECT
+            if job.min_resources is None:
+                return PERMIT
+            wanted = job.min_resources.clone().add(q.allocated).add(q.inqueue).sub_unchecked(q.elastic)
+            fits, lacking = wanted.less_equal_dimension(q.real_capability, job.min_resources)
+            if fits:
+                return PERMIT
+            text = format_names("queue resource quota insufficient", "insufficient", lacking)
+            session.note(job, "Normal", "Unschedulable", text)
+            return REJECT
+
+        def enqueued(job: SessionJob) -> None:
+            if job.min_resources is not None:
+                attributes[job.queue].inqueue.add(gated_deducted(session, job, job.min_resources))
+
+        def moved(task: Task, sign: int) -> None:
+            job = session.jobs.get(task.job)
+            if job is None:
+                return
+            q = attributes[job.queue]
+            if sign > 0:
+                q.allocated.add(task.request)
+            else:
+                q.allocated.sub_unchecked(task.request)
+            q.update_share()
+
+        votes = session.votes
+        votes.add("queue_order", self.name, order)
+        votes.add("reclaimable", self.name, reclaimable)
+        votes.add("overused", self.name, overused)
+        votes.add("allocatable", self.name, lambda queue, task: room_for(queue, [task]))
+        votes.add("preemptive", self.name, room_for)
+        votes.add("job_enqueueable", self.name, enqueueable)
+        votes.add("job_enqueued", self.name, enqueued)
+        session.handlers.append(Handler(self.name, lambda task, _: moved(task, +1), lambda task, _: moved(task, -1)))
+
+    def on_session_close(self, session: Session) -> None:
+        """Queue metrics, in the units of Resource."""
+        for q in self.attributes.values():
+            label = {"queue_name": q.name}
+            for kind, amount in (
+                ("allocated", q.allocated),
+                ("request", q.request),
+                ("deserved", q.deserved),
+                ("capacity", q.capability or Resource()),
+                ("real_capacity", q.real_capability),
+                ("inqueue", q.inqueue),
+            ):
+                session.gauges.append((f"queue_{kind}_milli_cpu", label, amount[CPU]))
+                session.gauges.append((f"queue_{kind}_memory_bytes", label, amount[MEMORY]))
+                for name, value in (amount.scalars or {}).items():
+                    session.gauges.append((f"queue_{kind}_scalar_resources", {**label, "resource": name}, value))
+            session.gauges.append(("queue_share", label, q.share))
+            session.gauges.append(("queue_weight", label, q.weight))
+            over = q.deserved.less_equal(q.allocated, ZERO)
+            session.gauges.append(("queue_overused", label, float(over)))
+
+
+def _attributes(session: Session, plugin: str) -> dict[str, Attributes]:
+    """Attributes of the queues that own a job."""
+    demands = state_of(session.cluster, plugin, None, build, apply, session.cluster.check_states)
+    guaranteed = Resource()
+    for queue in session.queues.values():
+        if queue.guarantee is not None:
+            guaranteed.add(queue.guarantee)
+    unguaranteed = exceeded_part(session.total, guaranteed)
+    attributes = {
+        name: Attributes(session.queues[name], demand, unguaranteed)
+        for name, demand in demands.queues.items()
+        if name in session.queues
+    }
+    for job in session.jobs.values():
+        if job.min_resources is None:
+            continue
+        if job.phase == "Inqueue" or (job.phase == "Running" and job.allocated_num >= job.min_available):
+            attributes[job.queue].inqueue.add(gated_deducted(session, job, inqueue_resource(job)))
+    return attributes
+
+
+def _take(total: Resource, amount: Resource) -> None:
+    """Subtract one part of a sum; scalars that are used up are not there any more."""
+    total.sub_unchecked(amount)
+    if total.scalars is not None:
+        total.scalars = {k: v for k, v in total.scalars.items() if v} or None

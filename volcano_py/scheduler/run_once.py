@@ -1,0 +1,159 @@
+"""run_once: one cycle. Volcano: runOnce, OpenSession, CloseSession.
+
+A pure function of its arguments: the live loop, the simulator, the conformance runner and the tests all call
+it, and nothing else decides. It emits the plan while it runs and teaches the model what was emitted when the
+session is closed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+
+from msgspec import Struct
+
+from volcano_py.scheduler.actions import ACTIONS
+from volcano_py.scheduler.explain.close import close_jobs, close_queues
+from volcano_py.scheduler.framework.config import Configuration
+from volcano_py.scheduler.framework.registry import Registry
+from volcano_py.scheduler.framework.session import Session, Shard
+from volcano_py.scheduler.framework.votes import Fault
+from volcano_py.scheduler.model import status as st
+from volcano_py.scheduler.model.cluster import Cluster
+from volcano_py.scheduler.model.plan import Bind, Emit, Event, Evict, Operation, PodGroupStatus
+from volcano_py.scheduler.plugins import PLUGINS
+
+REGISTRY = Registry(PLUGINS, ACTIONS)
+"""The built-in plugins and actions."""
+
+
+class Report(Struct):
+    """What a cycle did, beside its plan."""
+
+    session: Session
+    bound: int = 0
+    evicted: int = 0
+    faults: list[Fault] = []
+    warnings: list[str] = []
+    unfinished: bool = False
+    """The budget ran out: the next cycle should follow at once."""
+
+    @property
+    def counters(self) -> dict[str, int]:
+        """Work done: vector passes, columns refreshed, jobs and tasks tried."""
+        s = self.session
+        return {
+            "vector_passes": s.placement.passes,
+            "columns_refreshed": s.placement.columns,
+            "jobs_tried": s.work.jobs_tried,
+            "tasks_tried": s.work.tasks_tried,
+        }
+
+    def pipelined(self) -> dict[str, str]:
+        """Tasks that were promised room, by key: the node."""
+        s = self.session
+        return {
+            key: s.table.names[s.placed[task.slot]]
+            for job in s.jobs.values()
+            if job.counts[st.PIPELINED]
+            for key, task in job.tasks.items()
+            if s.statuses[task.slot] == st.PIPELINED
+        }
+
+
+Timer = Callable[[str, str], AbstractContextManager[None]]
+"""timer("action", "allocate") wraps a part of the cycle, for metrics; the core itself has no clock."""
+
+
+def run_once(
+    model: Cluster,
+    configuration: Configuration,
+    now: float,
+    seed: int = 0,
+    budget: int | None = None,
+    emit: Emit | None = None,
+    *,
+    registry: Registry = REGISTRY,
+    shard: Shard | None = None,
+    timer: Timer | None = None,
+) -> Report:
+    """Run the configured actions once over the model.
+
+    now     seconds since the epoch; all that depends on time depends on this
+    seed    decides among nodes of equal score
+    budget  tasks to try at most; None: no limit
+    emit    gets the plan, statement by statement
+    """
+    emitted: list[Operation] = []
+
+    def collect(operations: Sequence[Operation]) -> None:
+        emitted.extend(operations)
+        if emit is not None:
+            emit(operations)
+
+    timed = timer or (lambda _kind, _name: nullcontext())
+    model.dirty = False
+    with timed("session", "open"):
+        session = Session(model, configuration, now, seed, collect, budget, shard)
+        report = Report(session)
+        plugins = open_plugins(session, registry, report, timed)
+    for name in configuration.actions:
+        with timed("action", name):
+            try:
+                registry.actions[name](session)
+            except Exception as e:
+                session.votes.fault(name, "action", e)
+    with timed("session", "close"):
+        close(session, plugins, timed)
+    report.faults = session.votes.faults
+    report.unfinished = session.work.exhausted
+    for operation in emitted:
+        model.expect(operation)
+        report.bound += isinstance(operation, Bind)
+        report.evicted += isinstance(operation, Evict)
+    model.dirty = report.unfinished or any(isinstance(o, Bind | Evict | PodGroupStatus) for o in emitted)
+    return report
+
+
+def open_plugins(session: Session, registry: Registry, report: Report, timed: Timer) -> list[object]:
+    """Construct the configured plugins and let them register; unknown ones are a warning."""
+    plugins: list[object] = []
+    for tier in session.configuration.tiers:
+        for option in tier:
+            builder = registry.plugins.get(option.name)
+            if builder is None:
+                report.warnings.append(f"plugin {option.name} is unknown and skipped")
+                continue
+            with timed("plugin-open", option.name):
+                try:
+                    plugin = builder(option.arguments)
+                    plugin.on_session_open(session)
+                except Exception as e:
+                    session.votes.fault(option.name, "on_session_open", e)
+                    continue
+            plugins.append(plugin)
+            report.warnings += getattr(plugin, "warnings", ())
+    session.seal()
+    return plugins
+
+
+def close(session: Session, plugins: list[object], timed: Timer) -> None:
+    """Plugins first (gang writes its conditions), then statuses."""
+    for plugin in plugins:
+        close_plugin = getattr(plugin, "on_session_close", None)
+        if close_plugin is not None:
+            name = getattr(plugin, "name", type(plugin).__name__)
+            with timed("plugin-close", name):
+                try:
+                    close_plugin(session)
+                except Exception as e:
+                    session.votes.fault(name, "on_session_close", e)
+    close_jobs(session)
+    close_queues(session)
+    for job in session.homeless:
+        group = job.pod_group
+        if group is not None:
+            text = f"queue {job.queue} does not exist; create it or name another in spec.queue"
+            if session.cluster.notes.get(("PodGroup", job.uid)) != text:
+                meta = group.metadata
+                session.emit([Event("PodGroup", meta.namespace, meta.name, meta.uid, "Warning", "Unschedulable", text)])

@@ -1,0 +1,128 @@
+"""Objects as they would stand in a cluster: what API defaulting, admission and controllers add.
+
+Volcano: the defaults of its CRDs and webhooks, the queue controller's states, and the PodGroups that the
+podgroup controller makes for bare pods.
+"""
+
+from __future__ import annotations
+
+from copy import deepcopy
+
+from volcano_py.api import names
+from volcano_py.api.meta import format_time
+from volcano_py.simulate.manifests import Manifest
+
+_NAMESPACED = frozenset(
+    ("Pod", "PodGroup", "ResourceQuota", "Service", "ReplicaSet", "StatefulSet", "PodDisruptionBudget")
+)
+SYSTEM_PRIORITIES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
+
+
+def complete(manifests: list[Manifest], scheduler_names: frozenset[str], now: float) -> list[Manifest]:
+    """Completed copies; queues `default` and `root`, and groups of bare pods are added."""
+    objects = [deepcopy(m) for m in manifests]
+    priorities = {
+        o["metadata"]["name"]: int(o.get("value", 0)) for o in objects if o["kind"] == "PriorityClass"
+    } | SYSTEM_PRIORITIES
+    for o in objects:
+        _metadata(o, now)
+        if o["kind"] == "Pod":
+            _pod(o, priorities)
+        elif o["kind"] == "PodGroup":
+            _pod_group(o)
+        elif o["kind"] == "Queue":
+            _queue(o)
+        elif o["kind"] == "Node":
+            status = o.setdefault("status", {})
+            status.setdefault("allocatable", dict(status.get("capacity") or {}))
+    known = {o["metadata"]["name"] for o in objects if o["kind"] == "Queue"}
+    for name, reclaimable in (("root", False), ("default", True)):
+        if name not in known:
+            queue = {
+                "apiVersion": "scheduling.volcano.sh/v1beta1",
+                "kind": "Queue",
+                "metadata": {"name": name},
+                "spec": {"reclaimable": reclaimable, "weight": 1},
+            }
+            _metadata(queue, now)
+            _queue(queue)
+            objects.append(queue)
+    groups = {(o["metadata"]["namespace"], o["metadata"]["name"]) for o in objects if o["kind"] == "PodGroup"}
+    for pod in [o for o in objects if o["kind"] == "Pod"]:
+        group = _group_of_bare_pod(pod, scheduler_names)
+        if group is not None and (group["metadata"]["namespace"], group["metadata"]["name"]) not in groups:
+            objects.append(group)
+    return objects
+
+
+def _metadata(o: Manifest, now: float) -> None:
+    metadata = o["metadata"]
+    if o["kind"] in _NAMESPACED:
+        metadata.setdefault("namespace", "default")
+    key = "-".join(filter(None, (metadata.get("namespace"), metadata["name"])))
+    metadata.setdefault("uid", f"{o['kind'].lower()}-{key}")
+    metadata.setdefault("creationTimestamp", format_time(now))
+
+
+def _pod(pod: Manifest, priorities: dict[str, int]) -> None:
+    spec = pod.setdefault("spec", {})
+    status = pod.setdefault("status", {})
+    spec.setdefault("schedulerName", names.SCHEDULER_NAME)
+    if not status.get("phase"):
+        status["phase"] = "Pending"
+    if spec.get("priority") is None and spec.get("priorityClassName") in priorities:
+        spec["priority"] = priorities[spec["priorityClassName"]]
+    for c in [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]:
+        resources = c.get("resources") or {}
+        if resources.get("limits"):
+            c["resources"] = {**resources, "requests": {**resources["limits"], **(resources.get("requests") or
+            {})}}
+
+
+def _pod_group(group: Manifest) -> None:
+    spec = group.setdefault("spec", {})
+    spec.setdefault("minMember", 1)
+    if not spec.get("queue"):
+        spec["queue"] = "default"
+    status = group.setdefault("status", {})
+    if not status.get("phase"):
+        status["phase"] = "Pending"
+
+
+def _queue(queue: Manifest) -> None:
+    spec = queue.setdefault("spec", {})
+    spec.setdefault("weight", 1)
+    spec.setdefault("reclaimable", True)
+    if queue["metadata"]["name"] != "root":
+        spec.setdefault("parent", "root")
+    status = queue.setdefault("status", {})
+    if not status.get("state"):
+        status["state"] = "Open"
+
+
+def _group_of_bare_pod(pod: Manifest, scheduler_names: frozenset[str]) -> Manifest | None:
+    """The PodGroup of a pod that has none; the pod is annotated with its name."""
+    metadata, spec = pod["metadata"], pod["spec"]
+    annotations = metadata.get("annotations") or {}
+    if spec["schedulerName"] not in scheduler_names or annotations.get(names.GROUP_NAME) is not None:
+        return None
+    if pod["status"]["phase"] in ("Succeeded", "Failed"):
+        return None
+    owner = next((r for r in metadata.get("ownerReferences") or () if r.get("controller")), None)
+    name = "podgroup-" + (owner["uid"] if owner else metadata["uid"])
+    metadata["annotations"] = {**annotations, names.GROUP_NAME: name}
+    group_spec: Manifest = {"minMember": 1, "queue": annotations.get(names.POD_QUEUE_NAME) or "default"}
+    if spec.get("priorityClassName"):
+        group_spec["priorityClassName"] = spec["priorityClassName"]
+    return {
+        "apiVersion": "scheduling.volcano.sh/v1beta1",
+        "kind": "PodGroup",
+        "metadata": {
+            "name": name,
+            "namespace": metadata["namespace"],
+            "uid": f"podgroup-{metadata['uid']}",
+            "creationTimestamp": metadata["creationTimestamp"],
+        },
+        "spec": group_spec,
+        "status": {"phase": "Pending"},
+    }

@@ -1,0 +1,181 @@
+"""Cycles over a described cluster, and how the cluster answers between two of them.
+
+Bound pods run on their node, evicted and terminating pods are gone, what the scheduler wrote stays; nothing
+else happens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from copy import deepcopy
+from typing import Any
+
+import msgspec
+
+from volcano_py.api.meta import format_time, parse_time
+from volcano_py.scheduler.explain.messages import job_message
+from volcano_py.scheduler.framework.config import Configuration
+from volcano_py.scheduler.model import plan
+from volcano_py.scheduler.model.cluster import Cluster
+from volcano_py.scheduler.run_once import Report, run_once
+from volcano_py.simulate.complete import complete
+from volcano_py.simulate.manifests import Manifest, ManifestError, as_struct
+
+PERIOD = 1.0
+"""Seconds between two cycles."""
+
+
+class CycleResult(msgspec.Struct):
+    """What one cycle decided; pods and groups are named `namespace/name`."""
+
+    bound: dict[str, str] = {}
+    pipelined: dict[str, str] = {}
+    evicted: list[str] = []
+    phases: dict[str, str] = {}
+    waiting: dict[str, str] = {}
+    faults: list[str] = []
+
+
+class Simulation:
+    """A cluster that exists only here.
+
+    `raw`: take the objects exactly as they are. Raises ManifestError for objects that cannot be read.
+    """
+
+    def __init__(
+        self,
+        manifests: Iterable[Manifest],
+        *,
+        now: float | None = None,
+        seed: int = 0,
+        raw: bool = False,
+        scheduler_names: frozenset[str] = frozenset(("volcano",)),
+        default_queue: str = "default",
+    ) -> None:
+        given = list(manifests)
+        self.now = _latest(given) if now is None else now
+        self.seed = seed
+        self.cluster = Cluster(default_queue=default_queue)
+        self.refused: list[str] = []
+        """Objects that the scheduler cannot use, with the reason."""
+        self.objects: dict[tuple[str, str], Manifest] = {}
+        for o in given if raw else complete(given, scheduler_names, self.now):
+            self._put(deepcopy(o) if raw else o)
+
+    def _put(self, manifest: Manifest) -> None:
+        struct = as_struct(manifest)
+        if struct is None:
+            return
+        self.objects[manifest["kind"], struct.metadata.key] = manifest
+        try:
+            self.cluster.upsert(manifest["kind"], struct)
+        except ValueError as e:
+            self.refused.append(f"{manifest['kind']} {struct.metadata.key}: {e}")
+
+    def cycle(self, configuration: Configuration) -> CycleResult:
+        """Run one cycle and let the cluster react to it."""
+        emitted: list[plan.Operation] = []
+
+        def emit(operations: Sequence[plan.Operation]) -> None:
+            emitted.extend(operations)
+
+        report = run_once(self.cluster, configuration, self.now, self.seed, emit=emit)
+        result = _result(report, emitted)
+        self._react(emitted)
+        self.now += PERIOD
+        return result
+
+    def _react(self, operations: Iterable[plan.Operation]) -> None:
+        changed: dict[tuple[str, str], Manifest] = {}
+        gone = {
+            (kind, key)
+            for (kind, key), o in self.objects.items()
+            if kind == "Pod" and o["metadata"].get("deletionTimestamp")
+        }
+        for op in operations:
+            match op:
+                case plan.Bind():
+                    pod = self.objects["Pod", f"{op.namespace}/{op.name}"]
+                    pod["spec"]["nodeName"] = op.node
+                    pod["status"]["phase"] = "Running"
+                    pod["status"].setdefault("startTime", format_time(self.now))
+                    _set_condition(pod, {"type": "PodScheduled", "status": "True"}, self.now)
+                    if op.annotations:
+                        pod["metadata"].setdefault("annotations", {}).update(op.annotations)
+                    changed["Pod", f"{op.namespace}/{op.name}"] = pod
+                case plan.Evict():
+                    gone.add(("Pod", f"{op.namespace}/{op.name}"))
+                case plan.PodCondition():
+                    pod = self.objects["Pod", f"{op.namespace}/{op.name}"]
+                    condition = {"type": "PodScheduled", "status": "False"}
+                    _set_condition(pod, {**condition, "reason": op.reason, "message": op.message}, self.now)
+                    if op.nominated_node:
+                        pod["status"]["nominatedNodeName"] = op.nominated_node
+                    changed["Pod", f"{op.namespace}/{op.name}"] = pod
+                case plan.PodGroupStatus():
+                    group = self.objects["PodGroup", f"{op.namespace}/{op.name}"]
+                    group["status"] = op.status
+                    changed["PodGroup", f"{op.namespace}/{op.name}"] = group
+                case plan.QueueStatus():
+                    queue = self.objects["Queue", op.name]
+                    queue.setdefault("status", {})["allocated"] = op.allocated
+                    changed["Queue", op.name] = queue
+        for kind, key in gone:
+            self.objects.pop((kind, key), None)
+            changed.pop((kind, key), None)
+            namespace, _, name = key.rpartition("/")
+            self.cluster.remove(kind, namespace, name)
+        for manifest in changed.values():
+            self._put(manifest)
+
+
+def _set_condition(pod: Manifest, condition: Manifest, now: float) -> None:
+    conditions = pod["status"].setdefault("conditions", [])
+    old = next((c for c in conditions if c["type"] == condition["type"]), None)
+    moved = old is None or old.get("status") != condition["status"]
+    stamp = format_time(now) if moved or old is None else old.get("lastTransitionTime", format_time(now))
+    new = {**condition, "lastTransitionTime": stamp}
+    if old is None:
+        conditions.append(new)
+    else:
+        old.clear()
+        old.update(new)
+
+
+def _result(report: Report, emitted: list[plan.Operation]) -> CycleResult:
+    session = report.session
+    jobs = session.jobs.values()
+    return CycleResult(
+        bound={f"{o.namespace}/{o.name}": o.node for o in emitted if isinstance(o, plan.Bind)},
+        pipelined=report.pipelined(),
+        evicted=[f"{o.namespace}/{o.name}" for o in emitted if isinstance(o, plan.Evict)],
+        phases={j.uid: j.phase for j in jobs if not j.model.shadow},
+        waiting=waiting(report),
+        faults=[f"{f.plugin}.{f.point} {f.subject}: {f.error}" for f in report.faults],
+    )
+
+
+def waiting(report: Report) -> dict[str, str]:
+    """Why jobs wait, by job."""
+    session = report.session
+    found: dict[str, str] = {}
+    for job in session.jobs.values():
+        if job.is_pending():
+            events = session.notes.get(("PodGroup", job.uid), ())
+            said = [e.message for e in events if e.type == "Normal" and e.reason == "Unschedulable"]
+            found[job.uid] = said[0] if said else "not admitted to its queue"
+        elif session.pending(job):
+            invalid = session.votes.job_valid(job)
+            found[job.uid] = invalid.message if invalid is not None else job_message(session, job)
+    for homeless in session.homeless:
+        found[homeless.uid] = f"queue {homeless.queue} does not exist"
+    return found
+
+
+def _latest(manifests: Iterable[Manifest]) -> float:
+    """The time of the newest object: a time that depends on nothing but the input."""
+    stamps: list[Any] = [(m.get("metadata") or {}).get("creationTimestamp") for m in manifests]
+    try:
+        return max((parse_time(str(s)) for s in stamps if s), default=0.0)
+    except ValueError as e:
+        raise ManifestError(f"metadata.creationTimestamp: {e}") from None

@@ -1,0 +1,83 @@
+"""Manifests in: from files and standard input to plain objects, and from those to the model's structs."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import yaml
+
+from volcano_py.api import core, scheduling, topology
+from volcano_py.api.codec import from_manifest
+
+Manifest = dict[str, Any]
+
+STRUCTS: dict[str, type[Any]] = {
+    "Pod": core.Pod,
+    "Node": core.Node,
+    "PodGroup": scheduling.PodGroup,
+    "Queue": scheduling.Queue,
+    "PriorityClass": core.PriorityClass,
+    "ResourceQuota": core.ResourceQuota,
+    "Namespace": core.Namespace,
+    "Service": core.Service,
+    "ReplicaSet": core.ReplicaSet,
+    "StatefulSet": core.StatefulSet,
+    "PodDisruptionBudget": core.PodDisruptionBudget,
+    "HyperNode": topology.HyperNode,
+}
+"""The kinds that the scheduler looks at."""
+
+
+class ManifestError(ValueError):
+    """A document cannot be used; the message names file, object and field."""
+
+
+def read(paths: Iterable[str]) -> list[Manifest]:
+    """All objects of YAML or JSON files (`-`: standard input), lists unfolded, in order."""
+    found: list[Manifest] = []
+    for path in paths:
+        try:
+            text = sys.stdin.read() if path == "-" else Path(path).read_text()
+        except OSError as e:
+            raise ManifestError(f"{path}: {e.strerror}; give files that exist, or - for standard input") from None
+        found += parse(text, path)
+    return found
+
+
+def parse(text: str, where: str) -> list[Manifest]:
+    """The objects of one text. Raises ManifestError."""
+    try:
+        documents = list(yaml.load_all(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
+    except yaml.MarkedYAMLError as e:
+        line = f":{e.problem_mark.line + 1}" if e.problem_mark else ""
+        raise ManifestError(f"{where}{line}: not valid YAML: {e.problem}") from None
+    return [o for d in documents if d is not None for o in _unfold(d, where)]
+
+
+def _unfold(document: Any, where: str) -> Iterator[Manifest]:
+    if not isinstance(document, dict) or not isinstance(document.get("kind"), str):
+        raise ManifestError(f"{where}: a document is no Kubernetes object: it has no kind")
+    if document["kind"].endswith("List") and isinstance(document.get("items"), list):
+        for item in document["items"]:
+            yield from _unfold(item, where)
+        return
+    metadata = document.get("metadata")
+    if not isinstance(metadata, dict) or not isinstance(metadata.get("name"), str):
+        raise ManifestError(f"{where}: {document['kind']}: metadata.name is missing")
+    yield document
+
+
+def as_struct(manifest: Manifest) -> Any:
+    """The struct of a manifest, None for kinds the scheduler does not look at. Raises ManifestError."""
+    type_ = STRUCTS.get(manifest["kind"])
+    if type_ is None:
+        return None
+    try:
+        return from_manifest(type_, manifest)
+    except (msgspec.ValidationError, TypeError) as e:
+        name = manifest.get("metadata", {}).get("name", "?")
+        raise ManifestError(f"{manifest['kind']} {name}: {e}") from None
