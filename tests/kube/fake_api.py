@@ -79,6 +79,7 @@ class FakeApi:
     oldest: int = 0
     changed: asyncio.Event = field(default_factory=asyncio.Event)
     runner: web.AppRunner | None = None
+    open: set[Any] = field(default_factory=set)
     url: str = ""
     port: int = 0
     bindings: dict[tuple[str, str], str] = field(default_factory=dict)
@@ -96,6 +97,10 @@ class FakeApi:
 
     async def stop(self) -> None:
         if self.runner:
+            for transport in self.open:
+                if transport:
+                    transport.abort()
+            self.open.clear()
             await self.runner.cleanup()
             self.runner = None
 
@@ -122,9 +127,11 @@ class FakeApi:
         """Store an object as if somebody else had written it."""
         self.revision += 1
         meta = dict(obj["metadata"], resourceVersion=str(self.revision))
-        meta.setdefault("uid", f"uid-{meta['name']}-{self.revision}")
-        stored = {**obj, "metadata": meta}
         key = (plural, meta.get("namespace", ""), meta["name"])
+        if "uid" not in meta:
+            known = self.objects.get(key)
+            meta["uid"] = known["metadata"]["uid"] if known else f"uid-{meta['name']}-{self.revision}"
+        stored = {**obj, "metadata": meta}
         if kind == "ADDED" and key in self.objects:
             kind = "MODIFIED"
         if kind == "DELETED":
@@ -146,6 +153,7 @@ class FakeApi:
         self.revision += 1
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
+        self.open.add(request.transport)
         self.log.append(f"{request.method} {request.path_qs}")
         if request.can_read_body:
             raw = await request.read()

@@ -21,14 +21,25 @@ class TokenBucket:
         """Take one token, possibly one of the future; returns the seconds until it exists (0 for now)."""
         if self._qps <= 0:
             return 0.0
-        now = self._clock()
-        self._tokens = min(self._burst, self._tokens + (now - self._stamp) * self._qps)
-        self._stamp = now
+        self._fill()
         self._tokens -= 1.0
         return 0.0 if self._tokens >= 0 else -self._tokens / self._qps
+
+    def try_take(self) -> bool:
+        """Take a token if there is one now."""
+        self._fill()
+        if self._qps > 0 and self._tokens < 1.0:
+            return False
+        self._tokens -= 1.0
+        return True
 
     async def acquire(self) -> None:
         """Wait for a token; callers are served in the order in which they came."""
         wait = self.reserve()
         if wait > 0:
             await asyncio.sleep(wait)
+
+    def _fill(self) -> None:
+        now = self._clock()
+        self._tokens = min(self._burst, self._tokens + (now - self._stamp) * self._qps)
+        self._stamp = now

@@ -6,7 +6,7 @@ line whose object does not fit the wanted type becomes a `Refused`, and the stre
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -50,6 +50,7 @@ async def watch_blocks(
     timeout_seconds: int | None = None,
     inactivity: float = 90.0,
     bookmarks: bool = True,
+    on_open: Callable[[], None] | None = None,
 ) -> AsyncIterator[list[WatchEvent[Any]]]:
     """Events in lists, as they arrive. Ends when the server ends the stream.
 
@@ -65,6 +66,8 @@ async def watch_blocks(
         query["timeoutSeconds"] = timeout_seconds
     tail: list[bytes] = []
     async with client.stream(path, query, inactivity) as reader:
+        if on_open is not None:
+            on_open()
         while chunk := await reader.readany():
             # Parts of a line are collected and joined once: a huge object in small chunks stays linear.
             end = chunk.rfind(b"\n")

@@ -1,0 +1,143 @@
+import base64
+import ssl
+
+import pytest
+import yaml
+
+from volcano_py.kube import KubeError
+from volcano_py.kube import credentials as module
+from volcano_py.kube.credentials import from_kubeconfig, in_cluster
+
+
+def write(folder, user=None, cluster=None, **extra):
+    document = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "here",
+        "contexts": [{"name": "here", "context": {"cluster": "c", "user": "u", "namespace": "team"}}],
+        "clusters": [{"name": "c", "cluster": {"server": "http://127.0.0.1:6443/", **(cluster or {})}}],
+        "users": [{"name": "u", "user": user or {}}],
+        **extra,
+    }
+    file = folder / "config"
+    file.write_text(yaml.safe_dump(document))
+    return file
+
+
+@pytest.fixture
+def pair():
+    from datetime import UTC, datetime, timedelta
+
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+    from cryptography.x509.oid import NameOID
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "test")])
+    now = datetime.now(UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(now - timedelta(hours=1))
+        .not_valid_after(now + timedelta(hours=1))
+        .sign(key, hashes.SHA256())
+    )
+    pem = serialization.Encoding.PEM
+    private = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    return certificate.public_bytes(pem), private
+
+
+def test_a_token(tmp_path):
+    found = from_kubeconfig(write(tmp_path, {"token": "t"}))
+    assert found.headers() == {"Authorization": "Bearer t"}
+    assert (found.server, found.namespace, found.ssl) == ("http://127.0.0.1:6443", "team", None)
+
+
+def test_basic_auth(tmp_path):
+    found = from_kubeconfig(write(tmp_path, {"username": "u", "password": "p"}))
+    assert found.headers() == {"Authorization": "Basic " + base64.b64encode(b"u:p").decode()}
+
+
+def test_a_token_file_is_read_again_after_a_while(tmp_path, monkeypatch):
+    (tmp_path / "token").write_text("one\n")
+    found = from_kubeconfig(write(tmp_path, {"tokenFile": "token"}))
+    assert found.headers() == {"Authorization": "Bearer one"}
+    (tmp_path / "token").write_text("two")
+    assert found.headers() == {"Authorization": "Bearer one"}
+    monkeypatch.setattr(module, "TOKEN_LIFE", -1.0)
+    assert found.headers() == {"Authorization": "Bearer two"}
+
+
+def test_client_certificate_data(tmp_path, pair):
+    certificate, key = (base64.b64encode(x).decode() for x in pair)
+    file = write(
+        tmp_path,
+        {"client-certificate-data": certificate, "client-key-data": key},
+        {"server": "https://127.0.0.1:6443", "certificate-authority-data": certificate},
+    )
+    found = from_kubeconfig(file)
+    assert found.ssl.verify_mode == ssl.CERT_REQUIRED
+    assert found.ssl.cert_store_stats()["x509"] == 1
+
+
+def test_insecure_skip_tls_verify(tmp_path):
+    file = write(tmp_path, cluster={"server": "https://x", "insecure-skip-tls-verify": True})
+    assert from_kubeconfig(file).ssl.verify_mode == ssl.CERT_NONE
+
+
+def test_an_exec_plugin_goes_through_the_official_loader(tmp_path):
+    script = tmp_path / "plugin"
+    credential = (
+        '{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":{"token":"made"}}'
+    )
+    script.write_text(f"#!/bin/sh\necho '{credential}'\n")
+    script.chmod(0o755)
+    plugin = {
+        "apiVersion": "client.authentication.k8s.io/v1",
+        "command": str(script),
+        "interactiveMode": "Never",
+    }
+    found = from_kubeconfig(write(tmp_path, {"exec": plugin}))
+    assert found.headers() == {"Authorization": "Bearer made"}
+    assert found.server == "http://127.0.0.1:6443"
+
+
+def test_a_master_overrides_the_server(tmp_path):
+    assert from_kubeconfig(write(tmp_path), server="http://other:1/").server == "http://other:1"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"current-context": "nowhere"}, "no context 'nowhere'; contexts there: here"),
+        ({"current-context": ""}, "no current-context"),
+        ({"clusters": []}, "no cluster 'c'"),
+    ],
+)
+def test_what_is_missing_is_named(tmp_path, change, message):
+    with pytest.raises(KubeError, match=message):
+        from_kubeconfig(write(tmp_path, **change))
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(KubeError, match=r"nothing.yaml does not exist"):
+        from_kubeconfig(tmp_path / "nothing.yaml")
+
+
+def test_in_cluster(tmp_path, monkeypatch, pair):
+    monkeypatch.setattr(module, "SERVICE_ACCOUNT", tmp_path)
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "fd00::1")
+    monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
+    (tmp_path / "ca.crt").write_bytes(pair[0])
+    (tmp_path / "token").write_text("sa")
+    (tmp_path / "namespace").write_text("volcano-system")
+    found = in_cluster()
+    assert found.server == "https://[fd00::1]:443" and found.namespace == "volcano-system"
+    assert found.headers() == {"Authorization": "Bearer sa"}
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST")
+    with pytest.raises(KubeError, match="not inside a cluster"):
+        in_cluster()

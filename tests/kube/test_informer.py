@@ -1,0 +1,253 @@
+import asyncio
+
+import pytest
+from aiohttp import web
+from fake_api import PODS, line, pod, status
+from test_client import Pod
+
+from volcano_py.kube import Client
+from volcano_py.kube.backoff import Backoff
+from volcano_py.kube.credentials import Credentials
+from volcano_py.kube.informer import Informer
+
+
+class Watched:
+    """An informer that runs, and what it told."""
+
+    def __init__(self, client, **options):
+        self.told = []
+        self.refused = []
+        options.setdefault("backoff", Backoff(0.01, 0.05))
+        self.informer = Informer(client, PODS, Pod, decode_error=self.refused.append, **options).on(
+            add=lambda new: self.told.append(("add", new.metadata.name)),
+            update=lambda old, new: self.told.append(("update", new.metadata.name)),
+            delete=lambda last: self.told.append(("delete", last.metadata.name)),
+        )
+        self.task = asyncio.create_task(self.informer.run())
+
+    async def __aenter__(self):
+        await asyncio.wait_for(self.informer.synced.wait(), 5)
+        return self
+
+    async def __aexit__(self, *exc):
+        self.task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await self.task
+
+    async def until(self, test, seconds=5.0):
+        async with asyncio.timeout(seconds):
+            while not test():
+                await asyncio.sleep(0.005)
+
+
+async def test_list_then_changes(api, client):
+    for i in range(5):
+        api.put("pods", pod(f"p{i}"))
+    async with Watched(client, page_size=2) as w:
+        assert sorted(w.informer.store) == [f"default/p{i}" for i in range(5)]
+        assert w.told == [("add", f"p{i}") for i in range(5)]
+        w.told.clear()
+        api.put("pods", pod("p9"))
+        api.put("pods", pod("p9", spec={"nodeName": "n"}))
+        api.remove("pods", "p0")
+        await w.until(lambda: len(w.told) == 3)
+        assert w.told == [("add", "p9"), ("update", "p9"), ("delete", "p0")]
+        assert w.informer.store["default/p9"].spec.node_name == "n"
+
+
+async def test_a_stream_that_is_cut_resumes_where_it_was(api, client):
+    api.put("pods", pod("a"))
+
+    async def cut(request):
+        response = web.StreamResponse()
+        response.enable_chunked_encoding()
+        await response.prepare(request)
+        whole = line("ADDED", api.put("pods", pod("b")))
+        torn = line("ADDED", api.put("pods", pod("c")))
+        await response.write(whole + torn[: len(torn) // 2])
+        request.transport.abort()
+        return response
+
+    api.fault("GET watch=true", cut)
+    async with Watched(client) as w:
+        await w.until(lambda: "default/c" in w.informer.store)
+        assert w.told == [("add", "a"), ("add", "b"), ("add", "c")]
+        lists = [entry for entry in api.log if "watch=true" not in entry]
+        assert len(lists) == 1, "it must resume, not list again"
+        assert "resourceVersion=102" in api.log[-1]
+
+
+async def test_410_lists_again_and_tells_the_difference(api, client):
+    api.put("pods", pod("gone"))
+    api.put("pods", pod("same"))
+    api.put("pods", pod("changed"))
+    reborn = api.put("pods", pod("reborn"))
+
+    def meanwhile(request):
+        api.put("pods", pod("new"))
+        api.put("pods", pod("changed", spec={"nodeName": "n"}))
+        api.remove("pods", "gone")
+        api.remove("pods", "reborn")
+        api.put("pods", {"metadata": {**reborn["metadata"], "uid": "another"}})
+        api.forget_history()
+        return status(410, "Expired", "too old")
+
+    api.fault("GET watch=true", meanwhile)
+    async with Watched(client) as w:
+        await w.until(lambda: "default/gone" not in w.informer.store)
+        assert sorted(w.told[4:]) == [
+            ("add", "new"),
+            ("add", "reborn"),
+            ("delete", "gone"),
+            ("delete", "reborn"),
+            ("update", "changed"),
+        ]
+
+
+async def test_410_inside_the_stream_and_while_paging(api, client):
+    for i in range(4):
+        api.put("pods", pod(f"p{i}"))
+    api.fault("GET continue=2", lambda r: status(410, "Expired", "the list is too old"))
+
+    async def error_event(request):
+        response = web.StreamResponse()
+        await response.prepare(request)
+        await response.write(
+            line("ERROR", {"kind": "Status", "code": 410, "reason": "Expired", "message": "x"})
+        )
+        return response
+
+    api.fault("GET watch=true", error_event)
+    async with Watched(client, page_size=2) as w:
+        api.put("pods", pod("after"))
+        await w.until(lambda: "default/after" in w.informer.store)
+        assert sorted(w.told) == [("add", "after")] + [("add", f"p{i}") for i in range(4)]
+
+
+async def test_a_silent_stream_is_opened_again(api, client):
+    async def hang(request):
+        response = web.StreamResponse()
+        await response.prepare(request)
+        await asyncio.sleep(30)
+        return response
+
+    api.fault("GET watch=true", hang)
+    async with Watched(client, inactivity=0.2) as w:
+        api.put("pods", pod("a"))
+        await w.until(lambda: "default/a" in w.informer.store, 3)
+
+
+async def test_a_server_that_is_gone_and_comes_back(api):
+    async with Client(Credentials(server=api.url)) as client:
+        api.put("pods", pod("a"))
+        async with Watched(client) as w:
+            await w.until(lambda: w.informer.connected)
+            await api.stop()
+            await w.until(lambda: not w.informer.connected)
+            await asyncio.sleep(0.2)
+            api.put("pods", pod("b"))
+            await api.start(api.port)
+            await w.until(lambda: "default/b" in w.informer.store)
+            assert w.told == [("add", "a"), ("add", "b")]
+
+
+async def test_errors_of_the_server_are_waited_out(api, client):
+    api.put("pods", pod("a"))
+    api.fault("GET ", lambda r: status(500, "InternalError"), times=3)
+    api.fault("GET ", lambda r: status(429, "TooManyRequests", headers={"Retry-After": "0.05"}), times=2)
+    async with Watched(client) as w:
+        assert list(w.informer.store) == ["default/a"]
+
+
+async def test_one_undecodable_object_stops_nothing(api, client):
+    api.put("pods", pod("good"))
+    api.put("pods", pod("bad", spec={"nodeName": 7}))
+    async with Watched(client) as w:
+        assert list(w.informer.store) == ["default/good"]
+        assert [(r.namespace, r.name) for r in w.refused] == [("default", "bad")]
+        assert b'"nodeName": 7' in w.refused[0].raw and "nodeName" in w.refused[0].error
+        api.put("pods", pod("good", spec={"nodeName": []}))
+        api.put("pods", pod("later"))
+        await w.until(lambda: "default/later" in w.informer.store)
+        assert len(w.refused) == 2
+        assert "default/good" in w.informer.store, "what was known before stays"
+        api.put("pods", pod("bad", spec={"nodeName": "n"}))
+        await w.until(lambda: "default/bad" in w.informer.store)
+        api.remove("pods", "good")
+        await w.until(lambda: "default/good" not in w.informer.store)
+
+
+async def test_a_handler_that_raises_does_not_stop_the_others(api, client):
+    seen = []
+    informer = Informer(client, PODS, Pod)
+    informer.on(add=lambda new: 1 / 0).on(add=lambda new: seen.append(new.metadata.name))
+    api.put("pods", pod("a"))
+    task = asyncio.create_task(informer.run())
+    await asyncio.wait_for(informer.synced.wait(), 5)
+    assert seen == ["a"]
+    task.cancel()
+
+
+async def test_bookmarks_move_the_version_on(api, client):
+    api.put("pods", pod("a"))
+
+    async def bookmark(request):
+        response = web.StreamResponse()
+        await response.prepare(request)
+        mark = {"kind": "Pod", "apiVersion": "v1", "metadata": {"resourceVersion": "5000"}}
+        await response.write(line("BOOKMARK", mark))
+        return response
+
+    api.fault("GET watch=true", bookmark)
+    async with Watched(client) as w:
+        await w.until(lambda: any("resourceVersion=5000" in entry for entry in api.log))
+        assert list(w.informer.store) == ["default/a"]
+
+
+async def test_a_huge_object_in_small_chunks(api, client):
+    big = "x" * 300_000
+
+    async def drip(request):
+        response = web.StreamResponse()
+        response.enable_chunked_encoding()
+        await response.prepare(request)
+        data = line("ADDED", api.put("pods", pod("big", spec={"nodeName": big})))
+        for i in range(0, len(data), 1000):
+            await response.write(data[i : i + 1000])
+            await asyncio.sleep(0)
+        await asyncio.sleep(5)
+        return response
+
+    api.fault("GET watch=true", drip)
+    async with Watched(client) as w:
+        await w.until(lambda: "default/big" in w.informer.store)
+        assert w.informer.store["default/big"].spec.node_name == big
+
+
+async def test_nonsense_in_the_stream_leads_to_a_new_one(api, client):
+    async def nonsense(request):
+        return web.Response(body=b"<html>\n")
+
+    api.fault("GET watch=true", nonsense, times=4)
+    async with Watched(client) as w:
+        api.put("pods", pod("a"))
+        await w.until(lambda: "default/a" in w.informer.store)
+        assert not w.refused
+
+
+async def test_dicts_when_no_type_is_given(api, client):
+    api.put("pods", pod("a", spec={"anything": [1]}))
+    informer = Informer(client, PODS)
+    task = asyncio.create_task(informer.run())
+    await asyncio.wait_for(informer.synced.wait(), 5)
+    assert informer.store["default/a"]["spec"] == {"anything": [1]}
+    task.cancel()
+
+
+def test_backoff_grows_to_its_limit_and_starts_again():
+    backoff = Backoff(1.0, 8.0)
+    waits = [backoff.next() for _ in range(8)]
+    for wait, base in zip(waits, [1, 2, 4, 8, 8, 8, 8, 8], strict=True):
+        assert 0.5 * base <= wait <= 1.5 * base
+    backoff.reset()
+    assert backoff.next() <= 1.5

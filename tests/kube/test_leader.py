@@ -1,0 +1,139 @@
+import asyncio
+
+import pytest
+from fake_api import status
+
+from volcano_py.kube import Client
+from volcano_py.kube.credentials import Credentials
+from volcano_py.kube.leader import LeaderElection
+
+KEY = ("leases", "volcano-system", "volcano")
+QUICK = {"lease_duration": 1.0, "renew_deadline": 0.5, "retry_period": 0.1}
+
+
+def candidate(client, who, **options):
+    return LeaderElection(client, "volcano-system", "volcano", who, **{**QUICK, **options})
+
+
+async def until(test, seconds=5.0):
+    async with asyncio.timeout(seconds):
+        while not test():
+            await asyncio.sleep(0.005)
+
+
+async def stop(task):
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+async def test_the_first_becomes_leader_renews_and_releases(api, client):
+    started = []
+    one = candidate(client, "one", on_started=lambda: started.append(1))
+    task = asyncio.create_task(one.run())
+    await until(lambda: one.holds())
+    spec = api.objects[KEY]["spec"]
+    assert spec["holderIdentity"] == "one" and spec["leaseTransitions"] == 0
+    assert len(spec["renewTime"]) == len("2026-01-01T00:00:00.000000Z")
+    await until(lambda: api.objects[KEY]["spec"]["renewTime"] != spec["renewTime"])
+    assert api.objects[KEY]["spec"]["acquireTime"] == spec["acquireTime"]
+    assert started == [1]
+    await stop(task)
+    assert api.objects[KEY]["spec"]["holderIdentity"] == ""
+    assert not one.holds()
+
+
+async def test_the_second_takes_over_at_once_after_a_release(api, client):
+    one, two = candidate(client, "one"), candidate(client, "two")
+    first = asyncio.create_task(one.run())
+    await until(one.holds)
+    second = asyncio.create_task(two.run())
+    await asyncio.sleep(0.3)
+    assert not two.leader and two.observed_holder == "one"
+    await stop(first)
+    await until(two.holds, 0.6)
+    assert api.objects[KEY]["spec"]["leaseTransitions"] == 1
+    await stop(second)
+
+
+async def test_a_dead_leader_is_replaced_after_the_lease_as_seen_by_us(api, client):
+    # Its clock is a year ahead: only what we see change counts.
+    api.put(
+        "leases",
+        {
+            "metadata": {"namespace": "volcano-system", "name": "volcano"},
+            "spec": {
+                "holderIdentity": "dead",
+                "leaseDurationSeconds": 1,
+                "renewTime": "2099-01-01T00:00:00.000000Z",
+                "leaseTransitions": 4,
+            },
+        },
+    )
+    two = candidate(client, "two")
+    begun = asyncio.get_running_loop().time()
+    task = asyncio.create_task(two.run())
+    await until(two.holds)
+    assert asyncio.get_running_loop().time() - begun >= 1.0
+    assert api.objects[KEY]["spec"]["leaseTransitions"] == 5
+    await stop(task)
+
+
+async def test_never_two_at_a_time(api, client):
+    candidates = [candidate(client, f"c{i}") for i in range(4)]
+    tasks = [asyncio.create_task(c.run()) for c in candidates]
+    for _ in range(100):
+        await asyncio.sleep(0.01)
+        assert sum(c.holds() for c in candidates) <= 1
+    assert sum(c.holds() for c in candidates) == 1
+    for task in tasks:
+        await stop(task)
+
+
+async def test_a_leader_that_cannot_renew_stops_before_another_may_start(api):
+    lost = []
+    async with Client(Credentials(server=api.url), timeout=0.2) as client:
+        one = candidate(client, "one", on_lost=lambda: lost.append(1))
+        task = asyncio.create_task(one.run())
+        await until(one.holds)
+        await api.stop()
+        loop = asyncio.get_running_loop()
+        begun = loop.time()
+        await asyncio.wait_for(task, 2)
+        assert loop.time() - begun < QUICK["lease_duration"]
+        assert lost == [1] and not one.holds()
+
+
+async def test_holds_turns_false_by_itself(api, client):
+    now = [100.0]
+    one = candidate(client, "one", clock=lambda: now[0])
+    assert await one._try() and one.holds()
+    now[0] += 0.49
+    assert one.holds()
+    now[0] += 0.02
+    assert not one.holds(), "nobody called anything; time alone ends it"
+
+
+async def test_a_lease_taken_by_another_ends_leadership(api, client):
+    one = candidate(client, "one")
+    task = asyncio.create_task(one.run())
+    await until(one.holds)
+    stolen = {**api.objects[KEY]["spec"], "holderIdentity": "thief"}
+    api.put("leases", {"metadata": {"namespace": "volcano-system", "name": "volcano"}, "spec": stolen})
+    await asyncio.wait_for(task, 2)
+    assert api.objects[KEY]["spec"]["holderIdentity"] == "thief"
+
+
+async def test_a_conflict_is_looked_into_and_renewed(api, client):
+    one = candidate(client, "one")
+    task = asyncio.create_task(one.run())
+    await until(one.holds)
+    api.fault("PUT ", lambda r: status(409, "Conflict"), times=1)
+    await asyncio.sleep(0.4)
+    assert one.holds()
+    await stop(task)
+
+
+def test_times_that_cannot_work_are_refused():
+    with pytest.raises(ValueError, match="lease duration"):
+        LeaderElection(None, "n", "n", lease_duration=5, renew_deadline=10, retry_period=2)

@@ -1,0 +1,238 @@
+"""The informer: a local copy of one kind, kept up to date by list and watch.
+
+Follows client-go's reflector where it matters: paged list, watch from the list's version with bookmarks,
+resume at the last version after a disconnect, list again after 410 and turn the difference into events. Two
+things are stricter: a stream that is silent for too long is reopened (half-open connections), and an object
+that does not decode is handed to `decode_error` while everything else goes on; what was known of it before
+stays in the store.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from volcano_py.kube import wire
+from volcano_py.kube.backoff import Backoff
+from volcano_py.kube.client import PAGE_SIZE, Client, selectors
+from volcano_py.kube.errors import Gone, KubeError
+from volcano_py.kube.watch import StreamBroken, WatchEvent, watch_blocks
+from volcano_py.kube.wire import Refused
+
+if TYPE_CHECKING:
+    from volcano_py.api.kinds import ResourceType
+
+T = TypeVar("T")
+log = logging.getLogger(__name__)
+
+WATCH_SECONDS = (300, 600)
+"""The server is asked to end each watch after a random time in this range, so that load moves between
+servers.
+"""
+SHORT_STREAM = 1.0
+"""Seconds; a watch that ends sooner without an event counts as a failure, or a broken proxy would be
+hammered.
+"""
+
+
+class Informer(Generic[T]):
+    """Watches one kind. `store` maps `namespace/name` (or `name`) to the newest object; read it, do not write
+    it.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        rt: ResourceType,
+        type: Any = None,
+        namespace: str | None = None,
+        label_selector: str | None = None,
+        field_selector: str | None = None,
+        decode_error: Callable[[Refused], None] | None = None,
+        *,
+        prepare: Callable[[T], T] | None = None,
+        page_size: int = PAGE_SIZE,
+        inactivity: float = 90.0,
+        backoff: Backoff | None = None,
+    ) -> None:
+        self.rt = rt
+        self.store: dict[str, T] = {}
+        self.synced = asyncio.Event()
+        """Set when the first list is complete, and from then on."""
+        self.connected = False
+        """Whether a watch is open now; while False the store ages."""
+        self.resource_version = ""
+        """Where the watch goes on."""
+        self._client = client
+        self._type = type
+        self._namespace = namespace
+        self._label_selector = label_selector
+        self._field_selector = field_selector
+        self._decode_error = decode_error
+        self._prepare = prepare
+        self._page_size = page_size
+        self._inactivity = inactivity
+        self._backoff = backoff or Backoff()
+        self._add: list[Callable[[T], None]] = []
+        self._update: list[Callable[[T, T], None]] = []
+        self._delete: list[Callable[[T], None]] = []
+
+    def on(
+        self,
+        add: Callable[[T], None] | None = None,
+        update: Callable[[T, T], None] | None = None,
+        delete: Callable[[T], None] | None = None,
+    ) -> Informer[T]:
+        """Call `add(new)`, `update(old, new)`, `delete(last known)`.
+
+        Handlers do not block; what they raise is
+        logged.
+
+        They are called after the store has changed. An object deleted and made anew under its name between
+        two looks is a delete and an add.
+        """
+        for handlers, handler in ((self._add, add), (self._update, update), (self._delete, delete)):
+            if handler is not None:
+                handlers.append(handler)  # type: ignore[attr-defined]
+        return self
+
+    async def run(self) -> None:
+        """List and watch until cancelled. Never raises because of the server."""
+        broken = 0
+        while True:
+            try:
+                if not self.resource_version:
+                    await self._list()
+                    self.synced.set()
+                await self._watch()
+                broken = 0
+            except Gone as error:
+                log.info("%s: %s; listing again", self.rt.plural, error)
+                self.resource_version = ""
+                if self._backoff.failures:
+                    await asyncio.sleep(self._backoff.next())
+                self._backoff.failures += 1
+            except KubeError as error:
+                # One line a trouble, not one a try.
+                level = logging.WARNING if self._backoff.failures in (0, 10, 100) else logging.DEBUG
+                log.log(level, "%s: %s; trying again", self.rt.plural, error)
+                if isinstance(error, StreamBroken):
+                    broken += 1
+                    if broken > 2:
+                        self.resource_version, broken = "", 0
+                await asyncio.sleep(self._backoff.next())
+
+    async def _list(self) -> None:
+        seen: set[str] = set()
+        version = ""
+        async for body in self._client.raw_pages(
+            self.rt, self._namespace, self._label_selector, self._field_selector, self._page_size
+        ):
+            page, refused = wire.decode_list_lenient(body, self._type)
+            version = page.resource_version
+            for obj in page:
+                seen.add(key_of(obj))
+                self._put(obj)
+            for one in refused:
+                seen.add(f"{one.namespace}/{one.name}" if one.namespace else one.name)
+                self._refuse(one)
+        for key in [key for key in self.store if key not in seen]:
+            self._drop(key, self.store[key])
+        self.resource_version = version
+
+    async def _watch(self) -> None:
+        opened = time.monotonic()
+        got_any = False
+        try:
+            async for block in watch_blocks(
+                self._client,
+                self.rt.path(self._namespace),
+                selectors(self._label_selector, self._field_selector),
+                resource_version=self.resource_version,
+                type_=self._type,
+                timeout_seconds=random.randint(*WATCH_SECONDS),
+                inactivity=self._inactivity,
+                on_open=self._opened,
+            ):
+                got_any = True
+                self._backoff.reset()
+                for event in block:
+                    self._apply(event)
+        finally:
+            self.connected = False
+        if got_any or time.monotonic() - opened > SHORT_STREAM:
+            self._backoff.reset()
+        else:
+            await asyncio.sleep(self._backoff.next())
+
+    def _opened(self) -> None:
+        self.connected = True
+
+    def _apply(self, event: WatchEvent[Any]) -> None:
+        obj = event.object
+        if isinstance(obj, Refused):
+            key = f"{obj.namespace}/{obj.name}" if obj.namespace else obj.name
+            if event.type == "DELETED":
+                if key in self.store:
+                    self._drop(key, self.store[key])
+            elif event.type != "BOOKMARK":
+                self._refuse(obj)
+            self.resource_version = obj.resource_version or self.resource_version
+            return
+        if event.type == "DELETED":
+            key = key_of(obj)
+            if key in self.store:
+                self._drop(key, obj)
+        elif event.type != "BOOKMARK":
+            self._put(obj)
+        self.resource_version = wire.version(obj) or self.resource_version
+
+    def _put(self, obj: Any) -> None:
+        key = key_of(obj)
+        old: Any = self.store.get(key)
+        if old is not None and wire.version(old) == wire.version(obj) != "":
+            return
+        if old is not None and uid_of(old) != uid_of(obj):
+            self._drop(key, old)
+            old = None
+        if self._prepare is not None:
+            obj = self._prepare(obj)
+        self.store[key] = obj
+        if old is None:
+            self._call(self._add, obj)
+        else:
+            self._call(self._update, old, obj)
+
+    def _drop(self, key: str, last: Any) -> None:
+        del self.store[key]
+        self._call(self._delete, last)
+
+    def _refuse(self, refused: Refused) -> None:
+        if self._decode_error is None:
+            log.error("%s %s/%s: %s", self.rt.kind, refused.namespace, refused.name, refused.error)
+        else:
+            self._call([self._decode_error], refused)
+
+    def _call(self, handlers: list[Any], *args: Any) -> None:
+        for handler in handlers:
+            try:
+                handler(*args)
+            except Exception:
+                log.exception("a handler of %s failed on %s", self.rt.plural, args[-1].__class__.__name__)
+
+
+def key_of(obj: Any) -> str:
+    """`namespace/name`, or `name` for objects of the whole cluster."""
+    namespace, name = wire.identity(obj)
+    return f"{namespace}/{name}" if namespace else name
+
+
+def uid_of(obj: Any) -> str:
+    """The uid of a dict or Struct, empty when it has none."""
+    if isinstance(obj, dict):
+        return (obj.get("metadata") or {}).get("uid") or ""
+    return getattr(obj.metadata, "uid", "") or ""

@@ -1,0 +1,213 @@
+"""Leader election on a coordination.k8s.io/v1 Lease.
+
+As client-go's elector (15 s lease, 10 s renew deadline, 2 s retries with jitter): the holder renews, the
+others watch the record and take over when they have not seen it change for a lease duration *by their own
+monotonic clock*; clocks of machines are never compared. Every write is guarded by the resourceVersion. On a
+stop the Lease is given back, so the next one need not wait.
+
+`holds()` is what a writer asks right before each write: it turns False by itself when renewals stop coming
+through, five seconds before anybody else may take over.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+import os
+import random
+import socket
+import time
+import uuid
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from typing import Any
+
+from volcano_py.api.kinds import LEASE
+from volcano_py.kube.client import Client
+from volcano_py.kube.errors import ApiError, KubeError, NotFound
+
+log = logging.getLogger(__name__)
+JITTER = 1.2
+Callback = Callable[[], Any] | Callable[[], Awaitable[Any]]
+
+
+def default_identity() -> str:
+    """`<host name>_<uuid>`, as Volcano's components name themselves."""
+    return f"{socket.gethostname() or os.uname().nodename}_{uuid.uuid4()}"
+
+
+class LeaderElection:
+    """One candidate. `run()` returns when leadership was lost and releases the Lease when it is cancelled."""
+
+    def __init__(
+        self,
+        client: Client,
+        namespace: str,
+        name: str,
+        identity: str | None = None,
+        *,
+        lease_duration: float = 15.0,
+        renew_deadline: float = 10.0,
+        retry_period: float = 2.0,
+        on_started: Callback | None = None,
+        on_lost: Callback | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        if not lease_duration > renew_deadline > retry_period * JITTER:
+            raise ValueError(
+                f"leader election: need lease duration ({lease_duration} s) > renew deadline "
+                f"({renew_deadline} s) > {JITTER} x retry period ({retry_period} s)"
+            )
+        self.identity = identity or default_identity()
+        self.leader = False
+        """Whether the last successful write made us the holder; writers ask `holds()`."""
+        self.observed_holder = ""
+        self._client = client
+        self._namespace = namespace
+        self._name = name
+        self._lease_duration = lease_duration
+        self._renew_deadline = renew_deadline
+        self._retry_period = retry_period
+        self._on_started = on_started
+        self._on_lost = on_lost
+        self._clock = clock
+        self._record: dict[str, Any] | None = None
+        self._observed_at = float("-inf")
+        self._renewed_at = float("-inf")
+
+    def holds(self) -> bool:
+        """Whether we surely are the leader at this moment."""
+        return self.leader and self._clock() < self._renewed_at + self._renew_deadline
+
+    async def run(self) -> None:
+        """Wait for leadership, call `on_started`, renew until it is lost, call `on_lost`, return."""
+        try:
+            while not await self._try():
+                await asyncio.sleep(self._retry_period * (1 + JITTER * random.random()))
+            log.info("became leader of %s/%s as %s", self._namespace, self._name, self.identity)
+            await _call(self._on_started)
+            while self.holds():
+                await asyncio.sleep(self._retry_period)
+                left = self._renewed_at + self._renew_deadline - self._clock()
+                try:
+                    async with asyncio.timeout(max(0.0, left)):
+                        await self._try()
+                except TimeoutError:
+                    break
+            self.leader = False
+            log.error("lost leadership of %s/%s", self._namespace, self._name)
+            await _call(self._on_lost)
+        except asyncio.CancelledError:
+            await self.release()
+            raise
+
+    async def release(self) -> None:
+        """Give the Lease back if we hold it; failures are logged, it will then expire."""
+        if not self.leader or self._record is None:
+            return
+        self.leader = False
+        spec = self._record.get("spec") or {}
+        now = micro_time()
+        lease = {
+            **self._record,
+            "spec": {
+                **spec,
+                "holderIdentity": "",
+                "leaseDurationSeconds": 1,
+                "renewTime": now,
+                "acquireTime": now,
+            },
+        }
+        try:
+            async with asyncio.timeout(self._retry_period):
+                await self._client.update(LEASE, lease)
+            log.info("released %s/%s", self._namespace, self._name)
+        except (KubeError, TimeoutError) as error:
+            log.warning("could not release %s/%s: %s", self._namespace, self._name, error)
+
+    async def _try(self) -> bool:
+        """Take or renew once; whether we hold the Lease now."""
+        begun = self._clock()
+        try:
+            if self.leader and self._record is not None:
+                try:
+                    # The holder need not look first: the resourceVersion guards the write.
+                    self._took(await self._write(self._record), begun)
+                    return True
+                except ApiError as error:
+                    if error.status not in (404, 409):
+                        raise
+            return await self._look_and_take(begun)
+        except KubeError as error:
+            log.warning("lease %s/%s: %s", self._namespace, self._name, error)
+            return False
+
+    async def _look_and_take(self, begun: float) -> bool:
+        try:
+            lease = await self._client.get(LEASE, self._name, self._namespace)
+        except NotFound:
+            self._took(await self._create(), begun)
+            return True
+        spec = lease.get("spec") or {}
+        self._observe(lease)
+        holder = spec.get("holderIdentity") or ""
+        if holder and holder != self.identity:
+            self.leader = False
+            duration = float(spec.get("leaseDurationSeconds") or self._lease_duration)
+            if self._clock() < self._observed_at + duration:
+                return False
+        self._took(await self._write(lease), begun)
+        return True
+
+    def _observe(self, lease: dict[str, Any]) -> None:
+        if self._record is None or (self._record.get("spec") or {}) != (lease.get("spec") or {}):
+            self._observed_at = self._clock()
+        self._record = lease
+        self.observed_holder = (lease.get("spec") or {}).get("holderIdentity") or ""
+
+    def _took(self, lease: dict[str, Any], begun: float) -> None:
+        # Counted from before the request was sent: the server's copy cannot be older than that.
+        self._observe(lease)
+        self._renewed_at = begun
+        self.leader = True
+
+    async def _create(self) -> dict[str, Any]:
+        now = micro_time()
+        return await self._client.create(
+            LEASE,
+            {
+                "metadata": {"namespace": self._namespace, "name": self._name},
+                "spec": self._spec(now, now, 0),
+            },
+        )
+
+    async def _write(self, lease: dict[str, Any]) -> dict[str, Any]:
+        spec = lease.get("spec") or {}
+        now = micro_time()
+        if spec.get("holderIdentity") == self.identity:
+            new = self._spec(spec.get("acquireTime") or now, now, spec.get("leaseTransitions") or 0)
+        else:
+            new = self._spec(now, now, (spec.get("leaseTransitions") or 0) + 1)
+        return await self._client.update(LEASE, {**lease, "spec": {**spec, **new}})
+
+    def _spec(self, acquired: str, renewed: str, transitions: int) -> dict[str, Any]:
+        return {
+            "holderIdentity": self.identity,
+            "leaseDurationSeconds": int(self._lease_duration),
+            "acquireTime": acquired,
+            "renewTime": renewed,
+            "leaseTransitions": transitions,
+        }
+
+
+def micro_time() -> str:
+    """Now as a Kubernetes MicroTime."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+async def _call(callback: Callback | None) -> None:
+    if callback is not None:
+        answer = callback()
+        if inspect.isawaitable(answer):
+            await answer

@@ -1,0 +1,135 @@
+"""The work queue of a controller: keys, each at most once, and never by two workers at a time.
+
+As client-go's rate limiting queue: a key added while it is worked on comes again when it is done; retries
+wait 5 ms, 10 ms, ... per key, and a bucket of 10 a second (burst 100) over all.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Hashable
+from typing import Generic, TypeVar
+
+from volcano_py.kube.ratelimit import TokenBucket
+
+K = TypeVar("K", bound=Hashable)
+
+
+class ShutDown(Exception):
+    """Raised by `get` when the queue was shut down and is empty."""
+
+
+class WorkQueue(Generic[K]):
+    """De-duplicating and rate limited; for one event loop."""
+
+    def __init__(
+        self,
+        *,
+        first_retry: float = 0.005,
+        longest_retry: float = 1000.0,
+        qps: float = 10.0,
+        burst: int = 100,
+    ) -> None:
+        self._first_retry = first_retry
+        self._longest_retry = longest_retry
+        self._bucket = TokenBucket(qps, burst)
+        self._ready: deque[K] = deque()
+        self._dirty: set[K] = set()
+        self._processing: set[K] = set()
+        self._timers: dict[K, asyncio.TimerHandle] = {}
+        self._failures: dict[K, int] = {}
+        self._waiters: deque[asyncio.Future[None]] = deque()
+        self._shutting_down = False
+
+    def __len__(self) -> int:
+        return len(self._ready)
+
+    def add(self, key: K) -> None:
+        """Ask for `key` to be worked on; nothing happens if it already waits."""
+        if self._shutting_down or key in self._dirty:
+            return
+        self._dirty.add(key)
+        if key not in self._processing:
+            self._ready.append(key)
+            self._wake()
+
+    def add_after(self, key: K, seconds: float) -> None:
+        """`add` later; of several times for a key the earliest counts."""
+        if self._shutting_down:
+            return
+        if seconds <= 0:
+            self.add(key)
+            return
+        loop = asyncio.get_running_loop()
+        waiting = self._timers.get(key)
+        if waiting is not None:
+            if waiting.when() <= loop.time() + seconds:
+                return
+            waiting.cancel()
+        self._timers[key] = loop.call_later(seconds, self._due, key)
+
+    def add_rate_limited(self, key: K) -> None:
+        """`add` after the back-off of this key: call it when work on the key failed."""
+        failures = self._failures.get(key, 0)
+        self._failures[key] = failures + 1
+        own = min(self._longest_retry, self._first_retry * 2 ** min(failures, 60))
+        self.add_after(key, max(own, self._bucket.reserve()))
+
+    def forget(self, key: K) -> None:
+        """Work on the key succeeded, or is given up: its back-off begins anew."""
+        self._failures.pop(key, None)
+
+    def retries(self, key: K) -> int:
+        """How often `add_rate_limited` was called for the key since it was forgotten."""
+        return self._failures.get(key, 0)
+
+    async def get(self) -> K:
+        """The next key; call `done` with it afterwards. Raises ShutDown."""
+        while not self._ready:
+            if self._shutting_down:
+                raise ShutDown
+            waiter = asyncio.get_running_loop().create_future()
+            self._waiters.append(waiter)
+            try:
+                await waiter
+            except asyncio.CancelledError:
+                # A worker that is cancelled just as it was woken passes the call on.
+                if waiter.done() and not waiter.cancelled():
+                    self._wake()
+                raise
+        key = self._ready.popleft()
+        self._dirty.discard(key)
+        self._processing.add(key)
+        if self._ready:
+            self._wake()
+        return key
+
+    def done(self, key: K) -> None:
+        """Work on the key has ended; if it was added meanwhile, it is queued again."""
+        self._processing.discard(key)
+        if key in self._dirty:
+            self._ready.append(key)
+            self._wake()
+
+    def shut_down(self) -> None:
+        """Take nothing more; `get` hands out what is there and then raises ShutDown."""
+        self._shutting_down = True
+        for timer in self._timers.values():
+            timer.cancel()
+        self._timers.clear()
+        for waiter in self._waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+        self._waiters.clear()
+
+    def _due(self, key: K) -> None:
+        del self._timers[key]
+        self.add(key)
+
+    def _wake(self) -> None:
+        while self._waiters:
+            waiter = self._waiters.popleft()
+            if not waiter.done():
+                waiter.set_result(None)
+                return
