@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from volcano_py.scheduler.framework.fit_errors import ABORTING, Code, FitErrors, insufficient
 from volcano_py.scheduler.framework.node_rules import Filter, Scope, Score
-from volcano_py.scheduler.model.node_table import NodeNumbers, NodeTable
+from volcano_py.scheduler.model.node_table import NodeNumbers, NodeTable, at
 from volcano_py.scheduler.model.resource import EPS
 from volcano_py.scheduler.model.spec_class import SpecClass
 from volcano_py.scheduler.model.task import Task
@@ -42,13 +42,13 @@ class ClassView:
         "ok",
         "order",
         "position",
+        "promised",
         "refusal",
         "rows",
         "scores",
         "static",
         "static_batch",
         "static_order",
-        "total",
         "vector",
     )
 
@@ -68,13 +68,13 @@ class ClassView:
     """Accepted by STATIC and LOCAL filters."""
     idle: Bools
     future: Bools
-    """Has room now; has room once releasing tasks are gone."""
+    """Has room now; has room once releasing tasks are gone (the same array while nothing is promised)."""
+    promised: bool
     order: Floats
     batch: Floats
     """The two sums of STATIC and LOCAL scores."""
-    total: Floats
     masked: Floats
-    """order + (batch + constant); the same with −inf where the task cannot go at once."""
+    """order + (batch + constant), −inf where the task cannot go at once."""
     constant: float
     refusal: tuple[int, FitErrors] | None
 
@@ -170,6 +170,14 @@ class Placement:
                 order = order + s.over(task, candidates)
         return order + batch
 
+    def order_rate(self, task: Task, node: int) -> float:
+        """The first of the two sums alone, for one node (NodeOrderFn)."""
+        rate = self.view(task).order.item(node)
+        for s in self._domain_scores:
+            if not s.batch and s.applies(task):
+                rate += s.over(task, np.array([node])).item(0)
+        return rate
+
     def choose(self, candidates: Indices, rates: Floats) -> int:
         """The candidate with the highest rate; among equals the one of the lowest rank."""
         top = candidates[rates == rates.max()]
@@ -218,8 +226,10 @@ class Placement:
                 else:
                     v.static_order += rates
         v.position = len(self.numbers.log)
-        v.ok, v.idle, v.future = (np.empty(count, dtype=bool) for _ in range(3))
-        v.order, v.batch, v.total, v.masked = (np.empty(count) for _ in range(4))
+        v.promised = self.numbers.promised
+        v.ok, v.idle = np.empty(count, dtype=bool), np.empty(count, dtype=bool)
+        v.future = np.empty(count, dtype=bool) if v.promised else v.idle
+        v.order, v.batch, v.masked = (np.empty(count) for _ in range(3))
         self._pass(v, task, _ALL)
         self.passes += 1
         return v
@@ -244,39 +254,56 @@ class Placement:
             self._cache[key] = make()
         return self._cache[key]
 
-    def _pass(self, v: ClassView, task: Task, at: Any) -> None:
-        """One vector pass over the columns `at`."""
-        n = self.numbers
-        need = v.vector[v.rows, None]
-        where = v.rows if at is _ALL else (v.rows[:, None], at)
-        free = n.idle[where]
-        soon = free + n.releasing[where] - n.pipelined[where]
-        v.idle[at] = (need - free < EPS).all(axis=0)
-        v.future[at] = (need - soon < EPS).all(axis=0)
-        ok: Any = True if v.static is None else v.static[at]
+    def _pass(self, v: ClassView, task: Task, nodes: Any) -> None:
+        """One vector pass over some nodes."""
+        idle = self._fits(v, nodes, soon=False)
+        v.idle[nodes] = idle
+        if v.promised:
+            v.future[nodes] = self._fits(v, nodes, soon=True)
+        ok = None if v.static is None else v.static[nodes]
         for f in v.filters:
-            ok = ok & (f.codes(task, at) == 0)
-        v.ok[at] = ok
-        order, batch = v.static_order[at], v.static_batch[at]
+            accepted = f.codes(task, nodes) == 0
+            ok = accepted if ok is None else ok & accepted
+        if ok is None:
+            ok = np.ones(len(idle), dtype=bool)
+        v.ok[nodes] = ok
+        order, batch = at(v.static_order, nodes), at(v.static_batch, nodes)
         for s in v.scores:
             if s.batch:
-                batch = batch + s.rate(task, at)
+                batch = batch + s.rate(task, nodes)
             else:
-                order = order + s.rate(task, at)
-        v.order[at], v.batch[at] = order, batch
-        total = order + (batch + v.constant)
-        v.total[at] = total
-        v.masked[at] = np.where(v.ok[at] & v.idle[at], total, -np.inf)
+                order = order + s.rate(task, nodes)
+        v.order[nodes], v.batch[nodes] = order, batch
+        v.masked[nodes] = np.where(ok & idle, order + (batch + v.constant), -np.inf)
+
+    def _fits(self, v: ClassView, nodes: Any, soon: bool) -> Bools:
+        """Where the request fits, in every row that it names."""
+        n = self.numbers
+        fits: Any = True
+        for row in v.rows:
+            free = at(n.idle[row], nodes)
+            if soon:
+                free = free + at(n.releasing[row], nodes) - at(n.pipelined[row], nodes)
+            fits = fits & (v.vector.item(row) - free < EPS)
+        found: Bools = fits
+        return found
 
     def _refresh(self, v: ClassView, task: Task) -> None:
         log = self.numbers.log
+        if v.promised != self.numbers.promised:
+            v.promised = True
+            v.future = np.empty(len(v.idle), dtype=bool)
+            v.position = len(log)
+            self._pass(v, task, _ALL)
+            return
         changed = log[v.position :]
         v.position = len(log)
         if len(changed) > 1:
             changed = list(set(changed))
         self.columns += len(changed)
         if len(changed) > _SCALAR_LIMIT:
-            self._pass(v, task, np.array(changed, dtype=np.intp))
+            some = len(changed) * 4 < len(self.table)
+            self._pass(v, task, np.array(changed, dtype=np.intp) if some else _ALL)
             return
         for node in changed:
             self._one(v, task, node)
@@ -295,7 +322,8 @@ class Placement:
                 future = False
                 break
         v.idle[node] = idle
-        v.future[node] = future
+        if v.promised:
+            v.future[node] = future
         ok = v.static is None or bool(v.static[node])
         for f in v.filters:
             ok = ok and f.code(task, node) == 0
@@ -308,9 +336,7 @@ class Placement:
                 order += s.rate_one(task, node)
         v.order[node] = order
         v.batch[node] = batch
-        total = order + (batch + v.constant)
-        v.total[node] = total
-        v.masked[node] = total if ok and idle else -np.inf
+        v.masked[node] = order + (batch + v.constant) if ok and idle else -np.inf
 
     # ---- choosing ---------------------------------------------------------------------------------------
 
@@ -327,8 +353,7 @@ class Placement:
 
     def _set_constant(self, v: ClassView, constant: float) -> None:
         v.constant = constant
-        np.add(v.order, v.batch + constant, out=v.total)
-        v.masked = np.where(v.ok & v.idle, v.total, -np.inf)
+        v.masked = np.where(v.ok & v.idle, v.order + (v.batch + constant), -np.inf)
 
     def _first_of_best(self, masked: Floats) -> int | None:
         if not len(masked):

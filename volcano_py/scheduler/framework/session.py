@@ -201,6 +201,7 @@ class Session:
         v = task.spec_class.vector(self.table)
         if new == st.PIPELINED:
             n.pipelined[:, node] += v
+            n.promised = True
         else:
             n.idle[:, node] -= v
             n.used[:, node] += v
@@ -230,6 +231,7 @@ class Session:
         self.move(task, st.RELEASING)
         if node is not None:
             self.numbers.releasing[:, node] += task.spec_class.vector(self.table)
+            self.numbers.promised = True
             self._deallocated(task, node)
             self.numbers.log.append(node)
 

@@ -7,7 +7,6 @@ they name.
 
 from __future__ import annotations
 
-from copy import copy
 from typing import Any
 
 import msgspec
@@ -231,15 +230,26 @@ class Cluster:
                 self.told.pop(f"{operation.namespace}/{operation.name}", None)
 
     def _assume(self, namespace: str, name: str, uid: str, new: int, node: str | None) -> None:
-        old = self.tasks.get(f"{namespace}/{name}")
-        if old is None or old.pod.metadata.uid != uid:
+        task = self.tasks.get(f"{namespace}/{name}")
+        if task is None or task.pod.metadata.uid != uid:
             return
-        task = copy(old)
+        job = self.jobs.get(task.job)
+        if job is not None:
+            job.moved(task, task.status, new)
+            self.job_changes.add(task.job)
+        had_room, was = task.takes_room, task.status
         task.status = new
+        self.statuses[task.slot] = new
         if node is not None:
             task.node = node
-        self._drop_task(old.key)
-        self._add_task(task)
+        i = self.nodes.index.get(task.node)
+        if task.takes_room and not had_room:
+            self.on_node.setdefault(task.node, {})[task.key] = task
+            if i is not None:
+                self._count(i, task, +1)
+        elif i is not None and new == status.RELEASING and was != status.RELEASING:
+            rows = len(self.nodes.rows)
+            self.nodes.numbers.releasing[:rows, i] += task.spec_class.vector(self.nodes)
 
     # ---- bookkeeping ------------------------------------------------------------------------------------
 

@@ -109,6 +109,18 @@ class Job:
         if IS_ALLOCATED[task.status]:
             self.allocated.sub_unchecked(task.request)
 
+    def moved(self, task: Task, old: int, new: int) -> None:
+        """A task of this job went from one status to another."""
+        self.counts[old] -= 1
+        self.counts[new] += 1
+        if task.best_effort:
+            self.best_effort_counts[old] -= 1
+            self.best_effort_counts[new] += 1
+        if IS_ALLOCATED[old] and not IS_ALLOCATED[new]:
+            self.allocated.sub_unchecked(task.request)
+        elif IS_ALLOCATED[new] and not IS_ALLOCATED[old]:
+            self.allocated.add(task.request)
+
     @property
     def terminated(self) -> bool:
         """Neither PodGroup nor tasks: nothing would miss it."""

@@ -20,7 +20,6 @@ from volcano_py.api.core import Node
 from volcano_py.scheduler.model.resource import CPU, MEMORY, PODS, Resource
 
 Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 _DENSE = ("allocatable", "idle", "used", "releasing", "pipelined", "kube_requested")
 _FLAT = ("max_pods", "kube_pods", "kube_cpu", "kube_memory")
@@ -29,7 +28,7 @@ _FLAT = ("max_pods", "kube_pods", "kube_cpu", "kube_memory")
 class NodeNumbers:
     """The columns of all nodes, and the log of columns that changed since the copy was made."""
 
-    __slots__ = (*_DENSE, *_FLAT, "log")
+    __slots__ = (*_DENSE, *_FLAT, "log", "promised")
 
     allocatable: Floats
     idle: Floats
@@ -38,21 +37,24 @@ class NodeNumbers:
     pipelined: Floats
     kube_requested: Floats
     """Requests of all pods, in the units of Resource: [resources x nodes]."""
-    max_pods: Ints
+    max_pods: Floats
     """allocatable `pods`; a node without it takes none."""
-    kube_pods: Ints
+    kube_pods: Floats
     """Number of pods on the node."""
-    kube_cpu: Ints
-    kube_memory: Ints
-    """Non-zero requests: milli-cpu and bytes with kube-scheduler's defaults."""
+    kube_cpu: Floats
+    kube_memory: Floats
+    """Non-zero requests: whole milli-cpu and bytes with kube-scheduler's defaults."""
     log: list[int]
+    promised: bool
+    """Some task is releasing or pipelined somewhere, so that room now and room soon differ."""
 
     def __init__(self, rows: int, nodes: int) -> None:
         for name in _DENSE:
             setattr(self, name, np.zeros((rows, nodes)))
         for name in _FLAT:
-            setattr(self, name, np.zeros(nodes, dtype=np.int64))
+            setattr(self, name, np.zeros(nodes))
         self.log = []
+        self.promised = False
 
     def copy(self, rows: int, nodes: int) -> NodeNumbers:
         """A snapshot of the used part of the columns."""
@@ -62,12 +64,18 @@ class NodeNumbers:
         for name in _FLAT:
             setattr(other, name, getattr(self, name)[:nodes].copy())
         other.log = []
+        other.promised = bool(other.releasing.any())
         return other
 
     def future_idle(self) -> Floats:
         """What will be free once releasing tasks are gone and pipelined ones have come: [resources x
         nodes]."""
         return self.idle + self.releasing - self.pipelined
+
+
+def at(column: Floats, nodes: slice | NDArray[np.intp]) -> Floats:
+    """Some nodes' part of a row of numbers; `take` is twice as fast as indexing with an array."""
+    return column[nodes] if isinstance(nodes, slice) else column.take(nodes)
 
 
 class NodeTable:

@@ -12,6 +12,7 @@ import numpy as np
 
 from volcano_py.scheduler.framework.node_rules import Columns, Floats, Scope
 from volcano_py.scheduler.framework.session import Session
+from volcano_py.scheduler.model.node_table import at
 from volcano_py.scheduler.model.resource import CPU, MEMORY, NVIDIA_GPU
 from volcano_py.scheduler.model.task import Task
 
@@ -26,6 +27,8 @@ class _Requested:
     def __init__(self, session: Session, weight: int) -> None:
         self._numbers = session.numbers
         self._weight = weight
+        self._complete = bool((session.numbers.allocatable[:2] > 0).all())
+        """Every node has cpu and memory, as nodes do."""
 
     def applies(self, task: Task) -> bool:
         return True
@@ -38,12 +41,17 @@ class _Requested:
 
     def rate(self, task: Task, nodes: Columns) -> Floats:
         n, cls = self._numbers, task.spec_class
-        capacity, memory = n.allocatable[0, nodes], n.allocatable[1, nodes]
-        cpu_score = self._score(capacity, (n.kube_cpu[nodes] + cls.nonzero_cpu).astype(np.float64))
-        memory_score = self._score(memory, (n.kube_memory[nodes] + cls.nonzero_memory).astype(np.float64))
-        weights = (capacity > 0).astype(np.float64) + (memory > 0)
-        found: Floats = self._weight * np.floor((cpu_score + memory_score) / np.maximum(weights, 1.0))
-        return found
+        capacity, memory = at(n.allocatable[0], nodes), at(n.allocatable[1], nodes)
+        cpu_wanted = at(n.kube_cpu, nodes) + cls.nonzero_cpu
+        memory_wanted = at(n.kube_memory, nodes) + cls.nonzero_memory
+        if self._complete:
+            both = self._score(capacity, cpu_wanted) + self._score(memory, memory_wanted)
+            return np.floor(both * 0.5) * self._weight
+        has_cpu, has_memory = capacity > 0, memory > 0
+        both = np.where(has_cpu, self._score(np.where(has_cpu, capacity, 1.0), cpu_wanted), 0.0)
+        both += np.where(has_memory, self._score(np.where(has_memory, memory, 1.0), memory_wanted), 0.0)
+        weights = has_cpu.astype(np.float64) + has_memory
+        return np.floor(both / np.maximum(weights, 1.0)) * self._weight
 
     def _score(self, capacity: Floats, requested: Floats) -> Floats:
         raise NotImplementedError
@@ -52,8 +60,8 @@ class _Requested:
         n, cls = self._numbers, task.spec_class
         total = weights = 0
         for row, requested in (
-            (0, n.kube_cpu.item(node) + cls.nonzero_cpu),
-            (1, n.kube_memory.item(node) + cls.nonzero_memory),
+            (0, int(n.kube_cpu.item(node)) + cls.nonzero_cpu),
+            (1, int(n.kube_memory.item(node)) + cls.nonzero_memory),
         ):
             capacity = int(n.allocatable.item(row, node))
             if capacity > 0:
@@ -71,9 +79,7 @@ class LeastAllocated(_Requested):
     name = "LeastAllocated"
 
     def _score(self, capacity: Floats, requested: Floats) -> Floats:
-        free = np.maximum(capacity - requested, 0.0)
-        found: Floats = np.floor(free * 100 / np.where(capacity > 0, capacity, np.inf))
-        return found
+        return np.floor(np.maximum(capacity - requested, 0.0) * 100 / capacity)
 
     def _score_one(self, capacity: int, requested: int) -> int:
         return (capacity - requested) * 100 // capacity if requested <= capacity else 0
@@ -85,9 +91,7 @@ class MostAllocated(_Requested):
     name = "MostAllocated"
 
     def _score(self, capacity: Floats, requested: Floats) -> Floats:
-        used = np.minimum(requested, capacity)
-        found: Floats = np.floor(used * 100 / np.where(capacity > 0, capacity, np.inf))
-        return found
+        return np.floor(np.minimum(requested, capacity) * 100 / capacity)
 
     def _score_one(self, capacity: int, requested: int) -> int:
         return min(requested, capacity) * 100 // capacity
@@ -105,6 +109,7 @@ class BalancedAllocation:
         self._numbers = session.numbers
         self._table = session.table
         self._weight = weight
+        self._complete = bool((session.numbers.allocatable[:2] > 0).all())
 
     def applies(self, task: Task) -> bool:
         return any(task.request[d] > 0 for d in (CPU, MEMORY, NVIDIA_GPU))
@@ -125,8 +130,15 @@ class BalancedAllocation:
 
     def rate(self, task: Task, nodes: Columns) -> Floats:
         n = self._numbers
+        dimensions = self._dimensions(task)
+        if self._complete and len(dimensions) == 2:
+            cpu = (at(n.kube_requested[0], nodes) + dimensions[0][1]) / at(n.allocatable[0], nodes)
+            memory = (at(n.kube_requested[1], nodes) + dimensions[1][1]) / at(n.allocatable[1], nodes)
+            apart = np.abs(np.minimum(cpu, 1.0) - np.minimum(memory, 1.0)) / 2
+            even: Floats = np.floor((1 - apart) * 100) * self._weight
+            return even
         parts = []
-        for row, request in self._dimensions(task):
+        for row, request in dimensions:
             capacity = n.allocatable[row, nodes]
             with np.errstate(divide="ignore", invalid="ignore"):
                 part = np.minimum((n.kube_requested[row, nodes] + request) / capacity, 1.0)

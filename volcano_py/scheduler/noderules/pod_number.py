@@ -7,6 +7,7 @@ import numpy as np
 from volcano_py.scheduler.framework.fit_errors import Code, Reason
 from volcano_py.scheduler.framework.node_rules import Codes, Columns, Scope
 from volcano_py.scheduler.framework.session import Session
+from volcano_py.scheduler.model.node_table import at
 from volcano_py.scheduler.model.task import Task
 
 
@@ -25,7 +26,7 @@ class PodNumber:
 
     def codes(self, task: Task, nodes: Columns) -> Codes:
         n = self._numbers
-        full: Codes = (n.max_pods[nodes] <= n.kube_pods[nodes]).astype(np.int8)
+        full: Codes = (at(n.max_pods, nodes) <= at(n.kube_pods, nodes)).view(np.int8)
         return full
 
     def code(self, task: Task, node: int) -> int:

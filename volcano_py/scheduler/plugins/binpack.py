@@ -12,6 +12,7 @@ from msgspec import field
 from volcano_py.scheduler.framework.arguments import decode, get_int
 from volcano_py.scheduler.framework.node_rules import Columns, Floats, Scope
 from volcano_py.scheduler.framework.session import Session
+from volcano_py.scheduler.model.node_table import at
 from volcano_py.scheduler.model.resource import CPU, EPS, MEMORY
 from volcano_py.scheduler.model.task import Task
 
@@ -61,6 +62,9 @@ class _Fullness:
         self._rows = session.table.rows
         self._weight = weight
         self._weights = weights
+        have = session.numbers.allocatable
+        self._complete = {row for row in self._rows.values() if (have[row] > 0).all()}
+        """Rows of which every node has something."""
         self._requests: dict[int, list[tuple[int, float, int]]] = {}
 
     def applies(self, task: Task) -> bool:
@@ -85,22 +89,26 @@ class _Fullness:
 
     def rate(self, task: Task, nodes: Columns) -> Floats:
         n = self._numbers
-        wanted = self._wanted(task)
-        count = len(n.max_pods[nodes])
-        score, weights = np.zeros(count), 0
-        over = np.zeros(count, dtype=bool)
-        for row, request, weight in wanted:
-            capacity = n.allocatable[row, nodes]
-            full = request + n.used[row, nodes]
-            counts = capacity != 0
+        score: Any = 0.0
+        over: Any = False
+        weights = 0
+        for row, request, weight in self._wanted(task):
             weights += weight
-            if weight:
-                over |= counts & (full > capacity)
-                score += np.where(counts, full * weight / np.where(counts, capacity, 1.0), 0.0)
-        if weights > 0:
-            score /= weights
-        found: Floats = np.where(over, 0.0, score * 100 * self._weight)
-        return found
+            if not weight:
+                continue
+            capacity = at(n.allocatable[row], nodes)
+            full = at(n.used[row], nodes) + request
+            if row in self._complete:
+                over = over | (full > capacity)
+                score = score + full * weight / capacity
+            else:
+                has = capacity != 0
+                over = over | (has & (full > capacity))
+                score = score + np.where(has, full * weight / np.where(has, capacity, 1.0), 0.0)
+        if weights == 0:
+            return np.zeros(len(at(n.max_pods, nodes)))
+        score = score / weights * 100 * self._weight
+        return np.where(over, 0.0, score)
 
     def rate_one(self, task: Task, node: int) -> float:
         n = self._numbers

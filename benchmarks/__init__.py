@@ -1,0 +1,1 @@
+"""Benchmarks: `python -m benchmarks decision`. Not tests: they assert what must come out, and report how long it took."""

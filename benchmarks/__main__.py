@@ -1,0 +1,27 @@
+"""`python -m benchmarks`."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+import orjson
+
+from benchmarks.decision import decision, run_one
+
+
+@click.group()
+def main() -> None:
+    """Benchmarks of volcano_py."""
+
+
+@main.command(hidden=True)
+def one() -> None:
+    """Run the scenario on standard input; used by `decision`."""
+    sys.stdout.buffer.write(orjson.dumps(run_one(orjson.loads(sys.stdin.buffer.read()))))
+
+
+main.add_command(decision)
+
+if __name__ == "__main__":
+    main(prog_name="python -m benchmarks")

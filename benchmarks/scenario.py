@@ -1,0 +1,141 @@
+"""Clusters and workloads described as data: the format of benchmark scenarios, read into API objects.
+
+Nothing is random: names, sizes and placements follow from running numbers. In texts, `<g>` is a gang's number, `<k>` a pod's number in its gang,
+`<i>` the running number of a single; an expression may follow inside the brackets (`node-<(100*g + k) % nodes>`).
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from volcano_py.api.meta import format_micro_time
+
+Spec = dict[str, Any]
+_EXPRESSION = re.compile(r"<([^<>]+)>")
+_START = 1_760_000_000.0
+_OPERATORS: dict[type[ast.operator], Callable[[int, int], int]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+}
+
+
+def evaluate(text: str, names: dict[str, int]) -> int:
+    """Whole-number arithmetic over named numbers."""
+
+    def value(node: ast.expr) -> int:
+        match node:
+            case ast.Constant(value=int(n)):
+                return n
+            case ast.Name(id=name):
+                return names[name]
+            case ast.BinOp(left=left, op=op, right=right):
+                return _OPERATORS[type(op)](value(left), value(right))
+        raise ValueError(f"not an arithmetic expression: {text}")
+
+    return value(ast.parse(text, mode="eval").body)
+
+
+def fill(text: str, names: dict[str, int]) -> str:
+    """Replace each `<expression>`."""
+    return _EXPRESSION.sub(lambda m: str(evaluate(m[1], names)), text)
+
+
+def objects(spec: Spec) -> Iterator[tuple[str, Spec]]:
+    """(kind, manifest) of everything in a scenario."""
+    nodes = spec["nodes"]
+    for i in range(nodes["count"]):
+        yield "Node", _node(nodes, i)
+    for queue in [*spec["queues"], *({"name": n} for n in ("root", "default"))]:
+        yield "Queue", _queue(queue)
+    for name, value in (spec.get("priority_classes") or {}).items():
+        yield "PriorityClass", {"metadata": {"name": name}, "value": value}
+    clock = 0
+    for work in spec["workload"]:
+        for kind, manifest in _work(work, nodes["count"]):
+            if kind == "PodGroup":
+                clock += 1
+            manifest["metadata"]["creationTimestamp"] = format_micro_time(_START + clock / 1000)
+            yield kind, manifest
+
+
+def _node(spec: Spec, i: int) -> Spec:
+    name = spec["name"] % i
+    labels = {k: fill(v.replace("<name>", name), {"i": i}) for k, v in spec["labels"].items()}
+    have = {"cpu": spec["cpu"], "memory": spec["memory"], "pods": str(spec["pods"])}
+    return {"metadata": {"name": name, "labels": labels}, "status": {"allocatable": have, "capacity": have}}
+
+
+def _queue(spec: Spec) -> Spec:
+    body: Spec = {"weight": spec.get("weight", 1), "reclaimable": spec.get("reclaimable", True)}
+    if spec.get("capability"):
+        body["capability"] = spec["capability"]
+    return {"metadata": {"name": spec["name"]}, "spec": body, "status": {"state": "Open"}}
+
+
+def _work(work: Spec, nodes: int) -> Iterator[tuple[str, Spec]]:
+    gangs = work["kind"] == "gangs"
+    size = work["gang_size"] if gangs else 1
+    for number in range(work["pods"] // size):
+        names = {"g": number, "i": number, "nodes": nodes}
+        if gangs:
+            cpu, memory = work["cpu"], work["memory"]
+        else:
+            shape = {"s": number % work["shapes"]}
+            cpu = f"{evaluate(work['cpu_milli'], shape)}m"
+            memory = f"{evaluate(work['memory_mi'], shape)}Mi"
+        group = fill(work["group"], names)
+        yield "PodGroup", _group(work, group, fill(work["queue"], names), cpu, memory)
+        for k in range(size):
+            yield "Pod", _pod(work, group, names | {"k": k}, cpu, memory)
+
+
+def _group(work: Spec, name: str, queue: str, cpu: str, memory: str) -> Spec:
+    spec: Spec = {"minMember": work["min_member"], "queue": queue}
+    if work.get("min_resources"):
+        spec["minResources"] = {"cpu": times(cpu, work["min_member"]), "memory": times(memory, work["min_member"])}
+    if work.get("priority_class"):
+        spec["priorityClassName"] = work["priority_class"]
+    return {
+        "metadata": {"name": name, "namespace": "default", "uid": f"group-{name}"},
+        "spec": spec,
+        "status": {"phase": work["phase"]},
+    }
+
+
+def _pod(work: Spec, group: str, names: dict[str, int], cpu: str, memory: str) -> Spec:
+    pattern = work.get("pod") or f"{work['group']}-<k>"
+    name = fill(pattern, names)
+    spec: Spec = {
+        "schedulerName": "volcano",
+        "priority": work.get("priority", 0),
+        "containers": [{"name": "main", "image": "busybox", "resources": {"requests": {"cpu": cpu, "memory": memory}}}],
+    }
+    if work.get("node"):
+        at = re.sub(r"<([^<>]+)>", lambda m: f"{evaluate(m[1], names):05d}", work["node"])
+        spec["nodeName"] = at
+    return {
+        "metadata": {
+            "name": name,
+            "namespace": "default",
+            "uid": f"pod-{name}",
+            "labels": {"app": group},
+            "annotations": {"scheduling.k8s.io/group-name": group, **(work.get("annotations") or {})},
+        },
+        "spec": spec,
+        "status": {"phase": work["phase"]},
+    }
+
+
+def times(quantity: str, factor: int) -> str:
+    """A quantity with a plain suffix, multiplied."""
+    match = re.fullmatch(r"(\d+)(.*)", quantity)
+    if match is None:
+        raise ValueError(f"not a whole quantity: {quantity}")
+    return f"{int(match[1]) * factor}{match[2]}"

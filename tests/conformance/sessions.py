@@ -1,0 +1,354 @@
+"""Scheduler sessions: a small cluster, a configuration, actions or callbacks, and what came of it.
+
+The runner knows no case by its name; what it cannot run is told by what the case uses.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from volcano_py.api.meta import parse_time
+from volcano_py.scheduler.explain.close import close_jobs
+from volcano_py.scheduler.framework import deviations
+from volcano_py.scheduler.framework.config import Configuration, load
+from volcano_py.scheduler.framework.session import Session, Shard
+from volcano_py.scheduler.framework.votes import EvictionContext
+from volcano_py.scheduler.model import plan
+from volcano_py.scheduler.model import status as st
+from volcano_py.scheduler.model.cluster import Cluster
+from volcano_py.scheduler.model.task import Task, group_of
+from volcano_py.scheduler.run_once import REGISTRY, Report, open_plugins
+from volcano_py.simulate.manifests import as_struct
+from tests.conformance.outcome import DEVIATION, FAIL, NOT_BUILT, PASS, Outcome
+
+_ORDER = (
+    "storageClasses",
+    "persistentVolumes",
+    "persistentVolumeClaims",
+    "deviceClasses",
+    "resourceClaims",
+    "resourceSlices",
+    "nodes",
+    "pods",
+    "podGroups",
+    "queues",
+    "priorityClasses",
+    "resourceQuotas",
+    "hyperNodes",
+)
+_UNSEEN = ("storageClasses", "persistentVolumes", "persistentVolumeClaims")
+"""Objects that a case may carry without needing a rule that is not built."""
+_TOLERANCE = 1e-3
+
+
+class NotBuilt(Exception):
+    """The case needs something that is not there yet."""
+
+
+def run_folder(folder: Path, padding: int, parity: bool) -> Iterator[Outcome]:
+    """All session cases below a folder. `padding`: useless nodes to add."""
+    for path in sorted(folder.glob("*/*.json")):
+        for case in json.loads(path.read_text()):
+            if case["kind"] == "session":
+                yield run_case(case, padding, parity)
+
+
+def run_case(case: dict[str, Any], padding: int, parity: bool) -> Outcome:
+    area = case["area"]
+    name = f"{case['upstream']['test']}: {case['name']}"
+    try:
+        wrong = _run(case, padding, parity)
+    except NotBuilt as e:
+        return Outcome(area, name, NOT_BUILT, str(e))
+    except Exception as e:
+        return Outcome(area, name, FAIL, f"{type(e).__name__}: {e}")
+    if wrong and not parity:
+        return Outcome(area, name, DEVIATION, "; ".join(wrong))
+    return Outcome(area, name, FAIL, "; ".join(wrong)) if wrong else Outcome(area, name, PASS)
+
+
+def _run(case: dict[str, Any], padding: int, parity: bool) -> list[str]:
+    conf = _configuration(case, parity)
+    cluster, order = _cluster(case, padding)
+    emitted: list[plan.Operation] = []
+
+    def emit(operations: Sequence[plan.Operation]) -> None:
+        emitted.extend(operations)
+
+    now = parse_time(case["now"]) if case.get("now") else 0.0
+    session = Session(cluster, conf, now, 0, emit, shard=_shard(case))
+    report = Report(session)
+    _custom_plugins(case, session)
+    open_plugins(session, REGISTRY, report, lambda *_: _Nothing())
+    wrong = [f"{f.plugin}.{f.point} raised {f.error}" for f in session.votes.faults]
+    for _ in range(case.get("runs", 1)):
+        for action in case["actions"]:
+            REGISTRY.actions[action](session)
+    for call in case.get("calls") or []:
+        wrong += _call(case, session, call)
+    if "CheckAll" in (case.get("checks") or ()):
+        close_jobs(session)
+        wrong += _check_all(case, session, emitted, report)
+    wrong += [f"{f.plugin}.{f.point} raised {f.error}" for f in session.votes.faults]
+    return wrong
+
+
+class _Nothing:
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+
+def _configuration(case: dict[str, Any], parity: bool) -> Configuration:
+    document = dict(case["conf"])
+    absent = False if document.pop("absentFlags", "") == "disabled" else None
+    if parity:
+        document["deviations"] = "parity"
+    left_out = set(case.get("unregisteredPlugins") or ())
+    for tier in document.get("tiers") or []:
+        for plugin in tier["plugins"]:
+            name = plugin["name"]
+            if name not in REGISTRY.plugins and name not in left_out and name not in _CUSTOM:
+                raise NotBuilt(f"plugin {name}")
+            if plugin.get("enableHierarchy") and name == "drf":
+                raise NotBuilt("plugin drf with hierarchy")
+        tier["plugins"] = [p for p in tier["plugins"] if p["name"] not in left_out]
+    for action in case["actions"]:
+        if action not in REGISTRY.actions:
+            raise NotBuilt(f"action {action}")
+    document["actions"] = ", ".join(case["actions"]) or "allocate"
+    return load(json.dumps(document), REGISTRY.actions, absent)
+
+
+def _cluster(case: dict[str, Any], padding: int) -> tuple[Cluster, list[str]]:
+    objects = case.get("objects") or {}
+    for kind in objects:
+        if kind in ("deviceClasses", "resourceClaims", "resourceSlices") and objects[kind]:
+            raise NotBuilt("DynamicResourceAllocation")
+    if case.get("topology"):
+        raise NotBuilt("HyperNodes")
+    named = {p["name"] for t in case["conf"].get("tiers") or [] for p in t["plugins"]}
+    waits = (p for p in objects.get("pods") or [] if not p.get("spec", {}).get("nodeName"))
+    if "predicates" in named and any(
+        v.get("persistentVolumeClaim") for p in waits for v in p["spec"].get("volumes") or ()
+    ):
+        raise NotBuilt("volume binding")
+    cluster = Cluster()
+    for i in range(padding):
+        _put(cluster, _useless_node(i))
+    for kind in _ORDER:
+        if kind in _UNSEEN:
+            continue
+        for manifest in objects.get(kind) or []:
+            _put(cluster, manifest)
+    return cluster, [n["metadata"]["name"] for n in objects.get("nodes") or []]
+
+
+def _useless_node(i: int) -> dict[str, Any]:
+    """A node that has nothing and takes nobody: it may change nothing but the number of refusals."""
+    return {
+        "kind": "Node",
+        "metadata": {"name": f"padding-{i:03d}"},
+        "spec": {"unschedulable": True, "taints": [{"key": "padding", "effect": "NoSchedule"}]},
+        "status": {},
+    }
+
+
+def _put(cluster: Cluster, manifest: dict[str, Any]) -> None:
+    struct = as_struct(manifest)
+    if struct is None:
+        raise NotBuilt(f"kind {manifest['kind']}")
+    cluster.upsert(manifest["kind"], struct)
+
+
+def _shard(case: dict[str, Any]) -> Shard | None:
+    sharding = case.get("sharding")
+    if not sharding:
+        return None
+    return Shard(frozenset(sharding["nodesInShard"]), sharding["mode"] == "hard")
+
+
+# ---- fake plugins of the recorded tests, by the name under which a case asks for them -------------------------
+
+
+def _rejecter(session: Session) -> None:
+    """Rejects the job of PodGroup pgA, permits every other."""
+    session.votes.add("job_enqueueable", "test-rejecter", lambda job: -1 if job.name == "pgA" else 1)
+
+
+_CUSTOM: dict[str, Callable[[Session], None]] = {"test-rejecter": _rejecter}
+
+
+def _custom_plugins(case: dict[str, Any], session: Session) -> None:
+    for name in case.get("customPlugins") or []:
+        if name not in _CUSTOM:
+            raise NotBuilt(f"fake plugin {name}")
+        _CUSTOM[name](session)
+
+
+# ---- callbacks ----------------------------------------------------------------------------------------------
+
+
+def _call(case: dict[str, Any], session: Session, call: dict[str, Any]) -> list[str]:
+    ask = _CALLS.get(call["fn"])
+    if ask is None:
+        raise NotBuilt(f"call {call['fn']}")
+    got = ask(session, call["args"])
+    if "resultCount" in call and "result" not in call:
+        return [] if len(got) == call["resultCount"] else [f"{call['fn']}: {len(got)} != {call['resultCount']}"]
+    wanted = call.get("result")
+    return [] if _alike(got, wanted) else [f"{call['fn']}({_short(call['args'])}): {got!r}, expected {wanted!r}"]
+
+
+def _alike(got: Any, wanted: Any) -> bool:
+    if isinstance(wanted, int | float) and not isinstance(wanted, bool):
+        return isinstance(got, int | float) and abs(got - wanted) <= _TOLERANCE
+    if isinstance(wanted, dict) and "error" in wanted:
+        return isinstance(got, dict) and "error" in got
+    if isinstance(wanted, dict):
+        return isinstance(got, dict) and set(got) == set(wanted) and all(_alike(got[k], wanted[k]) for k in wanted)
+    if isinstance(wanted, list):
+        if not isinstance(got, list) or len(got) != len(wanted):
+            return False
+        if wanted and isinstance(wanted[0], dict) and "task" in wanted[0]:
+            return sorted(map(str, got)) == sorted(map(str, wanted))
+        return all(map(_alike, got, wanted))
+    return bool(got == wanted) or (got in (None, []) and wanted in (None, []))
+
+
+def _short(args: Any) -> str:
+    return json.dumps(args)[:120]
+
+
+def _task(session: Session, arg: dict[str, Any]) -> Task:
+    """A task of the session, or one that is written out."""
+    if "task" in arg:
+        return session.cluster.tasks[arg["task"]]
+    pod = as_struct({"kind": "Pod", **(arg.get("pod") or {"metadata": {"name": "", "namespace": ""}})})
+    task = Task(pod, session.cluster.classes.of(pod), group_of(pod))
+    task.slot = len(session.statuses)
+    session.statuses.append(st.UNKNOWN)
+    return task
+
+
+def _tasks(session: Session, args: list[dict[str, Any]] | None) -> list[Task]:
+    return [_task(session, a) for a in args or []]
+
+
+def _names(tasks: list[Task]) -> list[Any]:
+    return [{"task": t.key} for t in tasks]
+
+
+def _job(session: Session, arg: dict[str, Any]) -> Any:
+    if "job" not in arg:
+        raise NotBuilt("jobs that are not in the session")
+    return session.jobs[arg["job"]]
+
+
+def _victims(session: Session, args: list[Any], answer: Callable[[Any, list[Task]], list[Task]]) -> list[Any]:
+    candidates = _tasks(session, args[1])
+    return [_names(answer(_task(session, args[0]), candidates))]
+
+
+def _evictable(session: Session, args: list[Any]) -> list[Any]:
+    wanted = args[0]["Job"]
+
+    class Handmade:
+        uid = wanted["uid"]
+        priority = wanted["priority"]
+        queue = wanted.get("queue", "")
+
+    kind = {1: "gangpreempt", 2: "gangreclaim"}[args[0]["Kind"]]
+    context = EvictionContext(kind, Handmade)  # type: ignore[arg-type]
+    return [_names(session.votes.unified_evictable(context, _tasks(session, args[1])))]
+
+
+def _order_rate(session: Session, args: list[Any]) -> list[Any]:
+    task = _task(session, args[0])
+    if args[1]["node"] not in session.table.index:
+        raise NotBuilt("nodes that are not in the session")
+    node = session.table.index[args[1]["node"]]
+    return [session.placement.order_rate(task, node), None]
+
+
+_CALLS: dict[str, Callable[[Session, list[Any]], list[Any]]] = {
+    "JobEnqueued": lambda s, a: _said(s, a),
+    "JobEnqueueable": lambda s, a: [s.votes.job_enqueueable(_job(s, a[0]))],
+    "JobOrderCompareFn": lambda s, a: [s.votes.job_compare(_job(s, a[0]), _job(s, a[1]))],
+    "JobOrderFn": lambda s, a: [s.votes.job_key(_job(s, a[0])) < s.votes.job_key(_job(s, a[1]))],
+    "Preemptable": lambda s, a: _victims(s, a, s.votes.preemptable),
+    "Reclaimable": lambda s, a: _victims(s, a, s.votes.reclaimable),
+    "UnifiedEvictable": _evictable,
+    "NodeOrderFn": _order_rate,
+}
+
+
+def _said(session: Session, args: list[Any]) -> list[Any]:
+    session.votes.job_enqueued(_job(session, args[0]))
+    return []
+
+
+# ---- CheckAll -----------------------------------------------------------------------------------------------
+
+
+def _check_all(case: dict[str, Any], session: Session, emitted: list[plan.Operation], report: Report) -> list[str]:
+    expect = case.get("expect") or {}
+    observed = case.get("observed") or {}
+    varied = set(case.get("observed_variants") or {}) | ({"binds"} if case.get("minimalBindCheck") else set())
+    wrong = []
+    binds = {f"{o.namespace}/{o.name}": o.node for o in emitted if isinstance(o, plan.Bind)}
+    if len(binds) != expect.get("bindsNum", 0):
+        wrong.append(f"{len(binds)} binds {binds}, expected {expect.get('bindsNum', 0)} {expect.get('binds')}")
+    elif "binds" not in varied and binds != (expect.get("binds") or {}):
+        wrong.append(f"binds {binds}, expected {expect.get('binds')}")
+    evicted = [f"{o.namespace}/{o.name}" for o in emitted if isinstance(o, plan.Evict)]
+    if Counter(evicted) != Counter(expect.get("evicted") or ()) and "evicted" not in varied:
+        wrong.append(f"evicted {evicted}, expected {expect.get('evicted')}")
+    pipelined = report.pipelined()
+    for uid, nodes in (expect.get("pipelined") or {}).items():
+        mine = [n for key, n in pipelined.items() if session.cluster.tasks[key].job == uid]
+        if not mine or not set(mine) <= set(nodes):
+            wrong.append(f"{uid}: pipelined to {mine}, expected {nodes}")
+    counts = {uid: {st.STATUS_NAMES[s]: n for s, n in enumerate(job.counts) if n} for uid, job in session.jobs.items()}
+    for uid, statuses in (expect.get("taskStatusNums") or {}).items():
+        for status, n in statuses.items():
+            if counts.get(uid, {}).get(status, 0) != n:
+                wrong.append(f"{uid}: {counts.get(uid)}, expected {status} {n}")
+    for uid, phase in (expect.get("podGroupPhase") or {}).items():
+        if session.jobs[uid].phase != phase:
+            wrong.append(f"{uid}: phase {session.jobs[uid].phase}, expected {phase}")
+    if not varied:
+        wrong += _check_observed(observed, session, counts, pipelined)
+    return wrong
+
+
+def _check_observed(
+    observed: dict[str, Any], session: Session, counts: dict[str, dict[str, int]], pipelined: dict[str, str]
+) -> list[str]:
+    """The stronger check: what really happened, where every recorded run agreed."""
+    wrong = []
+    if "pipelined" in observed and pipelined != observed["pipelined"]:
+        wrong.append(f"pipelined {pipelined}, observed {observed['pipelined']}")
+    for uid, wanted in (observed.get("taskStatusNums") or {}).items():
+        if uid in counts and counts[uid] != wanted:
+            wrong.append(f"{uid}: {counts[uid]}, observed {wanted}")
+    for uid, phase in (observed.get("podGroupPhase") or {}).items():
+        if uid in session.jobs and session.jobs[uid].phase != phase:
+            wrong.append(f"{uid}: phase {session.jobs[uid].phase}, observed {phase}")
+    for uid, wanted in (observed.get("allocated") or {}).items():
+        if uid not in session.jobs or not wanted:
+            continue
+        a = session.jobs[uid].allocated
+        got = {"memory": a.memory, "milli_cpu": a.milli_cpu, **{k: v for k, v in (a.scalars or {}).items() if v}}
+        flat = {k: v for k, v in wanted.items() if k not in ("scalars", "max_task_num")} | {
+            k: v for k, v in (wanted.get("scalars") or {}).items() if v
+        }
+        if {k: v for k, v in got.items() if v} != {k: v for k, v in flat.items() if v}:
+            wrong.append(f"{uid}: allocated {got}, observed {flat}")
+    return wrong
