@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from tests.conformance.outcome import DEVIATION, FAIL, NOT_BUILT, PASS, Outcome
 from volcano_py.api.meta import parse_time
 from volcano_py.scheduler.explain.close import close_jobs
-from volcano_py.scheduler.framework import deviations
 from volcano_py.scheduler.framework.config import Configuration, load
 from volcano_py.scheduler.framework.session import Session, Shard
 from volcano_py.scheduler.framework.votes import EvictionContext
@@ -23,7 +23,6 @@ from volcano_py.scheduler.model.cluster import Cluster
 from volcano_py.scheduler.model.task import Task, group_of
 from volcano_py.scheduler.run_once import REGISTRY, Report, open_plugins
 from volcano_py.simulate.manifests import as_struct
-from tests.conformance.outcome import DEVIATION, FAIL, NOT_BUILT, PASS, Outcome
 
 _ORDER = (
     "storageClasses",

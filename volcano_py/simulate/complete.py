@@ -75,8 +75,7 @@ def _pod(pod: Manifest, priorities: dict[str, int]) -> None:
     for c in [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]:
         resources = c.get("resources") or {}
         if resources.get("limits"):
-            c["resources"] = {**resources, "requests": {**resources["limits"], **(resources.get("requests") or
-            {})}}
+            c["resources"] = {**resources, "requests": {**resources["limits"], **(resources.get("requests") or {})}}
 
 
 def _pod_group(group: Manifest) -> None:

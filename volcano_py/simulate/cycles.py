@@ -39,7 +39,7 @@ class CycleResult(msgspec.Struct):
 class Simulation:
     """A cluster that exists only here.
 
-    `raw`: take the objects exactly as they are. Raises ManifestError for objects that cannot be read.
+    `raw`: take the objects exactly as they are. Objects that cannot be used are `refused`, the rest is scheduled.
     """
 
     def __init__(
@@ -63,7 +63,11 @@ class Simulation:
             self._put(deepcopy(o) if raw else o)
 
     def _put(self, manifest: Manifest) -> None:
-        struct = as_struct(manifest)
+        try:
+            struct = as_struct(manifest)
+        except ManifestError as e:
+            self.refused.append(str(e))
+            return
         if struct is None:
             return
         self.objects[manifest["kind"], struct.metadata.key] = manifest

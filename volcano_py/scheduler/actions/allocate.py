@@ -74,7 +74,11 @@ def allocate_tasks(session: Session, queue: Queue, job: SessionJob, todo: list[T
     while todo:
         task = todo.pop()
         session.work.tasks_tried += 1
-        if not votes.allocatable(queue, task) or task.sched_gated:
+        if not votes.allocatable(queue, task):
+            if session.on("explain-queue-limits"):
+                job.job_fit_errors = f"queue {queue.name} may not take {task.name} now: it would hold more than its share"
+            continue
+        if task.sched_gated:
             continue
         if job.task_has_fit_errors(task):
             text = f"Task {task.name} with role spec {task.role} has already predicated failed, skip"

@@ -17,6 +17,7 @@ from typing import Any
 DEVIATIONS = {
     "live-affinity-lists": "a node's first pod with affinity between pods counts at once, not from the next cycle on",
     "quiet-events": "an Event about a waiting job is repeated only when its reason changes",
+    "explain-queue-limits": "a job whose queue may not take more says so in its message, where Volcano is silent",
     "bare-pods": "a pod without a PodGroup is a job of one task at once, before the controller has made its group",
 }
 """id → what is decided when it is on."""

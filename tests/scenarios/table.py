@@ -1,0 +1,157 @@
+"""The short notation of scenarios, unfolded into manifests.
+
+    - name: what must be true
+      conf: {actions: "allocate", plugins: [[priority, gang], [predicates, {binpack: {binpack.weight: 5}}]]}
+      nodes:
+        n1: {cpu: 4, memory: 8Gi, labels: {zone: a}, taints: ["gpu=yes:NoSchedule"], cordoned: true}
+      queues: {q1: {weight: 2, capability: {cpu: 4}}}
+      priorities: {high: 100}
+      jobs:
+        g: {queue: q1, min: 2, minResources: {cpu: 2}, priority: high, pods: 3, each: {cpu: 1}, phase: Inqueue}
+        h: {min: 1, tasks: {ps: {pods: 1, cpu: 1}, worker: {pods: 2, cpu: 2, runsOn: n1}}, minTask: {ps: 1}}
+      pods: [complete manifests, where the short form does not reach]
+      expect: {bound: {g-0: n1}, ...}
+
+A job's pods are called `<job>-<i>` or `<job>-<task>-<i>`. `runsOn: node` makes them run there. Every queue but `default` and `root` has to be listed.
+`expect` may hold: bound (map, or a number, or per job {g: 3}), pipelined, evicted, phases, waiting (job → words that its reason contains), messages.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+Manifest = dict[str, Any]
+DEFAULT_PLUGINS = [["priority", "gang", "conformance"], ["overcommit", "drf", "predicates", "proportion", "nodeorder"]]
+
+
+def configuration(conf: dict[str, Any] | None) -> str:
+    """A configuration document from the short form."""
+    conf = conf or {}
+    tiers = []
+    for tier in conf.get("plugins", DEFAULT_PLUGINS):
+        plugins: list[Manifest] = []
+        for plugin in tier:
+            if isinstance(plugin, str):
+                plugins.append({"name": plugin})
+            else:
+                for name, settings in plugin.items():
+                    flags = {k: v for k, v in settings.items() if k.startswith("enable")}
+                    rest = {k: v for k, v in settings.items() if not k.startswith("enable")}
+                    plugins.append({"name": name, **flags, "arguments": rest})
+        tiers.append({"plugins": plugins})
+    document = {"actions": conf.get("actions", "enqueue, allocate, backfill"), "tiers": tiers}
+    if "deviations" in conf:
+        document["deviations"] = conf["deviations"]
+    if "configurations" in conf:
+        document["configurations"] = conf["configurations"]
+    return json.dumps(document)
+
+
+def manifests(scenario: Manifest) -> list[Manifest]:
+    """All objects of a scenario."""
+    found: list[Manifest] = []
+    for name, node in (scenario.get("nodes") or {}).items():
+        found.append(_node(name, node or {}))
+    for name, queue in (scenario.get("queues") or {}).items():
+        found.append(_queue(name, queue or {}))
+    for name, value in (scenario.get("priorities") or {}).items():
+        found.append({"kind": "PriorityClass", "metadata": {"name": name}, "value": value})
+    for order, (name, job) in enumerate((scenario.get("jobs") or {}).items()):
+        found += _job(name, job or {}, order)
+    return [*found, *(scenario.get("pods") or []), *(scenario.get("objects") or [])]
+
+
+def _texts(amounts: Manifest) -> dict[str, str]:
+    return {k: str(v) for k, v in amounts.items()}
+
+
+def _node(name: str, node: Manifest) -> Manifest:
+    node = dict(node)
+    labels = {"kubernetes.io/hostname": name, **node.pop("labels", {})}
+    spec: Manifest = {}
+    if node.pop("cordoned", False):
+        spec["unschedulable"] = True
+    taints = node.pop("taints", None)
+    if taints:
+        spec["taints"] = [_taint(t) for t in taints]
+    images = node.pop("images", {})
+    have = _texts({"cpu": 4, "memory": "8Gi", "pods": 110, **node})
+    return {
+        "kind": "Node",
+        "metadata": {"name": name, "labels": labels},
+        "spec": spec,
+        "status": {
+            "allocatable": have,
+            "capacity": have,
+            "images": [{"names": [image], "sizeBytes": size} for image, size in images.items()],
+        },
+    }
+
+
+def _taint(text: str) -> Manifest:
+    left, _, effect = text.partition(":")
+    key, _, value = left.partition("=")
+    return {"key": key, "value": value, "effect": effect}
+
+
+def _queue(name: str, queue: Manifest) -> Manifest:
+    queue = dict(queue)
+    state = queue.pop("state", "Open")
+    return {"kind": "Queue", "metadata": {"name": name}, "spec": queue, "status": {"state": state}}
+
+
+def _job(name: str, job: Manifest, order: int) -> list[Manifest]:
+    created = f"2026-01-01T00:{order // 60:02d}:{order % 60:02d}Z"
+    spec: Manifest = {"minMember": job.get("min", 1), "queue": job.get("queue", "default")}
+    if "minResources" in job:
+        spec["minResources"] = _texts(job["minResources"])
+    if "minTask" in job:
+        spec["minTaskMember"] = job["minTask"]
+    if "priority" in job:
+        spec["priorityClassName"] = job["priority"]
+    group = {
+        "kind": "PodGroup",
+        "metadata": {"name": name, "namespace": "default", "creationTimestamp": created} | job.get("metadata", {}),
+        "spec": spec,
+        "status": {"phase": job.get("phase", "Pending")},
+    }
+    tasks = job.get("tasks") or {"": {"pods": job.get("pods", 1), **(job.get("each") or {})}}
+    found = [group]
+    for role, task in tasks.items():
+        for i in range(task.get("pods", 1)):
+            found.append(_pod(name, role, i, dict(task), created, job.get("priority")))
+    return found
+
+
+def _pod(job: str, role: str, i: int, task: Manifest, created: str, priority: str | None) -> Manifest:
+    name = f"{job}-{role}-{i}" if role else f"{job}-{i}"
+    task.pop("pods", None)
+    on = task.pop("runsOn", None)
+    labels = task.pop("labels", {})
+    annotations = {"scheduling.k8s.io/group-name": job, **task.pop("annotations", {})}
+    if role:
+        annotations["volcano.sh/task-spec"] = role
+    spec = task.pop("spec", {})
+    image = task.pop("image", "busybox")
+    ports = [{"containerPort": p, "hostPort": p} for p in task.pop("hostPorts", [])]
+    requests = _texts(task)
+    container: Manifest = {"name": "main", "image": image, "ports": ports, "resources": {"requests": requests}}
+    pod: Manifest = {
+        "kind": "Pod",
+        "metadata": {
+            "name": name,
+            "namespace": "default",
+            "labels": labels,
+            "annotations": annotations,
+            "creationTimestamp": created,
+        },
+        "spec": {"schedulerName": "volcano", "containers": [container], **spec},
+        "status": {"phase": "Pending"},
+    }
+    if priority:
+        pod["spec"]["priorityClassName"] = priority
+    if on:
+        pod["spec"]["nodeName"] = on
+        pod["status"]["phase"] = "Running"
+    return pod

@@ -1,0 +1,69 @@
+"""`volcano-py`: one program with a sub-command for every component.
+
+Sub-commands are imported when they are used, so that `volcano-py --help` and completion answer at once.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+import click
+
+from volcano_py import __version__
+
+COMMANDS = {
+    "demo": ("volcano_py.cli.demo", "demo", "Show a gang job scheduled on an embedded cluster."),
+    "sandbox": ("volcano_py.sandbox.options", "sandbox", "Run a whole cluster on this machine."),
+    "simulate": ("volcano_py.cli.simulate", "simulate", "Make decisions on clusters that are only described."),
+    "scheduler": ("volcano_py.scheduler.options", "scheduler", "Run the scheduler."),
+    "controller-manager": ("volcano_py.controllers.options", "controller_manager", "Run the controllers."),
+    "completion": ("volcano_py.cli.completion", "completion", "Print the set-up of shell completion."),
+    "version": ("volcano_py.cli.version", "version", "Print the version."),
+}
+"""name → (module, attribute, one line of help)."""
+
+
+class LazyGroup(click.Group):
+    """A group that knows its commands' names and help, and imports them when they are called."""
+
+    def __init__(self, commands: dict[str, tuple[str, str, str]], **kwargs: object) -> None:
+        super().__init__(**kwargs)  # type: ignore[arg-type]
+        self._lazy = commands
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self._lazy)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        if name not in self._lazy:
+            return None
+        module, attribute, _ = self._lazy[name]
+        command = getattr(import_module(module), attribute)
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, _, text) in self._lazy.items()])
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in self._lazy and not args[0].startswith("-"):
+            from difflib import get_close_matches
+
+            near = get_close_matches(args[0], self._lazy, 1)
+            hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(self._lazy)}"
+            raise click.UsageError(f"no command {args[0]}; {hint}", ctx)
+        return super().resolve_command(ctx, args)
+
+
+@click.group(
+    cls=LazyGroup, commands=COMMANDS, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110}
+)
+@click.version_option(__version__, prog_name="volcano-py")
+def main() -> None:
+    """A batch scheduler for Kubernetes: Volcano's Jobs, PodGroups and Queues."""
+
+
+if __name__ == "__main__":
+    main(prog_name="volcano-py")

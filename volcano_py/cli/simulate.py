@@ -1,0 +1,111 @@
+"""`volcano-py simulate`: decisions as a command."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+import msgspec
+import orjson
+
+from volcano_py.cli.errors import fail
+from volcano_py.scheduler.framework.config import DEFAULT_TEXT, Configuration, ConfigurationError
+from volcano_py.simulate.batch import configuration, run_lines
+from volcano_py.simulate.cycles import CycleResult, Simulation
+from volcano_py.simulate.manifests import ManifestError, read
+
+
+@click.group()
+def simulate() -> None:
+    """Make decisions on clusters that are only described."""
+
+
+@simulate.command()
+@click.argument("files", nargs=-1, metavar="FILES|-")
+@click.option("--conf", type=click.Path(path_type=Path), help="Scheduler configuration (default: the built-in one).")
+@click.option("--cycles", type=click.IntRange(1), default=1, show_default=True, help="How many cycles to run.")
+@click.option("--parity", is_flag=True, help="Decide exactly as Volcano: all deviations off.")
+@click.option("--raw", is_flag=True, help="Take the objects exactly as they are, without defaults or added queues.")
+@click.option("--seed", type=int, default=0, help="Decides among nodes of equal score.")
+@click.option("--jsonl", is_flag=True, help="Batch form: one case a line on standard input, one result a line out.")
+@click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True)
+def run(
+    files: tuple[str, ...],
+    conf: Path | None,
+    cycles: int,
+    parity: bool,
+    raw: bool,
+    seed: int,
+    jsonl: bool,
+    output: str,
+) -> None:
+    """Run the real cycle over manifests (nodes, queues, PodGroups, pods, …) and print what it decides.
+
+    Between two cycles bound pods start to run and evicted pods are gone; nothing else happens.
+    """
+    if jsonl:
+        for line in run_lines(sys.stdin.buffer, parity=parity, raw=raw):
+            sys.stdout.buffer.write(line + b"\n")
+            sys.stdout.buffer.flush()
+        return
+    if not files:
+        raise click.UsageError("give manifests to read, or - for standard input")
+    try:
+        chosen = _configuration(conf, parity)
+        simulation = Simulation(read(files), seed=seed, raw=raw)
+    except (ConfigurationError, ManifestError) as e:
+        fail(str(e), 2)
+    for warning in chosen.warnings:
+        click.echo(f"warning: {warning}", err=True)
+    for refused in simulation.refused:
+        click.echo(f"cannot be used: {refused}", err=True)
+    results = [simulation.cycle(chosen) for _ in range(cycles)]
+    if output == "json":
+        document = {"cycles": [msgspec.to_builtins(r) for r in results]}
+        click.echo(orjson.dumps(document, option=orjson.OPT_INDENT_2))
+    else:
+        for number, result in enumerate(results, 1):
+            _table(result, number if cycles > 1 else 0)
+
+
+def _configuration(path: Path | None, parity: bool) -> Configuration:
+    if path is None:
+        return configuration(DEFAULT_TEXT, parity)
+    try:
+        text = path.read_text()
+    except OSError as e:
+        raise ConfigurationError(f"{path}: {e.strerror}") from None
+    try:
+        return configuration(text, parity)
+    except ConfigurationError as e:
+        raise ConfigurationError(f"{path}: {e}") from None
+
+
+def _table(result: CycleResult, number: int) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console()
+    if number:
+        console.print(f"[bold]Cycle {number}[/bold]")
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in ("POD", "DECISION", "NODE"):
+        table.add_column(column, no_wrap=True)
+    for pod, node in result.bound.items():
+        table.add_row(pod, "[green]bound[/green]", node)
+    for pod, node in result.pipelined.items():
+        table.add_row(pod, "[yellow]waits for room[/yellow]", node)
+    for pod in result.evicted:
+        table.add_row(pod, "[red]evicted[/red]", "")
+    if table.row_count:
+        console.print(table)
+    else:
+        console.print("Nothing is bound or evicted.")
+    if result.waiting:
+        console.print("\n[bold]Waiting[/bold]")
+        for group, reason in result.waiting.items():
+            console.print(f"  {group} ({result.phases.get(group, '-')}): {reason}", soft_wrap=True, highlight=False)
+    for fault in result.faults:
+        console.print(f"[red]plugin fault:[/red] {fault}", soft_wrap=True, highlight=False)
+    console.print()
