@@ -1,0 +1,15 @@
+import pytest
+from small_api import SmallApi
+from world import World, queue
+
+
+@pytest.fixture
+async def world():
+    api = await SmallApi().start()
+    for name in ("root", "default"):
+        api.put(queue(name))
+    made = World(api)
+    await made.start()
+    yield made
+    await made.kill()
+    await api.stop()

@@ -1,0 +1,342 @@
+"""Jobs through the running controller-manager, against a small API server."""
+
+import asyncio
+
+from small_api import Refused
+from world import command, job, queue, task
+
+from volcano_py.api import kinds
+
+
+async def start_running(world, manifest):
+    world.api.put(manifest)
+    await world.until(world.podgroups)
+    world.admit()
+    replicas = sum(one["replicas"] for one in manifest["spec"]["tasks"])
+    await world.until(lambda: len(world.pods()) == replicas)
+    world.run_pods()
+    await world.until(lambda: world.phase() == "Running" and world.status().get("running") == replicas)
+
+
+async def test_a_gang_from_start_to_end(world):
+    world.api.put(job(task(replicas=3)))
+    group = (await world.until(world.podgroups))[0]
+    uid = world.job()["metadata"]["uid"]
+    assert group["metadata"]["name"] == f"train-{uid}"
+    assert group["metadata"]["ownerReferences"][0]["uid"] == uid
+    assert group["spec"]["minMember"] == 3
+    assert group["spec"]["minTaskMember"] == {"work": 3}
+    assert group["spec"]["minResources"]["requests.cpu"] == "3"
+    await world.quiet()
+    assert world.pods() == {}, "pods must wait until the group is let in"
+    assert world.phase() == "Pending"
+
+    world.admit()
+    pods = await world.until(lambda: len(world.pods()) == 3 and world.pods())
+    assert sorted(pods) == ["train-work-0", "train-work-1", "train-work-2"]
+    assert pods["train-work-1"]["metadata"]["annotations"]["scheduling.k8s.io/group-name"] == f"train-{uid}"
+    assert pods["train-work-1"]["spec"]["schedulerName"] == "volcano"
+    await world.until(lambda: world.status().get("pending") == 3)
+
+    world.run_pods()
+    await world.until(lambda: world.phase() == "Running")
+    assert world.status()["taskStatusCount"] == {"work": {"phase": {"Running": 3}}}
+    world.run_pods("Succeeded")
+    await world.until(lambda: world.phase() == "Completed")
+    await world.until(lambda: world.podgroups() == [])
+    await world.quiet()
+    assert world.status()["succeeded"] == 3
+    assert [one["status"] for one in world.status()["conditions"]] == ["Pending", "Running", "Completed"]
+    assert len(world.pods()) == 3, "ended pods stay to be looked at"
+    assert sum(write.startswith("POST") and "/pods" in write for write in world.api.writes) == 3
+
+
+async def test_nothing_is_written_when_nothing_changes(world):
+    await start_running(world, job())
+    await world.quiet()
+    before = list(world.api.writes)
+    world.api.change(kinds.JOB, "train", {"metadata": {"labels": {"a": "b"}}})
+    world.api.change(kinds.POD, "train-work-0", {"metadata": {"labels": {"a": "b"}}})
+    world.api.change(kinds.QUEUE, "default", {"status": {"allocated": {"cpu": "2"}}})
+    await world.quiet()
+    assert world.api.writes == before
+
+
+async def test_a_failed_pod_without_policy_fails_the_job_when_all_have_ended(world):
+    await start_running(world, job())
+    world.run_pods("Failed", "work-0", exit_code=1)
+    await world.until(lambda: world.status().get("failed") == 1)
+    assert world.phase() == "Running"
+    world.run_pods("Succeeded", "work-1")
+    await world.until(lambda: world.phase() == "Failed")
+
+
+async def test_restart_job_policy_until_retries_are_used_up(world):
+    policy = [{"event": "PodFailed", "action": "RestartJob"}]
+    await start_running(world, job(policies=policy, maxRetry=2))
+    first = {pod["metadata"]["uid"] for pod in world.pods().values()}
+    group = world.podgroups()[0]["metadata"]["uid"]
+    world.run_pods("Failed", "work-0", exit_code=3)
+    await world.until(lambda: world.phase() in ("Restarting", "Pending"))
+    await world.until(lambda: world.status().get("retryCount") == 1)
+    await world.until(lambda: "work-0" not in str(list(world.pods())))
+    world.reap()
+    new = await world.until(lambda: [g for g in world.podgroups() if g["metadata"]["uid"] != group])
+    await world.quiet()
+    assert world.pods() == {}, "a new group has to be let in first"
+    assert new[0].get("status", {}).get("phase", "Pending") == "Pending"
+    world.admit()
+    await world.until(lambda: len(world.pods()) == 2)
+    assert not first & {pod["metadata"]["uid"] for pod in world.pods().values()}
+    versions = {pod["metadata"]["annotations"]["volcano.sh/job-version"] for pod in world.pods().values()}
+    assert versions == {"1"}
+    world.run_pods()
+    await world.until(lambda: world.phase() == "Running")
+
+    world.run_pods("Failed", "work-1", exit_code=3)
+    await world.until(lambda: world.phase() == "Failed")
+    assert world.status()["retryCount"] == 2
+    world.reap()
+    await world.quiet()
+    assert list(world.pods()) == ["train-work-1"], "the last failure is kept"
+
+
+async def test_exit_code_policy_of_the_task_comes_first(world):
+    policies = [{"exitCode": 42, "action": "CompleteJob"}]
+    manifest = job(task(policies=policies), policies=[{"event": "*", "action": "AbortJob"}])
+    await start_running(world, manifest)
+    world.run_pods("Failed", "work-0", exit_code=42)
+    await world.until(lambda: world.phase() in ("Completing", "Completed"))
+    await world.until(lambda: "deletionTimestamp" in world.pods()["train-work-1"]["metadata"])
+    world.reap()
+    await world.until(lambda: world.phase() == "Completed")
+    assert list(world.pods()) == ["train-work-0"]
+
+
+async def test_restart_pod_replaces_one_pod_and_keeps_the_group(world):
+    await start_running(world, job(policies=[{"event": "PodEvicted", "action": "RestartPod"}]))
+    group = world.podgroups()[0]["metadata"]["uid"]
+    kept = world.pods()["train-work-1"]["metadata"]["uid"]
+    world.api.delete(kinds.POD, "train-work-0")
+    await world.until(lambda: world.status().get("retryCount") == 1)
+    await world.until(lambda: len(world.pods()) == 2)
+    world.run_pods()
+    await world.until(lambda: world.phase() == "Running" and world.status()["running"] == 2)
+    assert world.podgroups()[0]["metadata"]["uid"] == group
+    assert world.pods()["train-work-1"]["metadata"]["uid"] == kept
+    assert world.status().get("version", 0) == 0
+
+
+async def test_our_own_deletions_do_not_count_as_evictions(world):
+    await start_running(world, job(task(replicas=3), policies=[{"event": "PodEvicted", "action": "RestartJob"}]))
+    spec = {"tasks": [task(replicas=1)], "minAvailable": 1}
+    world.api.change(kinds.JOB, "train", {"spec": spec})
+    await world.until(lambda: sum("deletionTimestamp" in p["metadata"] for p in world.pods().values()) == 2)
+    world.reap()
+    await world.until(lambda: world.status().get("running") == 1 and not world.status().get("terminating"))
+    await world.quiet()
+    assert list(world.pods()) == ["train-work-0"]
+    assert world.status().get("retryCount", 0) == 0
+    assert world.podgroups()[0]["spec"]["minMember"] == 1
+    assert world.podgroups()[0]["spec"]["minResources"]["requests.cpu"] == "1"
+
+    world.api.change(kinds.JOB, "train", {"spec": {"tasks": [task(replicas=4)], "minAvailable": 4}})
+    await world.until(lambda: len(world.pods()) == 4)
+    assert world.podgroups()[0]["spec"]["minMember"] == 4
+
+
+async def test_suspend_and_resume_by_command(world):
+    await start_running(world, job())
+    world.api.put(command("AbortJob", kinds.JOB, "train"))
+    await world.until(lambda: world.phase() == "Aborting")
+    await world.until(lambda: world.api.all(kinds.COMMAND) == [])
+    world.reap()
+    await world.until(lambda: world.phase() == "Aborted" and world.podgroups() == [])
+    await world.quiet()
+    assert world.pods() == {}
+    world.api.put(command("ResumeJob", kinds.JOB, "train"))
+    await world.until(world.podgroups)
+    world.admit()
+    await world.until(lambda: len(world.pods()) == 2)
+    world.run_pods()
+    await world.until(lambda: world.phase() == "Running")
+    assert world.status()["retryCount"] == 1
+
+
+async def test_a_policy_with_timeout_waits_and_is_cancelled_when_the_pod_starts(world):
+    policy = [{"event": "PodPending", "action": "AbortJob", "timeout": "250ms"}]
+    world.api.put(job(policies=policy))
+    await world.until(world.podgroups)
+    world.admit()
+    await world.until(lambda: len(world.pods()) == 2)
+    await world.until(lambda: world.events("ExecuteAction"))
+    world.run_pods()
+    await asyncio.sleep(0.4)
+    assert world.phase() == "Running"
+
+    world.api.put(job(name="stuck", policies=policy))
+    await world.until(lambda: len(world.podgroups()) == 2)
+    world.admit()
+    await world.until(lambda: world.phase("stuck") in ("Aborting", "Aborted"))
+    assert world.phase() == "Running"
+
+
+async def test_tasks_wait_for_those_they_depend_on(world):
+    tasks = (task("first", 1), task("second", 1, dependsOn={"name": ["first"]}))
+    world.api.put(job(*tasks, minAvailable=1))
+    await world.until(world.podgroups)
+    world.admit()
+    await world.until(world.pods)
+    await world.quiet()
+    assert list(world.pods()) == ["train-first-0"]
+    world.run_pods()
+    await world.until(lambda: len(world.pods()) == 2)
+
+
+async def test_a_finished_job_is_deleted_with_all_that_belongs_to_it(world):
+    await start_running(world, job(ttlSecondsAfterFinished=1, plugins={"svc": []}))
+    assert world.api.get(kinds.SERVICE, "train")
+    world.run_pods("Succeeded")
+    await world.until(lambda: world.phase() == "Completed")
+    await world.until(lambda: world.job() == {}, seconds=5)
+    assert world.pods() == {}
+    assert world.api.get(kinds.SERVICE, "train") is None
+
+
+async def test_svc_and_env_plugins(world):
+    await start_running(world, job(task(replicas=2), task("aux", 1), plugins={"svc": [], "env": []}))
+    config = world.api.get(kinds.CONFIGMAP, "train-svc")
+    assert config["data"]["VC_WORK_HOSTS"] == "train-work-0.train,train-work-1.train"
+    assert config["data"]["VC_AUX_NUM"] == "1"
+    pod = world.pods()["train-work-1"]
+    assert (pod["spec"]["hostname"], pod["spec"]["subdomain"]) == ("train-work-1", "train")
+    env = {one["name"]: one.get("value") for one in pod["spec"]["containers"][0]["env"]}
+    assert env["VC_TASK_INDEX"] == "1"
+    assert "VC_AUX_HOSTS" in env
+    assert world.status()["controlledResources"] == {"plugin-env": "env", "plugin-svc": "svc"}
+    spec = {"tasks": [task(replicas=3), task("aux", 1)]}
+    world.api.change(kinds.JOB, "train", {"spec": spec})
+    await world.until(lambda: world.api.get(kinds.CONFIGMAP, "train-svc")["data"]["VC_WORK_NUM"] == "3")
+    await world.quiet()
+    patches = [write for write in world.api.writes if "configmaps" in write and write.startswith("PATCH")]
+    assert len(patches) == 1
+
+
+async def test_volumes(world):
+    volumes = [
+        {"mountPath": "/new", "volumeClaim": {"accessModes": ["ReadWriteOnce"]}},
+        {"mountPath": "/old", "volumeClaimName": "data"},
+    ]
+    world.api.put(job(volumes=volumes))
+    await world.until(lambda: any("data is not found" in text for text in world.events("PVCError")))
+    assert world.phase() == "Pending"
+    claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data"}, "spec": {}}
+    world.api.put(claim)
+    await world.until(world.podgroups)
+    world.admit()
+    pods = await world.until(lambda: len(world.pods()) == 2 and world.pods())
+    claims = [one["persistentVolumeClaim"]["claimName"] for one in pods["train-work-0"]["spec"]["volumes"]]
+    made = world.job()["spec"]["volumes"][0]["volumeClaimName"]
+    assert claims == [made, "data"]
+    assert world.api.get(kinds.PERSISTENTVOLUMECLAIM, made)["spec"] == {"accessModes": ["ReadWriteOnce"]}
+    assert len(world.api.all(kinds.PERSISTENTVOLUMECLAIM)) == 2
+
+
+async def test_a_missing_queue_is_told_and_does_not_stop_others(world):
+    world.api.put(job(queue="nowhere"))
+    await world.until(lambda: any("'nowhere' not found" in text for text in world.events("JobStatusError")))
+    world.api.put(job(name="other"))
+    await world.until(lambda: world.phase("other") == "Pending")
+    world.api.put(queue("nowhere"))
+    await world.until(lambda: world.phase() == "Pending")
+
+
+async def test_a_job_that_cannot_be_worked_on_is_terminated_in_the_end(world):
+    await world.kill()
+    world.options.max_requeue_num = 3
+    await world.start()
+    world.api.put(job(queue="nowhere"))
+    await world.until(lambda: world.phase() in ("Terminating", "Terminated"))
+    await world.until(lambda: any("retry limit reached" in text for text in world.events("ExecuteAction")))
+    await world.until(lambda: world.phase() == "Terminated")
+
+
+async def test_refused_writes_are_tried_again(world):
+    faults = {"POST": 2, "PUT": 2, "PATCH": 1}
+
+    def refuse(method, path):
+        if "/events" not in path and faults.get(method, 0) > 0:
+            faults[method] -= 1
+            return Refused(500, "InternalError") if method == "POST" else Refused(409, "Conflict")
+        return None
+
+    world.api.refuse = refuse
+    await start_running(world, job())
+    world.run_pods("Succeeded")
+    await world.until(lambda: world.phase() == "Completed")
+    assert faults["POST"] == faults["PUT"] == 0
+
+
+async def test_killed_at_any_moment_it_goes_on_without_making_anything_twice(world):
+    """The manager is ended and started again between any two writes, over and over."""
+    budget = 1
+    done = 0
+
+    def refuse(method, path):
+        nonlocal done
+        if "/events" in path or "/leases" in path:
+            return None
+        done += 1
+        return Refused(503, "ServiceUnavailable", "killed") if done > budget else None
+
+    world.api.refuse = refuse
+    uids: dict[str, set[str]] = {}
+
+    async def again():
+        """A new manager, which may write a few times more."""
+        nonlocal done, budget
+        await world.kill()
+        for name, pod in world.pods().items():
+            uids.setdefault(name, set()).add(pod["metadata"]["uid"])
+        done, budget = 0, budget % 7 + 1
+        await world.start()
+
+    async def go_on_until(condition):
+        for _ in range(60):
+            for _ in range(20):
+                if condition():
+                    return
+                await asyncio.sleep(0.005)
+            await again()
+        raise AssertionError(f"did not converge: {world.status()}, {world.api.writes[-10:]}")
+
+    await again()
+    world.api.put(job(task(replicas=4), plugins={"svc": []}))
+    await go_on_until(lambda: len(world.podgroups()) == 1)
+    world.admit()
+    await go_on_until(lambda: len(world.pods()) == 4)
+    world.run_pods()
+    await go_on_until(lambda: world.phase() == "Running")
+    world.run_pods("Succeeded")
+    await go_on_until(lambda: world.phase() == "Completed" and world.podgroups() == [])
+    assert all(len(seen) == 1 for seen in uids.values()), "a pod was made twice"
+    assert len(uids) == 4
+    assert world.status()["succeeded"] == 4
+
+
+async def test_a_failure_while_nobody_looked_is_handled_after_the_start(world):
+    await start_running(world, job(policies=[{"event": "PodFailed", "action": "AbortJob"}]))
+    await world.kill()
+    world.run_pods("Failed", "work-0", exit_code=1)
+    await world.start()
+    await world.until(lambda: world.phase() in ("Aborting", "Aborted"))
+
+
+async def test_deleting_a_job_takes_everything_with_it_and_a_new_one_starts_afresh(world):
+    await start_running(world, job())
+    world.api.delete(kinds.JOB, "train")
+    await world.until(lambda: world.podgroups() == [] and world.pods() == {})
+    await world.quiet()
+    world.api.put(job())
+    await world.until(world.podgroups)
+    assert world.podgroups()[0]["metadata"]["name"].endswith(world.job()["metadata"]["uid"])

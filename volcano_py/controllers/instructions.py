@@ -1,0 +1,101 @@
+"""What a reconciler wants done, as data.
+
+A reconciler looks at what it is shown and returns a list of these; it does no I/O itself. The executor
+carries them out in order, those in a `Together` at the same time, and stops at the first failure.
+`blame` is the reason of the Warning event that tells the user about a failure.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from volcano_py.api.kinds import ResourceType
+
+PatchType = Literal["merge", "json", "strategic", "apply"]
+
+
+class Create(Struct, frozen=True):
+    """Make an object; that one of the same name exists already counts as success."""
+
+    rt: ResourceType
+    obj: dict[str, Any]
+    blame: str = ""
+
+
+class Ensure(Struct, frozen=True):
+    """Make an object, or bring `fields` of the existing one to what they are in `obj`.
+
+    It is looked up once; after that only a different content leads to a request.
+    """
+
+    rt: ResourceType
+    obj: dict[str, Any]
+    fields: tuple[str, ...] = ()
+    blame: str = ""
+
+
+class UpdateStatus(Struct, frozen=True):
+    """Replace the status of an object, if it is still at the resourceVersion that was looked at."""
+
+    rt: ResourceType
+    namespace: str
+    name: str
+    uid: str
+    resource_version: str
+    status: dict[str, Any]
+    blame: str = ""
+
+
+class Patch(Struct, frozen=True):
+    """Change an object in place; that it is gone counts as success if `missing_ok`."""
+
+    rt: ResourceType
+    namespace: str
+    name: str
+    body: Any
+    patch_type: PatchType = "merge"
+    subresource: str = ""
+    field_manager: str = ""
+    missing_ok: bool = False
+    blame: str = ""
+
+
+class Delete(Struct, frozen=True):
+    """End an object, on condition that it is still the one with this uid; that it is gone is success."""
+
+    rt: ResourceType
+    namespace: str
+    name: str
+    uid: str = ""
+    propagation: str = ""
+    blame: str = ""
+
+
+class Emit(Struct, frozen=True):
+    """Record an event on the object that is reconciled."""
+
+    type: Literal["Normal", "Warning"]
+    reason: str
+    message: str
+    once: bool = False
+    """Not again while the message stays the same."""
+
+
+Single = Create | Ensure | UpdateStatus | Patch | Delete | Emit
+
+
+class Again(Struct, frozen=True):
+    """Look at the object again after so many seconds."""
+
+    seconds: float
+
+
+class Together(Struct, frozen=True):
+    """Instructions whose order does not matter."""
+
+    instructions: tuple[Single, ...]
+
+
+Instruction = Single | Again | Together

@@ -1,0 +1,217 @@
+"""Drives the job reconciler: collects what happens to each job and works it off, one job at a time."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+from volcano_py.api import batch, bus
+from volcano_py.api.batch import Job
+from volcano_py.api.bus import Command
+from volcano_py.api.core import Pod, PriorityClass
+from volcano_py.api.duration import format_duration
+from volcano_py.api.kinds import JOB, PERSISTENTVOLUMECLAIM, POD, PODGROUP, PRIORITYCLASS, QUEUE
+from volcano_py.api.meta import parse_time
+from volcano_py.api.scheduling import PodGroup, Queue
+from volcano_py.api.storage import PersistentVolumeClaim
+from volcano_py.controllers import metrics
+from volcano_py.controllers.instructions import Create, Emit, Instruction, Together
+from volcano_py.controllers.job import events
+from volcano_py.controllers.job.delayed import DelayedActions
+from volcano_py.controllers.job.observed import Observed, Unready
+from volcano_py.controllers.job.pods import podgroup_name
+from volcano_py.controllers.job.reconcile import reconcile
+from volcano_py.controllers.job.request import Decision, Request, decide
+from volcano_py.controllers.job.volumes import claim_name
+from volcano_py.controllers.mirror import Mirror
+from volcano_py.controllers.runner import Cluster
+from volcano_py.kube.errors import ApiError, Conflict, KubeError
+from volcano_py.kube.workqueue import WorkQueue
+
+log = logging.getLogger(__name__)
+
+CONFLICT_SECONDS = 0.02
+"""After a write on an old version of the job: time for the informer to catch up."""
+
+
+class JobController:
+    name = "job-controller"
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        *,
+        workers: int = 3,
+        max_requeue: int = 15,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        """After `max_requeue` failed attempts a job is terminated; a negative number means never."""
+        self.queue: WorkQueue[str] = WorkQueue()
+        self.workers = workers
+        self._max_requeue = max_requeue
+        self._clock = clock
+        self._executor = cluster.executor
+        self._pending: dict[str, dict[Request, None]] = {}
+        self._delayed = DelayedActions(self._add)
+        self._jobs: Mirror[Job] = cluster.mirror(JOB)
+        self._pods: Mirror[Pod] = cluster.mirror(POD)
+        self._podgroups: Mirror[PodGroup] = cluster.mirror(PODGROUP)
+        self._queues: Mirror[Queue] = cluster.mirror(QUEUE)
+        self._priorities: Mirror[PriorityClass] = cluster.mirror(PRIORITYCLASS)
+        self._claims: Mirror[PersistentVolumeClaim] = cluster.mirror(PERSISTENTVOLUMECLAIM)
+        self._jobs.informer.on(
+            add=lambda job: self._add(job.key, Request(bus.OUT_OF_SYNC)),
+            update=self._job_updated,
+            delete=self._job_deleted,
+        )
+        self._pods.informer.on(add=self._pod_added, update=self._pod_updated, delete=self._pod_deleted)
+        self._podgroups.informer.on(update=self._podgroup_updated, delete=self._podgroup_deleted)
+
+    def command(self, command: Command) -> None:
+        """Somebody asks for an action."""
+        assert command.target is not None
+        key = f"{command.metadata.namespace}/{command.target.name}"
+        job = self._jobs.get(key)
+        if job is not None:
+            self._say(job, "CommandIssued", f"Start to execute command {command.action}")
+        self._add(key, Request(bus.COMMAND_ISSUED, command.action))
+
+    async def process(self, key: str) -> None:
+        """Work off what has happened to one job, in order."""
+        requests = self._pending.pop(key, {})
+        for request in list(requests):
+            job = self._jobs.get(key)
+            if job is None:
+                self._delayed.drop(key)
+                self.queue.forget(key)
+                return
+            try:
+                await self._handle(key, job, request)
+            except (KubeError, Unready) as error:
+                self._pending[key] = requests | self._pending.get(key, {})
+                await self._failed(key, job, request, error)
+                return
+            del requests[request]
+        self.queue.forget(key)
+
+    async def _handle(self, key: str, job: Job, request: Request) -> None:
+        if request.event in (bus.POD_RUNNING, bus.POD_FAILED, bus.POD_EVICTED) and not request.action:
+            self._delayed.on_event(key, request)
+        decision = decide(job, request)
+        if decision.delay:
+            if self._delayed.schedule(key, request, decision):
+                after = format_duration(decision.delay)
+                self._say(job, "ExecuteAction", f"Execute action {decision.action} after {after}")
+            return
+        await self._do(job, request, decision)
+        if decision.action != bus.SYNC_JOB:
+            self._delayed.on_done(key, request, decision)
+
+    async def _do(self, job: Job, request: Request, decision: Decision) -> None:
+        instructions = reconcile(self._observe(job), request, decision)
+        await self._executor.carry_out(instructions, job)
+        self._measure(job, instructions)
+
+    async def _failed(self, key: str, job: Job, request: Request, error: Exception) -> None:
+        if isinstance(error, Conflict):
+            self.queue.add_after(key, CONFLICT_SECONDS)
+            return
+        log.warning("job %s: %s; trying again", key, error)
+        metrics.RECONCILE_FAILURES.labels(self.name).inc()
+        if isinstance(error, Unready):
+            self._say(job, error.reason, str(error), "Warning")
+        # That the server does not answer is not the job's fault.
+        ours = isinstance(error, Unready) or (isinstance(error, ApiError) and error.status < 500)
+        if ours and 0 <= self._max_requeue <= self.queue.retries(key):
+            action = decide(job, request).action
+            self._say(job, "ExecuteAction", f"Job failed on action {action} for retry limit reached", "Warning")
+            self._pending[key] = {}
+            try:
+                await self._do(job, Request(), Decision(bus.TERMINATE_JOB))
+            except (KubeError, Unready) as again:
+                log.warning("job %s could not be terminated: %s", key, again)
+                self._pending[key] = {Request(action=bus.TERMINATE_JOB): None}
+                self.queue.add_rate_limited(key)
+                return
+            self.queue.forget(key)
+            return
+        self.queue.add_rate_limited(key)
+
+    def _observe(self, job: Job) -> Observed:
+        namespace = job.metadata.namespace
+        podgroup = self._podgroups.get(f"{namespace}/{podgroup_name(job)}")
+        if podgroup is None:
+            # made by a version of Volcano before 1.5
+            older = self._podgroups.get(job.key)
+            podgroup = older if older is not None and events.podgroup_job(older) == job.key else None
+        claims = {claim_name(job, index) for index in range(len(job.spec.volumes or ()))}
+        return Observed(
+            job=job,
+            pods=self._pods.by_index(job.metadata.uid),
+            podgroup=podgroup,
+            queue=self._queues.get(job.spec.queue),
+            priorities={known.metadata.name: known.value for known in self._priorities.all()},
+            claims=frozenset(name for name in claims if self._claims.get(f"{namespace}/{name}") is not None),
+            now=self._clock(),
+        )
+
+    def _measure(self, before: Job, instructions: Sequence[Instruction]) -> None:
+        after = self._jobs.get(before.key)
+        if after is not None and after.status.state.phase != before.status.state.phase:
+            labels = (before.key, before.spec.queue)
+            if after.status.state.phase == batch.COMPLETED:
+                metrics.JOB_COMPLETED.labels(*labels).inc()
+            elif after.status.state.phase == batch.FAILED:
+                metrics.JOB_FAILED.labels(*labels).inc()
+        created = before.metadata.creation_timestamp
+        for instruction in instructions:
+            if isinstance(instruction, Together) and created:
+                for one in instruction.instructions:
+                    if isinstance(one, Create) and one.rt == POD:
+                        waited = max(0.0, self._clock() - parse_time(created))
+                        metrics.POD_CREATION_LATENCY.observe(waited * 1000)
+
+    def _say(self, job: Job, reason: str, message: str, type_: Literal["Normal", "Warning"] = "Normal") -> None:
+        self._executor.say(job, Emit(type_, reason, message))
+
+    def _add(self, key: str, request: Request) -> None:
+        self._pending.setdefault(key, {})[request] = None
+        self.queue.add(key)
+
+    def _job_updated(self, old: Job, new: Job) -> None:
+        request = events.job_updated(old, new)
+        if request is not None:
+            self._add(new.key, request)
+
+    def _job_deleted(self, job: Job) -> None:
+        self._pending.pop(job.key, None)
+        self._delayed.drop(job.key)
+        metrics.forget_job(job.key, job.spec.queue)
+
+    def _pod_added(self, pod: Pod) -> None:
+        key = events.job_key(pod)
+        if key is not None:
+            for request in events.pod_added(pod):
+                self._add(key, request)
+
+    def _pod_updated(self, old: Pod, new: Pod) -> None:
+        key = events.job_key(new)
+        if key is not None:
+            job = self._jobs.get(key)
+            siblings = self._pods.by_index(job.metadata.uid) if job else []
+            self._add(key, events.pod_updated(old, new, job, siblings))
+
+    def _pod_deleted(self, pod: Pod) -> None:
+        key = events.job_key(pod)
+        if key is not None:
+            self._add(key, events.pod_deleted(pod))
+
+    def _podgroup_updated(self, old: PodGroup, new: PodGroup) -> None:
+        request = events.podgroup_updated(old, new)
+        if request is not None:
+            self._add(events.podgroup_job(new), request)
+
+    def _podgroup_deleted(self, podgroup: PodGroup) -> None:
+        self._add(events.podgroup_job(podgroup), Request(bus.OUT_OF_SYNC))

@@ -1,0 +1,129 @@
+"""From what the informers see to what happened to a job. Volcano: job controller, handlers.
+
+Unlike Volcano, a pod that is found Failed when it is first seen (because it failed while no controller ran)
+counts as having failed now: otherwise a restart of the controller would lose it for the policies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from volcano_py.api import batch, bus, names
+from volcano_py.api.batch import Job
+from volcano_py.api.core import Pod
+from volcano_py.api.kinds import JOB
+from volcano_py.api.scheduling import UNKNOWN, PodGroup
+from volcano_py.controllers.job.observed import find_task, is_out_of_sync, task_of
+from volcano_py.controllers.job.request import Request
+
+
+def job_key(pod: Pod) -> str | None:
+    """`namespace/name` of the job a pod belongs to; None if it does not look like one of ours."""
+    owner = pod.metadata.controller
+    annotations = pod.metadata.annotations or {}
+    if owner is None or owner.kind != JOB.kind or owner.api_version != JOB.api_version:
+        return None
+    if names.TASK_SPEC not in annotations or not annotations.get(names.JOB_VERSION, "").isdecimal():
+        return None
+    name = annotations.get(names.JOB_NAME)
+    return f"{pod.metadata.namespace}/{name}" if name else None
+
+
+def pod_added(pod: Pod) -> list[Request]:
+    if is_out_of_sync(pod):
+        return [_request(pod, bus.OUT_OF_SYNC)]
+    requests = [_request(pod, bus.POD_PENDING)]
+    if pod.status.phase == "Failed":
+        requests.append(_request(pod, bus.POD_FAILED, _exit_code(pod)))
+    return requests
+
+
+def pod_updated(old: Pod, new: Pod, job: Job | None, pods: Sequence[Pod]) -> Request:
+    """`pods` are all pods of the job, as they are now."""
+    if is_out_of_sync(new):
+        return _request(new, bus.OUT_OF_SYNC)
+    before, phase = old.status.phase, new.status.phase
+    siblings = [pod for pod in pods if task_of(pod) == task_of(new)]
+    if phase == "Failed" and before != phase:
+        return _request(new, bus.POD_FAILED, _exit_code(new))
+    if phase == "Succeeded" and before != phase and _is_complete(job, new, siblings):
+        return _request(new, bus.TASK_COMPLETED)
+    if phase == "Running" and before != phase:
+        return _request(new, bus.POD_RUNNING)
+    if phase == "Pending" and before != phase:
+        return _request(new, bus.POD_PENDING)
+    if phase in ("Running", "Pending") and _restarts_too_often(job, new, siblings):
+        return _request(new, bus.TASK_FAILED)
+    return _request(new, bus.OUT_OF_SYNC)
+
+
+def pod_deleted(pod: Pod) -> Request:
+    return _request(pod, bus.OUT_OF_SYNC if is_out_of_sync(pod) else bus.POD_EVICTED)
+
+
+def podgroup_updated(old: PodGroup, new: PodGroup) -> Request | None:
+    """None when the phase stays."""
+    if old.status.phase == new.status.phase:
+        return None
+    return Request(bus.JOB_UNKNOWN if new.status.phase == UNKNOWN else "")
+
+
+def podgroup_job(podgroup: PodGroup) -> str:
+    """`namespace/name` of the job of a PodGroup."""
+    owners = podgroup.metadata.owner_references or ()
+    name = next((owner.name for owner in owners if owner.kind == JOB.kind), podgroup.metadata.name)
+    return f"{podgroup.metadata.namespace}/{name}"
+
+
+def job_updated(old: Job, new: Job) -> Request | None:
+    """None when neither spec nor phase has changed."""
+    same_phase = old.status.state.phase == new.status.state.phase
+    if same_phase and old.spec == new.spec:
+        return None
+    return Request(bus.OUT_OF_SYNC)
+
+
+def _request(pod: Pod, event: str, exit_code: int | None = None) -> Request:
+    metadata = pod.metadata
+    owner = metadata.controller
+    return Request(
+        event=event,
+        job_uid=owner.uid if owner else "",
+        job_version=int((metadata.annotations or {})[names.JOB_VERSION]),
+        task=task_of(pod),
+        pod=metadata.name,
+        pod_uid=metadata.uid,
+        partition=(metadata.labels or {}).get(names.PARTITION_ID, ""),
+        exit_code=exit_code,
+    )
+
+
+def _exit_code(pod: Pod) -> int:
+    """Of the first container, if it has ended."""
+    statuses = pod.status.container_statuses or []
+    terminated = statuses[0].state.terminated if statuses and statuses[0].state else None
+    return terminated.exit_code if terminated else 0
+
+
+def _is_complete(job: Job | None, pod: Pod, siblings: Sequence[Pod]) -> bool:
+    task = find_task(job, task_of(pod)) if job else None
+    if task is None or task.replicas <= 0:
+        return False
+    return sum(sibling.status.phase == "Succeeded" for sibling in siblings) >= task.replicas
+
+
+def _restarts_too_often(job: Job | None, pod: Pod, siblings: Sequence[Pod]) -> bool:
+    task = find_task(job, task_of(pod)) if job else None
+    if task is None or task.replicas <= 0 or task.max_retry == -1:
+        return False
+    restarts: int = sum(
+        container.restart_count
+        for sibling in siblings
+        if sibling.status.phase in ("Running", "Pending")
+        for container in (
+            *(sibling.status.container_statuses or ()),
+            *(sibling.status.init_container_statuses or ()),
+        )
+    )
+    limit: int = task.max_retry or batch.DEFAULT_MAX_RETRY
+    return restarts >= limit

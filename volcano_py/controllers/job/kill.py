@@ -1,0 +1,111 @@
+"""Ending the pods of a job: all of them, or those of a task, a partition, or one. Volcano: killPods."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from msgspec import Struct
+
+from volcano_py.api import batch, names
+from volcano_py.api.batch import Job
+from volcano_py.api.core import Pod
+from volcano_py.api.duration import format_duration
+from volcano_py.api.kinds import JOB, POD, PODGROUP
+from volcano_py.api.meta import parse_time
+from volcano_py.controllers.executor import status_write
+from volcano_py.controllers.instructions import Delete, Instruction, Patch, Together
+from volcano_py.controllers.job import plugins
+from volcano_py.controllers.job.observed import (
+    Observed,
+    count_pods,
+    enter_phase,
+    fresh_status,
+    is_out_of_sync,
+    is_terminating,
+    task_of,
+)
+from volcano_py.controllers.job.state import SOFT, Rule
+
+
+class Target(Struct, frozen=True):
+    """The part of a job that is ended: a task, one of its partitions, or one of its pods."""
+
+    task: str = ""
+    pod: str = ""
+    partition: str = ""
+
+
+def end_pods(pods: Iterable[Pod]) -> list[Instruction]:
+    """Mark pods as ended by us, so that the policies for evicted pods stay quiet, and then delete them."""
+    pods = [pod for pod in pods if not is_terminating(pod)]
+    marks = tuple(
+        Patch(
+            POD,
+            pod.metadata.namespace,
+            pod.metadata.name,
+            {"metadata": {"uid": pod.metadata.uid, "annotations": {names.CONTROLLER_OUT_OF_SYNC: "true"}}},
+            missing_ok=True,
+            blame="FailedDelete",
+        )
+        for pod in pods
+        if not is_out_of_sync(pod)
+    )
+    deletes = tuple(
+        Delete(POD, pod.metadata.namespace, pod.metadata.name, pod.metadata.uid, blame="FailedDelete") for pod in pods
+    )
+    return [Together(part) for part in (marks, deletes) if part]
+
+
+def kill(seen: Observed, retain: frozenset[str], rule: Rule | None, target: Target | None = None) -> list[Instruction]:
+    """End pods, and move to the phase that `rule` says.
+
+    Without a target all pods go but those in a phase of `retain`, and the PodGroup with them.
+    """
+    job = seen.job
+    if job.metadata.deletion_timestamp is not None:
+        return []
+    if target is None:
+        if job.status.retry_count >= job.spec.max_retry - 1:
+            retain = retain | SOFT  # the last try: leave something to look at
+        victims = [pod for pod in seen.pods if pod.status.phase not in retain]
+    else:
+        victims = [pod for pod in seen.pods if _is_target(pod, target)]
+    ended = {pod.metadata.uid for pod in victims}
+
+    status = fresh_status(job)
+    status.min_available = job.status.min_available or job.spec.min_available
+    count_pods(status, (pod for pod in seen.pods if pod.metadata.uid not in ended))
+    status.terminating += len(victims)
+    changed = rule is not None and rule(job.spec, status)
+    if changed:
+        enter_phase(status, seen.now)
+    instructions: list[Instruction] = end_pods(victims)
+    if target is None:
+        if changed or any(not is_terminating(pod) for pod in victims):
+            status.version += 1
+        instructions += plugins.on_job_delete(job, status)
+    status.running_duration = _running_duration(job, status)
+    if status != job.status:
+        instructions.append(status_write(JOB, job, status, "JobStatusError"))
+    podgroup = seen.podgroup
+    if target is None and podgroup is not None and podgroup.metadata.deletion_timestamp is None:
+        metadata = podgroup.metadata
+        instructions.append(Delete(PODGROUP, metadata.namespace, metadata.name, metadata.uid))
+    return instructions
+
+
+def _is_target(pod: Pod, target: Target) -> bool:
+    if target.pod:
+        return pod.metadata.name == target.pod
+    if target.task and task_of(pod) != target.task:
+        return False
+    if target.partition:
+        return (pod.metadata.labels or {}).get(names.PARTITION_ID) == target.partition
+    return bool(target.task)
+
+
+def _running_duration(job: Job, status: batch.JobStatus) -> str | None:
+    begin, end = job.metadata.creation_timestamp, status.state.last_transition_time
+    if not begin or not end:
+        return job.status.running_duration
+    return format_duration(parse_time(end) - parse_time(begin))

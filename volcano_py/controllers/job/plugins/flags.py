@@ -1,0 +1,68 @@
+"""Arguments of job plugins, written like command-line flags: `--f=v`, `-f=v`, `--f v`, `--f` for a switch.
+
+As in Go, reading stops at the first argument that is no flag. What is wrong is logged and otherwise ignored:
+a job is not refused for it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import TypeVar
+
+log = logging.getLogger(__name__)
+V = TypeVar("V", str, int, bool)
+
+_TRUE = frozenset(("1", "t", "T", "true", "TRUE", "True"))
+_FALSE = frozenset(("0", "f", "F", "false", "FALSE", "False"))
+
+
+class Flags:
+    """The arguments of one plugin, read once; each flag is asked for by name and default."""
+
+    def __init__(self, plugin: str, arguments: Sequence[str], defaults: dict[str, str | int | bool]) -> None:
+        self._values = dict(defaults)
+        position = 0
+        while position < len(arguments):
+            text = arguments[position]
+            position += 1
+            if not text.startswith("-") or text in ("-", "--"):
+                return
+            name, equals, value = text.removeprefix("-").removeprefix("-").partition("=")
+            if name not in defaults:
+                log.warning("job plugin %s: unknown argument %s", plugin, text)
+                return
+            default = defaults[name]
+            if not equals:
+                if isinstance(default, bool):
+                    value = "true"
+                elif position < len(arguments):
+                    value = arguments[position]
+                    position += 1
+                else:
+                    log.warning("job plugin %s: argument %s needs a value", plugin, text)
+                    return
+            try:
+                self._values[name] = _convert(value, default)
+            except ValueError:
+                log.warning("job plugin %s: argument %s: %r does not fit", plugin, name, value)
+                return
+
+    def text(self, name: str) -> str:
+        return str(self._values[name])
+
+    def number(self, name: str) -> int:
+        return int(self._values[name])
+
+    def switch(self, name: str) -> bool:
+        return bool(self._values[name])
+
+
+def _convert(value: str, default: str | int | bool) -> str | int | bool:
+    if isinstance(default, bool):
+        if value in _TRUE:
+            return True
+        if value in _FALSE:
+            return False
+        raise ValueError(value)
+    return int(value, 0) if isinstance(default, int) else value

@@ -1,0 +1,41 @@
+"""The names under which the pods of a job find each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from volcano_py.api.batch import DEFAULT_TASK_NAME, Job, Task
+from volcano_py.controllers.job.observed import pod_name
+
+
+def all_containers(pod: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Containers and init containers of a pod manifest."""
+    yield from pod["spec"].get("containers") or ()
+    yield from pod["spec"].get("initContainers") or ()
+
+
+def add_env(container: dict[str, Any], *variables: dict[str, Any]) -> None:
+    container.setdefault("env", []).extend(variables)
+
+
+def add_port(container: dict[str, Any], name: str, number: int) -> None:
+    """Declare a port, unless its number is declared already."""
+    ports = container.setdefault("ports", [])
+    if all(port.get("containerPort") != number for port in ports):
+        ports.append({"name": name, "containerPort": number})
+
+
+def addresses(job: Job, task: Task) -> list[tuple[str, str]]:
+    """(host name, subdomain) of each pod of a task; a host name in the template makes them all one."""
+    spec = (task.template or {}).get("spec") or {}
+    subdomain = spec.get("subdomain") or job.metadata.name
+    if spec.get("hostname"):
+        return [(spec["hostname"], subdomain)]
+    name = task.name or DEFAULT_TASK_NAME
+    return [(pod_name(job, name, index), subdomain) for index in range(task.replicas)]
+
+
+def hosts(job: Job, task: Task) -> list[str]:
+    """`host.subdomain` of each pod of a task."""
+    return [f"{host}.{subdomain}" for host, subdomain in addresses(job, task)]

@@ -1,0 +1,160 @@
+"""The PodGroup of a job: what its gang needs. Volcano: createOrUpdatePodGroup."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from volcano_py.api import names
+from volcano_py.api.batch import Job, Task
+from volcano_py.api.codec import to_manifest
+from volcano_py.api.kinds import PODGROUP
+from volcano_py.api.meta import LabelSelector
+from volcano_py.api.scheduling import NetworkTopology, PodGroup, PodGroupSpec, SubGroupPolicy
+from volcano_py.controllers import quota
+from volcano_py.controllers.instructions import Create, Instruction, Patch
+from volcano_py.controllers.job.observed import Observed
+from volcano_py.controllers.job.pods import owner_reference, podgroup_name
+from volcano_py.controllers.job.state import total_minimum
+
+log = logging.getLogger(__name__)
+BLAME = "PodGroupError"
+
+
+def keep_podgroup(seen: Observed) -> list[Instruction]:
+    """Make the PodGroup, or bring it in line with the job.
+
+    Queue, topology, labels and annotations are only set when it is made. Just the fields that differ are
+    patched: the scheduler writes the status of the same object.
+    """
+    job = seen.job
+    if seen.podgroup is None:
+        return [Create(PODGROUP, build_podgroup(job, seen.priorities), BLAME)]
+    changes = _changes(job, seen.podgroup, seen.priorities)
+    if not changes:
+        return []
+    metadata = seen.podgroup.metadata
+    return [Patch(PODGROUP, metadata.namespace, metadata.name, {"spec": changes}, blame=BLAME)]
+
+
+def build_podgroup(job: Job, priorities: Mapping[str, int]) -> dict[str, Any]:
+    """The manifest of a new PodGroup."""
+    spec = PodGroupSpec(
+        min_member=job.spec.min_available,
+        min_task_member=_min_task_member(job),
+        queue=job.spec.queue,
+        priority_class_name=job.spec.priority_class_name,
+        min_resources=dict(min_resources(job, priorities)),
+        network_topology=_topology(job.spec.network_topology),
+        sub_group_policy=sub_groups(job),
+    )
+    manifest = to_manifest(PodGroup(spec=spec))
+    manifest["spec"]["queue"] = job.spec.queue
+    manifest["metadata"] = {
+        "name": podgroup_name(job),
+        "namespace": job.metadata.namespace,
+        "labels": job.metadata.labels or {},
+        "annotations": job.metadata.annotations or {},
+        "ownerReferences": [owner_reference(job)],
+    }
+    manifest.pop("status")
+    return manifest
+
+
+def _changes(job: Job, podgroup: PodGroup, priorities: Mapping[str, int]) -> dict[str, Any]:
+    """The fields of the spec that have to change, for a merge patch."""
+    old = podgroup.spec
+    changes: dict[str, Any] = {}
+    if old.priority_class_name != job.spec.priority_class_name:
+        changes["priorityClassName"] = job.spec.priority_class_name
+    if old.min_member != job.spec.min_available:
+        changes["minMember"] = job.spec.min_available
+    wanted = min_resources(job, priorities)
+    if not quota.same(old.min_resources, wanted):
+        gone = {name: None for name in old.min_resources or {} if name not in wanted}
+        changes["minResources"] = gone | wanted
+    members = {
+        task: number
+        for task, number in _min_task_member(job).items()
+        if (old.min_task_member or {}).get(task) != number
+    }
+    if members:
+        changes["minTaskMember"] = members
+    groups = sub_groups(job)
+    if (old.sub_group_policy or None) != groups:
+        changes["subGroupPolicy"] = msgspec.to_builtins(groups) if groups else None
+    return changes
+
+
+def _min_task_member(job: Job) -> dict[str, int]:
+    members = {}
+    for task in job.spec.tasks or ():
+        policy = task.partition_policy
+        if task.min_available is not None:
+            members[task.name] = task.min_available
+        elif policy is not None and policy.min_partitions and policy.partition_size:
+            members[task.name] = policy.min_partitions * policy.partition_size
+        else:
+            members[task.name] = task.replicas
+    return members
+
+
+def sub_groups(job: Job) -> list[SubGroupPolicy] | None:
+    """One policy for each task that is divided into partitions."""
+    return [
+        SubGroupPolicy(
+            name=task.name,
+            sub_group_size=task.partition_policy.partition_size,
+            min_sub_groups=task.partition_policy.min_partitions,
+            label_selector=LabelSelector(match_labels={names.TASK_SPEC: task.name}),
+            match_label_keys=[names.PARTITION_ID],
+            network_topology=_topology(task.partition_policy.network_topology),
+        )
+        for task in job.spec.tasks or ()
+        if task.partition_policy is not None
+    ] or None
+
+
+def _topology(topology: NetworkTopology | None) -> NetworkTopology | None:
+    """A copy; where both a tier and its name are given, the tier counts."""
+    if topology is None:
+        return None
+    name = topology.highest_tier_name if topology.highest_tier_allowed is None else ""
+    return msgspec.structs.replace(topology, highest_tier_name=name)
+
+
+def min_resources(job: Job, priorities: Mapping[str, int]) -> dict[str, str]:
+    """Quota usage of the gang: minAvailable pods, those of high priority first."""
+    tasks = by_priority(job.spec.tasks or [], priorities)
+    left = job.spec.min_available
+    taken = dict.fromkeys(range(len(tasks)), 0)
+    if left >= total_minimum(job.spec):
+        # Every task's own minimum is part of the gang; what is left over is filled up.
+        for index, task in enumerate(tasks):
+            own = task.replicas if task.min_available is None else task.min_available
+            taken[index] = max(0, min(own, left))
+            left -= taken[index]
+    for index, task in enumerate(tasks):
+        more = max(0, min(task.replicas - taken[index], left))
+        taken[index] += more
+        left -= more
+    return quota.total((quota.usage(_pod_spec(task)), taken[index]) for index, task in enumerate(tasks))
+
+
+def by_priority(tasks: list[Task], priorities: Mapping[str, int]) -> list[Task]:
+    """Tasks of high priority first, otherwise in the order of the job."""
+
+    def priority(task: Task) -> int:
+        name = _pod_spec(task).get("priorityClassName") or ""
+        if name and name not in priorities:
+            log.warning("task %s: PriorityClass %r not found; its priority counts as 0", task.name, name)
+        return -priorities.get(name, 0)
+
+    return sorted(tasks, key=priority)
+
+
+def _pod_spec(task: Task) -> dict[str, Any]:
+    return (task.template or {}).get("spec") or {}

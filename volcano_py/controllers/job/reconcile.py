@@ -1,0 +1,36 @@
+"""One request for one job: what is to be done. Pure: no clock, no I/O."""
+
+from __future__ import annotations
+
+from volcano_py.api import bus
+from volcano_py.controllers.instructions import Emit, Instruction
+from volcano_py.controllers.job.kill import Target, kill
+from volcano_py.controllers.job.observed import Observed
+from volcano_py.controllers.job.request import Decision, Request
+from volcano_py.controllers.job.state import Operation, transition
+from volcano_py.controllers.job.sync import sync
+
+TARGETS = {
+    bus.RESTART_TASK: lambda request: Target(task=request.task),
+    bus.RESTART_POD: lambda request: Target(task=request.task, pod=request.pod),
+    bus.RESTART_PARTITION: lambda request: Target(task=request.task, partition=request.partition),
+}
+
+
+def reconcile(seen: Observed, request: Request, decision: Decision) -> list[Instruction]:
+    """The instructions that carry out `decision` on the job. Raises Unready."""
+    job = seen.job
+    step = transition(job.status.state.phase, decision.action)
+    said: list[Instruction] = []
+    if decision.action != bus.SYNC_JOB:
+        said = [Emit("Normal", "ExecuteAction", f"Start to execute action {decision.action}")]
+    match step.operation:
+        case Operation.SYNC:
+            return said + sync(seen, step.rule)
+        case Operation.KILL:
+            return said + kill(seen, step.retain, step.rule)
+        case Operation.KILL_TARGET:
+            target = TARGETS[decision.action](request)
+            if decision.action == bus.RESTART_PARTITION and not target.partition:
+                return []
+            return said + kill(seen, step.retain, step.rule, target)

@@ -1,0 +1,86 @@
+"""What happened to a job, and the action that its lifecycle policies choose for that.
+
+Volcano: job controller, applyPolicies.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from volcano_py.api import bus
+from volcano_py.api.batch import Job, LifecyclePolicy
+from volcano_py.api.duration import parse_duration
+
+INTERNAL_EVENTS = frozenset((bus.OUT_OF_SYNC, bus.COMMAND_ISSUED, bus.POD_RUNNING))
+"""Events that policies cannot name."""
+
+_LEVEL = {
+    bus.RESTART_TASK: "task",
+    bus.RESTART_POD: "pod",
+    bus.RESTART_PARTITION: "partition",
+}
+
+
+class Request(Struct, frozen=True):
+    """One thing that happened; equal requests are handled once."""
+
+    event: str = ""
+    action: str = ""
+    """Set when somebody asks for it; policies are not consulted then."""
+    job_uid: str = ""
+    job_version: int | None = None
+    """The job's version when the pod was made; an older one than the job's means: from a past life."""
+    task: str = ""
+    pod: str = ""
+    pod_uid: str = ""
+    partition: str = ""
+    exit_code: int | None = None
+
+
+class Decision(Struct, frozen=True):
+    """The action to take, after `delay` seconds."""
+
+    action: str
+    delay: float = 0.0
+
+    @property
+    def level(self) -> str:
+        """What is acted upon: job, task, pod or partition."""
+        return _LEVEL.get(self.action, "job")
+
+
+def decide(job: Job, request: Request) -> Decision:
+    """The action for a request; the first matching policy wins, those of the task come first."""
+    if request.action:
+        return Decision(request.action)
+    if request.event in INTERNAL_EVENTS:
+        return Decision(bus.SYNC_JOB)
+    if request.job_uid and request.job_uid != job.metadata.uid:
+        return Decision(bus.SYNC_JOB)
+    if request.job_version is not None and request.job_version < job.status.version:
+        return Decision(bus.SYNC_JOB)
+    policies: list[LifecyclePolicy] = []
+    for task in job.spec.tasks or ():
+        if request.task and task.name == request.task:
+            policies.extend(task.policies or ())
+    policies.extend(job.spec.policies or ())
+    for policy in policies:
+        if _matches(policy, request):
+            return Decision(policy.action, _timeout(policy))
+    return Decision(bus.SYNC_JOB)
+
+
+def _matches(policy: LifecyclePolicy, request: Request) -> bool:
+    events = {*(policy.events or ()), policy.event} - {""}
+    named = bool(request.event) and (request.event in events or bus.ANY_EVENT in events)
+    # Being pending is normal; only being pending for long is not.
+    if named and (request.event != bus.POD_PENDING or policy.timeout is not None):
+        return True
+    return bool(policy.exit_code) and policy.exit_code == request.exit_code
+
+
+def _timeout(policy: LifecyclePolicy) -> float:
+    try:
+        return max(0.0, parse_duration(policy.timeout)) if policy.timeout else 0.0
+    except ValueError:
+        return 0.0

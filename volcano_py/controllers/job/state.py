@@ -1,0 +1,165 @@
+"""The job state machine, as a table: in which phase an action does what, and which phase follows.
+
+Volcano: job controller, states. A rule looks at the status that was just counted, changes phase and retry
+count in it, and says whether the phase has changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import Enum
+
+from msgspec import Struct
+
+from volcano_py.api import batch, bus
+from volcano_py.api.batch import JobSpec, JobStatus
+
+Rule = Callable[[JobSpec, JobStatus], bool]
+
+FINISHED = frozenset((batch.COMPLETED, batch.FAILED, batch.TERMINATED))
+
+SOFT = frozenset(("Succeeded", "Failed"))
+"""Pod phases that are kept when a job is stopped: they hold nothing, and people want to read their logs."""
+NONE: frozenset[str] = frozenset()
+
+
+class Operation(Enum):
+    SYNC = "SyncJob"
+    KILL = "KillJob"
+    KILL_TARGET = "KillTarget"
+
+
+class Transition(Struct, frozen=True):
+    """What an action does in a phase. Without a rule the phase stays."""
+
+    operation: Operation
+    rule: Rule | None = None
+    retain: frozenset[str] = NONE
+
+
+def _move(phase: str) -> Rule:
+    def rule(spec: JobSpec, status: JobStatus) -> bool:
+        status.state.phase = phase
+        return True
+
+    return rule
+
+
+def _restart(spec: JobSpec, status: JobStatus) -> bool:
+    status.state.phase = batch.RESTARTING
+    status.retry_count += 1
+    return True
+
+
+def _once_nothing_lives(phase: str) -> Rule:
+    def rule(spec: JobSpec, status: JobStatus) -> bool:
+        if status.terminating or status.pending or status.running:
+            return False
+        status.state.phase = phase
+        return True
+
+    return rule
+
+
+def _started(spec: JobSpec, status: JobStatus) -> bool:
+    """Pending: the gang runs, or has run."""
+    if spec.min_available > status.running + status.succeeded + status.failed:
+        return False
+    status.state.phase = batch.RUNNING
+    return True
+
+
+def _restarted(spec: JobSpec, status: JobStatus) -> bool:
+    """Restarting: give up, or begin anew once enough of the old pods are gone."""
+    if status.retry_count >= spec.max_retry:
+        status.state.phase = batch.FAILED
+        return True
+    if total_replicas(spec) - status.terminating >= status.min_available:
+        status.state.phase = batch.PENDING
+        return True
+    return False
+
+
+def _progressed(spec: JobSpec, status: JobStatus) -> bool:
+    """Running: complete, failed, back to Pending, or still running."""
+    replicas = total_replicas(spec)
+    if replicas == 0:
+        return False
+    enough = spec.min_success is not None and status.succeeded >= spec.min_success
+    if enough:
+        status.state.phase = batch.COMPLETED
+        return True
+    if status.succeeded + status.failed == replicas:
+        status.state.phase = batch.COMPLETED if _succeeded(spec, status) else batch.FAILED
+        return True
+    if status.pending > replicas - spec.min_available:
+        status.state.phase = batch.PENDING
+        return True
+    return False
+
+
+def _succeeded(spec: JobSpec, status: JobStatus) -> bool:
+    """All pods have ended without minSuccess being reached: was it enough?"""
+    if spec.min_available >= total_minimum(spec):
+        for task in spec.tasks or ():
+            counted = (status.task_status_count or {}).get(task.name)
+            if task.min_available is None or counted is None:
+                continue
+            if (counted.phase or {}).get("Succeeded", 0) < task.min_available:
+                return False
+    if spec.min_success is not None:
+        return False
+    return status.succeeded >= spec.min_available
+
+
+def total_replicas(spec: JobSpec) -> int:
+    """Pods the job has when it is complete."""
+    return sum(task.replicas for task in spec.tasks or ())
+
+
+def total_minimum(spec: JobSpec) -> int:
+    """Pods that the tasks need according to their own minimums."""
+    return sum(task.replicas if task.min_available is None else task.min_available for task in spec.tasks or ())
+
+
+_RESTART_TARGET = Transition(Operation.KILL_TARGET, _restart)
+_STOP = {
+    bus.RESTART_JOB: Transition(Operation.KILL, _restart),
+    bus.RESTART_TASK: _RESTART_TARGET,
+    bus.RESTART_POD: _RESTART_TARGET,
+    bus.RESTART_PARTITION: _RESTART_TARGET,
+    bus.ABORT_JOB: Transition(Operation.KILL, _move(batch.ABORTING), SOFT),
+    bus.COMPLETE_JOB: Transition(Operation.KILL, _move(batch.COMPLETING), SOFT),
+    bus.TERMINATE_JOB: Transition(Operation.KILL, _move(batch.TERMINATING), SOFT),
+}
+_RESTART_AGAIN = Transition(Operation.KILL_TARGET, _restarted)
+_RESUME = {bus.RESUME_JOB: Transition(Operation.KILL, _restart, SOFT)}
+_CLEAN_UP = Transition(Operation.KILL, None, SOFT)
+
+ANY = ""
+"""The row for every action that has none of its own."""
+
+TABLE: dict[str, dict[str, Transition]] = {
+    batch.PENDING: {**_STOP, ANY: Transition(Operation.SYNC, _started)},
+    batch.RUNNING: {**_STOP, ANY: Transition(Operation.SYNC, _progressed)},
+    batch.RESTARTING: {
+        bus.SYNC_JOB: Transition(Operation.SYNC, _restarted),
+        bus.RESTART_TASK: _RESTART_AGAIN,
+        bus.RESTART_POD: _RESTART_AGAIN,
+        bus.RESTART_PARTITION: _RESTART_AGAIN,
+        ANY: Transition(Operation.KILL, _restarted),
+    },
+    batch.ABORTING: {**_RESUME, ANY: Transition(Operation.KILL, _once_nothing_lives(batch.ABORTED), SOFT)},
+    batch.ABORTED: {**_RESUME, ANY: _CLEAN_UP},
+    batch.COMPLETING: {ANY: Transition(Operation.KILL, _once_nothing_lives(batch.COMPLETED), SOFT)},
+    batch.TERMINATING: {ANY: Transition(Operation.KILL, _once_nothing_lives(batch.TERMINATED), SOFT)},
+    batch.COMPLETED: {ANY: _CLEAN_UP},
+    batch.FAILED: {ANY: _CLEAN_UP},
+    batch.TERMINATED: {ANY: _CLEAN_UP},
+}
+
+
+def transition(phase: str, action: str) -> Transition:
+    """What `action` does in `phase`; an unknown phase is treated as Pending."""
+    rows = TABLE.get(phase, TABLE[batch.PENDING])
+    return rows.get(action, rows[ANY])

@@ -1,0 +1,171 @@
+"""Bringing a job's PodGroup and pods in line with its spec. Volcano: syncJob."""
+
+from __future__ import annotations
+
+from volcano_py.api import batch, names
+from volcano_py.api import scheduling as pg
+from volcano_py.api.batch import DEFAULT_TASK_NAME, Job, JobStatus, Task
+from volcano_py.api.core import Pod
+from volcano_py.api.kinds import JOB, POD
+from volcano_py.controllers.executor import status_write
+from volcano_py.controllers.instructions import Create, Emit, Instruction, Patch, Together
+from volcano_py.controllers.job import plugins
+from volcano_py.controllers.job.kill import end_pods
+from volcano_py.controllers.job.observed import (
+    Observed,
+    Unready,
+    count,
+    count_pods,
+    enter_phase,
+    find_task,
+    fresh_status,
+    is_out_of_sync,
+    is_terminating,
+    pod_name,
+    task_of,
+)
+from volcano_py.controllers.job.podgroup import keep_podgroup
+from volcano_py.controllers.job.pods import build_pod
+from volcano_py.controllers.job.state import Rule
+from volcano_py.controllers.job.volumes import keep_claims
+
+
+def sync(seen: Observed, rule: Rule | None) -> list[Instruction]:
+    """PodGroup first; pods once the scheduler has let it in; then the status, and the phase that `rule` says.
+
+    Raises Unready when something the job needs is missing.
+    """
+    job = seen.job
+    if job.metadata.deletion_timestamp is not None:
+        return []
+    if seen.queue is None:
+        raise Unready("JobStatusError", f"queue {job.spec.queue!r} not found: create it, or change spec.queue")
+    if not job.status.state.phase:
+        return [_first_status(seen)]
+
+    status = fresh_status(job)
+    forwarding = bool(seen.queue.spec.extend_clusters)
+    instructions: list[Instruction] = []
+    if forwarding and (job.metadata.annotations or {}).get(names.JOB_FORWARDING) != "true":
+        body = {"metadata": {"annotations": {names.JOB_FORWARDING: "true"}}}
+        instructions.append(Patch(JOB, job.metadata.namespace, job.metadata.name, body))
+    phase = job.status.state.phase
+    if phase in (batch.PENDING, batch.RESTARTING):
+        # Restarting, too: a kill has taken the plugins' objects away, and new pods need them.
+        instructions += plugins.on_job_add(job, status)
+    else:
+        instructions += plugins.on_job_update(job)
+    if phase == batch.PENDING:
+        instructions += keep_claims(seen, status)
+    instructions += keep_podgroup(seen)
+
+    if _is_let_in(seen.podgroup):
+        instructions += _keep_pods(seen, status, forwarding)
+    else:
+        instructions += _why_not(job, seen.podgroup)
+        count_pods(status, seen.pods)
+    if rule is not None and rule(job.spec, status):
+        enter_phase(status, seen.now)
+    if status != job.status:
+        instructions.append(status_write(JOB, job, status, "JobStatusError"))
+    return instructions
+
+
+def _first_status(seen: Observed) -> Instruction:
+    """A new job is Pending; the rest follows when that has been written."""
+    status = fresh_status(seen.job)
+    status.state.phase = batch.PENDING
+    enter_phase(status, seen.now)
+    return status_write(JOB, seen.job, status, "JobStatusError")
+
+
+def _is_let_in(podgroup: pg.PodGroup | None) -> bool:
+    return (
+        podgroup is not None
+        and podgroup.metadata.deletion_timestamp is None
+        and podgroup.status.phase not in ("", pg.PENDING)
+    )
+
+
+def _why_not(job: Job, podgroup: pg.PodGroup | None) -> list[Instruction]:
+    """Tell on the job what the scheduler said about its PodGroup."""
+    conditions = (podgroup.status.conditions if podgroup else None) or []
+    for condition in reversed(conditions):
+        if condition.status == "True":
+            if condition.type == pg.SCHEDULED:
+                return []
+            who = f"{job.metadata.namespace}:{job.metadata.name}"
+            text = f"PodGroup {who} {condition.type.lower()}, reason: {condition.message}"
+            return [Emit("Warning", "PodGroupPending", text, once=True)]
+    return []
+
+
+def _keep_pods(seen: Observed, status: JobStatus, forwarding: bool) -> list[Instruction]:
+    """Make the pods that are missing, end those that are too many, and count."""
+    job = seen.job
+    by_name = {pod.metadata.name: pod for pod in seen.pods}
+    creates: list[Create] = []
+    too_many: list[Pod] = []
+    events: list[Instruction] = []
+    wanted = set[str]()
+    for task in job.spec.tasks or ():
+        task_name = task.name or DEFAULT_TASK_NAME
+        missing = []
+        for index in range(task.replicas):
+            name = pod_name(job, task_name, index)
+            wanted.add(name)
+            pod = by_name.get(name)
+            if pod is None:
+                missing.append(index)
+            elif is_terminating(pod):
+                status.terminating += 1
+            elif is_out_of_sync(pod):
+                too_many.append(pod)  # a kill did not get that far
+            else:
+                count(status, task_name, pod.status.phase or "Pending")
+        if missing and not _may_start(job, task, seen.pods, events):
+            continue
+        for index in missing:
+            manifest = build_pod(job, task, index, forwarding=forwarding)
+            plugins.on_pod_create(manifest, job, task, index)
+            creates.append(Create(POD, manifest, "FailedCreate"))
+            count(status, task_name, "Pending")
+    too_many += [pod for pod in seen.pods if pod.metadata.name not in wanted]
+    status.terminating += len(too_many)
+    instructions = events
+    if creates:
+        instructions.append(Together(tuple(creates)))
+    return instructions + end_pods(too_many)
+
+
+def _may_start(job: Job, task: Task, pods: list[Pod], events: list[Instruction]) -> bool:
+    """Whether the tasks that this one depends on have got far enough."""
+    depends = task.depends_on
+    if depends is None or not depends.name:
+        return True
+    ready = []
+    for name in depends.name:
+        needed = find_task(job, name)
+        if needed is None:
+            message = f"task {task.name} depends on task {name!r}, which does not exist: correct dependsOn"
+            events.append(Emit("Warning", "FailedCreate", message, once=True))
+            ready.append(False)
+        else:
+            ready.append(is_ready(needed, pods))
+    if depends.iteration == batch.ITERATION_ANY and len(ready) > 1:
+        return any(ready)
+    return all(ready)
+
+
+def is_ready(task: Task, pods: list[Pod]) -> bool:
+    """Whether as many pods of the task as it needs have succeeded, or run with all containers ready."""
+    if task.min_available is None:
+        return True
+    number = 0
+    for pod in pods:
+        if task_of(pod) != task.name:
+            continue
+        statuses = pod.status.container_statuses or []
+        running = pod.status.phase == "Running" and all(container.ready for container in statuses)
+        number += pod.status.phase == "Succeeded" or running
+    return number >= task.min_available

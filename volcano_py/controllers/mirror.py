@@ -1,0 +1,126 @@
+"""A controller's picture of one kind: what the informer saw, and what we have written since.
+
+The informer lags behind our own writes. A reconciler that only looked at the informer would create pods
+twice, or take a PodGroup for alive that it has just deleted. So the answers to our writes are put into the
+picture at once (`note`, `forget`), and what the informer says later wins only if it is newer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from volcano_py.api.codec import from_manifest
+from volcano_py.api.meta import ApiObject
+from volcano_py.kube.informer import Informer
+
+T = TypeVar("T", bound=ApiObject)
+log = logging.getLogger(__name__)
+
+CONFIRM_SECONDS = 60.0
+"""A write that the informer does not confirm in this time is dropped from the picture."""
+
+
+class Mirror(Generic[T]):
+    """Objects by key (`namespace/name`), and optionally by an index."""
+
+    def __init__(
+        self, informer: Informer[T], struct: type[T], index: Callable[[T], Iterable[str]] | None = None
+    ) -> None:
+        self._informer = informer
+        self._struct = struct
+        self._index_of = index
+        self._objects: dict[str, T] = {}
+        self._index: dict[str, dict[str, T]] = {}
+        self._ended: dict[str, str] = {}
+        informer.on(add=self._seen, update=lambda old, new: self._seen(new), delete=self._dropped)
+
+    @property
+    def informer(self) -> Informer[T]:
+        """Where handlers are registered; they are called after the picture has changed."""
+        return self._informer
+
+    def get(self, key: str) -> T | None:
+        return self._objects.get(key)
+
+    def all(self) -> list[T]:
+        return list(self._objects.values())
+
+    def by_index(self, value: str) -> list[T]:
+        """The objects for which the index function gives `value`."""
+        return list(self._index.get(value, {}).values())
+
+    def note(self, manifest: dict[str, Any]) -> None:
+        """The answer to a write of ours."""
+        try:
+            obj = from_manifest(self._struct, manifest)
+        except msgspec.ValidationError as error:
+            log.warning("answer of the API server for a %s: %s", self._struct.__name__, error)
+            return
+        key = obj.key
+        if self._newer(obj) and self._ended.get(key) != obj.metadata.uid:
+            self._put(obj)
+            if key not in self._informer.store:
+                asyncio.get_running_loop().call_later(CONFIRM_SECONDS, self._expire, key, obj.metadata.uid)
+
+    def forget(self, key: str, uid: str) -> None:
+        """We deleted the object with this uid, and it is gone."""
+        current = self._objects.get(key)
+        if current is not None and (not uid or current.metadata.uid == uid):
+            self._remove(current)
+        known = self._informer.store.get(key)
+        if known is not None and uid and known.metadata.uid == uid:
+            self._ended[key] = uid
+
+    def _newer(self, obj: T) -> bool:
+        current = self._objects.get(obj.key)
+        if current is None or current.metadata.uid != obj.metadata.uid:
+            return True
+        return _version(obj) >= _version(current)
+
+    def _seen(self, obj: T) -> None:
+        if self._ended.get(obj.key) == obj.metadata.uid:
+            return
+        self._ended.pop(obj.key, None)
+        if self._newer(obj):
+            self._put(obj)
+
+    def _dropped(self, obj: T) -> None:
+        if self._ended.get(obj.key) == obj.metadata.uid:
+            del self._ended[obj.key]
+        current = self._objects.get(obj.key)
+        if current is not None and current.metadata.uid == obj.metadata.uid:
+            self._remove(current)
+
+    def _expire(self, key: str, uid: str) -> None:
+        current = self._objects.get(key)
+        if current is not None and current.metadata.uid == uid and key not in self._informer.store:
+            log.warning("%s %s was never seen after it was written", self._struct.__name__, key)
+            self._remove(current)
+
+    def _put(self, obj: T) -> None:
+        old = self._objects.get(obj.key)
+        if old is not None:
+            self._remove(old)
+        self._objects[obj.key] = obj
+        if self._index_of is not None:
+            for value in self._index_of(obj):
+                self._index.setdefault(value, {})[obj.key] = obj
+
+    def _remove(self, obj: T) -> None:
+        del self._objects[obj.key]
+        if self._index_of is not None:
+            for value in self._index_of(obj):
+                bucket = self._index[value]
+                bucket.pop(obj.key, None)
+                if not bucket:
+                    del self._index[value]
+
+
+def _version(obj: ApiObject) -> int:
+    text = obj.metadata.resource_version
+    return int(text) if text.isdecimal() else 0

@@ -1,0 +1,139 @@
+"""Options of the controller-manager: its flags, their defaults, and which controllers they select.
+
+Volcano: vc-controller-manager. Flags are read as Go reads them: `--leader-elect=false`, `--leader-elect`.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable, Sequence
+
+from msgspec import Struct, field
+
+from volcano_py.api.duration import parse_duration
+
+DEFAULT_CONTROLLERS = ("*", "-sharding-controller")
+
+
+class Options(Struct):
+    """Durations are seconds; addresses are `host:port`, without a host all interfaces."""
+
+    kubeconfig: str = ""
+    master: str = ""
+    kube_api_qps: float = 50.0
+    kube_api_burst: int = 100
+    worker_threads: int = 3
+    worker_threads_for_podgroup: int = 5
+    worker_threads_for_queue: int = 5
+    worker_threads_for_gc: int = 1
+    scheduler_names: list[str] = field(default_factory=lambda: ["volcano"])
+    max_requeue_num: int = 15
+    inherit_owner_annotations: bool = True
+    controllers: list[str] = field(default_factory=lambda: list(DEFAULT_CONTROLLERS))
+    feature_gates: dict[str, bool] = field(default_factory=dict)
+    enable_healthz: bool = False
+    healthz_address: str = ":11251"
+    enable_metrics: bool = False
+    listen_address: str = ":8081"
+    leader_elect: bool = True
+    leader_elect_lease_duration: float = 15.0
+    leader_elect_renew_deadline: float = 10.0
+    leader_elect_retry_period: float = 2.0
+    leader_elect_resource_name: str = "vc-controller-manager"
+    leader_elect_resource_namespace: str = "volcano-system"
+
+    def gate(self, name: str) -> bool:
+        """Whether a feature is on; those of the controllers are unless they are turned off."""
+        return self.feature_gates.get(name, True)
+
+
+def enabled(selection: Sequence[str], known: Iterable[str]) -> list[str]:
+    """The controllers that `--controllers` selects, in the order of `known`. Raises ValueError."""
+    known = list(known)
+    wanted: dict[str, bool] = {}
+    for entry in selection:
+        if entry == "*":
+            continue
+        name = entry.removeprefix("-").removeprefix("+")
+        if name in wanted:
+            raise ValueError(f"--controllers: {name} is named twice; keep one")
+        wanted[name] = not entry.startswith("-")
+    others = "*" in selection or not selection
+    return [name for name in known if wanted.get(name, others)]
+
+
+def parse_flags(arguments: Sequence[str], program: str = "volcano-py controller-manager") -> Options:
+    """The options that command-line flags stand for. Prints usage and exits on a mistake."""
+    defaults = Options()
+    parser = argparse.ArgumentParser(prog=program, description="Runs Volcano's controllers.", allow_abbrev=False)
+
+    def text(flag: str, default: str, help: str) -> None:
+        parser.add_argument(flag, default=default, metavar="TEXT", help=f"{help} (default {default!r})")
+
+    def number(flag: str, default: int, help: str) -> None:
+        parser.add_argument(flag, type=int, default=default, metavar="N", help=f"{help} (default {default})")
+
+    def switch(flag: str, default: bool, help: str) -> None:
+        parser.add_argument(flag, type=_boolean, nargs="?", const=True, default=default, metavar="BOOL", help=help)
+
+    def seconds(flag: str, default: float, help: str) -> None:
+        parser.add_argument(flag, type=_duration, default=default, metavar="DURATION", help=help)
+
+    text("--kubeconfig", defaults.kubeconfig, "path of a kubeconfig")
+    text("--master", defaults.master, "URL of the API server, instead of the kubeconfig's")
+    parser.add_argument("--kube-api-qps", type=float, default=defaults.kube_api_qps, help="requests a second")
+    number("--kube-api-burst", defaults.kube_api_burst, "requests at once")
+    number("--worker-threads", defaults.worker_threads, "jobs worked on at a time")
+    number("--worker-threads-for-podgroup", defaults.worker_threads_for_podgroup, "pods at a time")
+    number("--worker-threads-for-queue", defaults.worker_threads_for_queue, "queues at a time")
+    number("--worker-threads-for-gc", defaults.worker_threads_for_gc, "finished jobs at a time")
+    parser.add_argument("--scheduler-name", action="append", help="schedulerName of our pods; repeatable")
+    number("--max-requeue-num", defaults.max_requeue_num, "attempts before a job is terminated; -1: no limit")
+    switch("--inherit-owner-annotations", defaults.inherit_owner_annotations, "of owners, for PodGroups of pods")
+    text("--controllers", ",".join(DEFAULT_CONTROLLERS), "controllers to run: *, name, +name, -name")
+    text("--feature-gates", "", "Name=true,Other=false")
+    switch("--enable-healthz", defaults.enable_healthz, "serve /healthz")
+    text("--healthz-address", defaults.healthz_address, "where")
+    switch("--enable-metrics", defaults.enable_metrics, "serve /metrics")
+    text("--listen-address", defaults.listen_address, "where")
+    switch("--leader-elect", defaults.leader_elect, "work only while holding the Lease")
+    seconds("--leader-elect-lease-duration", defaults.leader_elect_lease_duration, "of the Lease")
+    seconds("--leader-elect-renew-deadline", defaults.leader_elect_renew_deadline, "then we stop")
+    seconds("--leader-elect-retry-period", defaults.leader_elect_retry_period, "between attempts")
+    text("--leader-elect-resource-name", defaults.leader_elect_resource_name, "name of the Lease")
+    text("--leader-elect-resource-namespace", defaults.leader_elect_resource_namespace, "its namespace")
+
+    given = vars(parser.parse_args(list(arguments)))
+    given["scheduler_names"] = given.pop("scheduler_name") or defaults.scheduler_names
+    given["controllers"] = [name.strip() for name in given["controllers"].split(",") if name.strip()]
+    try:
+        given["feature_gates"] = _gates(given["feature_gates"])
+        enabled(given["controllers"], ())
+    except ValueError as error:
+        parser.error(str(error))
+    return Options(**given)
+
+
+def _boolean(text: str) -> bool:
+    if text.lower() in ("true", "t", "1"):
+        return True
+    if text.lower() in ("false", "f", "0"):
+        return False
+    raise argparse.ArgumentTypeError(f"{text!r} is neither true nor false")
+
+
+def _duration(text: str) -> float:
+    try:
+        return parse_duration(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def _gates(text: str) -> dict[str, bool]:
+    gates = {}
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        name, equals, value = part.partition("=")
+        if not equals or value.lower() not in ("true", "false"):
+            raise ValueError(f"--feature-gates: {part!r} is not Name=true or Name=false")
+        gates[name] = value.lower() == "true"
+    return gates

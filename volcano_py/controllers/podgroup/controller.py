@@ -1,0 +1,134 @@
+"""Drives the PodGroup reconciler: from pods, and from the ReplicaSets and StatefulSets that are scaled."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+
+from volcano_py.api import kinds
+from volcano_py.api.core import Pod, ReplicaSet, StatefulSet
+from volcano_py.api.meta import ApiObject, ObjectMeta, OwnerReference
+from volcano_py.api.scheduling import PodGroup
+from volcano_py.controllers.instructions import Delete
+from volcano_py.controllers.mirror import Mirror
+from volcano_py.controllers.podgroup.reconcile import (
+    OWNER_KINDS,
+    group_of,
+    needs_podgroup,
+    podgroup_name,
+    reconcile,
+)
+from volcano_py.controllers.runner import Cluster
+from volcano_py.kube.errors import NotFound
+from volcano_py.kube.workqueue import WorkQueue
+
+Workload = ReplicaSet | StatefulSet
+OWNERS_KEPT = 4096
+"""Owners whose annotations are remembered; they rarely change, and a controller makes many pods."""
+
+
+class _Owner(ApiObject):
+    """An owner of whatever kind: only its metadata is of interest."""
+
+
+class PodGroupController:
+    name = "pg-controller"
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        *,
+        workers: int = 5,
+        scheduler_names: Sequence[str] = ("volcano",),
+        inherit_owner_annotations: bool = True,
+        workloads: bool = True,
+    ) -> None:
+        """`workloads`: follow ReplicaSets and StatefulSets, too (feature gate WorkLoadSupport)."""
+        self.queue: WorkQueue[str] = WorkQueue(qps=100, burst=1000)
+        self.workers = workers
+        self._scheduler_names = scheduler_names
+        self._inherit = inherit_owner_annotations
+        self._client = cluster.client
+        self._executor = cluster.executor
+        self._owners: OrderedDict[str, dict[str, str]] = OrderedDict()
+        self._pods: Mirror[Pod] = cluster.mirror(kinds.POD)
+        self._podgroups: Mirror[PodGroup] = cluster.mirror(kinds.PODGROUP)
+        self._pods.informer.on(add=self._pod_seen)
+        self._workloads: dict[str, Mirror[Workload]] = {}
+        if workloads:
+            for rt in (kinds.REPLICASET, kinds.STATEFULSET):
+                mirror: Mirror[Workload] = cluster.mirror(rt)
+                self._workloads[rt.kind] = mirror
+                mirror.informer.on(add=self._workload_seen, update=lambda old, new: self._workload_seen(new))
+
+    def _pod_seen(self, pod: Pod) -> None:
+        if needs_podgroup(pod, self._scheduler_names):
+            self.queue.add(f"Pod/{pod.key}")
+
+    def _workload_seen(self, workload: Workload) -> None:
+        self._owners.pop(workload.metadata.uid, None)
+        self.queue.add(f"{workload.kind}/{workload.key}")
+
+    async def process(self, key: str) -> None:
+        """Bring the group of one pod, ReplicaSet or StatefulSet in order."""
+        kind, _, name = key.partition("/")
+        if kind == "Pod":
+            pod = self._pods.get(name)
+            if pod is not None and needs_podgroup(pod, self._scheduler_names):
+                await self._keep(pod)
+        else:
+            workload = self._workloads[kind].get(name)
+            if workload is not None:
+                await self._follow(workload)
+        self.queue.forget(key)
+
+    async def _keep(self, pod: Pod, *, update: bool = False) -> None:
+        podgroup = self._podgroups.get(f"{pod.metadata.namespace}/{podgroup_name(pod)}")
+        annotations = await self._owner_annotations(pod) if podgroup is None or update else []
+        await self._executor.carry_out(reconcile(pod, podgroup, annotations, update), pod)
+
+    async def _follow(self, workload: Workload) -> None:
+        """Nothing left: no group. Otherwise the group follows the newest template, as its first pod shows it."""
+        metadata = workload.metadata
+        podgroup = self._podgroups.get(f"{metadata.namespace}/podgroup-{metadata.uid}")
+        if workload.spec.replicas == 0:
+            if podgroup is not None:
+                found = podgroup.metadata
+                delete = Delete(kinds.PODGROUP, found.namespace, found.name, found.uid)
+                await self._executor.carry_out([delete], workload)
+            return
+        pod = max(self._pods.by_index(metadata.uid), key=_newest, default=None)
+        if pod is None or pod.spec.scheduler_name not in self._scheduler_names:
+            return
+        if group_of(pod) in ("", podgroup_name(pod)):
+            await self._keep(pod, update=True)
+
+    async def _owner_annotations(self, pod: Pod) -> list[dict[str, str]]:
+        if not self._inherit:
+            return []
+        owners = [owner for owner in pod.metadata.owner_references or () if owner.kind in OWNER_KINDS]
+        return [await self._annotations_of(owner, pod.metadata) for owner in owners]
+
+    async def _annotations_of(self, owner: OwnerReference, pod: ObjectMeta) -> dict[str, str]:
+        known = self._owners.get(owner.uid)
+        if known is None:
+            known = {}
+            mirror = self._workloads.get(owner.kind)
+            rt = kinds.BY_KIND.get((owner.api_version, owner.kind))
+            found: ApiObject | None = mirror.get(f"{pod.namespace}/{owner.name}") if mirror else None
+            if found is None and rt is not None:
+                try:
+                    found = await self._client.get(rt, owner.name, pod.namespace, type=_Owner)
+                except NotFound:
+                    found = None
+            if found is not None:
+                known = found.metadata.annotations or {}
+            self._owners[owner.uid] = known
+            if len(self._owners) > OWNERS_KEPT:
+                self._owners.popitem(last=False)
+        return known
+
+
+def _newest(pod: Pod) -> tuple[bool, str]:
+    """Pods that stay before those that go, then the youngest (RFC 3339 times sort as text)."""
+    return (pod.metadata.deletion_timestamp is None, pod.metadata.creation_timestamp or "")

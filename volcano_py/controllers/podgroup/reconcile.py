@@ -1,0 +1,167 @@
+"""The PodGroup of a plain pod: what it looks like, and whether it is missing. Volcano: pg-controller. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from volcano_py.api import names
+from volcano_py.api.codec import to_manifest
+from volcano_py.api.core import Pod
+from volcano_py.api.kinds import POD, PODGROUP
+from volcano_py.api.scheduling import HARD, PENDING, SOFT, NetworkTopology, PodGroup, PodGroupSpec
+from volcano_py.controllers import quota
+from volcano_py.controllers.instructions import Create, Instruction, Patch
+
+OWNER_KINDS = ("ReplicaSet", "DaemonSet", "StatefulSet", "Job")
+"""Owners whose annotations a PodGroup inherits."""
+
+_ANNOTATIONS = (names.PREEMPTABLE, names.COOLDOWN_TIME, names.REVOCABLE_ZONE)
+_LABELS = (names.PREEMPTABLE, names.COOLDOWN_TIME)
+_PREFIX = "volcano.sh/"
+
+
+def needs_podgroup(pod: Pod, scheduler_names: Sequence[str]) -> bool:
+    """Whether the pod is ours to schedule and has no group."""
+    return pod.spec.scheduler_name in scheduler_names and not group_of(pod)
+
+
+def group_of(pod: Pod) -> str:
+    return (pod.metadata.annotations or {}).get(names.GROUP_NAME, "")
+
+
+def podgroup_name(pod: Pod) -> str:
+    """All pods of one controller share a group."""
+    owner = pod.metadata.controller
+    return f"podgroup-{owner.uid if owner else pod.metadata.uid}"
+
+
+def reconcile(
+    pod: Pod, podgroup: PodGroup | None, owner_annotations: Sequence[Mapping[str, str]], update: bool = False
+) -> list[Instruction]:
+    """Make the group, and tell the pod. `update`: also bring an existing group in line with this pod.
+
+    `owner_annotations` are those of the pod's owners, in order; empty when they are not inherited.
+    """
+    instructions: list[Instruction] = []
+    if podgroup is None:
+        instructions.append(Create(PODGROUP, build_podgroup(pod, owner_annotations)))
+    elif update and (changes := _changes(podgroup, build_podgroup(pod, owner_annotations))):
+        metadata = podgroup.metadata
+        instructions.append(Patch(PODGROUP, metadata.namespace, metadata.name, changes))
+    if not group_of(pod):
+        body = {"metadata": {"uid": pod.metadata.uid, "annotations": {names.GROUP_NAME: podgroup_name(pod)}}}
+        instructions.append(Patch(POD, pod.metadata.namespace, pod.metadata.name, body, "strategic", missing_ok=True))
+    return instructions
+
+
+def build_podgroup(pod: Pod, owner_annotations: Sequence[Mapping[str, str]]) -> dict[str, Any]:
+    """The manifest of the group that this pod asks for."""
+    members = _min_member(owner_annotations)
+    given = pod.metadata.annotations or {}
+    spec = PodGroupSpec(
+        min_member=members,
+        min_resources=dict(quota.total([(quota.usage(_plain_spec(pod)), members)])),
+        priority_class_name=pod.spec.priority_class_name,
+        queue=given.get(names.POD_QUEUE_NAME, ""),
+        network_topology=_topology(given),
+    )
+    manifest = to_manifest(PodGroup(spec=spec))
+    if not spec.queue:
+        del manifest["spec"]["queue"]  # the API server's default, or the namespace's
+    annotations: dict[str, str] = {}
+    for inherited in owner_annotations:
+        for key, value in inherited.items():
+            if key.startswith(_PREFIX):
+                annotations.setdefault(key, value)
+    budget = names.JDB_MIN_AVAILABLE if names.JDB_MIN_AVAILABLE in given else names.JDB_MAX_UNAVAILABLE
+    annotations.update({key: given[key] for key in (*_ANNOTATIONS, budget) if key in given})
+    labels = {key: value for key, value in (pod.metadata.labels or {}).items() if key in _LABELS}
+    manifest["metadata"] = {
+        "name": podgroup_name(pod),
+        "namespace": pod.metadata.namespace,
+        "annotations": annotations,
+        "labels": labels,
+        "ownerReferences": _owner_references(pod),
+    }
+    manifest["status"] = {"phase": PENDING}
+    return manifest
+
+
+def _owner_references(pod: Pod) -> list[Any]:
+    """The pod's owners if one of them controls it, else the pod itself."""
+    if pod.metadata.controller is not None:
+        owners: list[Any] = msgspec.to_builtins(pod.metadata.owner_references)
+        return owners
+    return [
+        {
+            "apiVersion": POD.api_version,
+            "kind": POD.kind,
+            "name": pod.metadata.name,
+            "uid": pod.metadata.uid,
+            "controller": True,
+            "blockOwnerDeletion": True,
+        }
+    ]
+
+
+def _min_member(owner_annotations: Sequence[Mapping[str, str]]) -> int:
+    for inherited in owner_annotations:
+        text = inherited.get(names.GROUP_MIN_MEMBER)
+        if text is not None:
+            return int(text) if text.isdecimal() else 1
+    return 1
+
+
+def _topology(annotations: Mapping[str, str]) -> NetworkTopology | None:
+    mode, tier = annotations.get(names.NETWORK_TOPOLOGY_MODE), annotations.get(names.NETWORK_TOPOLOGY_HIGHEST_TIER)
+    if mode is None and tier is None:
+        return None
+    topology = NetworkTopology(mode=SOFT if (mode or "").lower() == SOFT else HARD)
+    if tier is not None:
+        try:
+            topology.highest_tier_allowed = int(tier)
+        except ValueError:
+            topology.highest_tier_allowed = None
+    return topology
+
+
+def _plain_spec(pod: Pod) -> dict[str, Any]:
+    """The parts of the spec that resources are counted from, as plain JSON."""
+    spec = pod.spec
+    plain: dict[str, Any] = {
+        "containers": msgspec.to_builtins(spec.containers),
+        "initContainers": msgspec.to_builtins(spec.init_containers),
+        "overhead": spec.overhead,
+        "resources": msgspec.to_builtins(spec.resources),
+    }
+    return plain
+
+
+def _changes(podgroup: PodGroup, wanted: Mapping[str, Any]) -> dict[str, Any]:
+    """A merge patch towards `wanted`. What others have added is left, and so is the queue once it is set."""
+    spec: dict[str, Any] = {}
+    new = wanted["spec"]
+    if podgroup.spec.min_member != new.get("minMember", 0):
+        spec["minMember"] = new.get("minMember", 0)
+    if not quota.same(podgroup.spec.min_resources, new.get("minResources")):
+        gone = {name: None for name in podgroup.spec.min_resources or {} if name not in new["minResources"]}
+        spec["minResources"] = gone | new["minResources"]
+    if podgroup.spec.priority_class_name != new.get("priorityClassName", ""):
+        spec["priorityClassName"] = new.get("priorityClassName", "")
+    if "queue" in new and podgroup.spec.queue != new["queue"]:
+        spec["queue"] = new["queue"]
+    topology = msgspec.to_builtins(podgroup.spec.network_topology)
+    wanted_topology = new.get("networkTopology")
+    if topology != wanted_topology:
+        gone = dict.fromkeys(topology or ())
+        spec["networkTopology"] = None if wanted_topology is None else gone | wanted_topology
+    metadata = {}
+    for field in ("annotations", "labels"):
+        old = getattr(podgroup.metadata, field) or {}
+        changed = {key: value for key, value in wanted["metadata"][field].items() if old.get(key) != value}
+        if changed:
+            metadata[field] = changed
+    return {key: value for key, value in (("metadata", metadata), ("spec", spec)) if value}

@@ -1,0 +1,1 @@
+"""The queue controller: opens and closes queues, together with the queues below them."""

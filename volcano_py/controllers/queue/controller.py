@@ -1,0 +1,106 @@
+"""Drives the queue reconciler."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+
+from volcano_py.api import bus
+from volcano_py.api.bus import Command
+from volcano_py.api.kinds import PODGROUP, QUEUE
+from volcano_py.api.scheduling import PENDING, PodGroup, Queue
+from volcano_py.controllers import metrics
+from volcano_py.controllers.instructions import Emit
+from volcano_py.controllers.mirror import Mirror
+from volcano_py.controllers.queue.reconcile import Blocked, Observed, reconcile
+from volcano_py.controllers.runner import Cluster
+from volcano_py.kube.errors import KubeError
+from volcano_py.kube.workqueue import WorkQueue
+
+log = logging.getLogger(__name__)
+
+
+class QueueController:
+    name = "queue-controller"
+
+    def __init__(self, cluster: Cluster, *, workers: int = 5, max_requeue: int = 15) -> None:
+        """After `max_requeue` failed attempts an action is given up; a negative number means never."""
+        self.queue: WorkQueue[str] = WorkQueue()
+        self.workers = workers
+        self._max_requeue = max_requeue
+        self._executor = cluster.executor
+        self._pending: dict[str, dict[str, None]] = {}
+        self._queues: Mirror[Queue] = cluster.mirror(QUEUE)
+        self._podgroups: Mirror[PodGroup] = cluster.mirror(PODGROUP)
+        self._queues.informer.on(
+            add=lambda queue: self._add(queue.key, bus.SYNC_QUEUE),
+            update=self._queue_updated,
+            delete=self._queue_deleted,
+        )
+        self._podgroups.informer.on(
+            add=self._podgroup_changed,
+            update=self._podgroup_updated,
+            delete=self._podgroup_changed,
+        )
+
+    def command(self, command: Command) -> None:
+        """Somebody asks for an action."""
+        assert command.target is not None
+        self._add(command.target.name, command.action)
+
+    async def process(self, key: str) -> None:
+        """Carry out what is asked of one queue, in order."""
+        actions = self._pending.pop(key, {})
+        for action in list(actions):
+            queue = self._queues.get(key)
+            if queue is None:
+                break
+            try:
+                await self._do(queue, action)
+            except (KubeError, Blocked, ValueError) as error:
+                if 0 <= self._max_requeue <= self.queue.retries(key):
+                    log.warning("queue %s: %s given up: %s", key, action, error)
+                    self._executor.say(queue, Emit("Warning", action, f"{action} failed: {error}"))
+                    break
+                log.info("queue %s: %s: %s; trying again", key, action, error)
+                self._pending[key] = actions | self._pending.get(key, {})
+                self.queue.add_rate_limited(key)
+                return
+            del actions[action]
+        self.queue.forget(key)
+
+    async def _do(self, queue: Queue, action: str) -> None:
+        name = queue.metadata.name
+        groups = self._podgroups.by_index(name)
+        phases = Counter(group.status.phase or PENDING for group in groups)
+        for phase, gauge in metrics.QUEUE_POD_GROUPS.items():
+            gauge.labels(name).set(phases[phase])
+        seen = Observed(
+            queue=queue,
+            members=len(groups),
+            parent=self._queues.get(queue.spec.parent) if queue.spec.parent else None,
+            children=self._queues.by_index(name),
+        )
+        instructions, asks = reconcile(seen, action)
+        await self._executor.carry_out(instructions, queue)
+        for ask in asks:
+            self._add(ask.queue, ask.action)
+
+    def _add(self, name: str, action: str) -> None:
+        self._pending.setdefault(name, {})[action] = None
+        self.queue.add(name)
+
+    def _queue_updated(self, old: Queue, new: Queue) -> None:
+        if old.spec.parent != new.spec.parent:
+            self._add(new.key, bus.SYNC_QUEUE)
+
+    def _queue_deleted(self, queue: Queue) -> None:
+        self._pending.pop(queue.key, None)
+        metrics.forget_queue(queue.key)
+
+    def _podgroup_changed(self, podgroup: PodGroup) -> None:
+        self._add(podgroup.spec.queue, bus.SYNC_QUEUE)
+
+    def _podgroup_updated(self, old: PodGroup, new: PodGroup) -> None:
+        if old.status.phase != new.status.phase:
+            self._podgroup_changed(new)

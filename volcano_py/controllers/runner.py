@@ -1,0 +1,123 @@
+"""Runs controllers: shared informers, one work queue each, and workers that do not die.
+
+A controller names the kinds it watches when it is made (`Cluster.mirror`), puts keys into its queue, and
+gets each back in `process`. What `process` raises is told and tried again with back-off.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Protocol
+
+from volcano_py.api import kinds
+from volcano_py.api.core import Pod
+from volcano_py.api.kinds import ResourceType
+from volcano_py.api.meta import ApiObject
+from volcano_py.api.scheduling import PodGroup, Queue
+from volcano_py.controllers import metrics
+from volcano_py.controllers.executor import Executor, NotLeading
+from volcano_py.controllers.mirror import Mirror
+from volcano_py.kube.client import Client
+from volcano_py.kube.errors import KubeError
+from volcano_py.kube.informer import Informer
+from volcano_py.kube.workqueue import WorkQueue
+
+log = logging.getLogger(__name__)
+
+
+def _pods_of_owner(pod: Pod) -> Iterable[str]:
+    owner = pod.metadata.controller
+    return (owner.uid,) if owner else ()
+
+
+def _podgroups_of_queue(podgroup: PodGroup) -> Iterable[str]:
+    return (podgroup.spec.queue,)
+
+
+def _queues_of_parent(queue: Queue) -> Iterable[str]:
+    return (queue.spec.parent,) if queue.spec.parent else ()
+
+
+INDEXES: dict[ResourceType, Callable[[Any], Iterable[str]]] = {
+    kinds.POD: _pods_of_owner,
+    kinds.PODGROUP: _podgroups_of_queue,
+    kinds.QUEUE: _queues_of_parent,
+}
+"""What `Mirror.by_index` looks up: pods by the uid of their controller, PodGroups by queue, queues by parent."""
+
+
+class Controller(Protocol):
+    """What the runner needs of a controller."""
+
+    name: str
+    workers: int
+    queue: WorkQueue[str]
+
+    async def process(self, key: str) -> None:
+        """Bring one object in order; raises what makes it worth trying again."""
+
+
+class Cluster:
+    """The informers and mirrors that controllers share: one a kind, made on demand."""
+
+    def __init__(self, client: Client, executor: Executor) -> None:
+        self.client = client
+        self.executor = executor
+        self._mirrors: dict[ResourceType, Mirror[Any]] = {}
+
+    def mirror(self, rt: ResourceType) -> Mirror[Any]:
+        """The picture of one kind. Ask before `run`."""
+        if rt not in self._mirrors:
+            struct: type[ApiObject] = kinds.STRUCTS[rt]
+            informer: Informer[Any] = Informer(self.client, rt, type=struct)
+            mirror: Mirror[Any] = Mirror(informer, struct, INDEXES.get(rt))
+            self._mirrors[rt] = mirror
+            self.executor.attach(rt, mirror)
+        return self._mirrors[rt]
+
+    @property
+    def informers(self) -> list[Informer[Any]]:
+        return [mirror.informer for mirror in self._mirrors.values()]
+
+    def synced(self) -> bool:
+        """Whether everything has been listed."""
+        return all(informer.synced.is_set() for informer in self.informers)
+
+
+async def run_controllers(cluster: Cluster, controllers: Sequence[Controller]) -> None:
+    """Watch, wait until all is listed, and work until cancelled or leadership is lost (NotLeading)."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            for informer in cluster.informers:
+                group.create_task(informer.run(), name=f"informer {informer.rt.plural}")
+            for informer in cluster.informers:
+                await informer.synced.wait()
+            log.info("caches are filled; starting %s", ", ".join(one.name for one in controllers))
+            for controller in controllers:
+                for number in range(controller.workers):
+                    group.create_task(_work(controller), name=f"{controller.name} {number}")
+    except* NotLeading:
+        raise NotLeading from None
+
+
+async def _work(controller: Controller) -> None:
+    queue = controller.queue
+    while True:
+        key = await queue.get()
+        try:
+            await controller.process(key)
+        except NotLeading:
+            raise
+        except KubeError as error:
+            log.warning("%s: %s: %s; trying again", controller.name, key, error)
+            metrics.RECONCILE_FAILURES.labels(controller.name).inc()
+            queue.add_rate_limited(key)
+        except Exception:
+            # A mistake of ours, or an object nobody thought of: the others must go on.
+            log.exception("%s: %s failed", controller.name, key)
+            metrics.RECONCILE_FAILURES.labels(controller.name).inc()
+            queue.add_rate_limited(key)
+        finally:
+            queue.done(key)
