@@ -191,7 +191,18 @@ class FakeApi:
                 return status(409, "Conflict", "the object has been modified")
             body["metadata"].setdefault("uid", current["metadata"]["uid"])
             return web.json_response(self.put(key[0], body, "MODIFIED"))
-        return web.json_response(self.put(key[0], merge(current, body), "MODIFIED"))
+        content = request.headers["Content-Type"]
+        if "json-patch" in content:
+            try:
+                changed = json_patch(current, body)
+            except (KeyError, AssertionError) as error:
+                return status(422, "Invalid", f"the patch does not apply: {error!r}")
+        else:
+            uid = (body.get("metadata") or {}).get("uid")
+            if uid and uid != current["metadata"]["uid"]:
+                return status(409, "Conflict", "the UID in the precondition does not match")
+            changed = merge(current, body, lists="strategic" in content)
+        return web.json_response(self.put(key[0], changed, "MODIFIED"))
 
     def list(self, request: web.Request, plural: str, namespace: str) -> web.Response:
         found = [o for (p, n, _), o in sorted(self.objects.items()) if p == plural and namespace in ("", n)]
@@ -248,13 +259,35 @@ def line(kind: str, obj: dict[str, Any]) -> bytes:
     return json.dumps({"type": kind, "object": obj}).encode() + b"\n"
 
 
-def merge(old: Any, patch: Any) -> Any:
+def merge(old: Any, patch: Any, lists: bool = False) -> Any:
+    """A merge patch; with `lists` those of conditions are merged by type, as a strategic merge patch does."""
+    if lists and isinstance(patch, list) and isinstance(old, list) and patch and "type" in patch[0]:
+        by_type = {item["type"]: item for item in old}
+        for item in patch:
+            by_type[item["type"]] = {**by_type.get(item["type"], {}), **item}
+        return list(by_type.values())
     if not isinstance(patch, dict) or not isinstance(old, dict):
         return patch
     merged = dict(old)
     for key, value in patch.items():
         if value is None:
             merged.pop(key, None)
+        elif isinstance(value, dict):
+            merged[key] = merge(merged.get(key, {}), value, lists)
         else:
-            merged[key] = merge(merged.get(key, {}), value)
+            merged[key] = merge(merged.get(key), value, lists)
     return merged
+
+
+def json_patch(old: dict[str, Any], patch: list[dict[str, Any]]) -> dict[str, Any]:
+    new = json.loads(json.dumps(old))
+    for step in patch:
+        *way, last = step["path"].strip("/").split("/")
+        at = new
+        for part in way:
+            at = at[part]
+        if step["op"] == "test":
+            assert at.get(last) == step["value"], step["path"]
+        else:
+            at[last] = step["value"]
+    return new

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import quote, urlencode
 
@@ -48,9 +48,11 @@ _PATCH_CONTENT = {
 
 
 class Client:
-    """An API server, its verbs as coroutines.
+    """An API server, its verbs as coroutines. Use it as an asynchronous context manager, or call `close()`.
 
-    Use it as an asynchronous context manager, or call `close()`.
+    `qps` and `burst` limit the rate (0: no limit); `timeout` is for one answer, in seconds; `retries` says
+    how often one call is repeated when the server asks for it; `gate` is called before each request and may
+    raise to stop it.
     """
 
     def __init__(
@@ -62,6 +64,8 @@ class Client:
         timeout: float = 30.0,
         connections: int = 128,
         user_agent: str = f"volcano-py/{__version__}",
+        retries: int = MAX_RETRIES,
+        gate: Callable[[], None] | None = None,
     ) -> None:
         self.credentials = credentials
         self.namespace = credentials.namespace
@@ -70,6 +74,8 @@ class Client:
         self._timeout = timeout
         self._connections = connections
         self._user_agent = user_agent
+        self._retries = retries
+        self._gate = gate
         self._session_: aiohttp.ClientSession | None = None
 
     @classmethod
@@ -279,13 +285,15 @@ class Client:
         content_type: str = "application/json",
         headers: Mapping[str, str] | None = None,
         timeout: float | None = None,
-        retries: int = MAX_RETRIES,
+        retries: int | None = None,
     ) -> bytes:
         """One request, the answer's body. Raises ApiError or Unreachable."""
         url = self._url(path, params)
         attempt = 0
         while True:
             await self._bucket.acquire()
+            if self._gate is not None:
+                self._gate()
             try:
                 async with self._session().request(
                     method,
@@ -304,7 +312,9 @@ class Client:
                 raise self._unreachable(method, path, failure) from failure
             # A client that waits as it is told relieves the server; without a header only 429 is worth
             # repeating.
-            if attempt >= retries or not (wait is not None or error.status == 429):
+            if attempt >= (self._retries if retries is None else retries) or not (
+                wait is not None or error.status == 429
+            ):
                 raise error
             attempt += 1
             await asyncio.sleep(min(LONGEST_WAIT, 1.0 if wait is None else wait))

@@ -1,0 +1,432 @@
+"""The dispatcher's machine: no I/O, time is a number."""
+
+from collections import Counter
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from volcano_py.scheduler.dispatch.machine import Failure, Machine, follow_ups
+from volcano_py.scheduler.dispatch.messages import Revoke
+from volcano_py.scheduler.model.plan import (
+    Bind,
+    Event,
+    Evict,
+    PodCondition,
+    PodGroupStatus,
+    QueueStatus,
+)
+
+DOWN = Failure("unreachable", "connection refused", sent=False)
+HALF = Failure("unreachable", "no answer in time", sent=True)
+BUSY = Failure("busy", "internal error")
+NO = Failure("refused", "no such node")
+
+
+def bind(name="a", node="n1", group="ns/g"):
+    return Bind("ns", name, f"uid-{name}", node, group)
+
+
+def evict(name="a"):
+    return Evict("ns", name, f"uid-{name}", "ns/g", "preempt")
+
+
+def condition(name="a", message="m"):
+    return PodCondition("ns", name, f"uid-{name}", "Unschedulable", message)
+
+
+def status(name="g", phase="Pending", urgent=False):
+    return PodGroupStatus("ns", name, "u", {"phase": phase}, urgent)
+
+
+def event(name="a", message="m"):
+    return Event("Pod", "ns", name, "", "Normal", "R", message)
+
+
+@pytest.fixture
+def machine():
+    made = Machine(in_flight=4, heartbeat_timeout=30, jitter=lambda: 0.5)
+    made.lead(True, 0.0)
+    return made
+
+
+def outcomes(machine):
+    return {r.id: r.outcome for r in machine.results()}
+
+
+def ops(items):
+    return [i.op for i in items]
+
+
+def test_a_bind_is_written_and_acknowledged_with_its_times(machine):
+    machine.plan(1, [bind()], now=1.0)
+    (item,) = machine.take(3.0)
+    assert item.op == bind()
+    machine.done(item, 3.5)
+    (result,) = machine.results()
+    assert (result.id, result.outcome, result.waited, result.took) == (1, "done", 2.0, 0.5)
+
+
+def test_a_bind_is_followed_by_volcanos_event(machine):
+    machine.plan(1, [bind()], 0)
+    machine.done(machine.take(0)[0], 1)
+    (item,) = machine.take(1)
+    assert item.op == Event(
+        "Pod", "ns", "a", "uid-a", "Normal", "Scheduled", "Successfully assigned ns/a to n1"
+    )
+    machine.done(item, 2)
+    assert [r.id for r in machine.results()] == [1], "our own follow-ups are nobody's result"
+    assert machine.backlog == 0
+
+
+def test_an_eviction_is_told_on_pod_and_group():
+    pod, group = follow_ups(evict())
+    assert (pod.type, pod.reason, pod.message) == ("Warning", "Evict", "Pod is evicted, because of preempt")
+    assert (group.kind, group.name, group.type, group.reason, group.message) == (
+        "PodGroup",
+        "g",
+        "Normal",
+        "Evict",
+        "preempt",
+    )
+
+
+def test_no_more_than_the_limit_are_on_their_way(machine):
+    machine.plan(1, [bind(f"p{i}") for i in range(10)], 0)
+    first = machine.take(0)
+    assert len(first) == 4 and machine.take(0) == []
+    machine.done(first[0], 1)
+    assert len(machine.take(1)) == 1
+
+
+def test_nothing_is_written_without_leadership():
+    machine = Machine()
+    machine.plan(1, [bind(), condition("b")], 0)
+    assert machine.take(0) == []
+    assert outcomes(machine) == {1: "lost", 2: "lost"}
+
+
+def test_losing_leadership_loses_what_waits_and_lets_the_rest_end(machine):
+    machine.plan(1, [bind(f"p{i}") for i in range(6)], 0)
+    flying = machine.take(0)
+    machine.lead(False, 1)
+    assert outcomes(machine) == {5: "lost", 6: "lost"}
+    machine.done(flying[0], 2)
+    machine.failed(flying[1], DOWN, 2)
+    machine.failed(flying[2], HALF, 2)
+    machine.failed(flying[3], Failure("not-leading", "x", sent=False), 2)
+    assert outcomes(machine) == {1: "done", 2: "lost", 3: "unknown", 4: "lost"}
+    assert machine.take(3) == [] and machine.backlog == 0
+
+
+def test_what_may_have_got_through_is_never_called_lost(machine):
+    machine.plan(1, [bind()], 0)
+    machine.failed(machine.take(0)[0], HALF, 1)
+    machine.lead(False, 2)
+    assert outcomes(machine) == {1: "unknown"}
+
+
+def test_urgent_work_passes_a_long_queue_of_binds(machine):
+    machine.plan(1, [bind(f"p{i}") for i in range(100)], 0)
+    machine.plan(200, [evict("v"), status(phase="Inqueue", urgent=True)], 0)
+    begun = []
+    while len(begun) < 8:
+        for item in machine.take(0):
+            begun.append(item.op)
+            machine.done(item, 0)
+    kinds = Counter(type(op) for op in begun)
+    assert kinds[Evict] == 1 and kinds[PodGroupStatus] == 1
+
+
+def test_binds_do_not_starve_conditions_and_events(machine):
+    machine.plan(1, [bind(f"p{i}") for i in range(1000)], 0)
+    machine.plan(2000, [condition(f"c{i}") for i in range(50)] + [event(f"e{i}") for i in range(50)], 0)
+    seen = Counter()
+    for _ in range(60):
+        for item in machine.take(0):
+            seen[type(item.op)] += 1
+            machine.done(item, 0)
+    assert seen[PodCondition] >= 5 and seen[Event] >= 5
+    assert seen[Bind] > 6 * (seen[PodCondition] + seen[Event])
+
+
+def test_lower_lanes_never_take_all_places(machine):
+    machine.plan(1, [condition(f"c{i}") for i in range(50)] + [event(f"e{i}") for i in range(50)], 0)
+    machine.take(0)
+    assert machine.flying < 4
+    machine.plan(200, [bind("b")], 0)
+    assert ops(machine.take(0)) == [bind("b")]
+
+
+def test_writes_on_one_object_never_overlap_and_keep_their_order(machine):
+    machine.plan(1, [bind("a")], 0)
+    machine.plan(2, [evict("a")], 0)
+    (first,) = machine.take(0)
+    assert first.op == bind("a") and machine.take(0) == []
+    machine.done(first, 1)
+    assert evict("a") in ops(machine.take(1))
+
+
+def test_of_waiting_statuses_only_the_newest_is_written(machine):
+    machine.plan(1, [status(phase="Pending")], 0)
+    (flying,) = machine.take(0)
+    machine.plan(2, [status(phase="Inqueue", urgent=True)], 0)
+    machine.plan(3, [status(phase="Running")], 0)
+    assert outcomes(machine) == {2: "superseded"}
+    machine.done(flying, 1)
+    (item,) = machine.take(1)
+    assert item.op.status == {"phase": "Running"}
+    assert item.lane == 0, "it inherits the haste of the one it replaced"
+
+
+def test_queue_statuses_are_coalesced_by_queue(machine):
+    machine.plan(1, [QueueStatus("q", {"cpu": "1"}), QueueStatus("r", {"cpu": "1"})], 0)
+    machine.plan(3, [QueueStatus("q", {"cpu": "2"})], 0)
+    assert outcomes(machine) == {1: "superseded"}
+    assert sorted(i.op.allocated["cpu"] for i in machine.take(0)) == ["1", "2"]
+
+
+def test_conditions_of_one_pod_are_a_second_apart(machine):
+    machine.plan(1, [condition(message="one")], 0.0)
+    machine.done(machine.take(0.0)[0], 0.1)
+    [machine.done(e, 0.1) for e in machine.take(0.1)]
+    machine.plan(2, [condition(message="two")], 0.2)
+    assert machine.take(0.5) == []
+    machine.plan(3, [condition(message="three")], 0.6)
+    assert machine.wake_at(0.6) == pytest.approx(1.1)
+    (item,) = machine.take(1.1)
+    assert item.op.message == "three"
+    assert outcomes(machine) == {1: "done", 2: "superseded"}
+
+
+def test_a_condition_behind_one_on_its_way_waits_its_second_too(machine):
+    machine.plan(1, [condition(message="one")], 0)
+    (flying,) = machine.take(0)
+    machine.plan(2, [condition(message="two")], 0)
+    machine.done(flying, 1)
+    assert not [i for i in machine.take(1.5) if isinstance(i.op, PodCondition)]
+    assert [i for i in machine.take(2.0) if isinstance(i.op, PodCondition)]
+
+
+def test_a_bind_makes_the_waiting_condition_pointless(machine):
+    machine.plan(1, [condition("a")], 0)
+    machine.plan(2, [bind("a")], 0)
+    assert outcomes(machine) == {1: "superseded"}
+    assert ops(machine.take(0)) == [bind("a")]
+
+
+def test_a_refused_bind_fails_and_the_pod_says_so(machine):
+    machine.plan(1, [bind()], 0)
+    machine.failed(machine.take(0)[0], NO, 1)
+    (result,) = machine.results()
+    assert (result.outcome, result.message) == ("failed", "no such node")
+    (item,) = machine.take(1)
+    assert item.op == PodCondition(
+        "ns", "a", "uid-a", "SchedulerError", "failed to bind to node n1: no such node"
+    )
+
+
+def test_a_refused_bind_of_a_pod_that_is_gone_says_nothing(machine):
+    machine.plan(1, [bind()], 0)
+    machine.failed(machine.take(0)[0], Failure("refused", "not found", pod_gone=True), 1)
+    assert machine.take(1) == [] and outcomes(machine) == {1: "failed"}
+
+
+def test_a_busy_server_is_asked_again_with_growing_pauses_then_given_up(machine):
+    machine.plan(1, [bind()], 0)
+    now, pauses = 0.0, []
+    while True:
+        items = machine.take(now)
+        if not items:
+            wake = machine.wake_at(now)
+            if wake is None:
+                break
+            pauses.append(wake - now)
+            now = wake
+            continue
+        machine.failed(items[0], BUSY, now)
+    assert outcomes(machine) == {1: "unknown"}, "a 5xx may come after the deed"
+    assert pauses == sorted(pauses) and len(pauses) == 7
+
+
+def test_a_busy_object_does_not_hold_up_others(machine):
+    machine.plan(1, [bind("a"), bind("b")], 0)
+    one, two = machine.take(0)
+    machine.failed(one, BUSY, 0)
+    machine.done(two, 0)
+    assert outcomes(machine) == {2: "done"}
+
+
+def test_retry_after_is_honoured(machine):
+    machine.plan(1, [bind()], 0)
+    machine.failed(machine.take(0)[0], Failure("busy", "429", sent=False, retry_after=7.0), 0)
+    assert machine.take(6.9) == [] and len(machine.take(7.0)) == 1
+
+
+def test_an_absent_server_is_probed_by_one_write_at_a_time(machine):
+    machine.plan(1, [bind(f"p{i}") for i in range(8)], 0)
+    for item in machine.take(0):
+        machine.failed(item, DOWN, 0)
+    now, gaps = 0.0, []
+    for _ in range(10):
+        assert machine.take(now) == []
+        wake = machine.wake_at(now)
+        gaps.append(wake - now)
+        now = wake
+        probe = machine.take(now)
+        assert len(probe) == 1 and machine.wake_at(now) is None
+        machine.failed(probe[0], DOWN, now)
+    assert gaps[0] < 0.2 and max(gaps) <= 5.0 and gaps[-1] == pytest.approx(5.0)
+    assert machine.results() == []
+    now = machine.wake_at(now)
+    (probe,) = machine.take(now)
+    machine.done(probe, now)
+    assert len(machine.take(now)) == 4, "it is back: all go on"
+
+
+def test_an_outage_loses_nothing_and_doubles_nothing(machine):
+    machine.plan(1, [bind(f"p{i}") for i in range(20)], 0)
+    carried_out, now, fail = [], 0.0, 15
+    while machine.backlog:
+        for item in machine.take(now):
+            if fail:
+                fail -= 1
+                machine.failed(item, DOWN, now)
+            else:
+                if isinstance(item.op, Bind):
+                    carried_out.append(item.op.name)
+                machine.done(item, now)
+        now = machine.wake_at(now) or now + 0.01
+    assert sorted(carried_out) == sorted(f"p{i}" for i in range(20))
+    assert set(outcomes(machine).values()) == {"done"}
+
+
+def test_revoking_a_node_withdraws_its_waiting_binds_only(machine):
+    machine.plan(1, [bind(f"p{i}", "dead" if i % 2 else "n1") for i in range(8)], 0)
+    flying = machine.take(0)
+    machine.revoke(Revoke("Node", "dead"), 0)
+    assert outcomes(machine) == {6: "revoked", 8: "revoked"}
+    for item in flying:
+        machine.done(item, 1)
+    assert {i.op.node for i in machine.take(1) if isinstance(i.op, Bind)} == {"n1"}
+
+
+def test_revoking_a_job_withdraws_binds_and_evictions(machine):
+    machine.plan(1, [bind(f"x{i}", group="ns/other") for i in range(4)], 0)
+    machine.take(0)
+    machine.plan(5, [bind("a"), evict("b"), bind("c", group="ns/other")], 0)
+    machine.revoke(Revoke("Job", "ns/g"), 0)
+    assert outcomes(machine) == {5: "revoked", 6: "revoked"}
+
+
+def test_revoking_a_pod_looks_at_its_uid(machine):
+    machine.plan(1, [bind(f"x{i}") for i in range(4)], 0)
+    machine.take(0)
+    machine.plan(5, [bind("a")], 0)
+    machine.revoke(Revoke("Pod", "ns/a", "another"), 0)
+    assert outcomes(machine) == {}
+    machine.revoke(Revoke("Pod", "ns/a", "uid-a"), 0)
+    assert outcomes(machine) == {5: "revoked"}
+
+
+def test_a_bind_that_may_have_got_through_is_not_just_revoked(machine):
+    machine.plan(1, [bind("a", "dead")], 0)
+    machine.failed(machine.take(0)[0], HALF, 0)
+    machine.revoke(Revoke("Node", "dead"), 0)
+    assert outcomes(machine) == {1: "unknown"}
+
+
+def test_silence_of_the_decider_is_noticed_and_any_sign_of_life_counts(machine):
+    machine.beat(0)
+    assert not machine.silent(30) and machine.silent(30.1)
+    machine.plan(1, [], 30)
+    assert not machine.silent(60)
+    machine.revoke(Revoke("Node", "n"), 60)
+    assert not machine.silent(90) and machine.silent(90.1)
+
+
+class Random(RuleBasedStateMachine):
+    """Whatever happens, each operation gets one result, and no object has two writes on their way."""
+
+    @initialize()
+    def begin(self):
+        self.machine = Machine(in_flight=3, jitter=lambda: 0.5)
+        self.now = 0.0
+        self.next_id = 1
+        self.flying = []
+        self.results = {}
+        self.sent = {}
+        self.lead(True)
+
+    def collect(self):
+        for result in self.machine.results():
+            assert result.id not in self.results, "two results for one operation"
+            self.results[result.id] = result.outcome
+
+    @rule(leading=st.booleans())
+    def lead(self, leading):
+        self.machine.lead(leading, self.now)
+
+    names = st.sampled_from("abcd")
+
+    @rule(
+        plan=st.lists(
+            st.one_of(
+                st.builds(bind, names, st.sampled_from(["n1", "n2"])),
+                st.builds(evict, names),
+                st.builds(condition, names, st.sampled_from(["x", "y"])),
+                st.builds(status, names, st.just("p"), st.booleans()),
+                st.builds(event, names),
+            ),
+            max_size=5,
+        )
+    )
+    def plan(self, plan):
+        for op in plan:
+            self.sent[self.next_id] = op
+            self.next_id += 1
+        self.machine.plan(self.next_id - len(plan), plan, self.now)
+
+    @rule(what=st.sampled_from([("Node", "n1"), ("Job", "ns/g"), ("Pod", "ns/a")]))
+    def revoke(self, what):
+        self.machine.revoke(Revoke(*what), self.now)
+
+    @rule(seconds=st.sampled_from([0.0, 0.05, 0.3, 1.0, 6.0]))
+    def take(self, seconds):
+        self.now += seconds
+        self.flying += self.machine.take(self.now)
+
+    @precondition(lambda self: self.flying)
+    @rule(how=st.sampled_from([None, None, DOWN, HALF, BUSY, NO]), data=st.data())
+    def answer(self, how, data):
+        item = self.flying.pop(data.draw(st.integers(0, len(self.flying) - 1)))
+        if how is None:
+            self.machine.done(item, self.now)
+        else:
+            self.machine.failed(item, how, self.now)
+
+    @invariant()
+    def one_write_an_object(self):
+        self.collect()
+        assert all(n == 1 for n in Counter(i.key for i in self.flying).values())
+        assert len(self.flying) <= 3 and self.machine.flying == len(self.flying)
+
+    def teardown(self):
+        # Let everything come to an end, with a server that works.
+        for _ in range(10_000):
+            for item in self.flying:
+                self.machine.done(item, self.now)
+            self.flying = self.machine.take(self.now)
+            if not self.flying:
+                wake = self.machine.wake_at(self.now)
+                if wake is None:
+                    break
+                self.now = wake
+        self.collect()
+        assert self.machine.backlog == 0
+        assert set(self.results) == set(self.sent)
+
+
+Random.TestCase.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+TestRandom = Random.TestCase

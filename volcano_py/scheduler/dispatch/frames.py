@@ -1,0 +1,54 @@
+"""Frames on the pipe: four bytes of length (big endian), then one MessagePack message."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+LONGEST = 1 << 28
+"""Bytes; a longer frame means that the two ends are out of step."""
+
+_length = struct.Struct(">I")
+_encoder = msgspec.msgpack.Encoder()
+
+
+class Garbled(Exception):
+    """What came through the pipe is no frame."""
+
+
+def encode(message: msgspec.Struct) -> bytes:
+    """One message as a frame."""
+    body = _encoder.encode(message)
+    return _length.pack(len(body)) + body
+
+
+class Reader:
+    """Cuts a stream of bytes into messages of `union`."""
+
+    def __init__(self, union: Any) -> None:
+        self._decoder = msgspec.msgpack.Decoder(union)
+        self._buffer = bytearray()
+
+    def feed(self, data: bytes) -> Iterator[Any]:
+        """The messages that `data` completes. Raises Garbled."""
+        self._buffer += data
+        begin, buffer = 0, self._buffer
+        try:
+            while len(buffer) - begin >= 4:
+                (length,) = _length.unpack_from(buffer, begin)
+                if length > LONGEST:
+                    raise Garbled(f"a frame of {length} bytes")
+                end = begin + 4 + length
+                if len(buffer) < end:
+                    break
+                body = bytes(buffer[begin + 4 : end])
+                begin = end
+                try:
+                    yield self._decoder.decode(body)
+                except msgspec.MsgspecError as error:
+                    raise Garbled(str(error)) from error
+        finally:
+            del buffer[:begin]

@@ -1,0 +1,194 @@
+"""The decider's side of the dispatcher: starts it, hands it plans, hears what became of them, and starts it
+again.
+
+`emit` fits `run_once`; it never waits and never calls back. Results come from the event loop, one for every
+operation ever emitted, even if the dispatcher dies: then each unanswered one is `unknown` and its object must
+be read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+
+from volcano_py.kube.backoff import Backoff
+from volcano_py.scheduler.dispatch.messages import (
+    FromDispatcher,
+    Heartbeat,
+    Leading,
+    Plan,
+    Result,
+    Results,
+    Revoke,
+    Settings,
+    Start,
+    Stop,
+)
+from volcano_py.scheduler.dispatch.pipe import Pipe
+from volcano_py.scheduler.model.plan import Operation
+
+log = logging.getLogger(__name__)
+
+STOPPING = 10.0
+"""Seconds the dispatcher gets to end after Stop."""
+
+
+class DispatcherHandle:
+    """`on_result(operation, result)` and `on_leading(leading)` are called from the event loop."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        on_result: Callable[[Operation, Result], None],
+        on_leading: Callable[[bool], None],
+    ) -> None:
+        self.leading = False
+        """Whether plans are welcome."""
+        self.holder = ""
+        """Who holds the Lease, as far as the dispatcher saw."""
+        self.restarts = 0
+        self._settings = settings
+        self._on_result = on_result
+        self._on_leading = on_leading
+        self._pipe: Pipe | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+        self._unanswered: dict[int, Operation] = {}
+        self._next_id = 1
+        self._statements = 0
+        self._window = 0
+        self._gone = asyncio.Event()
+
+    @property
+    def unanswered(self) -> int:
+        """Operations without a result so far."""
+        return len(self._unanswered)
+
+    @property
+    def room(self) -> int:
+        """Credits: how many operations may be emitted now. A statement may go beyond; a new cycle should
+        wait.
+        """
+        return max(0, self._window - len(self._unanswered)) if self.leading else 0
+
+    @property
+    def pid(self) -> int:
+        """Process id of the dispatcher, 0 when it does not run."""
+        return self._process.pid if self._process else 0
+
+    def emit(self, operations: Sequence[Operation]) -> None:
+        """Send operations that belong together."""
+        first = self._next_id
+        self._next_id += len(operations)
+        self._unanswered.update(zip(range(first, self._next_id), operations, strict=True))
+        if self._pipe is not None and not self._pipe.closed:
+            self._statements += 1
+            self._pipe.send(Plan(self._statements, first, list(operations)))
+        else:
+            # Not now: the caller is in the middle of its cycle.
+            ids = list(range(first, self._next_id))
+            asyncio.get_running_loop().call_soon(self._answer, ids, "lost", "the dispatcher does not run")
+
+    def revoke(self, what: Revoke) -> None:
+        """Withdraw what waits for something that is gone."""
+        if self._pipe is not None and self._unanswered:
+            self._pipe.send(what)
+
+    def beat(self) -> None:
+        """Tell the dispatcher that the decider lives; `run` does it while the event loop runs."""
+        if self._pipe is not None:
+            self._pipe.send(Heartbeat())
+
+    async def run(self) -> None:
+        """Keep a dispatcher running until cancelled, then stop it."""
+        backoff = Backoff(0.2, 10.0)
+        beating = asyncio.create_task(self._keep_beating())
+        try:
+            while True:
+                loop = asyncio.get_running_loop()
+                started = loop.time()
+                await self._spawn()
+                await self._gone.wait()
+                code = await self._reap()
+                self.restarts += 1
+                if loop.time() - started > 60:
+                    backoff.reset()
+                log.error("the dispatcher ended with code %s; starting it again", code)
+                await asyncio.sleep(backoff.next())
+        finally:
+            beating.cancel()
+            await self._stop()
+
+    async def _keep_beating(self) -> None:
+        while True:
+            self.beat()
+            await asyncio.sleep(min(2.0, self._settings.heartbeat_timeout / 5))
+
+    async def _spawn(self) -> None:
+        ours, theirs = socket.socketpair()
+        try:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "volcano_py.scheduler.dispatch", str(theirs.fileno())],
+                pass_fds=(theirs.fileno(),),
+                stdin=subprocess.DEVNULL,
+            )
+        finally:
+            theirs.close()
+        self._gone.clear()
+        self._pipe = Pipe(ours, FromDispatcher, self._hear, self._lost)
+        self._pipe.send(Start(self._settings, os.getpid()))
+
+    def _hear(self, message: FromDispatcher) -> None:
+        if isinstance(message, Leading):
+            self.holder, self._window = message.holder, message.window
+            if message.leading != self.leading:
+                self.leading = message.leading
+                self._on_leading(self.leading)
+        elif isinstance(message, Results):
+            for result in message.results:
+                op = self._unanswered.pop(result.id, None)
+                if op is not None:
+                    self._on_result(op, result)
+
+    def _lost(self, why: str) -> None:
+        log.error("lost the dispatcher: %s", why)
+        if self.leading:
+            self.leading = False
+            self._on_leading(False)
+        self._answer(list(self._unanswered), "unknown", "the dispatcher died")
+        self._gone.set()
+
+    def _answer(self, ids: list[int], outcome: str, message: str) -> None:
+        for id in ids:
+            op = self._unanswered.pop(id, None)
+            if op is not None:
+                self._on_result(op, Result(id, outcome, message))  # type: ignore[arg-type]
+
+    async def _reap(self, patience: float = STOPPING) -> int | None:
+        process = self._process
+        if process is None:
+            return None
+        deadline = asyncio.get_running_loop().time() + patience
+        while process.poll() is None and asyncio.get_running_loop().time() < deadline:
+            await asyncio.sleep(0.02)
+        if process.poll() is None:
+            process.send_signal(signal.SIGKILL)
+            await asyncio.to_thread(process.wait)
+        self._process = None
+        return process.returncode
+
+    async def _stop(self) -> None:
+        if self._pipe is not None and not self._pipe.closed:
+            self._pipe.send(Stop())
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(2.0):
+                    await self._pipe.drain()
+        await asyncio.shield(self._reap())
+        if self._pipe is not None:
+            self._pipe.close()

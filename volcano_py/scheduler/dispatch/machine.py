@@ -1,0 +1,281 @@
+"""Which write may begin now, and what became of it.
+
+Pure: events in, writes and results out; no I/O, no clock.
+
+Every method takes `now` (monotonic seconds). The shell calls `take` for writes to begin, answers each with
+`done` or `failed`, and sends on what `results` gives. What Volcano's cache tells beside a write (Events, the
+SchedulerError condition) is enqueued here as a follow-up of its own.
+
+Rules worth knowing:
+* Nothing is written without leadership. What waits when it ends is `lost`; what may have got through is
+`unknown`.
+* A write that found no server stops all others; one at a time tries again, at growing distances.
+* A write that the server could not serve (5xx, 429) tries again alone.
+* Of conditions and statuses that wait for the same object only the newest is written; conditions of one
+object at
+  least a second apart.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from volcano_py.scheduler.dispatch.messages import Outcome, Result, Revoke
+from volcano_py.scheduler.dispatch.waiting import EVENTS, Item, Waiting, lane_of, object_key
+from volcano_py.scheduler.model.plan import (
+    Bind,
+    Event,
+    Evict,
+    Operation,
+    PodCondition,
+    PodGroupStatus,
+    QueueStatus,
+)
+
+CONDITION_SPACING = 1.0
+"""Seconds between two conditions written on one pod."""
+MOST_EVENTS = 10_000
+"""Events that may wait; beyond that the oldest news is dropped."""
+BUSY_ATTEMPTS = 8
+"""Attempts of one write that the server answers with 5xx or 429 (Events: 2) before it is given up."""
+FIRST_PAUSE, LONGEST_PAUSE = 0.1, 5.0
+REMEMBERED = 200_000
+"""Pods whose last condition is remembered for the spacing."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why a write did not get through."""
+
+    kind: Literal["unreachable", "busy", "refused", "not-leading"]
+    """No answer; a 5xx or 429; a no; the Lease ran out just before it was sent."""
+    message: str
+    sent: bool = True
+    """False when the server surely did not see it."""
+    pod_gone: bool = False
+    """The pod (of that uid) does not exist: there is nobody to tell."""
+    retry_after: float = 0.0
+    """Seconds the server asked us to wait."""
+
+
+class Machine:
+    """The state of the dispatcher."""
+
+    def __init__(
+        self,
+        in_flight: int = 64,
+        heartbeat_timeout: float = 30.0,
+        jitter: Callable[[], float] = random.random,
+    ) -> None:
+        self.leading = False
+        self._waiting = Waiting(in_flight)
+        self._heartbeat_timeout = heartbeat_timeout
+        self._jitter = jitter
+        self._last_beat = 0.0
+        self._results: list[Result] = []
+        self._outages = 0
+        self._paused_until = 0.0
+        self._written: dict[tuple[str, str, str], float] = {}
+
+    # ---- what the decider says -------------------------------------------------------------------------
+
+    def plan(self, first: int, operations: Sequence[Operation], now: float) -> None:
+        """Operations that belong together, with the ids first, first+1, …"""
+        self._last_beat = now
+        for offset, op in enumerate(operations):
+            if self.leading:
+                self._enqueue(first + offset, op, now)
+            else:
+                self._results.append(Result(first + offset, "lost", "this dispatcher does not lead"))
+
+    def revoke(self, what: Revoke, now: float) -> None:
+        """What waits for a node, job or pod that is gone is withdrawn; what is on its way is not."""
+        self._last_beat = now
+        if what.kind == "Node":
+            items = list(self._waiting.binds_to.get(what.name, ()))
+        elif what.kind == "Job":
+            items = list(self._waiting.of_job.get(what.name, ()))
+        else:
+            namespace, _, name = what.name.partition("/")
+            line = self._waiting.objects.get(("Pod", namespace, name), ())
+            items = [i for i in line if not what.uid or getattr(i.op, "uid", "") == what.uid]
+        for item in sorted(items, key=lambda i: i.id):
+            if not item.flying:
+                self._end(item, "unknown" if item.unknown else "revoked", f"{what.kind} {what.name} is gone")
+
+    def beat(self, now: float) -> None:
+        """The decider lives."""
+        self._last_beat = now
+
+    def silent(self, now: float) -> bool:
+        """Whether the decider has been silent for too long: stop writing, give the Lease back, end it."""
+        return now - self._last_beat > self._heartbeat_timeout
+
+    # ---- what the Lease says ---------------------------------------------------------------------------
+
+    def lead(self, leading: bool, now: float) -> None:
+        """Leadership was won or lost."""
+        if self.leading and not leading:
+            self.leading = False
+            for item in self._waiting.all():
+                if not item.flying:
+                    self._end(item, "unknown" if item.unknown else "lost", "leadership was lost")
+        self.leading = leading
+        if leading:
+            self._outages, self._paused_until = 0, 0.0
+
+    # ---- what the API server says ----------------------------------------------------------------------
+
+    def take(self, now: float) -> list[Item]:
+        """The writes that may begin now; each must be answered with `done` or `failed`."""
+        if not self.leading or now < self._paused_until:
+            return []
+        if self._outages:
+            # One write finds out whether the server is back.
+            return list(self._waiting.take(now, 0 if self._waiting.flying else 1))
+        return list(self._waiting.take(now))
+
+    def done(self, item: Item, now: float) -> None:
+        """A write got through."""
+        self._answered()
+        if isinstance(item.op, PodCondition):
+            self._remember(item, now)
+        self._end(item, "done", now=now)
+        for op in follow_ups(item.op) if self.leading else ():
+            self._enqueue(0, op, now)
+
+    def failed(self, item: Item, failure: Failure, now: float) -> None:
+        """A write did not get through, at least not surely."""
+        op = item.op
+        if failure.kind == "not-leading":
+            self._end(item, "unknown" if item.unknown else "lost", failure.message, now)
+            return
+        if failure.kind == "refused":
+            self._answered()
+            self._end(item, "failed", failure.message, now)
+            if isinstance(op, Bind) and not failure.pod_gone and self.leading:
+                text = f"failed to bind to node {op.node}: {failure.message}"
+                self._enqueue(0, PodCondition(op.namespace, op.name, op.uid, "SchedulerError", text), now)
+            return
+        item.unknown = item.unknown or failure.sent
+        if failure.kind == "busy":
+            self._answered()
+            limit = 2 if item.lane == EVENTS else BUSY_ATTEMPTS
+            if item.attempts >= limit:
+                self._end(item, "unknown" if item.unknown else "failed", failure.message, now)
+                return
+            pause = max(failure.retry_after, self._pause(item.attempts))
+        else:
+            pause = self._outage(item, now)
+        if not self.leading:
+            self._end(item, "unknown" if item.unknown else "lost", failure.message, now)
+        else:
+            self._waiting.again(item, now + pause if pause else 0.0)
+
+    # ---- what the shell asks ---------------------------------------------------------------------------
+
+    def results(self) -> list[Result]:
+        """Results since the last call."""
+        results, self._results = self._results, []
+        return results
+
+    def wake_at(self, now: float) -> float | None:
+        """When `take` should be called again though nothing happened; None: when something happens."""
+        if not self.leading:
+            return None
+        due = self._waiting.due()
+        if self._outages and not self._waiting.flying and self._waiting.ready:
+            due = self._paused_until if due is None else min(due, self._paused_until)
+        return None if due is None else max(due, self._paused_until)
+
+    @property
+    def backlog(self) -> int:
+        """Everything unanswered or unfinished."""
+        return len(self._waiting)
+
+    @property
+    def flying(self) -> int:
+        """Writes on their way."""
+        return self._waiting.flying
+
+    # ---- inside ----------------------------------------------------------------------------------------
+
+    def _enqueue(self, id: int, op: Operation, now: float) -> None:
+        key = object_key(op)
+        item = Item(id, op, key, lane_of(op), now)
+        line = self._waiting.objects.get(key, ())
+        if isinstance(op, Bind | Evict):
+            for older in [i for i in line if isinstance(i.op, PodCondition) and not i.flying]:
+                self._end(older, "superseded")
+        elif isinstance(op, PodCondition | PodGroupStatus | QueueStatus):
+            for older in line:
+                if type(older.op) is type(op) and not older.flying:
+                    # The newest takes the place of the older one in its lane, or a more urgent place.
+                    self._report(older, "superseded", "", None)
+                    older.id, older.op = id, op
+                    self._waiting.promote(older, item.lane)
+                    return
+            if isinstance(op, PodCondition):
+                last = self._written.get(key)
+                item.not_before = 0.0 if last is None else last + CONDITION_SPACING
+                if item.not_before <= now:
+                    item.not_before = 0.0
+        elif isinstance(op, Event) and self._waiting.events() >= MOST_EVENTS:
+            self._report(item, "failed", "too many events wait", now)
+            return
+        self._waiting.push(item)
+
+    def _end(self, item: Item, outcome: Outcome, message: str = "", now: float | None = None) -> None:
+        self._waiting.remove(item)
+        self._report(item, outcome, message, now)
+
+    def _report(self, item: Item, outcome: Outcome, message: str, now: float | None) -> None:
+        if item.id:
+            waited = took = 0.0
+            if now is not None and item.begun:
+                waited, took = item.begun - item.since, now - item.begun
+            self._results.append(Result(item.id, outcome, message, waited, took))
+
+    def _remember(self, item: Item, now: float) -> None:
+        if len(self._written) >= REMEMBERED:
+            for key in [k for k, at in self._written.items() if at + CONDITION_SPACING < now]:
+                del self._written[key]
+        self._written[item.key] = now
+        for later in self._waiting.objects.get(item.key, ()):
+            if isinstance(later.op, PodCondition) and not later.flying:
+                later.not_before = now + CONDITION_SPACING
+
+    def _answered(self) -> None:
+        self._outages, self._paused_until = 0, 0.0
+
+    def _outage(self, item: Item, now: float) -> float:
+        # Of the many that fail together only one counts as a try.
+        if now >= self._paused_until:
+            self._outages += 1
+            self._paused_until = now + self._pause(self._outages)
+        return 0.0
+
+    def _pause(self, failures: int) -> float:
+        base = min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** min(failures - 1, 20))
+        return base * (0.5 + self._jitter())
+
+
+def follow_ups(op: Operation) -> list[Operation]:
+    """The Events that belong to a write that got through; texts are Volcano's."""
+    match op:
+        case Bind():
+            text = f"Successfully assigned {op.namespace}/{op.name} to {op.node}"
+            return [Event("Pod", op.namespace, op.name, op.uid, "Normal", "Scheduled", text)]
+        case Evict():
+            text = f"Pod is evicted, because of {op.reason}"
+            events: list[Operation] = [Event("Pod", op.namespace, op.name, op.uid, "Warning", "Evict", text)]
+            namespace, _, name = op.group.partition("/")
+            if name:
+                events.append(Event("PodGroup", namespace, name, "", "Normal", "Evict", op.reason))
+            return events
+        case PodCondition() if op.reason != "SchedulerError":
+            return [Event("Pod", op.namespace, op.name, op.uid, "Warning", "FailedScheduling", op.message)]
+    return []

@@ -1,0 +1,109 @@
+"""One end of the pipe between decider and dispatcher: a socket that never makes its user wait.
+
+`send` writes what the kernel takes and keeps the rest. It tries again at every call, so that a long cycle,
+which does not let the event loop run, still hands over its plan while it runs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from volcano_py.scheduler.dispatch import frames
+
+BUFFER = 4 << 20
+CHUNK = 1 << 18
+
+
+class Pipe:
+    """Reads messages of `union` and calls `on_message`; calls `on_close` once when the other end is gone."""
+
+    def __init__(
+        self,
+        sock: socket.socket,
+        union: Any,
+        on_message: Callable[[Any], None],
+        on_close: Callable[[str], None],
+    ) -> None:
+        sock.setblocking(False)
+        for option in (socket.SO_SNDBUF, socket.SO_RCVBUF):
+            with contextlib.suppress(OSError):
+                sock.setsockopt(socket.SOL_SOCKET, option, BUFFER)
+        self._sock = sock
+        self._loop = asyncio.get_running_loop()
+        self._reader = frames.Reader(union)
+        self._on_message = on_message
+        self._on_close = on_close
+        self._out = bytearray()
+        self._writing = False
+        self.closed = False
+        self._loop.add_reader(sock, self._readable)
+
+    def send(self, message: msgspec.Struct) -> None:
+        """Send one message; silently nothing when the other end is gone (`on_close` tells)."""
+        if not self.closed:
+            self._out += frames.encode(message)
+            self._flush()
+
+    def close(self) -> None:
+        """Close this end; `on_close` is not called."""
+        if not self.closed:
+            self.closed = True
+            self._loop.remove_reader(self._sock)
+            if self._writing:
+                self._loop.remove_writer(self._sock)
+            self._sock.close()
+
+    async def drain(self) -> None:
+        """Wait until all that was sent is in the kernel."""
+        while self._out and not self.closed:
+            await asyncio.sleep(0.005)
+
+    def _flush(self) -> None:
+        try:
+            while self._out:
+                # A slice, so that a large backlog is not copied for each part of it that goes out.
+                with memoryview(self._out) as view:
+                    sent = self._sock.send(view[:CHUNK])
+                del self._out[:sent]
+        except (BlockingIOError, InterruptedError):
+            if not self._writing:
+                self._writing = True
+                self._loop.add_writer(self._sock, self._flush)
+            return
+        except OSError as error:
+            self._lost(str(error))
+            return
+        if self._writing:
+            self._writing = False
+            self._loop.remove_writer(self._sock)
+
+    def _readable(self) -> None:
+        try:
+            data = self._sock.recv(1 << 20)
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError as error:
+            self._lost(str(error))
+            return
+        if not data:
+            self._lost("the other end was closed")
+            return
+        try:
+            for message in self._reader.feed(data):
+                self._on_message(message)
+                if self.closed:
+                    return
+        except frames.Garbled as error:
+            self._lost(f"garbled: {error}")
+
+    def _lost(self, why: str) -> None:
+        if not self.closed:
+            self.close()
+            # Not from inside `send`: who sends must not be called back in the middle of it.
+            self._loop.call_soon(self._on_close, why)

@@ -1,0 +1,229 @@
+"""What waits to be written: lanes, the order per object, delays.
+
+Lanes, most urgent first, each with a cap on what it may have on its way, so that none starves:
+
+    0  evictions, and PodGroups becoming Inqueue (their pods are created only then)
+    1  binds
+    2  pod conditions, nominations, other statuses
+    3  Events
+
+Lanes 0 and 1 take turns. Writes on one object never overlap and keep their order.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import defaultdict, deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from volcano_py.scheduler.model.plan import (
+    Bind,
+    Event,
+    Evict,
+    Operation,
+    PodGroupStatus,
+    QueueStatus,
+)
+
+ObjectKey = tuple[str, str, str]
+"""Kind, namespace, name. Events have a kind of their own: they do not wait for the object's writes."""
+
+LANES = 4
+EVENTS = 3
+
+
+@dataclass(eq=False, slots=True)
+class Item:
+    """One operation on its way through the dispatcher."""
+
+    id: int
+    """0: our own follow-up, nobody waits for its result."""
+    op: Operation
+    key: ObjectKey
+    lane: int
+    since: float
+    not_before: float = 0.0
+    attempts: int = 0
+    begun: float = 0.0
+    unknown: bool = False
+    """An earlier attempt may have been carried out."""
+    flying: bool = False
+    gone: bool = False
+    """Withdrawn; its place in a lane is skipped."""
+
+
+def object_key(op: Operation) -> ObjectKey:
+    """The object whose writes this one is ordered with."""
+    match op:
+        case PodGroupStatus():
+            return "PodGroup", op.namespace, op.name
+        case QueueStatus():
+            return "Queue", "", op.name
+        case Event():
+            return f"Event of {op.kind}", op.namespace, op.name
+        case _:
+            return "Pod", op.namespace, op.name
+
+
+def lane_of(op: Operation) -> int:
+    """See the module's docstring."""
+    match op:
+        case Evict():
+            return 0
+        case PodGroupStatus():
+            return 0 if op.urgent else 2
+        case Bind():
+            return 1
+        case Event():
+            return EVENTS
+        case _:
+            return 2
+
+
+class Waiting:
+    """The queues. `push` puts in, `take` takes out, `land` says that a taken one has ended."""
+
+    def __init__(self, in_flight: int) -> None:
+        self._limit = in_flight
+        self._caps = (in_flight, in_flight, max(2, in_flight // 2), max(1, in_flight // 8))
+        self._lanes: tuple[deque[Item], ...] = tuple(deque() for _ in range(LANES))
+        self._flying = [0] * LANES
+        self._delayed: list[tuple[float, int, Item]] = []
+        self._serial = 0
+        self._turn = 0
+        self.objects: dict[ObjectKey, list[Item]] = {}
+        """Everything there is, by object, in order; the first may be flying."""
+        self.binds_to: dict[str, set[Item]] = defaultdict(set)
+        self.of_job: dict[str, set[Item]] = defaultdict(set)
+
+    def __len__(self) -> int:
+        return sum(len(items) for items in self.objects.values())
+
+    @property
+    def flying(self) -> int:
+        """How many writes are on their way."""
+        return sum(self._flying)
+
+    @property
+    def ready(self) -> bool:
+        """Whether something may be taken without waiting (withdrawn items may make this too optimistic
+        once).
+        """
+        return any(self._lanes)
+
+    def events(self) -> int:
+        """How many Events wait, roughly."""
+        return len(self._lanes[EVENTS])
+
+    def push(self, item: Item) -> None:
+        """Add at the end of its object's line."""
+        line = self.objects.setdefault(item.key, [])
+        line.append(item)
+        if isinstance(item.op, Bind):
+            self.binds_to[item.op.node].add(item)
+        if isinstance(item.op, Bind | Evict):
+            self.of_job[item.op.group].add(item)
+        if len(line) == 1:
+            self._offer(item)
+
+    def promote(self, item: Item, lane: int) -> None:
+        """Move a waiting item to a more urgent lane, and let it wait no longer."""
+        if item.flying or lane >= item.lane:
+            return
+        twin = Item(item.id, item.op, item.key, lane, item.since, 0.0, item.attempts, unknown=item.unknown)
+        line = self.objects[item.key]
+        at = line.index(item)
+        item.gone = True
+        line[at] = twin
+        if at == 0:
+            self._offer(twin)
+
+    def again(self, item: Item, not_before: float) -> None:
+        """A taken item did not get through: it waits, first in its object's line."""
+        self._flying[item.lane] -= 1
+        item.flying = False
+        item.not_before = not_before
+        self._offer(item)
+
+    def remove(self, item: Item) -> None:
+        """Withdraw a waiting item, or let a taken one end."""
+        if item.flying:
+            self._flying[item.lane] -= 1
+            item.flying = False
+        item.gone = True
+        line = self.objects[item.key]
+        first = line[0] is item
+        line.remove(item)
+        if isinstance(item.op, Bind):
+            _discard(self.binds_to, item.op.node, item)
+        if isinstance(item.op, Bind | Evict):
+            _discard(self.of_job, item.op.group, item)
+        if not line:
+            del self.objects[item.key]
+        elif first:
+            self._offer(line[0])
+
+    def take(self, now: float, most: int | None = None) -> Iterator[Item]:
+        """Items whose write may begin, marked as flying; at most `most`."""
+        while self._delayed and self._delayed[0][0] <= now:
+            item = heapq.heappop(self._delayed)[2]
+            if not item.gone:
+                self._lanes[item.lane].append(item)
+        room = self._limit - self.flying
+        if most is not None:
+            room = min(room, most)
+        while room > 0:
+            item = self._next()
+            if item is None:
+                return
+            item.flying = True
+            item.begun = now
+            item.attempts += 1
+            self._flying[item.lane] += 1
+            room -= 1
+            yield item
+
+    def due(self) -> float | None:
+        """When the next delayed item may begin; None if none is delayed."""
+        while self._delayed and self._delayed[0][2].gone:
+            heapq.heappop(self._delayed)
+        return self._delayed[0][0] if self._delayed else None
+
+    def all(self) -> list[Item]:
+        """Every item, flying or waiting."""
+        return [item for line in self.objects.values() for item in line]
+
+    def _offer(self, item: Item) -> None:
+        if item.not_before > 0:
+            self._serial += 1
+            heapq.heappush(self._delayed, (item.not_before, self._serial, item))
+        else:
+            self._lanes[item.lane].append(item)
+
+    def _next(self) -> Item | None:
+        # Urgent lanes alternate; after seven of their items one of lane 2 goes first, after fifteen one of
+        # lane 3, so that a long stream of binds cannot keep back why other pods are pending.
+        self._turn = (self._turn + 1) % 16
+        order = [0, 1, 2, 3] if self._turn & 1 else [1, 0, 2, 3]
+        if self._turn == 0:
+            order = [3, *order[:3]]
+        elif self._turn == 8:
+            order = [2, 0, 1, 3]
+        for lane in order:
+            if self._flying[lane] >= self._caps[lane]:
+                continue
+            queue = self._lanes[lane]
+            while queue:
+                item = queue.popleft()
+                if not item.gone:
+                    return item
+        return None
+
+
+def _discard(index: dict[str, set[Item]], key: str, item: Item) -> None:
+    items = index.get(key)
+    if items is not None:
+        items.discard(item)
+        if not items:
+            del index[key]

@@ -1,0 +1,210 @@
+"""One operation as API calls. Volcano: DefaultBinder, defaultEvictor, defaultStatusUpdater.
+
+Every write can be repeated without harm: a bind that finds the pod on that very node succeeded; an eviction
+whose pod is gone succeeded; conditions and statuses are set, not added to; deletions name the uid.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from msgspec import Struct
+
+from volcano_py.api import kinds
+from volcano_py.api.meta import format_time
+from volcano_py.kube import ApiError, Client, Conflict, Invalid, KubeError, NotFound, Unreachable
+from volcano_py.kube.events import Correlator, send
+from volcano_py.scheduler.dispatch.machine import Failure
+from volcano_py.scheduler.model.plan import (
+    Bind,
+    Event,
+    Evict,
+    Operation,
+    PodCondition,
+    PodGroupStatus,
+    QueueStatus,
+)
+
+
+class _Meta(Struct, rename="camel"):
+    uid: str = ""
+    resource_version: str = ""
+    deletion_timestamp: str | None = None
+
+
+class _Spec(Struct, rename="camel"):
+    node_name: str = ""
+    scheduler_name: str = ""
+
+
+class _Pod(Struct):
+    metadata: _Meta
+    spec: _Spec
+
+
+class NotLeading(KubeError):
+    """The Lease ran out: raised by the client's gate before a request is sent."""
+
+
+class Refused(Exception):
+    """The operation cannot be carried out, for a reason of our own."""
+
+    def __init__(self, message: str, pod_gone: bool = False) -> None:
+        super().__init__(message)
+        self.pod_gone = pod_gone
+
+
+class Writer:
+    """Carries out operations with one client. `wall` gives seconds since the epoch, for timestamps."""
+
+    def __init__(self, client: Client, component: str, host: str, wall: Callable[[], float]) -> None:
+        self._client = client
+        self._wall = wall
+        self._correlator = Correlator(component, host)
+        self._dated: set[str] = set()
+
+    async def write(self, op: Operation) -> Failure | None:
+        """Carry out one operation; None when it is done."""
+        try:
+            match op:
+                case Bind():
+                    await self._bind(op)
+                case Evict():
+                    await self._evict(op)
+                case PodCondition():
+                    await self._condition(op)
+                case PodGroupStatus():
+                    await self._pod_group(op)
+                case QueueStatus():
+                    await self._queue(op)
+                case Event():
+                    await self._event(op)
+        except Unreachable as error:
+            return Failure("unreachable", str(error), sent=error.sent)
+        except NotLeading as error:
+            return Failure("not-leading", str(error), sent=False)
+        except ApiError as error:
+            if error.status >= 500 or error.status == 429:
+                # 429 is sent before the request is looked at; after a 5xx anything may have happened.
+                return Failure("busy", str(error), error.status >= 500, retry_after=error.retry_after or 0.0)
+            return Failure("refused", str(error), pod_gone=isinstance(error, NotFound))
+        except Refused as error:
+            return Failure("refused", str(error), pod_gone=error.pod_gone)
+        return None
+
+    async def _bind(self, op: Bind) -> None:
+        metadata: dict[str, Any] = {"namespace": op.namespace, "name": op.name, "uid": op.uid}
+        if op.annotations:
+            metadata["annotations"] = op.annotations
+        binding = {
+            "apiVersion": "v1",
+            "kind": "Binding",
+            "metadata": metadata,
+            "target": {"apiVersion": "v1", "kind": "Node", "name": op.node},
+        }
+        try:
+            await self._client.create_subresource(kinds.POD, op.name, "binding", binding, op.namespace)
+        except Conflict as error:
+            pod = await self._pod(op.namespace, op.name)
+            if pod is None or pod.metadata.uid != op.uid:
+                raise Refused(
+                    f"pod {op.namespace}/{op.name} of uid {op.uid} is gone", pod_gone=True
+                ) from error
+            if pod.spec.node_name != op.node:
+                where = f"it is on node {pod.spec.node_name} already" if pod.spec.node_name else str(error)
+                raise Refused(f"pod {op.namespace}/{op.name}: {where}") from error
+
+    async def _evict(self, op: Evict) -> None:
+        text = f"Pod is evicted, because of {op.reason}"
+        pod = await self._pod(op.namespace, op.name)
+        if pod is None or pod.metadata.uid != op.uid or pod.metadata.deletion_timestamp:
+            return
+        who = f"{pod.spec.scheduler_name}: preempting to accommodate a higher priority pod"
+        now = format_time(self._wall())
+        conditions = [
+            _condition("Ready", "False", "Evict", text, now),
+            _condition("DisruptionTarget", "True", "PreemptionByScheduler", who, now),
+        ]
+        body = {"metadata": {"uid": op.uid}, "status": {"conditions": conditions}}
+        try:
+            pod = await self._client.patch(
+                kinds.POD, op.name, body, op.namespace, "strategic", "status", type=_Pod
+            )
+        except (NotFound, Conflict):
+            return
+        # The version as well as the uid: the pod may have ended since. A pod that only changes is tried
+        # again, at last with its uid alone.
+        version: str | None = pod.metadata.resource_version
+        for last in (False, False, True):
+            try:
+                await self._client.delete(kinds.POD, op.name, op.namespace, op.uid, None if last else version)
+                return
+            except NotFound:
+                return
+            except Conflict:
+                seen = await self._pod(op.namespace, op.name)
+                if seen is None or seen.metadata.uid != op.uid or seen.metadata.deletion_timestamp:
+                    return
+                version = seen.metadata.resource_version
+        raise Refused(f"pod {op.namespace}/{op.name} cannot be deleted: its uid is not {op.uid}")
+
+    async def _condition(self, op: PodCondition) -> None:
+        # lastTransitionTime moves with the status only; the status is always False, so it is given once a
+        # pod.
+        now = format_time(self._wall()) if op.uid not in self._dated else None
+        status: dict[str, Any] = {
+            "conditions": [_condition("PodScheduled", "False", op.reason, op.message, now)]
+        }
+        if op.nominated_node:
+            status["nominatedNodeName"] = op.nominated_node
+        body = {"metadata": {"uid": op.uid}, "status": status}
+        await self._client.patch(kinds.POD, op.name, body, op.namespace, "strategic", "status")
+        if len(self._dated) > 500_000:
+            self._dated.clear()
+        self._dated.add(op.uid)
+
+    async def _pod_group(self, op: PodGroupStatus) -> None:
+        # The kind has no status subresource. A JSON patch replaces the whole status (a merge would leave
+        # stale counts behind) and can insist on the uid.
+        patch: list[dict[str, Any]] = [{"op": "add", "path": "/status", "value": op.status}]
+        if op.uid:
+            patch.insert(0, {"op": "test", "path": "/metadata/uid", "value": op.uid})
+        await self._client.patch(kinds.PODGROUP, op.name, patch, op.namespace, "json")
+
+    async def _queue(self, op: QueueStatus) -> None:
+        patch = [{"op": "add", "path": "/status/allocated", "value": op.allocated}]
+        try:
+            await self._client.patch(kinds.QUEUE, op.name, patch, None, "json", "status")
+        except Invalid:
+            # There is no status yet to put it into.
+            body = {"status": {"allocated": op.allocated}}
+            await self._client.patch(kinds.QUEUE, op.name, body, None, "merge", "status")
+
+    async def _event(self, op: Event) -> None:
+        rt = _BY_KIND.get(op.kind)
+        ref = {"kind": op.kind, "namespace": op.namespace, "name": op.name, "uid": op.uid}
+        if rt is not None:
+            ref["apiVersion"] = rt.api_version
+        ref = {key: value for key, value in ref.items() if value}
+        write = self._correlator.correlate(ref, op.type, op.reason, op.message, self._wall())
+        if write is not None:
+            await send(self._client, self._correlator, write)
+
+    async def _pod(self, namespace: str, name: str) -> _Pod | None:
+        try:
+            return await self._client.get(kinds.POD, name, namespace, type=_Pod)
+        except NotFound:
+            return None
+
+
+_BY_KIND = {
+    rt.kind: rt for rt in (kinds.POD, kinds.PODGROUP, kinds.QUEUE, kinds.NODE, kinds.HYPERNODE, kinds.JOB)
+}
+
+
+def _condition(type_: str, status: str, reason: str, message: str, now: str | None) -> dict[str, Any]:
+    condition: dict[str, Any] = {"type": type_, "status": status, "reason": reason, "message": message}
+    if now is not None:
+        condition["lastTransitionTime"] = now
+    return condition
