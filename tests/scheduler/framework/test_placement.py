@@ -1,0 +1,95 @@
+"""The two forms of node rules are one rule, and arrays that are kept up equal arrays made anew."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given, settings
+
+from tests.scenarios.table import configuration
+from tests.strategies import Manifest, clusters, plugin_tiers
+from volcano_py.scheduler.framework.config import load
+from volcano_py.scheduler.framework.node_rules import Scope
+from volcano_py.scheduler.framework.session import Session
+from volcano_py.scheduler.framework.statement import Statement
+from volcano_py.scheduler.model import status as st
+from volcano_py.scheduler.run_once import REGISTRY, Report, open_plugins
+from volcano_py.simulate.cycles import Simulation
+
+
+class _Untimed:
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, *_: object) -> None: ...
+
+
+def open_session(manifests: list[Manifest], tiers: list[list[str]]) -> Session:
+    simulation = Simulation(manifests)
+    conf = load(configuration({"plugins": tiers}), REGISTRY.actions)
+    session = Session(simulation.cluster, conf, 0.0, 7, lambda _: None)
+    open_plugins(session, REGISTRY, Report(session), lambda *_: _Untimed())
+    assert not session.votes.faults
+    return session
+
+
+def fingerprint(session: Session) -> dict[str, object]:
+    """All that a statement may move, for comparing before and after.
+
+    A scalar of a job's sum that has come and gone stays as 0, as in Volcano.
+    """
+    n = session.numbers
+    arrays = {name: getattr(n, name).tobytes() for name in n.__slots__ if name not in ("log", "promised")}
+    jobs = {
+        uid: (list(j.counts), list(j.best_effort_counts), {k: v for k, v in j.allocated.as_dict().items() if v})
+        for uid, j in session.jobs.items()
+    }
+    return {"statuses": bytes(session.statuses), "placed": dict(session.placed), "jobs": jobs, **arrays}
+
+
+@settings(max_examples=60, deadline=None)
+@given(clusters(), plugin_tiers())
+def test_rules_for_one_node_equal_rules_for_all(manifests: list[Manifest], tiers: list[list[str]]) -> None:
+    session = open_session(manifests, tiers)
+    placement = session.placement
+    tasks = {t.spec_class.id: t for j in session.jobs.values() for t in session.pending(j)}
+    for task in tasks.values():
+        for _, f in placement.filters:
+            if f.scope is not Scope.DOMAIN and f.applies(task):
+                codes = f.codes(task, slice(None))
+                assert [f.code(task, n) for n in range(len(session.table))] == codes.tolist(), f.name
+        for _, s in placement.scores:
+            if s.scope is not Scope.DOMAIN and s.applies(task):
+                rates = s.rate(task, slice(None))
+                assert [s.rate_one(task, n) for n in range(len(session.table))] == rates.tolist(), s.name
+                some = np.arange(0, len(session.table), 2)
+                assert s.rate(task, some).tolist() == rates[some].tolist(), s.name
+
+
+@settings(max_examples=60, deadline=None)
+@given(clusters(), plugin_tiers())
+def test_views_that_are_kept_up_equal_views_made_anew_and_discard_restores(
+    manifests: list[Manifest], tiers: list[list[str]]
+) -> None:
+    session = open_session(manifests, tiers)
+    placement = session.placement
+    tasks = [t for j in session.jobs.values() for t in session.pending(j)]
+    for t in tasks:
+        placement.view(t)
+    before = fingerprint(session)
+    statement = Statement(session)
+    for i, t in enumerate(tasks):
+        node = i % len(session.table)
+        if i % 3 == 2:
+            statement.pipeline(t, node, evicted=bool(i % 2))
+        else:
+            statement.allocate(t, node)
+    for job in session.jobs.values():
+        for t in job.tasks.values():
+            if session.status(t) == st.RUNNING:
+                statement.evict(t, "test")
+    for t in tasks:
+        kept = placement.view(t)
+        fresh = placement._make(t)
+        for name in ("ok", "idle", "future", "order", "batch"):
+            assert getattr(kept, name).tolist() == getattr(fresh, name).tolist(), (t.key, name)
+    statement.discard()
+    assert fingerprint(session) == before

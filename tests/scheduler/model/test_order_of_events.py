@@ -1,0 +1,128 @@
+"""Events may arrive in any order, with failures in between: the model is the one that the last objects alone would make."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import settings
+from hypothesis import strategies as s
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from tests.strategies import Manifest, clusters
+from volcano_py.scheduler.model import plan
+from volcano_py.scheduler.model import status as st
+from volcano_py.scheduler.model.cluster import Cluster
+from volcano_py.simulate.manifests import as_struct
+
+
+def fingerprint(cluster: Cluster) -> dict[str, Any]:
+    """The model without slots, columns and other accidents of history."""
+    table = cluster.nodes
+    n = table.numbers
+    nodes = {}
+    for name, i in table.index.items():
+        rows = {
+            resource: tuple(float(getattr(n, kind)[row, i]) for kind in ("allocatable", "idle", "used", "releasing"))
+            for resource, row in table.rows.items()
+        }
+        pods = (float(n.kube_pods[i]), float(n.kube_cpu[i]), float(n.kube_memory[i]), float(n.max_pods[i]))
+        nodes[name] = ({k: v for k, v in rows.items() if any(v)}, pods)
+    jobs = {
+        uid: (
+            tuple(j.counts),
+            tuple(j.best_effort_counts),
+            sorted(j.tasks),
+            {k: v for k, v in j.allocated.as_dict().items() if v},
+            {k: v for k, v in j.total_request.as_dict().items() if v},
+            j.pod_group is not None,
+            j.queue if j.pod_group else "",
+        )
+        for uid, j in cluster.jobs.items()
+    }
+    tasks = {key: (t.status, t.node, cluster.statuses[t.slot]) for key, t in cluster.tasks.items()}
+    on_node = {name: sorted(here) for name, here in cluster.on_node.items()}
+    return {"nodes": nodes, "jobs": jobs, "tasks": tasks, "on_node": on_node, "queues": sorted(cluster.queues)}
+
+
+def build(objects: dict[tuple[str, str], Manifest]) -> Cluster:
+    cluster = Cluster(shadow_schedulers=frozenset(("volcano",)))
+    for (kind, _), manifest in objects.items():
+        cluster.upsert(kind, as_struct(manifest))
+    return cluster
+
+
+class OrderOfEvents(RuleBasedStateMachine):
+    """Puts and removes objects at random, binds and evicts and takes it back."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.model = Cluster(shadow_schedulers=frozenset(("volcano",)))
+        self.objects: dict[tuple[str, str], Manifest] = {}
+        self.pool: list[Manifest] = []
+
+    @initialize(first=clusters(), second=clusters())
+    def start(self, first: list[Manifest], second: list[Manifest]) -> None:
+        self.pool = first + second
+
+    @rule(data=s.data())
+    def put(self, data: s.DataObject) -> None:
+        manifest = data.draw(s.sampled_from(self.pool))
+        struct = as_struct(manifest)
+        key = (manifest["kind"], struct.metadata.key)
+        old = self.objects.pop(key, None)
+        if old is not None and key[0] == "Pod" and old["spec"].get("nodeName") and not manifest["spec"].get("nodeName"):
+            self.model.remove("Pod", *key[1].split("/"))  # a pod never loses its node: this is another one
+        self.objects[key] = manifest
+        self.model.upsert(manifest["kind"], struct)
+
+    @rule(data=s.data())
+    def remove(self, data: s.DataObject) -> None:
+        if self.objects:
+            kind, key = data.draw(s.sampled_from(sorted(self.objects)))
+            del self.objects[kind, key]
+            namespace, _, name = key.rpartition("/")
+            self.model.remove(kind, namespace, name)
+
+    @rule(data=s.data())
+    def a_bind_that_fails_changes_nothing(self, data: s.DataObject) -> None:
+        pending = [t for t in self.model.tasks.values() if t.status == st.PENDING]
+        nodes = self.model.nodes.names
+        if pending and nodes:
+            t = data.draw(s.sampled_from(pending))
+            op = plan.Bind(t.namespace, t.name, t.pod.metadata.uid, data.draw(s.sampled_from(nodes)), t.job)
+            self.model.expect(op)
+            assert self.model.tasks[t.key].status == st.BINDING
+            self.model.retract(op)
+
+    @rule(data=s.data())
+    def an_eviction_that_fails_changes_nothing(self, data: s.DataObject) -> None:
+        running = [t for t in self.model.tasks.values() if t.status in (st.RUNNING, st.BOUND)]
+        if running:
+            t = data.draw(s.sampled_from(running))
+            op = plan.Evict(t.namespace, t.name, t.pod.metadata.uid, t.job, "test")
+            self.model.expect(op)
+            self.model.retract(op)
+
+    @rule(data=s.data())
+    def a_bind_and_its_echo_are_one_bind(self, data: s.DataObject) -> None:
+        pending = [t for t in self.model.tasks.values() if t.status == st.PENDING]
+        nodes = self.model.nodes.names
+        if pending and nodes:
+            t = data.draw(s.sampled_from(pending))
+            node = data.draw(s.sampled_from(nodes))
+            self.model.expect(plan.Bind(t.namespace, t.name, t.pod.metadata.uid, node, t.job))
+            manifest = self.objects.pop(("Pod", t.key))
+            stale = as_struct(manifest)
+            if data.draw(s.booleans()):
+                self.model.upsert("Pod", stale)  # an older event on its way must not free the place
+            bound = {**manifest, "spec": {**manifest["spec"], "nodeName": node}}
+            self.objects["Pod", t.key] = bound
+            self.model.upsert("Pod", as_struct(bound))
+
+    @invariant()
+    def the_model_is_what_its_objects_make(self) -> None:
+        assert fingerprint(self.model) == fingerprint(build(self.objects))
+
+
+TestOrderOfEvents = OrderOfEvents.TestCase
+TestOrderOfEvents.settings = settings(max_examples=40, stateful_step_count=40, deadline=None)
