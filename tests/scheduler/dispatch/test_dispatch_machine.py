@@ -72,9 +72,7 @@ def test_a_bind_is_followed_by_volcanos_event(machine):
     machine.plan(1, [bind()], 0)
     machine.done(machine.take(0)[0], 1)
     (item,) = machine.take(1)
-    assert item.op == Event(
-        "Pod", "ns", "a", "uid-a", "Normal", "Scheduled", "Successfully assigned ns/a to n1"
-    )
+    assert item.op == Event("Pod", "ns", "a", "uid-a", "Normal", "Scheduled", "Successfully assigned ns/a to n1")
     machine.done(item, 2)
     assert [r.id for r in machine.results()] == [1], "our own follow-ups are nobody's result"
     assert machine.backlog == 0
@@ -222,9 +220,7 @@ def test_a_refused_bind_fails_and_the_pod_says_so(machine):
     (result,) = machine.results()
     assert (result.outcome, result.message) == ("failed", "no such node")
     (item,) = machine.take(1)
-    assert item.op == PodCondition(
-        "ns", "a", "uid-a", "SchedulerError", "failed to bind to node n1: no such node"
-    )
+    assert item.op == PodCondition("ns", "a", "uid-a", "SchedulerError", "failed to bind to node n1: no such node")
 
 
 def test_a_refused_bind_of_a_pod_that_is_gone_says_nothing(machine):

@@ -154,7 +154,7 @@ class DispatcherHandle:
             for result in message.results:
                 op = self._unanswered.pop(result.id, None)
                 if op is not None:
-                    self._on_result(op, result)
+                    self._deliver(op, result)
 
     def _lost(self, why: str) -> None:
         log.error("lost the dispatcher: %s", why)
@@ -168,7 +168,14 @@ class DispatcherHandle:
         for id in ids:
             op = self._unanswered.pop(id, None)
             if op is not None:
-                self._on_result(op, Result(id, outcome, message))  # type: ignore[arg-type]
+                self._deliver(op, Result(id, outcome, message))  # type: ignore[arg-type]
+
+    def _deliver(self, op: Operation, result: Result) -> None:
+        try:
+            self._on_result(op, result)
+        except Exception:
+            # One result that cannot be used must not cost the others.
+            log.exception("result %s of %s", result.outcome, type(op).__name__)
 
     async def _reap(self, patience: float = STOPPING) -> int | None:
         process = self._process

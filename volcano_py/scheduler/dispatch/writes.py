@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from volcano_py.api import kinds
 from volcano_py.api.meta import format_time
@@ -39,8 +39,8 @@ class _Spec(Struct, rename="camel"):
 
 
 class _Pod(Struct):
-    metadata: _Meta
-    spec: _Spec
+    metadata: _Meta = field(default_factory=_Meta)
+    spec: _Spec = field(default_factory=_Spec)
 
 
 class NotLeading(KubeError):

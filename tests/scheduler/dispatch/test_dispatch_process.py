@@ -1,0 +1,287 @@
+"""The dispatcher as it really runs: a process of its own, a pipe, an API server."""
+
+import asyncio
+import os
+import signal
+import socket
+import subprocess
+import sys
+import textwrap
+import time
+
+import pytest
+import yaml
+from fake_api import pod, status
+
+from volcano_py.scheduler.dispatch.frames import Garbled, Reader, encode
+from volcano_py.scheduler.dispatch.handle import DispatcherHandle
+from volcano_py.scheduler.dispatch.messages import (
+    FromDecider,
+    Heartbeat,
+    Plan,
+    Result,
+    Results,
+    Revoke,
+    Settings,
+)
+from volcano_py.scheduler.dispatch.pipe import Pipe
+from volcano_py.scheduler.model.plan import Bind, Evict, PodGroupStatus
+
+LEASE = ("leases", "volcano-system", "volcano")
+
+
+def kubeconfig(tmp_path, api):
+    file = tmp_path / "kubeconfig"
+    file.write_text(
+        yaml.safe_dump(
+            {
+                "current-context": "c",
+                "contexts": [{"name": "c", "context": {"cluster": "c"}}],
+                "clusters": [{"name": "c", "cluster": {"server": api.url}}],
+            }
+        )
+    )
+    return str(file)
+
+
+class Running:
+    """A decider that only has a dispatcher."""
+
+    def __init__(self, tmp_path, api, **options):
+        quick = {"lease_duration": 1.5, "renew_deadline": 1.0, "retry_period": 0.2}
+        self.results = {}
+        self.leading = []
+        self.handle = DispatcherHandle(
+            Settings(kubeconfig=kubeconfig(tmp_path, api), **{**quick, **options}),
+            lambda op, result: self.results.setdefault(repr(op), []).append(result),
+            self.leading.append,
+        )
+
+    async def __aenter__(self):
+        self.task = asyncio.create_task(self.handle.run())
+        await self.until(lambda: self.handle.leading, 10)
+        return self
+
+    async def __aexit__(self, *exc):
+        self.task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await self.task
+
+    async def until(self, test, seconds=8.0):
+        async with asyncio.timeout(seconds):
+            while not test():
+                await asyncio.sleep(0.01)
+
+    def outcome(self, op):
+        return [r.outcome for r in self.results.get(repr(op), ())]
+
+
+def put_pods(api, count):
+    made = [api.put("pods", pod(f"p{i}", spec={"schedulerName": "volcano"})) for i in range(count)]
+    return [Bind("default", p["metadata"]["name"], p["metadata"]["uid"], "n1", "default/g") for p in made]
+
+
+async def test_binds_are_carried_out_and_acknowledged(tmp_path, api):
+    binds = put_pods(api, 300)
+    async with Running(tmp_path, api) as d:
+        assert api.objects[LEASE]["spec"]["holderIdentity"]
+        d.handle.emit(binds[:100])
+        d.handle.emit(binds[100:])
+        assert d.handle.unanswered == 300 and d.handle.room > 0
+        await d.until(lambda: not d.handle.unanswered)
+        assert all(d.outcome(b) == ["done"] for b in binds)
+        assert all(r[0].took > 0 for r in d.results.values())
+        assert set(api.bindings.values()) == {"n1"} and len(api.bindings) == 300
+        await d.until(lambda: any(o.get("reason") == "Scheduled" for o in api.objects.values()))
+    assert api.objects[LEASE]["spec"]["holderIdentity"] == "", "the Lease is given back"
+
+
+async def test_a_failed_bind_comes_back_with_its_reason(tmp_path, api):
+    (bind,) = put_pods(api, 1)
+    api.fault("POST ", lambda r: status(403, "Forbidden", "not you"))
+    async with Running(tmp_path, api, leader_elect=False) as d:
+        d.handle.emit([bind])
+        await d.until(lambda: d.results)
+        assert d.results[repr(bind)][0].outcome == "failed" and d.results[repr(bind)][0].message == "not you"
+        await d.until(lambda: "status" in api.objects[("pods", "default", "p0")])
+        (condition,) = api.objects[("pods", "default", "p0")]["status"]["conditions"]
+        assert condition["reason"] == "SchedulerError"
+        assert condition["message"] == "failed to bind to node n1: not you"
+
+
+async def test_an_outage_is_waited_out_and_nothing_is_bound_twice(tmp_path, api):
+    binds = put_pods(api, 50)
+    async with Running(tmp_path, api, leader_elect=False) as d:
+        await api.stop()
+        d.handle.emit(binds)
+        await asyncio.sleep(1.0)
+        assert not d.results
+        await api.start(api.port)
+        await d.until(lambda: not d.handle.unanswered)
+        assert all(d.outcome(b) == ["done"] for b in binds)
+        bound = [obj for _, p, _, _, obj in api.history if p == "pods" and obj.get("spec", {}).get("nodeName")]
+        names = [o["metadata"]["name"] for o in bound if "status" not in o]
+        assert len(names) == len(set(names)) == 50
+
+
+async def test_losing_the_lease_stops_writing_and_winning_it_starts_again(tmp_path, api):
+    binds = put_pods(api, 2)
+    async with Running(tmp_path, api) as d:
+        stolen = {**api.objects[LEASE]["spec"], "holderIdentity": "thief", "leaseDurationSeconds": 1}
+        api.put("leases", {**api.objects[LEASE], "spec": stolen})
+        await d.until(lambda: not d.handle.leading)
+        d.handle.emit([binds[0]])
+        await d.until(lambda: d.results)
+        assert d.outcome(binds[0]) == ["lost"] and not api.bindings
+        await d.until(lambda: d.handle.leading)
+        d.handle.emit([binds[1]])
+        await d.until(lambda: d.outcome(binds[1]) == ["done"])
+        assert d.leading == [True, False, True]
+
+
+async def test_a_dispatcher_that_dies_is_replaced_and_its_work_is_unknown(tmp_path, api):
+    binds = put_pods(api, 3)
+
+    async def silence(request):
+        await asyncio.sleep(30)
+
+    api.fault("POST ", silence, times=10)
+    async with Running(tmp_path, api, leader_elect=False) as d:
+        d.handle.emit(binds)
+        await d.until(lambda: sum(entry.startswith("POST") for entry in api.log) == 3)
+        os.kill(d.handle.pid, signal.SIGKILL)
+        await d.until(lambda: len(d.results) == 3)
+        assert all(d.outcome(b) == ["unknown"] for b in binds)
+        assert not d.handle.leading
+        d.handle.emit([Evict("default", "x", "u", "g", "r")])
+        await d.until(lambda: len(d.results) == 4)
+        assert d.outcome(Evict("default", "x", "u", "g", "r")) == ["lost"]
+        api.faults.clear()
+        await d.until(lambda: d.handle.leading)
+        d.handle.emit(binds)
+        await d.until(lambda: all(d.outcome(b) == ["unknown", "done"] for b in binds))
+
+
+async def test_what_waits_for_a_dead_node_is_revoked(tmp_path, api):
+    binds = put_pods(api, 200)
+
+    async def slow(request):
+        await asyncio.sleep(0.5)
+        return status(403, "Forbidden")
+
+    api.fault("POST ", slow, times=1000)
+    async with Running(tmp_path, api, leader_elect=False, in_flight=4) as d:
+        d.handle.emit(binds)
+        d.handle.revoke(Revoke("Node", "n1"))
+        await d.until(lambda: not d.handle.unanswered)
+        outcomes = [d.outcome(b)[0] for b in binds]
+        assert outcomes.count("revoked") == 196 and outcomes.count("failed") == 4
+
+
+async def test_a_status_and_an_eviction_arrive(tmp_path, api):
+    group = api.put("podgroups", {"metadata": {"name": "g", "namespace": "default"}})
+    victim = api.put("pods", pod("v", spec={"schedulerName": "volcano"}))
+    async with Running(tmp_path, api, leader_elect=False) as d:
+        d.handle.emit(
+            [
+                PodGroupStatus("default", "g", group["metadata"]["uid"], {"phase": "Inqueue"}, True),
+                Evict("default", "v", victim["metadata"]["uid"], "default/g", "reclaim"),
+            ]
+        )
+        await d.until(lambda: len(d.handle._unanswered) == 0)
+        assert api.objects[("podgroups", "default", "g")]["status"] == {"phase": "Inqueue"}
+        assert ("pods", "default", "v") not in api.objects
+
+
+DECIDER = """
+    import asyncio, sys, time
+    from volcano_py.scheduler.dispatch.handle import DispatcherHandle
+    from volcano_py.scheduler.dispatch.messages import Settings
+
+    async def main():
+        settings = Settings(kubeconfig=sys.argv[1], heartbeat_timeout=1.0,
+                            lease_duration=1.5, renew_deadline=1.0, retry_period=0.2)
+        leading = asyncio.Event()
+        handle = DispatcherHandle(settings, lambda *a: None, lambda on: leading.set())
+        task = asyncio.create_task(handle.run())
+        await leading.wait()
+        print(handle.pid, flush=True)
+        if sys.argv[2] == "hang":
+            time.sleep(60)          # the event loop stands still, as in an endless cycle
+        await task
+
+    asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize("how", ["hang", "kill"])
+async def test_a_decider_that_hangs_is_ended_and_one_that_dies_is_survived_by_nobody(tmp_path, api, how):
+    decider = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(DECIDER), kubeconfig(tmp_path, api), how],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        pid = int(await asyncio.to_thread(decider.stdout.readline))
+        assert api.objects[LEASE]["spec"]["holderIdentity"]
+        if how == "kill":
+            decider.kill()
+        code = await asyncio.wait_for(asyncio.to_thread(decider.wait), 10)
+        assert code == (-signal.SIGTERM if how == "hang" else -signal.SIGKILL)
+        async with asyncio.timeout(8):
+            while api.objects[LEASE]["spec"]["holderIdentity"] or alive(pid):
+                await asyncio.sleep(0.05)
+    finally:
+        decider.kill()
+        decider.wait()
+
+
+def alive(pid):
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rsplit(")", 1)[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def test_frames_survive_any_cut():
+    messages = [Heartbeat(), Plan(1, 7, [Bind("a", "b", "c", "d", "e", {"f": "g"})]), Revoke("Node", "n")]
+    data = b"".join(encode(m) for m in messages)
+    for size in (1, 2, 3, 7, 100):
+        reader, seen = Reader(FromDecider), []
+        for i in range(0, len(data), size):
+            seen += reader.feed(data[i : i + size])
+        assert seen == messages
+
+
+def test_nonsense_is_noticed():
+    with pytest.raises(Garbled):
+        list(Reader(FromDecider).feed(b"HTTP/1.1 200 OK\r\n"))
+    with pytest.raises(Garbled):
+        list(Reader(FromDecider).feed(b"\x00\x00\x00\x02hi"))
+
+
+async def test_a_full_pipe_never_blocks_and_loses_nothing():
+    ours, theirs = socket.socketpair()
+    got, closed = [], []
+    reader = None
+    writer = Pipe(ours, FromDecider, lambda m: None, closed.append)
+    begun = time.monotonic()
+    plan = Plan(1, 1, [Bind("namespace", f"pod-{i}", "uid", "node", "group") for i in range(1000)])
+    for _ in range(200):
+        writer.send(plan)
+    assert time.monotonic() - begun < 3.0
+    reader = Pipe(theirs, FromDecider, got.append, closed.append)
+    async with asyncio.timeout(10):
+        while len(got) < 200:
+            await asyncio.sleep(0.01)
+    assert got[-1] == plan
+    writer.close()
+    async with asyncio.timeout(2):
+        while not closed:
+            await asyncio.sleep(0.01)
+    assert reader.closed
+
+
+def test_results_are_small():
+    assert len(encode(Results([Result(123456, "done", "", 0.25, 0.5)] * 1000))) < 50_000

@@ -1,0 +1,216 @@
+"""One operation as API calls."""
+
+import pytest
+from fake_api import pod, status
+
+from volcano_py.kube import Client
+from volcano_py.kube.credentials import Credentials
+from volcano_py.scheduler.dispatch.writes import NotLeading, Writer
+from volcano_py.scheduler.model.plan import (
+    Bind,
+    Event,
+    Evict,
+    PodCondition,
+    PodGroupStatus,
+    QueueStatus,
+)
+
+BIND = Bind("default", "a", "u", "n1", "default/g", {"k": "v"})
+EVICT = Evict("default", "a", "u", "default/g", "preempt")
+
+
+@pytest.fixture
+async def client(api):
+    async with Client(Credentials(server=api.url), timeout=0.5, retries=0) as made:
+        yield made
+
+
+@pytest.fixture
+def writer(client):
+    return Writer(client, "volcano", "here", lambda: 1_700_000_000.0)
+
+
+def put_pod(api, uid="u", **spec):
+    made = pod("a", spec={"schedulerName": "volcano", **spec})
+    made["metadata"]["uid"] = uid
+    return api.put("pods", made)
+
+
+def stored(api, plural="pods", name="a", namespace="default"):
+    return api.objects[(plural, namespace, name)]
+
+
+async def test_a_bind_is_a_binding_with_uid_and_annotations(api, writer):
+    put_pod(api)
+    assert await writer.write(BIND) is None
+    assert api.bodies[-1] == (
+        "POST /api/v1/namespaces/default/pods/a/binding",
+        {
+            "apiVersion": "v1",
+            "kind": "Binding",
+            "metadata": {"namespace": "default", "name": "a", "uid": "u", "annotations": {"k": "v"}},
+            "target": {"apiVersion": "v1", "kind": "Node", "name": "n1"},
+        },
+    )
+    assert stored(api)["spec"]["nodeName"] == "n1"
+
+
+async def test_binding_twice_to_the_same_node_succeeds(api, writer):
+    put_pod(api)
+    assert await writer.write(BIND) is None
+    assert await writer.write(BIND) is None
+
+
+async def test_a_pod_on_another_node_is_a_failure_that_names_it(api, writer):
+    put_pod(api)
+    assert await writer.write(BIND) is None
+    failure = await writer.write(Bind("default", "a", "u", "n2", "default/g"))
+    assert failure.kind == "refused" and "on node n1 already" in failure.message
+    assert not failure.pod_gone
+
+
+async def test_a_pod_of_another_uid_is_gone(api, writer):
+    put_pod(api)
+    await writer.write(BIND)
+    failure = await writer.write(Bind("default", "a", "former", "n1", "default/g"))
+    assert failure.kind == "refused" and failure.pod_gone
+
+
+async def test_a_missing_pod_is_gone(writer):
+    failure = await writer.write(BIND)
+    assert failure.kind == "refused" and failure.pod_gone
+
+
+async def test_an_eviction_sets_volcanos_conditions_then_deletes_with_the_uid(api, writer):
+    put_pod(api)
+    assert await writer.write(EVICT) is None
+    assert ("pods", "default", "a") not in api.objects
+    (patched,) = [body for call, body in api.bodies if call.startswith("PATCH")]
+    ready, target = patched["status"]["conditions"]
+    assert (ready["type"], ready["status"], ready["reason"]) == ("Ready", "False", "Evict")
+    assert ready["message"] == "Pod is evicted, because of preempt"
+    assert (target["type"], target["status"], target["reason"]) == (
+        "DisruptionTarget",
+        "True",
+        "PreemptionByScheduler",
+    )
+    assert target["message"] == "volcano: preempting to accommodate a higher priority pod"
+    (options,) = [body for call, body in api.bodies if call.startswith("DELETE")]
+    assert options["preconditions"]["uid"] == "u" and options["preconditions"]["resourceVersion"]
+
+
+async def test_evicting_what_is_gone_or_leaving_is_done(api, writer):
+    assert await writer.write(EVICT) is None
+    put_pod(api, uid="another")
+    assert await writer.write(EVICT) is None
+    made = pod("a")
+    made["metadata"] |= {"uid": "u", "deletionTimestamp": "2026-01-01T00:00:00Z"}
+    api.put("pods", made)
+    assert await writer.write(EVICT) is None
+    assert not [call for call in api.log if call.startswith(("PATCH", "DELETE"))]
+
+
+async def test_a_pod_that_changes_meanwhile_is_deleted_all_the_same(api, writer):
+    put_pod(api)
+
+    def meanwhile(request):
+        put_pod(api, other=1)
+        return status(409, "Conflict")
+
+    api.fault("DELETE ", meanwhile, times=2)
+    assert await writer.write(EVICT) is None
+    assert ("pods", "default", "a") not in api.objects
+
+
+async def test_a_condition_keeps_the_others_and_its_first_transition_time(api, writer):
+    put_pod(api)
+    stored(api)["status"] = {"conditions": [{"type": "Ready", "status": "False"}]}
+    assert await writer.write(PodCondition("default", "a", "u", "Unschedulable", "no room")) is None
+    assert await writer.write(PodCondition("default", "a", "u", "Unschedulable", "none", "n7")) is None
+    found = stored(api)["status"]
+    assert found["nominatedNodeName"] == "n7"
+    assert found["conditions"] == [
+        {"type": "Ready", "status": "False"},
+        {
+            "type": "PodScheduled",
+            "status": "False",
+            "reason": "Unschedulable",
+            "message": "none",
+            "lastTransitionTime": "2023-11-14T22:13:20Z",
+        },
+    ]
+
+
+async def test_a_condition_for_an_earlier_pod_of_that_name_is_refused(api, writer):
+    put_pod(api, uid="another")
+    failure = await writer.write(PodCondition("default", "a", "u", "r", "m"))
+    assert failure.kind == "refused" and "status" not in stored(api)
+
+
+async def test_a_pod_group_status_replaces_the_whole_one(api, writer):
+    group = {
+        "metadata": {"name": "g", "namespace": "default", "uid": "u"},
+        "status": {"phase": "Pending", "running": 3},
+    }
+    api.put("podgroups", group)
+    assert await writer.write(PodGroupStatus("default", "g", "u", {"phase": "Inqueue"})) is None
+    assert stored(api, "podgroups", "g")["status"] == {"phase": "Inqueue"}
+    failure = await writer.write(PodGroupStatus("default", "g", "another", {"phase": "Running"}))
+    assert failure.kind == "refused"
+    assert "/status" not in api.log[0].split("?")[0].removeprefix("PATCH ")
+
+
+async def test_a_queue_status_replaces_allocated_only(api, writer):
+    for queue in ({"status": {"state": "Open", "allocated": {"gpu": "1"}}}, {}):
+        api.put("queues", {"metadata": {"name": "q"}, **queue})
+        assert await writer.write(QueueStatus("q", {"cpu": "2"})) is None
+        assert stored(api, "queues", "q", "")["status"]["allocated"] == {"cpu": "2"}
+        api.objects.clear()
+    assert all("/queues/q/status" in call for call in api.log)
+
+
+async def test_an_event_names_the_kind_of_its_object(api, writer):
+    event = Event("PodGroup", "default", "g", "", "Warning", "Unschedulable", "no room")
+    assert await writer.write(event) is None
+    (made,) = [o for (p, _, _), o in api.objects.items() if p == "events"]
+    assert made["involvedObject"] == {
+        "apiVersion": "scheduling.volcano.sh/v1beta1",
+        "kind": "PodGroup",
+        "namespace": "default",
+        "name": "g",
+    }
+    assert made["source"]["component"] == "volcano"
+
+
+@pytest.mark.parametrize(
+    ("code", "headers", "kind", "sent", "after"),
+    [
+        (500, {}, "busy", True, 0.0),
+        (503, {"Retry-After": "3"}, "busy", True, 3.0),
+        (429, {"Retry-After": "2"}, "busy", False, 2.0),
+        (403, {}, "refused", True, 0.0),
+        (422, {}, "refused", True, 0.0),
+    ],
+)
+async def test_answers_become_failures(api, writer, code, headers, kind, sent, after):
+    put_pod(api)
+    api.fault("POST ", lambda r: status(code, "", "why", headers=headers))
+    failure = await writer.write(BIND)
+    assert (failure.kind, failure.sent, failure.message, failure.retry_after) == (kind, sent, "why", after)
+
+
+async def test_no_server(api, writer):
+    await api.stop()
+    failure = await writer.write(BIND)
+    assert (failure.kind, failure.sent) == ("unreachable", False)
+
+
+async def test_the_gate_stops_a_request_before_it_is_sent(api):
+    def gate():
+        raise NotLeading("the Lease may have run out")
+
+    put_pod(api)
+    async with Client(Credentials(server=api.url), gate=gate) as client:
+        failure = await Writer(client, "volcano", "here", lambda: 0.0).write(BIND)
+    assert (failure.kind, failure.sent) == ("not-leading", False)
+    assert api.log == []
