@@ -32,6 +32,7 @@ from volcano_py.kube.workqueue import WorkQueue
 
 log = logging.getLogger(__name__)
 
+_POD_MOVED = (bus.POD_RUNNING, bus.POD_FAILED, bus.POD_EVICTED)
 CONFLICT_SECONDS = 0.02
 """After a write on an old version of the job: time for the informer to catch up."""
 
@@ -79,42 +80,66 @@ class JobController:
         self._add(key, Request(bus.COMMAND_ISSUED, command.action))
 
     async def process(self, key: str) -> None:
-        """Work off what has happened to one job, in order."""
+        """Work off what has happened to one job, in order.
+
+        Many events only ask to bring things in line (a thousand pods start at once); one pass does for all of
+        them that come in a row.
+        """
         requests = self._pending.pop(key, {})
-        for request in list(requests):
-            job = self._jobs.get(key)
-            if job is None:
-                self._delayed.drop(key)
-                self.queue.forget(key)
-                return
-            try:
-                await self._handle(key, job, request)
-            except (KubeError, Unready) as error:
-                self._pending[key] = requests | self._pending.get(key, {})
-                await self._failed(key, job, request, error)
-                return
-            del requests[request]
+        action = bus.SYNC_JOB
+        unsynced: list[Request] = []
+        try:
+            for request in list(requests):
+                job = self._jobs.get(key)
+                if job is None:
+                    break
+                if request.event in _POD_MOVED and not request.action:
+                    self._delayed.on_event(key, request)
+                decision = decide(job, request)
+                if decision.delay:
+                    self._postpone(key, job, request, decision)
+                elif decision.action == bus.SYNC_JOB:
+                    unsynced.append(request)
+                    continue
+                else:
+                    if unsynced:
+                        await self._sync(key, requests, unsynced)
+                    action = decision.action
+                    await self._do(self._jobs.get(key) or job, request, decision)
+                    self._delayed.on_done(key, request, decision)
+                    action = bus.SYNC_JOB
+                del requests[request]
+            if unsynced:
+                await self._sync(key, requests, unsynced)
+        except (KubeError, Unready) as error:
+            self._pending[key] = requests | self._pending.get(key, {})
+            await self._failed(key, action, error)
+            return
         self.queue.forget(key)
 
-    async def _handle(self, key: str, job: Job, request: Request) -> None:
-        if request.event in (bus.POD_RUNNING, bus.POD_FAILED, bus.POD_EVICTED) and not request.action:
-            self._delayed.on_event(key, request)
-        decision = decide(job, request)
-        if decision.delay:
-            if self._delayed.schedule(key, request, decision):
-                after = format_duration(decision.delay)
-                self._say(job, "ExecuteAction", f"Execute action {decision.action} after {after}")
-            return
-        await self._do(job, request, decision)
-        if decision.action != bus.SYNC_JOB:
-            self._delayed.on_done(key, request, decision)
+    def _postpone(self, key: str, job: Job, request: Request, decision: Decision) -> None:
+        if self._delayed.schedule(key, request, decision):
+            after = format_duration(decision.delay)
+            self._say(job, "ExecuteAction", f"Execute action {decision.action} after {after}")
+
+    async def _sync(self, key: str, requests: dict[Request, None], due: list[Request]) -> None:
+        """Bring the job in line, and strike out the requests that asked for it."""
+        job = self._jobs.get(key)
+        if job is not None:
+            await self._do(job, due[-1], Decision(bus.SYNC_JOB))
+        for request in due:
+            del requests[request]
+        due.clear()
 
     async def _do(self, job: Job, request: Request, decision: Decision) -> None:
         instructions = reconcile(self._observe(job), request, decision)
         await self._executor.carry_out(instructions, job)
         self._measure(job, instructions)
 
-    async def _failed(self, key: str, job: Job, request: Request, error: Exception) -> None:
+    async def _failed(self, key: str, action: str, error: Exception) -> None:
+        job = self._jobs.get(key)
+        if job is None:
+            return
         if isinstance(error, Conflict):
             self.queue.add_after(key, CONFLICT_SECONDS)
             return
@@ -125,7 +150,6 @@ class JobController:
         # That the server does not answer is not the job's fault.
         ours = isinstance(error, Unready) or (isinstance(error, ApiError) and error.status < 500)
         if ours and 0 <= self._max_requeue <= self.queue.retries(key):
-            action = decide(job, request).action
             self._say(job, "ExecuteAction", f"Job failed on action {action} for retry limit reached", "Warning")
             self._pending[key] = {}
             try:

@@ -1,0 +1,370 @@
+"""The parts of the job controller by themselves: state table, policies, pods, PodGroup, events."""
+
+import pytest
+from world import job, task
+
+from volcano_py.api import batch, bus
+from volcano_py.api.batch import Job, JobSpec, JobStatus, Task, TaskState
+from volcano_py.api.codec import from_manifest
+from volcano_py.api.core import Pod
+from volcano_py.api.scheduling import PodGroup
+from volcano_py.controllers.instructions import Create, Delete, Patch, Together, UpdateStatus
+from volcano_py.controllers.job import events
+from volcano_py.controllers.job.kill import Target, kill
+from volcano_py.controllers.job.observed import Observed
+from volcano_py.controllers.job.podgroup import keep_podgroup, min_resources
+from volcano_py.controllers.job.pods import build_pod, stable_suffix
+from volcano_py.controllers.job.request import Decision, Request, decide
+from volcano_py.controllers.job.state import SOFT, TABLE, Operation, transition
+from volcano_py.controllers.job.sync import sync
+from volcano_py.controllers.quota import total, usage
+
+ALL_ACTIONS = (
+    bus.SYNC_JOB,
+    bus.ABORT_JOB,
+    bus.RESTART_JOB,
+    bus.RESTART_TASK,
+    bus.RESTART_POD,
+    bus.RESTART_PARTITION,
+    bus.TERMINATE_JOB,
+    bus.COMPLETE_JOB,
+    bus.RESUME_JOB,
+    bus.ENQUEUE_JOB,
+    "Nonsense",
+)
+
+
+def after(phase, action, spec=None, **counters):
+    """(phase, retries) after an action."""
+    status = JobStatus(**counters)
+    status.state.phase = phase
+    rule = transition(phase, action).rule
+    if rule is not None:
+        before = (status.state.phase, status.retry_count)
+        changed = rule(spec or JobSpec(min_available=2, tasks=[Task(name="a", replicas=3)]), status)
+        assert changed or before == (status.state.phase, status.retry_count)
+    return status.state.phase, status.retry_count
+
+
+def test_every_phase_has_a_row_and_every_action_an_answer():
+    assert set(TABLE) == set(batch.PHASES)
+    for phase in ("", "Odd", *batch.PHASES):
+        for action in ALL_ACTIONS:
+            after(phase, action)
+
+
+@pytest.mark.parametrize("phase", [batch.PENDING, batch.RUNNING])
+def test_a_living_job_obeys(phase):
+    assert after(phase, bus.ABORT_JOB) == (batch.ABORTING, 0)
+    assert after(phase, bus.TERMINATE_JOB) == (batch.TERMINATING, 0)
+    assert after(phase, bus.COMPLETE_JOB) == (batch.COMPLETING, 0)
+    for action in (bus.RESTART_JOB, bus.RESTART_TASK, bus.RESTART_POD, bus.RESTART_PARTITION):
+        assert after(phase, action) == (batch.RESTARTING, 1)
+    assert transition(phase, bus.RESTART_JOB).retain == frozenset()
+    assert transition(phase, bus.ABORT_JOB).retain == SOFT
+    assert transition(phase, bus.RESTART_POD).operation is Operation.KILL_TARGET
+
+
+@pytest.mark.parametrize("phase", [batch.COMPLETED, batch.FAILED, batch.TERMINATED])
+def test_a_finished_job_stays_finished(phase):
+    for action in ALL_ACTIONS:
+        step = transition(phase, action)
+        assert (step.operation, step.rule, step.retain) == (Operation.KILL, None, SOFT)
+
+
+def test_stopping_waits_for_the_last_pod():
+    for phase, then in (
+        (batch.ABORTING, batch.ABORTED),
+        (batch.COMPLETING, batch.COMPLETED),
+        (batch.TERMINATING, batch.TERMINATED),
+    ):
+        for counter in ("terminating", "pending", "running"):
+            assert after(phase, bus.SYNC_JOB, **{counter: 1})[0] == phase
+        assert after(phase, bus.SYNC_JOB, succeeded=2, failed=1)[0] == then
+
+
+def test_only_a_stopped_job_can_be_resumed():
+    assert after(batch.ABORTED, bus.RESUME_JOB) == (batch.RESTARTING, 1)
+    assert after(batch.ABORTING, bus.RESUME_JOB) == (batch.RESTARTING, 1)
+    assert after(batch.COMPLETING, bus.RESUME_JOB)[0] == batch.COMPLETED
+
+
+def test_restarting():
+    assert after(batch.RESTARTING, bus.SYNC_JOB, min_available=2, terminating=2)[0] == batch.RESTARTING
+    assert after(batch.RESTARTING, bus.SYNC_JOB, min_available=2, terminating=1)[0] == batch.PENDING
+    assert after(batch.RESTARTING, bus.ABORT_JOB, min_available=2, retry_count=3) == (batch.FAILED, 3)
+
+
+def running(spec_fields=None, counts=None, **counters):
+    tasks = [Task(name="a", replicas=2, min_available=2), Task(name="b", replicas=1, min_available=1)]
+    spec = JobSpec(**({"min_available": 3, "tasks": tasks} | (spec_fields or {})))
+    task_counts = {name: TaskState(phase={"Succeeded": number}) for name, number in (counts or {}).items()}
+    return after(batch.RUNNING, bus.SYNC_JOB, spec, task_status_count=task_counts, **counters)[0]
+
+
+def test_running():
+    assert running(running=3) == batch.RUNNING
+    assert running(succeeded=3, counts={"a": 2, "b": 1}) == batch.COMPLETED
+    assert running(succeeded=2, failed=1, counts={"a": 1, "b": 1}) == batch.FAILED
+    assert running({"min_available": 2}, succeeded=2, failed=1, counts={"a": 1, "b": 1}) == batch.COMPLETED
+    assert running({"min_available": 2}, succeeded=1, failed=2) == batch.FAILED
+    assert running({"min_success": 1}, succeeded=1, running=2) == batch.COMPLETED
+    assert running({"min_success": 3, "min_available": 1}, succeeded=2, failed=1) == batch.FAILED
+    assert running({"min_available": 2}, pending=2, running=1) == batch.PENDING
+    assert running({"tasks": []}) == batch.RUNNING
+
+
+POLICIES = job(
+    task(policies=[{"event": "PodEvicted", "action": "RestartTask"}]),
+    policies=[
+        {"event": "PodPending", "action": "AbortJob", "timeout": "5s"},
+        {"events": ["PodFailed", "PodEvicted"], "action": "RestartJob", "timeout": "1m"},
+        {"exitCode": 7, "action": "TerminateJob"},
+    ],
+)
+
+
+@pytest.mark.parametrize(
+    ("request_", "decision"),
+    [
+        (Request(action="Any"), Decision("Any")),
+        (Request("OutOfSync"), Decision("SyncJob")),
+        (Request("PodRunning"), Decision("SyncJob")),
+        (Request("PodEvicted"), Decision("RestartJob", 60)),
+        (Request("PodEvicted", task="work"), Decision("RestartTask")),
+        (Request("PodEvicted", task="other"), Decision("RestartJob", 60)),
+        (Request("PodEvicted", task="work", job_uid="another"), Decision("SyncJob")),
+        (Request("PodEvicted", task="work", job_version=1), Decision("SyncJob")),
+        (Request("PodEvicted", task="work", job_version=2), Decision("RestartTask")),
+        (Request("PodPending"), Decision("AbortJob", 5)),
+        (Request("TaskFailed"), Decision("SyncJob")),
+        (Request("", exit_code=7), Decision("TerminateJob")),
+        (Request("PodFailed", exit_code=7), Decision("RestartJob", 60)),
+    ],
+)
+def test_policies(request_, decision):
+    one = from_manifest(Job, POLICIES)
+    one.metadata.uid, one.status.version = "uid", 2
+    assert decide(one, request_) == decision
+
+
+def test_any_event_leaves_pending_pods_alone():
+    one = from_manifest(Job, job(policies=[{"event": "*", "action": "AbortJob"}]))
+    assert decide(one, Request("PodPending")).action == "SyncJob"
+    assert decide(one, Request("TaskFailed")).action == "AbortJob"
+
+
+def typed(manifest, uid="uid-1"):
+    one = from_manifest(Job, manifest)
+    one.metadata.uid = uid
+    return one
+
+
+def test_a_pod_carries_what_the_scheduler_needs():
+    partitions = {"totalPartitions": 2, "partitionSize": 2}
+    manifest = job(
+        task(replicas=4, partitionPolicy=partitions, topologyPolicy="restricted"),
+        priorityClassName="high",
+        volumes=[{"mountPath": "/d", "volumeClaimName": "data"}, {"mountPath": "/e", "volumeClaimName": "data"}],
+    )
+    manifest["metadata"]["annotations"] = {"volcano.sh/preemptable": "true", "mine": "x"}
+    one = typed(manifest)
+    one.status.version, one.status.retry_count = 3, 1
+    pod = build_pod(one, one.spec.tasks[0], 3)
+    annotations, labels = pod["metadata"]["annotations"], pod["metadata"]["labels"]
+    assert pod["metadata"]["name"] == "train-work-3"
+    assert labels["volcano.sh/partition-id"] == "1"
+    assert labels["volcano.sh/job-namespace"] == "lab"
+    assert annotations["volcano.sh/template-uid"] == "train-work"
+    assert annotations["volcano.sh/job-version"] == "3"
+    assert annotations["volcano.sh/job-retry-count"] == "1"
+    assert annotations["volcano.sh/numa-topology-policy"] == "restricted"
+    assert annotations["volcano.sh/preemptable"] == "true"
+    assert "mine" not in annotations
+    assert pod["spec"]["priorityClassName"] == "high"
+    assert [mount["mountPath"] for mount in pod["spec"]["containers"][0]["volumeMounts"]] == ["/d"]
+    assert "volumes" not in one.spec.tasks[0].template["spec"], "the template is not touched"
+
+
+def test_suffixes_are_stable_and_differ():
+    assert stable_suffix("a", "b") == stable_suffix("a", "b") != stable_suffix("ab", "")
+    assert len(stable_suffix("x")) == 12
+
+
+def test_min_resources_takes_the_gang_in_order_of_priority():
+    def sized(name, replicas, minimum, cpu, priority=""):
+        spec = {"containers": [{"name": "c", "resources": {"requests": {"cpu": cpu}}}]}
+        if priority:
+            spec["priorityClassName"] = priority
+        return Task(name=name, replicas=replicas, min_available=minimum, template={"spec": spec})
+
+    low, high = sized("low", 4, 1, "1"), sized("high", 4, 2, "100m", "high")
+    one = Job(spec=JobSpec(min_available=5, tasks=[low, high]))
+    assert min_resources(one, {"high": 10})["cpu"] == "1400m"  # 2 high + 1 low, then 2 more high
+    one.spec.min_available = 2
+    assert min_resources(one, {"high": 10})["cpu"] == "200m"
+    assert min_resources(one, {})["cpu"] == "2"
+
+
+def test_usage_counts_init_containers_sidecars_and_overhead():
+    def container(cpu, **fields):
+        return {"resources": {"requests": {"cpu": cpu}}} | fields
+
+    spec = {
+        "containers": [container("1")],
+        "initContainers": [container("500m", restartPolicy="Always"), container("3")],
+        "overhead": {"cpu": "250m"},
+    }
+    assert total([(usage(spec), 2)])["requests.cpu"] == "7500m"
+    spec["resources"] = {"requests": {"cpu": "2"}}
+    assert total([(usage(spec), 1)])["cpu"] == "2250m"
+
+
+def made_pod(index=0, phase="Running", task_name="work", uid="", **metadata):
+    annotations = {
+        "volcano.sh/job-name": "train",
+        "volcano.sh/job-version": "0",
+        "volcano.sh/task-spec": task_name,
+    } | metadata.pop("annotations", {})
+    name = f"train-{task_name}-{index}"
+    owner = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": "train", "uid": "uid-1"}
+    return from_manifest(
+        Pod,
+        {
+            "metadata": {
+                "name": name,
+                "namespace": "lab",
+                "uid": uid or name,
+                "annotations": annotations,
+                "ownerReferences": [owner | {"controller": True}],
+            }
+            | metadata,
+            "status": {"phase": phase},
+        },
+    )
+
+
+def flat(instructions):
+    for instruction in instructions:
+        yield from instruction.instructions if isinstance(instruction, Together) else (instruction,)
+
+
+def observed(manifest, *pods, phase="Running", group="Running", **fields):
+    one = typed(manifest)
+    one.status.state.phase = phase
+    podgroup = from_manifest(PodGroup, {"metadata": {"name": "g", "namespace": "lab", "uid": "g"}})
+    podgroup.status.phase = group
+    from volcano_py.api.scheduling import Queue
+
+    return Observed(job=one, pods=list(pods), podgroup=podgroup, queue=Queue(), now=1000.0, **fields)
+
+
+def test_ended_pods_are_marked_before_they_are_deleted():
+    pods = [made_pod(0), made_pod(1, annotations={"volcano.sh/controller-out-of-sync": "true"})]
+    done = list(flat(kill(observed(job(), *pods), frozenset(), transition("Running", "AbortJob").rule)))
+    assert [type(one) for one in done] == [Patch, Delete, Delete, UpdateStatus, Delete]
+    assert done[0].name == "train-work-0"
+    assert {one.uid for one in done[1:3]} == {"train-work-0", "train-work-1"}
+    assert done[3].status["terminating"] == 2
+    assert done[3].status["version"] == 1
+
+
+def test_a_kill_counts_what_it_keeps():
+    pods = [made_pod(0, "Succeeded"), made_pod(1, "Running")]
+    done = list(flat(kill(observed(job(), *pods), SOFT, transition("Running", "AbortJob").rule)))
+    status = next(one for one in done if isinstance(one, UpdateStatus)).status
+    assert (status["succeeded"], status["terminating"]) == (1, 1)
+
+
+def test_a_kill_of_a_part_leaves_the_rest_and_the_group():
+    pods = [made_pod(0), made_pod(1), made_pod(0, task_name="aux")]
+    seen = observed(job(task(), task("aux", 1)), *pods)
+    rule = transition("Running", "RestartTask").rule
+    done = list(flat(kill(seen, frozenset(), rule, Target(task="work"))))
+    assert {one.name for one in done if isinstance(one, Delete)} == {"train-work-0", "train-work-1"}
+    status = next(one for one in done if isinstance(one, UpdateStatus)).status
+    assert (status["running"], status["terminating"], status["retryCount"]) == (1, 2, 1)
+    assert "version" not in status
+
+
+def test_the_last_try_keeps_failed_pods():
+    seen = observed(job(maxRetry=1), made_pod(0, "Failed"), made_pod(1, "Running"))
+    done = list(flat(kill(seen, frozenset(), transition("Running", "RestartJob").rule)))
+    assert [one.name for one in done if isinstance(one, Delete)] == ["train-work-1", "g"]
+
+
+def test_a_kill_of_a_finished_job_that_has_nothing_left_writes_nothing():
+    seen = observed(job(), made_pod(0, "Succeeded"), phase="Completed")
+    status = seen.job.status
+    status.succeeded, status.min_available = 1, 2
+    status.task_status_count = {"work": TaskState(phase={"Succeeded": 1})}
+    seen.podgroup = None
+    assert kill(seen, SOFT, None) == []
+
+
+def test_pods_marked_by_an_interrupted_kill_are_ended():
+    pods = [made_pod(0), made_pod(1, annotations={"volcano.sh/controller-out-of-sync": "true"})]
+    done = list(flat(sync(observed(job(), *pods), None)))
+    assert [one.name for one in done if isinstance(one, Delete)] == ["train-work-1"]
+    assert not any(isinstance(one, Create) for one in done)
+
+
+def test_a_terminating_pod_is_not_replaced_before_it_is_gone():
+    pods = [made_pod(0), made_pod(1, deletionTimestamp="2026-01-01T00:00:00Z")]
+    done = list(flat(sync(observed(job(), *pods), None)))
+    assert not any(isinstance(one, Create | Delete) for one in done)
+
+
+def test_a_job_on_its_way_out_is_left_alone():
+    seen = observed(job(), made_pod(0))
+    seen.job.metadata.deletion_timestamp = "2026-01-01T00:00:00Z"
+    assert sync(seen, None) == []
+    assert kill(seen, frozenset(), None) == []
+
+
+def test_only_differences_of_the_podgroup_are_patched():
+    seen = observed(job())
+    created = keep_podgroup(Observed(job=seen.job))[0]
+    assert isinstance(created, Create)
+    seen.podgroup = from_manifest(PodGroup, created.obj)
+    assert keep_podgroup(seen) == []
+    seen.podgroup.spec.min_resources["cpu"] = "2000m"
+    assert keep_podgroup(seen) == [], "the same amount, written differently"
+    seen.podgroup.spec.min_resources["gone"] = "1"
+    seen.podgroup.spec.min_member = 1
+    assert keep_podgroup(seen)[0].body["spec"]["minMember"] == 2
+    assert keep_podgroup(seen)[0].body["spec"]["minResources"]["gone"] is None
+
+
+def test_events_of_pods():
+    one = typed(job())
+    running, failed = made_pod(0), made_pod(0, "Failed")
+    assert events.job_key(running) == "lab/train"
+    assert [request.event for request in events.pod_added(running)] == ["PodPending"]
+    assert [request.event for request in events.pod_added(failed)] == ["PodPending", "PodFailed"]
+    assert events.pod_updated(running, failed, one, [failed]).event == "PodFailed"
+    assert events.pod_updated(failed, failed, one, [failed]).event == "OutOfSync"
+    assert events.pod_deleted(running).event == "PodEvicted"
+    marked = made_pod(0, annotations={"volcano.sh/controller-out-of-sync": "true"})
+    assert events.pod_deleted(marked).event == "OutOfSync"
+    assert events.pod_updated(running, marked, one, []).event == "OutOfSync"
+
+
+def test_task_events():
+    one = typed(job(task(replicas=2, maxRetry=2)))
+    ended = [made_pod(0, "Succeeded"), made_pod(1, "Succeeded")]
+    assert events.pod_updated(made_pod(1), ended[1], one, ended).event == "TaskCompleted"
+    assert events.pod_updated(made_pod(1), ended[1], one, [ended[1], made_pod(0)]).event == "OutOfSync"
+    crashing = made_pod(0)
+    crashing.status.container_statuses = from_manifest(
+        Pod, {"status": {"containerStatuses": [{"restartCount": 2}]}}
+    ).status.container_statuses
+    assert events.pod_updated(made_pod(0), crashing, one, [crashing]).event == "TaskFailed"
+    assert events.pod_updated(made_pod(0, "Pending"), crashing, one, [crashing]).event == "PodRunning"
+
+
+def test_pods_of_others_are_nobodys():
+    stray = made_pod(0)
+    stray.metadata.owner_references[0].api_version = "batch/v1"
+    assert events.job_key(stray) is None
+    assert events.job_key(made_pod(0, annotations={"volcano.sh/job-version": "x"})) is None

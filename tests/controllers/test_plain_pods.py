@@ -1,0 +1,97 @@
+"""PodGroups of pods that no Job made."""
+
+from volcano_py.api import kinds
+from volcano_py.api.codec import from_manifest
+from volcano_py.api.core import Pod
+from volcano_py.controllers.podgroup.reconcile import build_podgroup
+
+
+def pod(name="web-0", owner=None, annotations=None, **spec):
+    container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": "500m", "memory": "1Gi"}}}
+    metadata = {"name": name, "annotations": annotations or {}}
+    if owner:
+        reference = {"name": owner["metadata"]["name"], "uid": owner["metadata"]["uid"], "controller": True}
+        metadata["ownerReferences"] = [{"apiVersion": "apps/v1", "kind": "ReplicaSet"} | reference]
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": metadata,
+        "spec": {"schedulerName": "volcano", "containers": [container]} | spec,
+    }
+
+
+def group_of(world, name):
+    return world.pods()[name]["metadata"]["annotations"].get("scheduling.k8s.io/group-name")
+
+
+async def test_a_bare_pod_gets_a_group_of_its_own(world):
+    world.api.put(pod(priorityClassName="high", annotations={"scheduling.volcano.sh/queue-name": "default"}))
+    world.api.put(pod("other", schedulerName="default-scheduler"))
+    world.api.put(pod("grouped", annotations={"scheduling.k8s.io/group-name": "mine"}))
+    group = (await world.until(world.podgroups))[0]
+    uid = world.pods()["web-0"]["metadata"]["uid"]
+    assert group["metadata"]["name"] == f"podgroup-{uid}"
+    assert group["metadata"]["ownerReferences"][0]["uid"] == uid
+    assert group["spec"]["minMember"] == 1
+    assert group["spec"]["queue"] == "default"
+    assert group["spec"]["priorityClassName"] == "high"
+    assert group["spec"]["minResources"]["requests.cpu"] == "500m"
+    assert group["status"] == {"phase": "Pending"}
+    await world.until(lambda: group_of(world, "web-0") == f"podgroup-{uid}")
+    await world.quiet()
+    assert len(world.podgroups()) == 1
+    assert group_of(world, "grouped") == "mine"
+
+
+async def test_replicas_share_a_group_that_follows_their_owner(world):
+    replicaset = {
+        "apiVersion": "apps/v1",
+        "kind": "ReplicaSet",
+        "metadata": {"name": "web", "annotations": {"scheduling.volcano.sh/group-min-member": "2"}},
+        "spec": {"replicas": 2},
+    }
+    owner = world.api.put(replicaset)
+    for name in ("web-0", "web-1"):
+        world.api.put(pod(name, owner))
+    await world.until(lambda: group_of(world, "web-0") and group_of(world, "web-0") == group_of(world, "web-1"))
+    await world.quiet()
+    assert [group["spec"]["minMember"] for group in world.podgroups()] == [2]
+    assert world.podgroups()[0]["spec"]["minResources"]["requests.cpu"] == "1"
+
+    world.api.change(kinds.PODGROUP, group_of(world, "web-0"), {"metadata": {"annotations": {"mine": "x"}}})
+    changed = {"metadata": {"annotations": {"scheduling.volcano.sh/group-min-member": "1"}}}
+    world.api.change(kinds.REPLICASET, "web", changed)
+    await world.until(lambda: world.podgroups()[0]["spec"]["minMember"] == 1)
+    assert world.podgroups()[0]["metadata"]["annotations"]["mine"] == "x", "what others wrote stays"
+
+    world.api.change(kinds.REPLICASET, "web", {"spec": {"replicas": 0}})
+    await world.until(lambda: world.podgroups() == [])
+
+
+def test_annotations_are_inherited_and_overridden():
+    manifest = pod(annotations={"volcano.sh/preemptable": "false", "volcano.sh/jdb-max-unavailable": "1"})
+    owners = [{"volcano.sh/preemptable": "true", "volcano.sh/sla-waiting-time": "1h", "other": "x"}]
+    made = build_podgroup(from_manifest(Pod, manifest), owners)
+    assert made["metadata"]["annotations"] == {
+        "volcano.sh/preemptable": "false",
+        "volcano.sh/sla-waiting-time": "1h",
+        "volcano.sh/jdb-max-unavailable": "1",
+    }
+    assert "queue" not in made["spec"]
+
+
+def test_topology_from_annotations():
+    def topology(**annotations):
+        keyed = {f"volcano.sh/network-topology-{key}": value for key, value in annotations.items()}
+        return build_podgroup(from_manifest(Pod, pod(annotations=keyed)), [])["spec"].get("networkTopology")
+
+    assert topology() is None
+    assert topology(mode="SOFT") == {"mode": "soft"}
+    assert topology(**{"mode": "odd", "highest-tier": "2"}) == {"highestTierAllowed": 2}
+    assert topology(**{"highest-tier": "x"}) == {}
+
+
+def test_a_nonsensical_minimum_counts_as_one():
+    for text in ("-1", "many", ""):
+        made = build_podgroup(from_manifest(Pod, pod()), [{"scheduling.volcano.sh/group-min-member": text}])
+        assert made["spec"]["minMember"] == 1

@@ -1,0 +1,119 @@
+"""Queues through the running controller-manager, and the queue state machine by itself."""
+
+import pytest
+from world import command, queue
+
+from volcano_py.api import bus, kinds
+from volcano_py.api.codec import from_manifest
+from volcano_py.api.scheduling import Queue
+from volcano_py.controllers.queue.reconcile import Blocked, Observed, next_state, reconcile
+
+GROUP = {
+    "apiVersion": "scheduling.volcano.sh/v1beta1",
+    "kind": "PodGroup",
+    "metadata": {"name": "g"},
+    "spec": {"queue": "team"},
+    "status": {"phase": "Running"},
+}
+
+
+def state(world, name):
+    return (world.api.get(kinds.QUEUE, name) or {}).get("status", {}).get("state", "")
+
+
+async def test_a_new_queue_is_opened_and_put_below_root(world):
+    manifest = queue("team", state="")
+    del manifest["spec"]["parent"]
+    world.api.put(manifest)
+    await world.until(lambda: state(world, "team") == "Open")
+    await world.until(lambda: world.api.get(kinds.QUEUE, "team")["spec"].get("parent") == "root")
+
+
+async def test_closing_waits_until_the_last_podgroup_is_gone(world):
+    world.api.put(queue("team"))
+    world.api.put(GROUP)
+    world.api.put(command("CloseQueue", kinds.QUEUE, "team"))
+    await world.until(lambda: state(world, "team") == "Closing")
+    await world.until(lambda: world.api.all(kinds.COMMAND) == [])
+    world.api.delete(kinds.PODGROUP, "g")
+    await world.until(lambda: state(world, "team") == "Closed")
+    assert "Close queue succeed" in world.events("CloseQueue")
+    world.api.put(command("OpenQueue", kinds.QUEUE, "team"))
+    await world.until(lambda: state(world, "team") == "Open")
+
+
+async def test_children_are_closed_and_opened_with_their_parent(world):
+    for one in (queue("dept"), queue("a", parent="dept"), queue("b", parent="dept"), queue("c", parent="b")):
+        world.api.put(one)
+    world.api.put(command("CloseQueue", kinds.QUEUE, "a"))
+    await world.until(lambda: state(world, "a") == "Closed")
+    world.api.put(command("CloseQueue", kinds.QUEUE, "dept"))
+    await world.until(lambda: [state(world, name) for name in ("dept", "b", "c")] == ["Closed"] * 3)
+
+    world.api.put(command("OpenQueue", kinds.QUEUE, "c"))
+    await world.quiet()
+    assert state(world, "c") == "Closed", "not below a closed parent"
+
+    world.api.put(command("OpenQueue", kinds.QUEUE, "dept"))
+    await world.until(lambda: [state(world, name) for name in ("dept", "b", "c")] == ["Open"] * 3)
+    await world.quiet()
+    assert state(world, "a") == "Closed", "closed on its own account, it stays closed"
+
+
+async def test_a_queue_made_below_a_closed_one_is_closed(world):
+    world.api.put(queue("dept", state="Closed"))
+    world.api.put(queue("late", state="", parent="dept"))
+    await world.until(lambda: state(world, "late") == "Closed")
+    marks = world.api.get(kinds.QUEUE, "late")["metadata"]["annotations"]
+    assert marks["volcano.sh/closed-by-parent"] == "true"
+
+
+async def test_only_the_state_is_written(world):
+    world.api.put(queue("team"))
+    await world.quiet()
+    before = list(world.api.writes)
+    world.api.put(GROUP)
+    world.api.change(kinds.PODGROUP, "g", {"status": {"phase": "Completed"}})
+    await world.quiet()
+    assert world.api.writes == before
+
+
+def seen(name="team", now="Open", members=0, **fields):
+    return Observed(queue=from_manifest(Queue, queue(name, now)), members=members, **fields)
+
+
+def test_root_cannot_be_closed():
+    instructions, asks = reconcile(seen("root"), bus.CLOSE_QUEUE)
+    assert [instruction.reason for instruction in instructions] == ["CloseQueue"]
+    assert asks == []
+
+
+def test_a_missing_parent_is_waited_for():
+    one = seen()
+    one.queue.spec.parent = "dept"
+    with pytest.raises(Blocked, match="its parent dept does not exist"):
+        reconcile(one, bus.SYNC_QUEUE)
+
+
+@pytest.mark.parametrize(
+    ("now", "action", "members", "expected"),
+    [
+        ("", bus.SYNC_QUEUE, 0, ("sync", "Open")),
+        ("Open", bus.CLOSE_QUEUE, 2, ("close", "Closing")),
+        ("Open", bus.CLOSE_QUEUE, 0, ("close", "Closed")),
+        ("Closing", bus.SYNC_QUEUE, 1, ("sync", "Closing")),
+        ("Closing", bus.SYNC_QUEUE, 0, ("sync", "Closed")),
+        ("Closing", bus.OPEN_QUEUE, 1, ("open", "Open")),
+        ("Closed", bus.SYNC_QUEUE, 3, ("sync", "Closed")),
+        ("Closed", "Anything", 0, ("sync", "Closed")),
+        ("Unknown", bus.SYNC_QUEUE, 0, ("sync", "Unknown")),
+        ("Unknown", bus.CLOSE_QUEUE, 1, ("close", "Closing")),
+    ],
+)
+def test_states(now, action, members, expected):
+    assert next_state(now, action, members) == expected
+
+
+def test_an_unknown_state_is_an_error():
+    with pytest.raises(ValueError, match="queue state 'Ajar' is invalid"):
+        next_state("Ajar", bus.SYNC_QUEUE, 0)
