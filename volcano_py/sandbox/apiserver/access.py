@@ -1,0 +1,138 @@
+"""Who is asking (tokens) and whether they may (authorizers in a row; RBAC is added to the row by its own module)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from volcano_py.sandbox.apiserver import errors
+from volcano_py.sandbox.apiserver.request import Request, User
+
+if TYPE_CHECKING:
+    from aiohttp import web
+
+    from volcano_py.sandbox.apiserver.api import Api
+
+MASTERS = "system:masters"
+ANONYMOUS = User("system:anonymous", ("system:unauthenticated",))
+PUBLIC_PATHS = ("/healthz", "/livez", "/readyz", "/version", "/version/")
+
+
+@dataclass(slots=True)
+class Question:
+    """What authorizers are asked: a verb on a resource, or (path set) on a path."""
+
+    user: User
+    verb: str
+    group: str = ""
+    version: str = ""
+    resource: str = ""
+    subresource: str = ""
+    namespace: str = ""
+    name: str = ""
+    path: str = ""
+
+
+# True: allowed; None: no opinion (the next one is asked; nobody's yes is a no)
+Authorizer = Callable[[Question], bool | None]
+
+
+@dataclass(slots=True)
+class Authenticator:
+    """Users by bearer token."""
+
+    tokens: Mapping[str, User] = field(default_factory=dict)
+
+    def user(self, http: web.BaseRequest) -> User:
+        """The user of a request; no credentials make an anonymous one, wrong ones are a 401."""
+        header = http.headers.get("Authorization", "")
+        if not header:
+            return ANONYMOUS
+        scheme, _, token = header.partition(" ")
+        found = self.tokens.get(token.strip()) if scheme.lower() == "bearer" else None
+        if found is None:
+            raise errors.StatusError(401, "Unauthorized", "Unauthorized")
+        return found
+
+
+def masters(question: Question) -> bool | None:
+    """Administrators may do everything."""
+    return True if MASTERS in question.user.groups else None
+
+
+def public(question: Question) -> bool | None:
+    """Everyone may ask for health and version, and who is known for discovery."""
+    if not question.path or question.verb not in ("get", "head"):
+        return None
+    if question.path in PUBLIC_PATHS:
+        return True
+    if "system:authenticated" not in question.user.groups:
+        return None
+    head = question.path.split("/")[1]
+    return True if head in ("api", "apis", "openapi", "healthz", "livez", "readyz", "version") else None
+
+
+def self_service(question: Question) -> bool | None:
+    """Everyone who is known may ask what they may do."""
+    if question.verb == "create" and "system:authenticated" in question.user.groups:
+        reviews = ("selfsubjectaccessreviews", "selfsubjectrulesreviews", "selfsubjectreviews")
+        return True if question.resource in reviews else None
+    return None
+
+
+def allowed(api: Api, question: Question) -> bool:
+    """Whether any authorizer says yes."""
+    authorizers: list[Authorizer] = api.extensions.get("authorizers", [])
+    return any(authorizer(question) for authorizer in (masters, public, self_service, *authorizers))
+
+
+def authorize(api: Api, request: Request) -> None:
+    """403 unless somebody allows the request."""
+    user = request.user
+    if MASTERS in user.groups:
+        return
+    resource = request.resource
+    question = Question(
+        user,
+        request.verb,
+        resource.group,
+        resource.version,
+        resource.plural,
+        request.subresource,
+        request.namespace,
+        request.name,
+    )
+    if allowed(api, question):
+        return
+    what = f"{resource.plural}/{request.subresource}" if request.subresource else resource.plural
+    where = f'in the namespace "{request.namespace}"' if request.namespace else "at the cluster scope"
+    why = f'User "{user.name}" cannot {request.verb} resource "{what}" in API group "{resource.group}" {where}'
+    name = f' "{request.name}"' if request.name else ""
+    message = f"{errors.qualified(resource.group, resource.plural)}{name} is forbidden: {why}"
+    info = errors.details(resource.group, resource.plural, request.name)
+    raise errors.StatusError(403, "Forbidden", message, info)
+
+
+def authorize_path(api: Api, user: User, method: str, path: str) -> None:
+    """403 for a path outside the resources unless somebody allows it."""
+    verb = method.lower()
+    if allowed(api, Question(user, verb, path=path)):
+        return
+    message = f'forbidden: User "{user.name}" cannot {verb} path "{path}"'
+    raise errors.StatusError(403, "Forbidden", message, {})
+
+
+def impersonated(api: Api, user: User, headers: Mapping[str, Any]) -> User:
+    """The user that the Impersonate headers name, if the asker may act as them."""
+    name = headers.get("Impersonate-User")
+    if not name:
+        return user
+    question = Question(user, "impersonate", resource="users", name=name)
+    if not allowed(api, question):
+        why = f'User "{user.name}" cannot impersonate resource "users" in API group "" at the cluster scope'
+        raise errors.StatusError(
+            403, "Forbidden", f'users "{name}" is forbidden: {why}', errors.details("", "users", name)
+        )
+    groups = tuple(headers.getall("Impersonate-Group", ()))  # type: ignore[attr-defined]
+    return User(name, (*groups, "system:authenticated"), headers.get("Impersonate-Uid", ""))

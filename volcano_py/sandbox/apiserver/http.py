@@ -1,0 +1,320 @@
+"""HTTP: from a request's path, query and headers to a verb, and from its outcome to an answer."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import ssl
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import orjson
+from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
+
+from volcano_py.sandbox.apiserver import access, errors, reviews, views
+from volcano_py.sandbox.apiserver.api import Api, Plain, Result
+from volcano_py.sandbox.apiserver.negotiate import Form, negotiate, not_acceptable
+from volcano_py.sandbox.apiserver.request import Request, flag, integer, read_write_options
+from volcano_py.sandbox.apiserver.routing import Route, Target, route
+from volcano_py.sandbox.apiserver.streaming import serve_watch
+from volcano_py.sandbox.apiserver.verbs import create, delete, patch, read, update
+
+LOG = logging.getLogger(__name__)
+BODY_LIMIT = 3 * 1024 * 1024
+
+PathHandler = Callable[["Server", web.BaseRequest, str], Awaitable[web.StreamResponse]]
+
+
+class Server:
+    """The HTTP side of an Api: `paths` serve what is no resource (version, health, discovery, openapi)."""
+
+    def __init__(self, api: Api, authenticator: access.Authenticator) -> None:
+        self.api = api
+        self.authenticator = authenticator
+        self.paths: dict[str, PathHandler] = {}
+        self.prefixes: list[tuple[str, PathHandler]] = []
+        self.watchers: set[Any] = set()
+        self._runner: web.ServerRunner | None = None
+        self.port = 0
+        self._bookmarks: asyncio.Task[None] | None = None
+
+    async def start(self, host: str, port: int, tls: ssl.SSLContext | None) -> None:
+        """Listen; OSError when the port is taken."""
+        server = web.Server(self.handle, request_factory=_request_factory, access_log=None, keepalive_timeout=3600)
+        self._runner = web.ServerRunner(server)
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, host, port, ssl_context=tls, backlog=1024, shutdown_timeout=0.2)
+        await site.start()
+        self.port = self._runner.addresses[0][1]
+        self._bookmarks = asyncio.create_task(self._send_bookmarks())
+
+    async def stop(self) -> None:
+        if self._bookmarks is not None:
+            self._bookmarks.cancel()
+        for watcher in list(self.watchers):
+            watcher.close()
+        if self._runner is not None:
+            await self._runner.cleanup()
+
+    async def _send_bookmarks(self) -> None:
+        while True:
+            await asyncio.sleep(45 + 15 * random.random())
+            for watcher in list(self.watchers):
+                watcher.bookmark()
+
+    # --- one request -------------------------------------------------------------------------------------------------
+
+    async def handle(self, http: web.BaseRequest) -> web.StreamResponse:
+        """Answer one request; whatever goes wrong inside becomes a Status."""
+        try:
+            return await self._handle(http)
+        except errors.PageNotFound:
+            return web.Response(
+                status=404, body=b"404 page not found\n", headers={"Content-Type": "text/plain; charset=utf-8"}
+            )
+        except errors.StatusError as error:
+            return self._status(http, error)
+        except web.HTTPRequestEntityTooLarge:
+            text = f"Request entity too large: limit is {BODY_LIMIT}"
+            return self._status(http, errors.StatusError(413, "RequestEntityTooLarge", text))
+        except (asyncio.CancelledError, ConnectionError, HttpProcessingError):
+            raise
+        except RecursionError:
+            return self._status(http, errors.bad_request("exceeded max depth"))
+        except Exception as error:  # a bug of ours: the client gets one line, the log the traceback
+            LOG.exception("%s %s failed", http.method, http.path)
+            return self._status(http, errors.internal(f"{type(error).__name__}: {error}"))
+
+    def _status(self, http: web.BaseRequest, error: errors.StatusError) -> web.Response:
+        body = orjson.dumps(error.body) if http.method != "HEAD" else b""
+        headers = {"Content-Type": "application/json", "Cache-Control": "no-cache, private", **error.headers}
+        return web.Response(status=error.code, body=body, headers=headers)
+
+    async def _handle(self, http: web.BaseRequest) -> web.StreamResponse:
+        path = http.path
+        user = self.authenticator.user(http)
+        handler = self.paths.get(path)
+        if handler is None:
+            for prefix, candidate in self.prefixes:
+                if path.startswith(prefix):
+                    handler = candidate
+                    break
+        if handler is not None:
+            access.authorize_path(self.api, user, http.method, path)
+            return await handler(self, http, path)
+        target = route(self.api.registry, path)
+        if isinstance(target, Route):
+            access.authorize_path(self.api, user, http.method, path)
+            return await self._discover(http, target)
+        return await self._resource(http, target, user)
+
+    async def _discover(self, http: web.BaseRequest, target: Route) -> web.StreamResponse:
+        from volcano_py.sandbox.apiserver import discovery
+
+        return discovery.answer(self.api, http, target)
+
+    async def _resource(self, http: web.BaseRequest, target: Target, user: Any) -> web.StreamResponse:
+        query = http.query if http.query_string else {}
+        headers = http.headers
+        verb = verb_of(http.method, target, query)
+        request = Request(
+            verb,
+            target.resource,
+            target.namespace,
+            target.name,
+            target.subresource,
+            query,
+            user,
+            content_type=headers.get("Content-Type", ""),
+            user_agent=headers.get("User-Agent", ""),
+        )
+        user = access.impersonated(self.api, user, headers)
+        request.user = user
+        access.authorize(self.api, request)
+        if http.method == "HEAD" and target.resource.custom is None:
+            raise errors.method_not_allowed()
+        if verb not in ("get", "list", "watch"):
+            request.body = await http.read()
+        if target.subresource and target.subresource != "status":
+            return await self._subresource(http, request)
+        if verb == "get":
+            form = self._form(http)
+            entry = read.get(self.api, request)
+            return self._object(http, request, Result(target.resource, entry.tail), form)
+        if verb in ("list", "watch"):
+            form = self._form(http)
+            if verb == "watch":
+                return await serve_watch(self, http, request, form)
+            page = read.list_page(self.api, request)
+            body = views.list_body(form, target.resource, page, _include(request, form))
+            return self._bytes(http, 200, body, form, request)
+        return await self._write(http, request, verb)
+
+    async def _write(self, http: web.BaseRequest, request: Request, verb: str) -> web.StreamResponse:
+        form = self._form(http, writing=True)
+        api = self.api
+        result: Result | Plain
+        review = reviews.HANDLERS.get(request.resource.qualified)
+        if review is not None and verb == "create":
+            read_write_options(request)
+            return self._plain(await review(api, request), request)
+        if verb == "deletecollection":
+            delete.read_options(request)
+            entries = read.select(request.resource, read.selection(request))
+            tails = await delete.delete_collection(api, request, entries)
+            meta = {"resourceVersion": str(api.store.revision)}
+            return self._bytes(http, 200, views.items_body(request.resource, tails, meta), form, request)
+        if verb == "delete":
+            result = await delete.delete(api, request)
+        else:
+            kind = patch.patch_type(request) if verb == "patch" else ""
+            read_write_options(request, "apply" if kind == patch.patch.APPLY_PATCH else kind)
+            if verb == "create":
+                result = await create.create(api, request)
+            elif verb == "update":
+                result = await update.update(api, request)
+            else:
+                result = await patch.patch_object(api, request)
+        if isinstance(result, Plain):
+            return self._plain(result, request)
+        return self._object(http, request, result, form)
+
+    async def _subresource(self, http: web.BaseRequest, request: Request) -> web.StreamResponse:
+        resource, name = request.resource, request.subresource
+        handler = self.api.subresources.get((resource.qualified, name)) or self.api.subresources.get(("*", name))
+        if handler is None:
+            raise errors.StatusError(501, "NotImplemented", f"{resource.plural}/{name} is not served here")
+        form = self._form(http, writing=request.verb != "get") if name not in ("log",) else Form()
+        if request.verb in ("create", "update", "patch"):
+            kind = patch.patch_type(request) if request.verb == "patch" else ""
+            read_write_options(request, "apply" if kind == patch.patch.APPLY_PATCH else kind)
+        result = await handler(self.api, request)
+        if isinstance(result, Plain):
+            return self._plain(result, request)
+        return self._object(http, request, result, form)
+
+    # --- answers -----------------------------------------------------------------------------------------------------
+
+    def _form(self, http: web.BaseRequest, writing: bool = False) -> Form:
+        try:
+            form = negotiate(http.headers.get("Accept", ""))
+        except errors.StatusError:
+            if writing:
+                text = (
+                    "406: Not Acceptable\n\nAvailable representations: "
+                    "application/json, application/yaml, application/vnd.kubernetes.protobuf"
+                )
+                raise errors.StatusError(406, "NotAcceptable", text, {}) from None
+            raise not_acceptable() from None
+        if http.query_string and flag(http.query, "pretty") and form.media == "json":
+            return Form(form.media, form.as_, form.version, True)
+        return form
+
+    def _object(self, http: web.BaseRequest, request: Request, result: Result, form: Form) -> web.Response:
+        if form.as_ == "PartialObjectMetadataList":
+            raise not_acceptable()
+        body = views.object_body(form, result.resource, result.tail, _include(request, form))
+        return self._bytes(http, result.status, body, form, request)
+
+    def _bytes(self, http: web.BaseRequest, status: int, body: bytes, form: Form, request: Request) -> web.Response:
+        content_type = "application/json" if form.media == "json" else "application/yaml"
+        response = web.Response(
+            status=status,
+            body=body if http.method != "HEAD" else b"",
+            headers={"Content-Type": content_type, "Cache-Control": "no-cache, private"},
+        )
+        for warning in request.warnings:
+            response.headers.add("Warning", warning_header(warning))
+        return response
+
+    def _plain(self, result: Plain, request: Request) -> web.Response:
+        if result.text is not None:
+            body, content_type = result.text, result.content_type
+        else:
+            body, content_type = orjson.dumps(result.body), "application/json"
+        response = web.Response(status=result.status, body=body)
+        if result.status != 204:
+            response.headers["Content-Type"] = content_type
+        for warning in request.warnings:
+            response.headers.add("Warning", warning_header(warning))
+        return response
+
+
+def warning_header(text: str) -> str:
+    """The value of a Warning header."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ").replace("\r", " ")
+    return f'299 - "{escaped}"'
+
+
+def _include(request: Request, form: Form) -> str:
+    """Which object the rows of a Table carry."""
+    if form.as_ != "Table":
+        return ""
+    include = request.query.get("includeObject", "")
+    if include not in ("", "None", "Metadata", "Object"):
+        raise errors.bad_request(f'unrecognized includeObject value: "{include}"')
+    return include
+
+
+_VERBS = {"GET": "get", "HEAD": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+
+
+def verb_of(method: str, target: Target, query: Any) -> str:
+    """The verb of a method on a path; 404 and 405 as the server has them."""
+    resource = target.resource
+    verb = _VERBS.get(method, "")
+    if target.subresource:
+        sub = resource.subresources.get(target.subresource)
+        if sub is None:
+            raise errors.no_such_path() if resource.custom is None else errors.PageNotFound
+        if verb not in sub.verbs:
+            raise errors.method_not_allowed()
+        return verb
+    if resource.custom is not None:
+        return _custom_verb(method, verb, target, query)
+    if not target.name:
+        if verb == "get":
+            if "list" not in resource.verbs:
+                raise errors.method_not_allowed()
+            return "watch" if flag(query, "watch") else "list"
+        if verb == "delete":
+            verb = "deletecollection"
+        if resource.namespaced and not target.namespace:
+            raise errors.method_not_allowed()
+        if verb not in ("create", "deletecollection") or verb not in resource.verbs:
+            raise errors.method_not_allowed()
+        return verb
+    if verb == "create" or verb not in resource.verbs:
+        raise errors.method_not_allowed()
+    return verb
+
+
+def _custom_verb(method: str, verb: str, target: Target, query: Any) -> str:
+    resource = target.resource
+    if not verb:
+        raise errors.method_not_supported(resource.group, resource.plural, "")
+    if not target.name:
+        if verb == "get":
+            return "watch" if flag(query, "watch") else "list"
+        if verb == "delete":
+            return "deletecollection"
+        if verb in ("update", "patch"):
+            raise errors.bad_request("name must be provided")
+        if resource.namespaced and not target.namespace:
+            raise errors.PageNotFound
+    return verb
+
+
+class _Request(web.BaseRequest):
+    """A request with the API server's limit for bodies."""
+
+
+def _request_factory(message: Any, payload: Any, protocol: Any, writer: Any, task: Any) -> web.BaseRequest:
+    return _Request(
+        message, payload, protocol, writer, task, asyncio.get_running_loop(), client_max_size=BODY_LIMIT
+    )
+
+
+__all__ = ["Server", "integer"]

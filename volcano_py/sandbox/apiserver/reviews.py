@@ -1,0 +1,147 @@
+"""Kinds that are asked and not stored: access reviews, token reviews, who am I; and bindings by collection."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from volcano_py.sandbox.apiserver import access, codec, errors, metadata
+from volcano_py.sandbox.apiserver.access import Question
+from volcano_py.sandbox.apiserver.api import Api, Plain
+from volcano_py.sandbox.apiserver.bodies import read_object
+from volcano_py.sandbox.apiserver.request import Request, User
+
+Object = dict[str, Any]
+
+AUTHENTICATION, AUTHORIZATION = "authentication.k8s.io", "authorization.k8s.io"
+
+
+def _body(request: Request) -> Object:
+    resource = request.resource
+    raw = read_object(request.body, request.content_type, resource.kind, None)
+    try:
+        obj: Object = codec.normalise(resource.type, raw, codec.Unknown())
+        return obj
+    except codec.DecodeError as error:
+        kind = resource.kind
+        raise errors.bad_request(f'{kind} in version "v1" cannot be handled as a {kind}: {error}') from None
+
+
+def _answer(request: Request, obj: Object) -> Plain:
+    resource = request.resource
+    return Plain({"kind": resource.kind, "apiVersion": resource.api_version, **obj}, 201)
+
+
+def user_info(user: User) -> Object:
+    out: Object = {"username": user.name}
+    if user.uid:
+        out["uid"] = user.uid
+    if user.groups:
+        out["groups"] = list(user.groups)
+    if user.extra:
+        out["extra"] = user.extra
+    return out
+
+
+async def who_am_i(api: Api, request: Request) -> Plain:
+    obj = _body(request)
+    obj["metadata"] = {"creationTimestamp": metadata.now()}
+    obj["status"] = {"userInfo": user_info(request.user)}
+    return _answer(request, obj)
+
+
+async def token(api: Api, request: Request) -> Plain:
+    obj = _body(request)
+    authenticator = api.extensions.get("authenticator")
+    found = authenticator.tokens.get(obj["spec"].get("token", "")) if authenticator else None
+    if found is None:
+        obj["status"] = {"user": {}, "error": "[invalid bearer token, token lookup failed]"}
+    else:
+        obj["status"] = {"authenticated": True, "user": user_info(found)}
+    return _answer(request, obj)
+
+
+def _question(spec: Object, user: User) -> Question:
+    about = spec.get("resourceAttributes")
+    if about is not None:
+        return Question(
+            user,
+            about.get("verb", ""),
+            about.get("group", ""),
+            about.get("version", ""),
+            about.get("resource", ""),
+            about.get("subresource", ""),
+            about.get("namespace", ""),
+            about.get("name", ""),
+        )
+    other = spec.get("nonResourceAttributes") or {}
+    return Question(user, other.get("verb", ""), path=other.get("path", ""))
+
+
+def _check(spec: Object) -> None:
+    both = spec.get("resourceAttributes") is not None, spec.get("nonResourceAttributes") is not None
+    if both[0] == both[1]:
+        text = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
+        cause = errors.invalid_value("spec.resourceAttributes", spec.get("resourceAttributes"), text)
+        raise errors.invalid(AUTHORIZATION, "SelfSubjectAccessReview", "", [cause])
+
+
+async def may_i(api: Api, request: Request) -> Plain:
+    obj = _body(request)
+    _check(obj["spec"])
+    allowed = access.allowed(api, _question(obj["spec"], request.user))
+    obj["status"] = {"allowed": allowed}
+    return _answer(request, obj)
+
+
+async def may_they(api: Api, request: Request) -> Plain:
+    obj = _body(request)
+    spec = obj["spec"]
+    _check(spec)
+    user = User(spec.get("user", ""), tuple(spec.get("groups") or ()), spec.get("uid", ""))
+    allowed = access.allowed(api, _question(spec, user))
+    obj["status"] = {"allowed": allowed}
+    return _answer(request, obj)
+
+
+async def my_rules(api: Api, request: Request) -> Plain:
+    obj = _body(request)
+    rules: list[Object] = []
+    paths: list[Object] = []
+    if access.MASTERS in request.user.groups:
+        rules.append({"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]})
+        paths.append({"verbs": ["*"], "nonResourceURLs": ["*"]})
+    for lister in api.extensions.get("rule_listers", []):
+        more, more_paths = lister(request.user, obj["spec"].get("namespace", ""))
+        rules += more
+        paths += more_paths
+    obj["status"] = {"resourceRules": rules, "nonResourceRules": paths, "incomplete": False}
+    return _answer(request, obj)
+
+
+async def bind(api: Api, request: Request) -> Plain:
+    """POST bindings: the pod is named by the Binding itself."""
+    from volcano_py.sandbox.apiserver import subresources
+
+    obj = _body(request)
+    inner = Request(
+        "create",
+        api.resource("", "pods"),
+        request.namespace,
+        obj["metadata"].get("name", ""),
+        "binding",
+        request.query,
+        request.user,
+        dry_run=request.dry_run,
+    )
+    return await subresources.bind(api, inner, obj)
+
+
+HANDLERS = {
+    f"selfsubjectreviews.{AUTHENTICATION}": who_am_i,
+    f"tokenreviews.{AUTHENTICATION}": token,
+    f"selfsubjectaccessreviews.{AUTHORIZATION}": may_i,
+    f"subjectaccessreviews.{AUTHORIZATION}": may_they,
+    f"localsubjectaccessreviews.{AUTHORIZATION}": may_they,
+    f"selfsubjectrulesreviews.{AUTHORIZATION}": my_rules,
+    "bindings": bind,
+}

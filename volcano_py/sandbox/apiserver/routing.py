@@ -1,0 +1,81 @@
+"""From a path to the resource it names, or to the part of discovery that it asks for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from urllib.parse import unquote
+
+from volcano_py.sandbox.apiserver.errors import PageNotFound, no_such_path
+from volcano_py.sandbox.apiserver.resources import Registry, Resource
+
+
+@dataclass(slots=True)
+class Target:
+    """A resource, one of its objects, or a subresource of one."""
+
+    resource: Resource
+    namespace: str = ""
+    name: str = ""
+    subresource: str = ""
+
+
+@dataclass(slots=True)
+class Route:
+    """A path of discovery: level is core (/api), groups (/apis), group, or version."""
+
+    level: str
+    group: str = ""
+    version: str = ""
+
+
+def route(registry: Registry, path: str) -> Target | Route:
+    """Raises PageNotFound for paths outside the API, StatusError 404 inside it."""
+    parts = path.split("/")[1:]
+    if parts and parts[-1] == "" and len(parts) > 1:
+        parts.pop()
+    head = parts[0]
+    if head == "api":
+        if len(parts) == 1:
+            return Route("core")
+        group, version, rest = "", parts[1], parts[2:]
+    elif head == "apis":
+        if len(parts) == 1:
+            return Route("groups")
+        group = parts[1]
+        if group not in registry.groups or not group:
+            raise PageNotFound
+        if len(parts) == 2:
+            return Route("group", group)
+        version, rest = parts[2], parts[3:]
+    else:
+        raise PageNotFound
+    resources = registry.groups.get(group, {}).get(version)
+    custom = _is_custom(registry, group)
+    if resources is None:
+        raise PageNotFound if custom else no_such_path()
+    if not rest:
+        return Route("version", group, version)
+    if "" in rest:
+        raise PageNotFound if custom else no_such_path()
+    namespace = ""
+    if rest[0] == "namespaces" and len(rest) >= 3:
+        whole = resources.get("namespaces")
+        if not (whole is not None and len(rest) == 3 and rest[2] in whole.subresources):
+            namespace = unquote(rest[1])
+            rest = rest[2:]
+    resource = resources.get(rest[0])
+    if resource is None:
+        raise PageNotFound if custom else no_such_path()
+    name = unquote(rest[1]) if len(rest) > 1 else ""
+    subresource = "/".join(rest[2:])
+    misplaced = bool(namespace) != resource.namespaced and (bool(namespace) or bool(name))
+    if misplaced or len(rest) > 3:
+        raise PageNotFound if custom else no_such_path()
+    return Target(resource, namespace, name, subresource)
+
+
+def _is_custom(registry: Registry, group: str) -> bool:
+    for resources in registry.groups.get(group, {}).values():
+        for resource in resources.values():
+            return resource.custom is not None
+    return False

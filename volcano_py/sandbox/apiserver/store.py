@@ -1,0 +1,183 @@
+"""Objects by resource, one global resourceVersion, and a bounded history of events.
+
+An object is kept as the bytes of its JSON without the leading kind and apiVersion (the `tail`), encoded once per
+write; the same bytes answer reads and feed every watcher. Beside them only what selectors need is indexed. The store
+knows nothing of kinds: it is handed finished objects. A persistent store takes its place by keeping `commit`.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right, insort
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import orjson
+
+HISTORY_EVENTS = 20_000
+HISTORY_BYTES = 96 * 1024 * 1024
+FIRST_REVISION = 1000  # so that small numbers are always "compacted", as on any server with a past
+
+ADDED, MODIFIED, DELETED = "ADDED", "MODIFIED", "DELETED"
+
+
+class Entry:
+    """One version of one object; never changed after it was stored."""
+
+    __slots__ = ("fields", "key", "labels", "name", "namespace", "rv", "tail", "uid")
+
+    def __init__(
+        self,
+        namespace: str,
+        name: str,
+        uid: str,
+        rv: int,
+        tail: bytes,
+        labels: dict[str, str],
+        fields: dict[str, str],
+    ) -> None:
+        self.namespace = namespace
+        self.name = name
+        self.key = f"{namespace}/{name}" if namespace else name
+        self.uid = uid
+        self.rv = rv
+        self.tail = tail
+        self.labels = labels
+        self.fields = fields
+
+    def load(self) -> dict[str, Any]:
+        """A fresh copy of the object, without kind and apiVersion."""
+        return orjson.loads(b"{" + self.tail)
+
+
+class Event:
+    """One change. `entry` is the object after it (for DELETED its last state, with the revision of the deletion)."""
+
+    __slots__ = ("encoded", "entry", "prev", "rv", "type")
+
+    def __init__(self, type_: str, entry: Entry, prev: Entry | None) -> None:
+        self.type = type_
+        self.entry = entry
+        self.prev = prev
+        self.rv = entry.rv
+        self.encoded: dict[Any, bytes] = {}  # by watch form; filled by the first watcher that needs it
+
+
+Observer = Callable[[Event], None]
+
+
+class Collection:
+    """All objects of one resource."""
+
+    def __init__(self, store: Store, name: str) -> None:
+        self.store = store
+        self.name = name
+        self.entries: dict[str, Entry] = {}
+        self.keys: list[str] = []  # sorted: the order in which lists and pages come
+        self.history: deque[Event] = deque()
+        self.history_bytes = 0
+        self.floor = store.revision  # watches can start from this revision or later
+        self.observers: list[Observer] = []
+
+    def get(self, namespace: str, name: str) -> Entry | None:
+        return self.entries.get(f"{namespace}/{name}" if namespace else name)
+
+    def select(self, namespace: str = "") -> Iterator[Entry]:
+        """Entries in order of their keys."""
+        entries = self.entries
+        if not namespace:
+            return (entries[key] for key in self.keys)
+        start = bisect_left(self.keys, namespace + "/")
+        stop = bisect_left(self.keys, namespace + "0")  # "0" follows "/"
+        return (entries[key] for key in self.keys[start:stop])
+
+    def at(self, revision: int) -> list[Entry]:
+        """The entries as they were at a revision that the history still covers."""
+        state: dict[str, Entry | None] = {}
+        for event in reversed(self.history):
+            if event.rv <= revision:
+                break
+            state[event.entry.key] = event.prev
+        if not state:
+            return list(self.select())
+        merged = dict(self.entries)
+        for key, entry in state.items():
+            if entry is None:
+                merged.pop(key, None)
+            else:
+                merged[key] = entry
+        return [merged[key] for key in sorted(merged)]
+
+    def since(self, revision: int) -> list[Event]:
+        """Events after a revision; the caller has checked it against `floor`."""
+        history = self.history
+        if not history or history[-1].rv <= revision:
+            return []
+        if history[0].rv > revision:
+            return list(history)
+        rows = list(history)
+        return rows[bisect_right(rows, revision, key=lambda event: event.rv) :]
+
+    def publish(self, event: Event) -> None:
+        self.history.append(event)
+        self.history_bytes += len(event.entry.tail)
+        while len(self.history) > HISTORY_EVENTS or self.history_bytes > HISTORY_BYTES:
+            self.forget_oldest()
+        for observer in self.observers:
+            observer(event)
+
+    def forget_oldest(self) -> None:
+        oldest = self.history.popleft()
+        self.history_bytes -= len(oldest.entry.tail)
+        self.floor = oldest.rv
+
+
+class Store:
+    """The collections and the revision that they share."""
+
+    def __init__(self) -> None:
+        self.revision = FIRST_REVISION
+        self.collections: dict[str, Collection] = {}
+
+    def collection(self, name: str) -> Collection:
+        """The collection of a resource such as `pods` or `jobs.batch.volcano.sh`; made when it is new."""
+        found = self.collections.get(name)
+        if found is None:
+            found = self.collections[name] = Collection(self, name)
+        return found
+
+    def drop(self, name: str) -> None:
+        self.collections.pop(name, None)
+
+    def next_revision(self) -> int:
+        return self.revision + 1
+
+    def commit(
+        self, collection: Collection, type_: str, obj: dict[str, Any], fields: dict[str, str]
+    ) -> Entry:
+        """Write an object (without kind and apiVersion): give it the next revision, encode it, tell the watchers."""
+        self.revision += 1
+        metadata = obj["metadata"]
+        metadata["resourceVersion"] = str(self.revision)
+        entry = Entry(
+            metadata.get("namespace", ""),
+            metadata["name"],
+            metadata.get("uid", ""),
+            self.revision,
+            orjson.dumps(obj)[1:],
+            metadata.get("labels") or {},
+            fields,
+        )
+        key = entry.key
+        prev = collection.entries.get(key)
+        if type_ == DELETED:
+            collection.entries.pop(key, None)
+            at = bisect_left(collection.keys, key)
+            if at < len(collection.keys) and collection.keys[at] == key:
+                collection.keys.pop(at)
+        else:
+            if prev is None:
+                insort(collection.keys, key)
+            collection.entries[key] = entry
+        collection.publish(Event(type_, entry, prev))
+        return entry

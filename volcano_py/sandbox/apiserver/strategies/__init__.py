@@ -1,0 +1,15 @@
+"""The strategies of built-in kinds, by qualified resource name; kinds without an entry are plain objects."""
+
+from __future__ import annotations
+
+from volcano_py.sandbox.apiserver.strategies import batch, cluster, core, pods, rbac, workloads
+from volcano_py.sandbox.apiserver.strategy import Strategy
+
+STRATEGIES: dict[str, Strategy] = {
+    **core.STRATEGIES,
+    **pods.STRATEGIES,
+    **cluster.STRATEGIES,
+    **workloads.STRATEGIES,
+    **batch.STRATEGIES,
+    **rbac.STRATEGIES,
+}

@@ -1,0 +1,488 @@
+"""ConfigMaps, Secrets, Services, claims, quotas, events and other small core kinds."""
+
+from __future__ import annotations
+
+import base64
+import ipaddress
+from typing import Any
+
+from volcano_py.sandbox.apiserver import metadata, quantity
+from volcano_py.sandbox.apiserver.errors import (
+    Cause,
+    duplicate,
+    field_forbidden,
+    invalid_value,
+    required,
+    unsupported,
+)
+from volcano_py.sandbox.apiserver.request import Request
+from volcano_py.sandbox.apiserver.strategy import Strategy
+
+Object = dict[str, Any]
+
+MAX_SECRET = 1024 * 1024
+_KEY_OK = set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.")
+_KEY_MESSAGE = (
+    "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  "
+    "or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')"
+)
+
+
+def _key_causes(keys: Any, path: str) -> list[Cause]:
+    out = []
+    for key in keys:
+        if not key or not set(key) <= _KEY_OK:
+            out.append(invalid_value(f"{path}[{key}]", key, _KEY_MESSAGE))
+        elif len(key) > 253:
+            out.append(invalid_value(f"{path}[{key}]", key, "must be no more than 253 characters"))
+        elif key in (".", "..") or key.startswith(".."):
+            out.append(invalid_value(f"{path}[{key}]", key, f"must not be '{key}'"))
+    return out
+
+
+def _config_map(obj: Object, request: Request) -> list[Cause]:
+    data, binary = obj.get("data") or {}, obj.get("binaryData") or {}
+    out = _key_causes(data, "data") + _key_causes(binary, "binaryData")
+    out += [invalid_value(f"data[{key}]", key, "duplicate of key present in binaryData") for key in data if key in binary]
+    size = sum(len(k) + len(v) for k, v in data.items()) + sum(len(v) * 3 // 4 for v in binary.values())
+    if size > MAX_SECRET:
+        out.append(Cause("FieldValueTooLong", "Too long: may not be more than 1048576 bytes", ""))
+    return out
+
+
+def _immutable(kind_fields: tuple[str, ...]) -> Any:
+    def validate(new: Object, old: Object) -> list[Cause]:
+        if not old.get("immutable"):
+            return []
+        out = []
+        if not new.get("immutable"):
+            out.append(field_forbidden("immutable", "field is immutable when `immutable` is set"))
+        for name in kind_fields:
+            if new.get(name) != old.get(name):
+                out.append(field_forbidden(name, "field is immutable when `immutable` is set"))
+        return out
+
+    return validate
+
+
+_frozen_config_map = _immutable(("data", "binaryData"))
+_frozen_secret = _immutable(("data",))
+
+
+def _config_map_update(new: Object, old: Object, request: Request) -> list[Cause]:
+    return _frozen_config_map(new, old) + _config_map(new, request)
+
+
+def _default_secret(obj: Object) -> None:
+    obj.setdefault("type", "Opaque")
+    text = obj.pop("stringData", None)
+    if text:
+        data = obj.setdefault("data", {})
+        for key, value in text.items():
+            data[key] = base64.b64encode(value.encode()).decode()
+
+
+_SECRET_KEYS = {
+    "kubernetes.io/dockercfg": (".dockercfg",),
+    "kubernetes.io/dockerconfigjson": (".dockerconfigjson",),
+    "kubernetes.io/ssh-auth": ("ssh-privatekey",),
+    "kubernetes.io/tls": ("tls.crt", "tls.key"),
+}
+
+
+def _secret(obj: Object, request: Request) -> list[Cause]:
+    data = obj.get("data") or {}
+    out = _key_causes(data, "data")
+    for key in _SECRET_KEYS.get(obj.get("type", ""), ()):
+        if key not in data:
+            out.append(required(f"data[{key}]"))
+    if sum(len(value) * 3 // 4 for value in data.values()) > MAX_SECRET:
+        out.append(Cause("FieldValueTooLong", "Too long: may not be more than 1048576 bytes", "data"))
+    return out
+
+
+def _secret_update(new: Object, old: Object, request: Request) -> list[Cause]:
+    out = _frozen_secret(new, old)
+    if new.get("type") != old.get("type"):
+        out.append(invalid_value("type", new.get("type", ""), "field is immutable"))
+    return out + _secret(new, request)
+
+
+def _secret_prepare_update(new: Object, old: Object, request: Request) -> None:
+    if not new.get("type"):
+        new["type"] = old.get("type", "Opaque")
+
+
+# --- services --------------------------------------------------------------------------------------------------------
+
+_SERVICE_NETWORK = ipaddress.ip_network("10.96.0.0/16")
+
+
+def _default_service(obj: Object) -> None:
+    spec = obj.setdefault("spec", {})
+    spec.setdefault("sessionAffinity", "None")
+    spec.setdefault("type", "ClusterIP")
+    if spec["sessionAffinity"] == "ClientIP":
+        spec.setdefault("sessionAffinityConfig", {}).setdefault("clientIP", {}).setdefault("timeoutSeconds", 10800)
+    for port in spec.get("ports") or ():
+        if not port.get("protocol"):
+            port["protocol"] = "TCP"
+        if not port.get("targetPort"):
+            port["targetPort"] = port.get("port", 0)
+    if spec["type"] in ("NodePort", "LoadBalancer"):
+        spec.setdefault("externalTrafficPolicy", "Cluster")
+    if spec["type"] == "LoadBalancer":
+        spec.setdefault("allocateLoadBalancerNodePorts", True)
+    if spec["type"] != "ExternalName":
+        spec.setdefault("internalTrafficPolicy", "Cluster")
+
+
+class Allocator:
+    """Cluster IPs and node ports that are handed out in order."""
+
+    def __init__(self) -> None:
+        self.next_ip = 10
+        self.next_port = 30000
+
+    def ip(self) -> str:
+        self.next_ip += 1
+        return str(_SERVICE_NETWORK[self.next_ip % (_SERVICE_NETWORK.num_addresses - 2)])
+
+    def port(self) -> int:
+        self.next_port = 30000 + (self.next_port + 1 - 30000) % 2768
+        return self.next_port
+
+
+_ALLOCATOR = Allocator()
+
+
+def _service_create(obj: Object, request: Request) -> None:
+    spec = obj["spec"]
+    if spec["type"] != "ExternalName":
+        if not spec.get("clusterIP"):
+            spec["clusterIP"] = _ALLOCATOR.ip()
+        spec.setdefault("clusterIPs", [spec["clusterIP"]])
+        spec.setdefault("ipFamilies", ["IPv4"])
+        spec.setdefault("ipFamilyPolicy", "SingleStack")
+    if spec["type"] in ("NodePort", "LoadBalancer"):
+        for port in spec.get("ports") or ():
+            if not port.get("nodePort"):
+                port["nodePort"] = _ALLOCATOR.port()
+    obj["status"] = {"loadBalancer": {}}
+
+
+def _service_update(new: Object, old: Object, request: Request) -> None:
+    spec, before = new["spec"], old["spec"]
+    for key in ("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"):
+        if not spec.get(key) and before.get(key) and spec["type"] != "ExternalName":
+            spec[key] = before[key]
+    if spec["type"] in ("NodePort", "LoadBalancer"):
+        ports = {(p.get("name"), p["port"]): p.get("nodePort") for p in before.get("ports") or ()}
+        for port in spec.get("ports") or ():
+            if not port.get("nodePort"):
+                port["nodePort"] = ports.get((port.get("name"), port["port"])) or _ALLOCATOR.port()
+
+
+def _service(obj: Object, request: Request) -> list[Cause]:
+    spec = obj["spec"]
+    out: list[Cause] = []
+    if spec["type"] not in ("ClusterIP", "NodePort", "LoadBalancer", "ExternalName"):
+        choices = ["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"]
+        out.append(unsupported("spec.type", spec["type"], choices))
+    ports = spec.get("ports") or []
+    if not ports and spec["type"] != "ExternalName" and spec.get("clusterIP") != "None":
+        out.append(required("spec.ports"))
+    if spec["type"] == "ExternalName" and not spec.get("externalName"):
+        out.append(required("spec.externalName"))
+    names: set[str] = set()
+    seen: set[tuple[str, int]] = set()
+    for index, port in enumerate(ports):
+        at = f"spec.ports[{index}]"
+        name = port.get("name", "")
+        if len(ports) > 1 and not name:
+            out.append(required(f"{at}.name"))
+        elif name:
+            out.extend(invalid_value(f"{at}.name", name, m) for m in metadata.label_errors(name))
+            if name in names:
+                out.append(duplicate(f"{at}.name", name))
+            names.add(name)
+        number = port.get("port", 0)
+        if not 0 < number < 65536:
+            out.append(invalid_value(f"{at}.port", number, "must be between 1 and 65535, inclusive"))
+        if port["protocol"] not in ("TCP", "UDP", "SCTP"):
+            out.append(unsupported(f"{at}.protocol", port["protocol"], ["SCTP", "TCP", "UDP"]))
+        target = port.get("targetPort")
+        if isinstance(target, int) and not 0 < target < 65536:
+            out.append(invalid_value(f"{at}.targetPort", target, "must be between 1 and 65535, inclusive"))
+        pair = (port["protocol"], number)
+        if pair in seen:
+            out.append(duplicate(at, {"port": number, "protocol": port["protocol"]}))
+        seen.add(pair)
+    out.extend(metadata.labels_causes(spec.get("selector") or {}, "spec.selector"))
+    if spec.get("sessionAffinity") not in ("None", "ClientIP"):
+        out.append(unsupported("spec.sessionAffinity", spec.get("sessionAffinity", ""), ["ClientIP", "None"]))
+    return out
+
+
+def _service_validate_update(new: Object, old: Object, request: Request) -> list[Cause]:
+    out = []
+    before, now = old["spec"], new["spec"]
+    if before["type"] != "ExternalName" and now["type"] != "ExternalName" and before.get("clusterIP"):
+        if now.get("clusterIP") != before["clusterIP"]:
+            out.append(
+                invalid_value(
+                    "spec.clusterIPs[0]",
+                    now.get("clusterIPs") or [],
+                    "may not change once set",
+                )
+            )
+    return out + _service(new, request)
+
+
+# --- volumes ---------------------------------------------------------------------------------------------------------
+
+
+def _default_claim(obj: Object) -> None:
+    spec = obj.setdefault("spec", {})
+    spec.setdefault("volumeMode", "Filesystem")
+    obj.setdefault("status", {}).setdefault("phase", "Pending")
+
+
+def _claim_create(obj: Object, request: Request) -> None:
+    obj["status"] = {"phase": "Pending"}
+    finalizers = obj["metadata"].setdefault("finalizers", [])
+    if "kubernetes.io/pvc-protection" not in finalizers:
+        finalizers.append("kubernetes.io/pvc-protection")
+
+
+def _claim(obj: Object, request: Request) -> list[Cause]:
+    spec = obj["spec"]
+    out: list[Cause] = []
+    modes = spec.get("accessModes") or []
+    if not modes:
+        out.append(required("spec.accessModes", "at least 1 access mode is required"))
+    choices = ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"]
+    for mode in modes:
+        if mode not in choices:
+            out.append(unsupported("spec.accessModes", mode, choices))
+    wanted = (spec.get("resources") or {}).get("requests") or {}
+    if "storage" not in wanted:
+        out.append(required("spec.resources[storage]"))
+    elif quantity.parse(wanted["storage"]) <= 0:
+        text = "must be greater than zero"
+        out.append(invalid_value("spec.resources[storage]", wanted["storage"], text))
+    return out
+
+
+_CLAIM_IMMUTABLE = (
+    "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"
+)
+
+
+def _claim_update(new: Object, old: Object, request: Request) -> list[Cause]:
+    now, before = dict(new["spec"]), dict(old["spec"])
+    out: list[Cause] = []
+    if not before.get("volumeName"):
+        before["volumeName"] = now.get("volumeName")
+    if now.get("volumeName") is None:
+        now["volumeName"] = before.get("volumeName")
+    bound = (old.get("status") or {}).get("phase") == "Bound"
+    if bound:
+        before["resources"] = now.get("resources")
+    if now != before:
+        out.append(field_forbidden("spec", _CLAIM_IMMUTABLE))
+    return out + _claim(new, request)
+
+
+def _default_volume(obj: Object) -> None:
+    spec = obj.setdefault("spec", {})
+    spec.setdefault("persistentVolumeReclaimPolicy", "Retain")
+    spec.setdefault("volumeMode", "Filesystem")
+    if spec.get("hostPath") is not None:
+        spec["hostPath"].setdefault("type", "")
+
+
+def _volume_create(obj: Object, request: Request) -> None:
+    obj["status"] = {"phase": "Pending"}
+    finalizers = obj["metadata"].setdefault("finalizers", [])
+    if "kubernetes.io/pv-protection" not in finalizers:
+        finalizers.append("kubernetes.io/pv-protection")
+
+
+# --- quotas, limits --------------------------------------------------------------------------------------------------
+
+
+def _default_quota(obj: Object) -> None:
+    obj.setdefault("spec", {})
+
+
+def _default_limits(obj: Object) -> None:
+    for item in (obj.get("spec") or {}).get("limits") or ():
+        if item.get("type") != "Container":
+            continue
+        for name, value in (item.get("max") or {}).items():
+            item.setdefault("default", {}).setdefault(name, value)
+        for name, value in (item.get("default") or {}).items():
+            item.setdefault("defaultRequest", {}).setdefault(name, value)
+        for name, value in (item.get("min") or {}).items():
+            item.setdefault("defaultRequest", {}).setdefault(name, value)
+
+
+# --- events ----------------------------------------------------------------------------------------------------------
+
+EVENT_FIELDS = frozenset(
+    {
+        "involvedObject.kind",
+        "involvedObject.namespace",
+        "involvedObject.name",
+        "involvedObject.uid",
+        "involvedObject.apiVersion",
+        "involvedObject.resourceVersion",
+        "involvedObject.fieldPath",
+        "regarding.kind",
+        "regarding.namespace",
+        "regarding.name",
+        "regarding.uid",
+        "regarding.apiVersion",
+        "regarding.resourceVersion",
+        "regarding.fieldPath",
+        "reason",
+        "reportingComponent",
+        "reportingController",
+        "source",
+        "type",
+    }
+)
+
+
+def event_fields(obj: Object) -> dict[str, str]:
+    about = obj.get("involvedObject") or {}
+    component = (obj.get("source") or {}).get("component") or obj.get("reportingComponent", "")
+    out = {
+        "reason": obj.get("reason", ""),
+        "type": obj.get("type", ""),
+        "source": component,
+        "reportingComponent": obj.get("reportingComponent", ""),
+        "reportingController": obj.get("reportingComponent", ""),
+    }
+    for key in ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath"):
+        out[f"involvedObject.{key}"] = out[f"regarding.{key}"] = about.get(key, "")
+    return out
+
+
+def _event(obj: Object, request: Request) -> list[Cause]:
+    out: list[Cause] = []
+    about = (obj.get("involvedObject") or {}).get("namespace", "")
+    own = obj["metadata"].get("namespace", "")
+    if (about and about != own) or (not about and own not in ("default", "kube-system") and obj.get("involvedObject")):
+        text = "does not match event.namespace"
+        out.append(invalid_value("involvedObject.namespace", about, text))
+    if request.resource.group == "events.k8s.io" and request.verb == "create":
+        out += _new_event(obj)
+    return out
+
+
+def _new_event(obj: Object) -> list[Cause]:
+    out: list[Cause] = []
+    if not obj.get("eventTime"):
+        out.append(required("eventTime"))
+    for path, key in (("reportingController", "reportingComponent"), ("reportingInstance", "reportingInstance")):
+        if not obj.get(key):
+            out.append(required(path))
+    for key in ("action", "reason"):
+        if not obj.get(key):
+            out.append(required(key))
+    if obj.get("type") not in ("Normal", "Warning"):
+        out.append(invalid_value("type", "", f'has invalid value: {obj.get("type", "")}'))
+    return out
+
+
+_TO_CORE = {
+    "regarding": "involvedObject",
+    "note": "message",
+    "reportingController": "reportingComponent",
+    "deprecatedSource": "source",
+    "deprecatedFirstTimestamp": "firstTimestamp",
+    "deprecatedLastTimestamp": "lastTimestamp",
+    "deprecatedCount": "count",
+}
+_FROM_CORE = {value: key for key, value in _TO_CORE.items()}
+
+
+def event_to_stored(obj: Object) -> Object:
+    """events.k8s.io/v1 to v1, which is how events are kept."""
+    out = {_TO_CORE.get(key, key): value for key, value in obj.items()}
+    out.setdefault("reportingComponent", "")
+    out.setdefault("reportingInstance", "")
+    return out
+
+
+def event_from_stored(obj: Object) -> Object:
+    """v1 to events.k8s.io/v1."""
+    out = {_FROM_CORE.get(key, key): value for key, value in obj.items()}
+    for key in ("reportingController", "reportingInstance"):
+        if not out.get(key):
+            out.pop(key, None)
+    return out
+
+
+EVENTS = Strategy(
+    fields=event_fields,
+    field_names=EVENT_FIELDS,
+    validate_create=_event,
+    create_on_update=True,
+    name_errors=metadata.subdomain_errors,
+)
+
+STRATEGIES = {
+    "configmaps": Strategy(validate_create=_config_map, validate_update=_config_map_update, create_on_update=False),
+    "secrets": Strategy(
+        default=_default_secret,
+        validate_create=_secret,
+        prepare_update=_secret_prepare_update,
+        validate_update=_secret_update,
+        fields=lambda obj: {"type": obj.get("type", "")},
+        field_names=frozenset({"type"}),
+    ),
+    "services": Strategy(
+        default=_default_service,
+        prepare_create=_service_create,
+        validate_create=_service,
+        prepare_update=_service_update,
+        validate_update=_service_validate_update,
+        name_errors=metadata.dns1035_errors,
+        has_status=True,
+        returns_deleted=True,
+        create_on_update=True,
+        reset_fields=("status",),
+        fields=lambda obj: {
+            "spec.clusterIP": obj["spec"].get("clusterIP", ""),
+            "spec.type": obj["spec"].get("type", ""),
+        },
+        field_names=frozenset({"spec.clusterIP", "spec.type"}),
+    ),
+    "serviceaccounts": Strategy(returns_deleted=True),
+    "persistentvolumeclaims": Strategy(
+        default=_default_claim,
+        prepare_create=_claim_create,
+        validate_create=_claim,
+        validate_update=_claim_update,
+        has_status=True,
+        returns_deleted=True,
+        reset_fields=("status",),
+    ),
+    "persistentvolumes": Strategy(
+        default=_default_volume,
+        prepare_create=_volume_create,
+        has_status=True,
+        returns_deleted=True,
+        reset_fields=("status",),
+    ),
+    "resourcequotas": Strategy(default=_default_quota, has_status=True, returns_deleted=True, reset_fields=("status",)),
+    "limitranges": Strategy(default=_default_limits),
+    "endpoints": Strategy(create_on_update=True),
+    "podtemplates": Strategy(has_generation=False, returns_deleted=True),
+    "replicationcontrollers": Strategy(has_status=True, has_generation=True, reset_fields=("status",)),
+    "events": EVENTS,
+    "events.events.k8s.io": EVENTS,
+}

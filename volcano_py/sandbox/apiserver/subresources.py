@@ -1,0 +1,363 @@
+"""Subresources that are not status: scale, binding, eviction, log, finalize, and those that only exist on paper."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+
+from volcano_py.sandbox.apiserver import codec, errors, jsonpath, metadata, patch, selectors
+from volcano_py.sandbox.apiserver.api import Api, Attributes, Plain, Result, complete
+from volcano_py.sandbox.apiserver.bodies import read_object
+from volcano_py.sandbox.apiserver.columns.workloads import selector_text
+from volcano_py.sandbox.apiserver.request import Request, flag, integer
+from volcano_py.sandbox.apiserver.store import DELETED, Entry
+from volcano_py.sandbox.apiserver.types import builtin
+from volcano_py.sandbox.apiserver.verbs import delete as deletion
+from volcano_py.sandbox.apiserver.verbs.patch import patch_type
+from volcano_py.sandbox.apiserver.verbs.update import change_object
+
+Object = dict[str, Any]
+
+
+def install(api: Api) -> None:
+    """Make the built-in subresources served."""
+    table = api.subresources
+    table["*", "scale"] = scale
+    table["pods", "binding"] = binding
+    table["pods", "eviction"] = eviction
+    table["pods", "log"] = log
+    table["pods", "resize"] = as_update
+    table["pods", "ephemeralcontainers"] = as_update
+    table["namespaces", "finalize"] = finalize
+    table["certificatesigningrequests.certificates.k8s.io", "approval"] = as_update
+
+
+def entry_of(request: Request) -> Entry:
+    """The object that a subresource belongs to, or 404."""
+    resource = request.resource
+    entry = resource.collection.get(request.namespace, request.name)
+    if entry is None:
+        raise errors.not_found(resource.group, resource.plural, request.name)
+    return entry
+
+
+def typed_body(request: Request, go_name: str, kind: str) -> Object:
+    """The request's body as a built-in kind of its own."""
+    raw = read_object(request.body, request.content_type, kind, None)
+    try:
+        return codec.normalise(builtin(go_name), raw, codec.Unknown())
+    except codec.DecodeError as error:
+        raise errors.bad_request(f'{kind} in version "v1" cannot be handled as a {kind}: {error}') from None
+
+
+async def as_update(api: Api, request: Request) -> Result | Plain:
+    """A subresource that is read and written like the whole object."""
+    if request.verb == "get":
+        return Result(request.resource, entry_of(request).tail)
+    from volcano_py.sandbox.apiserver.verbs import patch as patching
+    from volcano_py.sandbox.apiserver.verbs import update as updating
+
+    if request.verb == "update":
+        return await updating.update(api, request)
+    return await patching.patch_object(api, request)
+
+
+# --- scale -----------------------------------------------------------------------------------------------------------
+
+
+def scale_of(request: Request, entry: Entry) -> Object:
+    """The Scale of an object."""
+    resource = request.resource
+    obj = entry.load()
+    meta = obj["metadata"]
+    kept = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+    out: Object = {
+        "kind": "Scale",
+        "apiVersion": "autoscaling/v1",
+        "metadata": {key: meta[key] for key in kept if key in meta},
+        "spec": {},
+        "status": {"replicas": 0},
+    }
+    if resource.custom is not None:
+        paths = resource.custom.subresources["scale"]
+        wanted = _number(obj, paths["specReplicasPath"])
+        if wanted is None:
+            text = f"the spec replicas field {paths['specReplicasPath']!r} does not exist"
+            raise errors.internal(text.replace("'", '"'))
+        if wanted:
+            out["spec"]["replicas"] = wanted
+        out["status"]["replicas"] = _number(obj, paths["statusReplicasPath"]) or 0
+        label_path = paths.get("labelSelectorPath")
+        found = jsonpath.find(label_path, obj) if label_path else []
+        if found and isinstance(found[0], str) and found[0]:
+            out["status"]["selector"] = found[0]
+        return out
+    spec, status = obj["spec"], obj.get("status") or {}
+    if spec.get("replicas"):
+        out["spec"]["replicas"] = spec["replicas"]
+    out["status"]["replicas"] = status.get("replicas", 0)
+    if isinstance(spec.get("selector"), dict):
+        selector = spec["selector"]
+        if resource.plural == "replicationcontrollers":
+            selector = {"matchLabels": selector}
+        out["status"]["selector"] = selector_text(selector)
+    return out
+
+
+def _number(obj: Object, path: str) -> int | None:
+    found = jsonpath.find(path, obj)
+    return found[0] if found and isinstance(found[0], int) else None
+
+
+async def scale(api: Api, request: Request) -> Result | Plain:
+    """GET, PUT and PATCH of a Scale."""
+    resource = request.resource
+    entry = entry_of(request)
+    if request.verb == "get":
+        return Plain(scale_of(request, entry))
+    current = scale_of(request, entry)
+    if request.verb == "patch":
+        kind = patch_type(request)
+        try:
+            document = orjson.loads(request.body)
+        except orjson.JSONDecodeError:
+            raise errors.bad_request("error decoding patch: unexpected end of JSON input") from None
+        if kind == patch.JSON_PATCH:
+            raw = patch.json_patch(current, document)
+        else:
+            raw = patch.merge_patch(current, document)
+    else:
+        raw = read_object(request.body, request.content_type, "Scale", None)
+    try:
+        wanted = codec.normalise(builtin("autoscaling.v1.Scale"), raw, codec.Unknown())
+    except codec.DecodeError as error:
+        raise errors.bad_request(f'Scale in version "v1" cannot be handled as a Scale: {error}') from None
+    name = wanted["metadata"].get("name", request.name)
+    if name != request.name:
+        text = f"the name of the object ({name}) does not match the name on the URL ({request.name})"
+        raise errors.bad_request(text)
+    replicas = wanted["spec"].get("replicas", 0)
+    if replicas < 0:
+        cause = errors.invalid_value("spec.replicas", replicas, "must be greater than or equal to 0")
+        raise errors.invalid("autoscaling", "Scale", request.name, [cause])
+    version = wanted["metadata"].get("resourceVersion", "")
+
+    def change(obj: Object) -> Object:
+        if resource.custom is not None:
+            _put(obj, resource.custom.subresources["scale"]["specReplicasPath"], replicas)
+        else:
+            obj["spec"] = {**obj["spec"], "replicas": replicas}
+        if version:
+            obj["metadata"]["resourceVersion"] = version
+        return orjson.loads(orjson.dumps(obj))
+
+    uid = wanted["metadata"].get("uid", "")
+    await change_object(api, request, lambda old: change(orjson.loads(orjson.dumps(old))), uid=uid)
+    return Plain(scale_of(request, entry_of(request)))
+
+
+def _put(obj: Object, path: str, value: int) -> None:
+    *parents, last = [part for part in path.split(".") if part]
+    for part in parents:
+        obj = obj.setdefault(part, {})
+    obj[last] = value
+
+
+# --- pods ------------------------------------------------------------------------------------------------------------
+
+
+async def binding(api: Api, request: Request) -> Result | Plain:
+    """POST pods/x/binding: assign a pod to a node."""
+    body = typed_body(request, "core.v1.Binding", "Binding")
+    name = body["metadata"].get("name") or request.name
+    if name != request.name:
+        text = f"the name of the object ({name}) does not match the name on the URL ({request.name})"
+        raise errors.bad_request(text)
+    return await bind(api, request, body)
+
+
+async def bind(api: Api, request: Request, body: Object) -> Plain:
+    """Carry out a Binding."""
+    target = body.get("target") or {}
+    causes = []
+    if target.get("kind", "") not in ("", "Node"):
+        causes.append(errors.unsupported("target.kind", target["kind"], ["Node", "<empty>"]))
+    if not target.get("name"):
+        causes.append(errors.required("target.name"))
+    if causes:
+        raise errors.invalid("", "Binding", request.name, causes)
+    if api.admits(request.resource):
+        whole = {"kind": "Binding", "apiVersion": "v1", **body}
+        attributes = Attributes("CREATE", request, whole, None)
+        await api.admit("mutating", attributes)
+        await api.admit("validating", attributes)
+    entry = request.resource.collection.get(request.namespace, request.name)
+    if entry is None:
+        raise errors.not_found("", "pods", request.name)
+    meta = body["metadata"]
+    uid, version = meta.get("uid", ""), meta.get("resourceVersion", "")
+    why = ""
+    if uid and uid != entry.uid:
+        why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {entry.uid}"
+    elif version and version != str(entry.rv):
+        why = (
+            f"Precondition failed: ResourceVersion in precondition: {version}, "
+            f"ResourceVersion in object meta: {entry.rv}"
+        )
+    if why:
+        raise errors.conflict("", "pods/binding", request.name, why)
+    pod = entry.load()
+    spec = pod["spec"]
+    if pod["metadata"].get("deletionTimestamp"):
+        why = f"pod {request.name} is being deleted, cannot be assigned to a host"
+    elif spec.get("nodeName"):
+        why = f"pod {request.name} is already assigned to node \"{spec['nodeName']}\""
+    elif spec.get("schedulingGates"):
+        why = f"pod {request.name} has non-empty .spec.schedulingGates"
+    if why:
+        raise errors.conflict("", "pods/binding", request.name, why)
+    spec["nodeName"] = target["name"]
+    annotations = meta.get("annotations")
+    if annotations:
+        pod["metadata"].setdefault("annotations", {}).update(annotations)
+    labels = meta.get("labels") or {}
+    for key in ("topology.kubernetes.io/zone", "topology.kubernetes.io/region"):
+        if key in labels:
+            pod["metadata"].setdefault("labels", {})[key] = labels[key]
+    status = pod.setdefault("status", {})
+    conditions = [row for row in status.get("conditions") or [] if row["type"] != "PodScheduled"]
+    conditions.append(
+        {
+            "type": "PodScheduled",
+            "status": "True",
+            "lastProbeTime": None,
+            "lastTransitionTime": metadata.now(),
+        }
+    )
+    status["conditions"] = conditions
+    status.pop("nominatedNodeName", None)
+    generation = pod["metadata"].get("generation")
+    if generation:
+        pod["metadata"]["generation"] = generation + 1
+    api.modify(request, pod)
+    return Plain({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}, 201)
+
+
+async def eviction(api: Api, request: Request) -> Result | Plain:
+    """POST pods/x/eviction: a deletion that respects disruption budgets."""
+    body = typed_body(request, "policy.v1.Eviction", "Eviction")
+    name = body["metadata"].get("name") or request.name
+    if name != request.name:
+        raise errors.bad_request("name in URL does not match name in Eviction object")
+    entry = entry_of(request)
+    pod = entry.load()
+    request.options = body.get("deleteOptions") or {}
+    if request.options.get("dryRun"):
+        request.dry_run = True
+    deletion.check_preconditions(request, entry)
+    phase = (pod.get("status") or {}).get("phase")
+    free = phase in ("Succeeded", "Failed", "Pending") or pod["metadata"].get("deletionTimestamp")
+    if not free:
+        _respect_budgets(api, request, pod)
+    await deletion.delete_entry(api, request, entry)
+    return Plain({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}, 201)
+
+
+def _respect_budgets(api: Api, request: Request, pod: Object) -> None:
+    collection = api.resource("policy", "poddisruptionbudgets").collection
+    matching = []
+    for entry in collection.select(request.namespace):
+        budget = entry.load()
+        selector = budget["spec"].get("selector")
+        if selector is None:
+            continue
+        test = selectors.from_label_selector(selector)
+        if test is None or test(pod["metadata"].get("labels") or {}):
+            matching.append(budget)
+    if not matching:
+        return
+    if len(matching) > 1:
+        text = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
+        raise errors.StatusError(500, "InternalError", text)
+    budget = matching[0]
+    status = budget.get("status") or {}
+    name = budget["metadata"]["name"]
+    ready = any(c["type"] == "Ready" and c["status"] == "True" for c in (pod.get("status") or {}).get("conditions") or [])
+    policy = budget["spec"].get("unhealthyPodEvictionPolicy")
+    if not ready and (
+        policy == "AlwaysAllow"
+        or (status.get("currentHealthy", 0) >= status.get("desiredHealthy", 0) and status.get("desiredHealthy", 0) > 0)
+    ):
+        return
+    text = "Cannot evict pod as it would violate the pod's disruption budget."
+    if status.get("observedGeneration", 0) < budget["metadata"].get("generation", 0):
+        message = f"The disruption budget {name} is still being processed by the server."
+        info = {"causes": [{"reason": "DisruptionBudget", "message": message}], "retryAfterSeconds": 10}
+        raise errors.StatusError(429, "TooManyRequests", text, info, {"Retry-After": "10"})
+    if status.get("disruptionsAllowed", 0) <= 0:
+        message = (
+            f"The disruption budget {name} needs {status.get('desiredHealthy', 0)} healthy pods and has "
+            f"{status.get('currentHealthy', 0)} currently"
+        )
+        raise errors.StatusError(
+            429, "TooManyRequests", text, {"causes": [{"reason": "DisruptionBudget", "message": message}]}
+        )
+    if not request.dry_run:
+        status["disruptionsAllowed"] -= 1
+        status.setdefault("disruptedPods", {})[request.name] = metadata.now()
+        api.write(api.resource("policy", "poddisruptionbudgets"), "MODIFIED", budget)
+
+
+async def log(api: Api, request: Request) -> Result | Plain:
+    """GET pods/x/log: what the kubelet recorded."""
+    entry = entry_of(request)
+    pod = entry.load()
+    names = [c["name"] for c in pod["spec"]["containers"]]
+    inits = [c["name"] for c in pod["spec"].get("initContainers") or []]
+    wanted = request.query.get("container", "")
+    if not wanted:
+        if len(names) > 1:
+            choices = " ".join(names)
+            text = f"a container name must be specified for pod {request.name}, choose one of: [{choices}]"
+            if inits:
+                text += f" or one of the init containers: [{' '.join(inits)}]"
+            raise errors.bad_request(text)
+        wanted = names[0]
+    elif wanted not in names + inits:
+        raise errors.bad_request(f"container {wanted} is not valid for pod {request.name}")
+    if not pod["spec"].get("nodeName"):
+        return Plain(None, 204, b"")
+    text_bytes = api.logs.get(f"{entry.uid}/{wanted}", b"")
+    lines = text_bytes.splitlines(keepends=True)
+    tail = integer(request.query, "tailLines") if "tailLines" in request.query else -1
+    if tail >= 0:
+        lines = lines[len(lines) - tail :] if tail else []
+    if not flag(request.query, "timestamps"):
+        lines = [line.partition(b" ")[2] for line in lines]
+    return Plain(None, 200, b"".join(lines), "text/plain")
+
+
+# --- namespaces ------------------------------------------------------------------------------------------------------
+
+
+async def finalize(api: Api, request: Request) -> Result | Plain:
+    """PUT namespaces/x/finalize: take away spec.finalizers; the last one lets a dying namespace go."""
+    raw = read_object(request.body, request.content_type, "Namespace", None)
+    new = api.decode(request, raw)
+    entry = entry_of(request)
+    old = entry.load()
+    version = new["metadata"].get("resourceVersion", "")
+    if version and version != str(entry.rv):
+        raise errors.conflict("", "namespaces", request.name, errors.MODIFIED)
+    finalizers = (new.get("spec") or {}).get("finalizers") or []
+    old["spec"] = {"finalizers": finalizers} if finalizers else {}
+    gone = not finalizers and old["metadata"].get("deletionTimestamp") and not old["metadata"].get("finalizers")
+    if gone:
+        return Result(request.resource, api.commit(request, DELETED, old))
+    if old == entry.load():
+        return Result(request.resource, entry.tail)
+    return Result(request.resource, api.modify(request, old))
+
+
+__all__ = ["binding", "complete", "install"]

@@ -1,0 +1,1 @@
+"""The generic verbs of a resource: read, create, update and patch, delete."""

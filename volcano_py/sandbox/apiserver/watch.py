@@ -1,0 +1,151 @@
+"""Watches: events that match a selection, encoded once for all watchers of a form, with bookmarks and time limits."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import orjson
+
+from volcano_py.sandbox.apiserver import errors
+from volcano_py.sandbox.apiserver.resources import Resource
+from volcano_py.sandbox.apiserver.store import ADDED, DELETED, MODIFIED, Entry, Event
+from volcano_py.sandbox.apiserver.verbs.read import Selection
+
+QUEUE_BYTES = 256 * 1024 * 1024  # a client that lags further is cut off and lists again
+
+Encode = Callable[[Resource, str, Entry], bytes]
+
+
+def object_event(resource: Resource, type_: str, entry: Entry) -> bytes:
+    """One line of a watch stream with the object as it is."""
+    return b'{"type":"%s","object":%s}\n' % (type_.encode(), resource.object_bytes(entry.tail))
+
+
+class Watcher:
+    """One open stream: a queue of encoded lines that its connection empties."""
+
+    def __init__(
+        self, resource: Resource, chosen: Selection, form: Any, include: str, encode: Encode, bookmarks: bool
+    ) -> None:
+        self.resource = resource
+        self.collection = resource.collection
+        self.chosen = chosen
+        self.form = (form, resource.api_version, include)
+        self.encode = encode
+        self.bookmarks = bookmarks
+        self.queue: list[bytes] = []
+        self.size = 0
+        self.closed = False
+        self.ready = asyncio.Event()
+        self.everything = chosen.labels is None and chosen.fields is None and not chosen.name
+        self.collection.observers.append(self.offer)
+
+    def offer(self, event: Event) -> None:
+        """Queue an event of the collection if it concerns this stream."""
+        entry = event.entry
+        chosen = self.chosen
+        if chosen.namespace and entry.namespace != chosen.namespace:
+            return
+        if self.everything:
+            self._push(event, event.type, entry)
+            return
+        if chosen.name and entry.name != chosen.name:
+            return
+        now = event.type != DELETED and chosen.matches(entry)
+        before = event.prev is not None and chosen.matches(event.prev)
+        if now:
+            self._push(event, MODIFIED if before else ADDED, entry)
+        elif before:
+            if event.type == DELETED:
+                self._push(event, DELETED, entry)
+            else:
+                assert event.prev is not None
+                self.put(self.encode(self.resource, DELETED, at_revision(event.prev, event.rv)))
+
+    def _push(self, event: Event, type_: str, entry: Entry) -> None:
+        key = (self.form, type_)
+        line = event.encoded.get(key)
+        if line is None:
+            line = event.encoded[key] = self.encode(self.resource, type_, entry)
+        self.put(line)
+
+    def put(self, line: bytes) -> None:
+        self.queue.append(line)
+        self.size += len(line)
+        if self.size > QUEUE_BYTES:
+            self.close()
+        self.ready.set()
+
+    def take(self) -> bytes:
+        """All queued lines."""
+        lines = self.queue
+        self.ready.clear()
+        self.queue = []
+        self.size = 0
+        return b"".join(lines) if len(lines) != 1 else lines[0]
+
+    def bookmark(self, initial_end: bool = False) -> None:
+        """Tell the client the revision that it has now seen everything up to."""
+        if self.bookmarks and not self.closed:
+            self.put(bookmark_line(self.resource, self.form[0], self.collection.store.revision, initial_end))
+
+    def fail(self, error: errors.StatusError) -> None:
+        """End the stream with an ERROR event."""
+        self.put(orjson.dumps({"type": "ERROR", "object": error.body}) + b"\n")
+        self.close()
+
+    def close(self) -> None:
+        if not self.closed:
+            self.closed = True
+            self.collection.observers.remove(self.offer)
+            self.ready.set()
+
+
+def at_revision(entry: Entry, revision: int) -> Entry:
+    """An older state of an object, carrying the revision at which it left a selection."""
+    obj = entry.load()
+    obj["metadata"]["resourceVersion"] = str(revision)
+    return Entry(
+        entry.namespace,
+        entry.name,
+        entry.uid,
+        revision,
+        orjson.dumps(obj)[1:],
+        entry.labels,
+        entry.fields,
+    )
+
+
+def bookmark_line(resource: Resource, form: Any, revision: int, initial_end: bool) -> bytes:
+    """A BOOKMARK event; the one that ends the initial events says so in an annotation."""
+    meta: dict[str, Any] = {"resourceVersion": str(revision)}
+    if resource.custom is None or initial_end:
+        meta = {"resourceVersion": str(revision)}
+    if initial_end:
+        meta["annotations"] = {"k8s.io/initial-events-end": "true"}
+    obj: dict[str, Any]
+    as_ = getattr(form, "as_", "")
+    if as_ == "Table":
+        obj = {
+            "kind": "Table",
+            "apiVersion": f"meta.k8s.io/{form.version}",
+            "metadata": {"resourceVersion": str(revision)},
+            "columnDefinitions": None,
+            "rows": [],
+        }
+    elif as_:
+        obj = {
+            "kind": "PartialObjectMetadata",
+            "apiVersion": f"meta.k8s.io/{form.version}",
+            "metadata": meta,
+        }
+    elif resource.custom is not None:
+        obj = {"kind": resource.kind, "apiVersion": resource.api_version, "metadata": meta}
+    else:
+        from volcano_py.sandbox.apiserver.verbs.create import empty
+
+        obj = {"kind": resource.kind, "apiVersion": resource.api_version, **empty(resource)}
+        obj["metadata"] = meta
+    return orjson.dumps({"type": "BOOKMARK", "object": obj}) + b"\n"
