@@ -156,7 +156,7 @@ class Executor:
     async def _ensure(self, instruction: Ensure) -> None:
         rt, obj = instruction.rt, instruction.obj
         key = (rt, _key_of(obj))
-        wanted = {field: obj.get(field) for field in instruction.fields}
+        wanted = {field: _field(obj, field) for field in instruction.fields}
         owner = (obj["metadata"].get("ownerReferences") or [{}])[0].get("uid")
         content = hash(orjson.dumps([owner, wanted], option=orjson.OPT_SORT_KEYS))
         if self._ensured.get(key) == content:
@@ -165,9 +165,10 @@ class Executor:
         try:
             found = await self._client.get(rt, name, namespace)
         except NotFound:
-            self._note(rt, await self._client.create(rt, obj))
+            made = instruction.complete(obj) if instruction.complete else obj
+            self._note(rt, await self._client.create(rt, made))
         else:
-            changed = {field: value for field, value in wanted.items() if found.get(field) != value}
+            changed = {field: value for field, value in wanted.items() if _field(found, field) != value}
             if changed:
                 patch = [{"op": "add", "path": f"/{field}", "value": value} for field, value in changed.items()]
                 self._note(rt, await self._client.patch(rt, name, patch, namespace, "json"))
@@ -225,6 +226,14 @@ class Executor:
 def _key_of(obj: dict[str, Any]) -> str:
     metadata = obj["metadata"]
     return f"{metadata['namespace']}/{metadata['name']}" if metadata.get("namespace") else metadata["name"]
+
+
+def _field(obj: dict[str, Any], path: str) -> Any:
+    """The value at a path such as `data/config`; None where there is none."""
+    value: Any = obj
+    for part in path.split("/"):
+        value = (value or {}).get(part)
+    return value
 
 
 def status_write(rt: ResourceType, obj: ApiObject, status: msgspec.Struct, blame: str = "") -> UpdateStatus:

@@ -7,6 +7,7 @@ carries them out in order, those in a `Together` at the same time, and stops at 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -27,12 +28,14 @@ class Create(Struct, frozen=True):
 class Ensure(Struct, frozen=True):
     """Make an object, or bring `fields` of the existing one to what they are in `obj`.
 
-    It is looked up once; after that only a different content leads to a request.
+    It is looked up once; after that only a different content leads to a request. `fields` are paths such as
+    `data` or `data/config`. `complete` adds what is made only when the object is (keys).
     """
 
     rt: ResourceType
     obj: dict[str, Any]
     fields: tuple[str, ...] = ()
+    complete: Callable[[dict[str, Any]], dict[str, Any]] | None = None
     blame: str = ""
 
 

@@ -8,26 +8,25 @@ up to date and take away. The hooks have no memory: each call stands for itself.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from volcano_py.api.batch import Job, JobStatus, Task
 from volcano_py.controllers.instructions import Instruction
 from volcano_py.controllers.job.observed import Unready
+from volcano_py.controllers.job.plugins.base import JobPlugin
 from volcano_py.controllers.job.plugins.env import Env
+from volcano_py.controllers.job.plugins.hcclrank import HcclRank
+from volcano_py.controllers.job.plugins.mpi import Mpi
+from volcano_py.controllers.job.plugins.pytorch import Pytorch
+from volcano_py.controllers.job.plugins.ray import Ray
+from volcano_py.controllers.job.plugins.ssh import Ssh
 from volcano_py.controllers.job.plugins.svc import Svc
+from volcano_py.controllers.job.plugins.tensorflow import Tensorflow
 
+_PLUGINS: tuple[type[JobPlugin], ...] = (Env, Svc, Ssh, Tensorflow, Mpi, Pytorch, Ray, HcclRank)
 
-class JobPlugin(Protocol):
-    name: str
-
-    def on_pod_create(self, pod: dict[str, Any], job: Job, task: Task, index: int) -> None: ...
-    def on_job_add(self, job: Job) -> list[Instruction]: ...
-    def on_job_update(self, job: Job) -> list[Instruction]: ...
-    def on_job_delete(self, job: Job) -> list[Instruction]: ...
-
-
-REGISTRY: dict[str, Callable[[Sequence[str]], JobPlugin]] = {Env.name: Env, Svc.name: Svc}
-"""Plugin name to what makes it from its arguments."""
+REGISTRY: dict[str, Callable[[Sequence[str]], JobPlugin]] = {plugin.name: plugin for plugin in _PLUGINS}
+"""Plugin name to what makes it from its arguments, in the order in which they change pods."""
 
 
 def of(job: Job) -> Iterator[JobPlugin]:
