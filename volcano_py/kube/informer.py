@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from volcano_py.kube import wire
 from volcano_py.kube.backoff import Backoff
 from volcano_py.kube.client import PAGE_SIZE, Client, selectors
-from volcano_py.kube.errors import Gone, KubeError
+from volcano_py.kube.errors import Forbidden, Gone, KubeError, NotFound
 from volcano_py.kube.watch import StreamBroken, WatchEvent, watch_blocks
 from volcano_py.kube.wire import Refused
 
@@ -58,6 +58,7 @@ class Informer(Generic[T]):
         page_size: int = PAGE_SIZE,
         inactivity: float = 90.0,
         backoff: Backoff | None = None,
+        optional: bool = False,
     ) -> None:
         self.rt = rt
         self.store: dict[str, T] = {}
@@ -74,6 +75,7 @@ class Informer(Generic[T]):
         self._field_selector = field_selector
         self._decode_error = decode_error
         self._prepare = prepare
+        self._optional = optional
         self._page_size = page_size
         self._inactivity = inactivity
         self._backoff = backoff or Backoff()
@@ -116,6 +118,14 @@ class Informer(Generic[T]):
                 if self._backoff.failures:
                     await asyncio.sleep(self._backoff.next())
                 self._backoff.failures += 1
+            except (NotFound, Forbidden) as error:
+                if self._backoff.failures in (0, 10, 100):
+                    log.log(
+                        logging.INFO if self._optional else logging.ERROR, "%s: %s", self.rt.plural, error
+                    )
+                if self._optional:
+                    self.synced.set()
+                await asyncio.sleep(self._backoff.next() * (3 if self._optional else 1))
             except KubeError as error:
                 # One line a trouble, not one a try.
                 level = logging.WARNING if self._backoff.failures in (0, 10, 100) else logging.DEBUG

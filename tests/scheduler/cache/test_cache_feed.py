@@ -1,0 +1,334 @@
+"""What the API server shows becomes the model, and what became of plans does too."""
+
+import asyncio
+import json
+
+import pytest
+from fake_api import pod, status
+
+from volcano_py.kube import Client
+from volcano_py.kube.credentials import Credentials
+from volcano_py.scheduler.cache.dump import dump
+from volcano_py.scheduler.cache.echoes import Echoes
+from volcano_py.scheduler.cache.feed import Feed
+from volcano_py.scheduler.cache.filters import Filters
+from volcano_py.scheduler.cache.quarantine import Quarantine
+from volcano_py.scheduler.cache.queues import ensure_queues
+from volcano_py.scheduler.dispatch.messages import Result
+from volcano_py.scheduler.model import status as st
+from volcano_py.scheduler.model.cluster import Cluster
+from volcano_py.scheduler.model.plan import Bind, Event, Evict, PodCondition, PodGroupStatus
+
+PENDING = {"phase": "Pending"}
+
+
+def our_pod(name, node="", **spec):
+    container = {"name": "c", "resources": {"requests": {"cpu": "1", "memory": "1Gi"}}}
+    made = pod(
+        name,
+        spec={"schedulerName": "volcano", "containers": [container], **spec},
+        status={"phase": "Pending"},
+    )
+    made["metadata"]["annotations"] = {"scheduling.k8s.io/group-name": "g"}
+    if node:
+        made["spec"]["nodeName"] = node
+    return made
+
+
+def node(name, cpu="8"):
+    room = {"cpu": cpu, "memory": "16Gi", "pods": "110"}
+    return {"metadata": {"name": name}, "status": {"allocatable": room, "capacity": room}}
+
+
+class Live:
+    def __init__(self, api):
+        self.api = api
+        self.told = []
+        self.gone = []
+        self.takes_events = True
+        self.changes = 0
+        self.model = Cluster(shadow_schedulers=frozenset({"volcano"}))
+        self.quarantine = Quarantine(self.tell)
+
+    def tell(self, event):
+        if self.takes_events:
+            self.told.append(event)
+        return self.takes_events
+
+    def changed(self):
+        self.changes += 1
+
+    async def __aenter__(self):
+        self.client = await Client(Credentials(server=self.api.url)).__aenter__()
+        self.feed = Feed(
+            self.client,
+            self.model,
+            Filters(["volcano"]),
+            self.quarantine,
+            self.changed,
+            lambda *gone: self.gone.append(gone),
+        )
+        self.echoes = Echoes(
+            self.client,
+            self.model,
+            self.feed.refresh,
+            self.feed.put,
+            self.changed,
+            self.quarantine.untold,
+            settling=0.02,
+            pause=0.1,
+        )
+        self.task = asyncio.create_task(self.feed.run())
+        await asyncio.wait_for(self.feed.ready.wait(), 5)
+        return self
+
+    async def __aexit__(self, *exc):
+        self.echoes.close()
+        self.task.cancel()
+        await asyncio.gather(self.task, return_exceptions=True)
+        await self.client.close()
+
+    async def until(self, test, seconds=5.0):
+        async with asyncio.timeout(seconds):
+            while not test():
+                await asyncio.sleep(0.005)
+
+    def state(self, name):
+        return self.model.tasks[f"default/{name}"].status
+
+    def idle(self, name):
+        numbers, table = self.model.nodes.numbers, self.model.nodes
+        return numbers.idle[0, table.index[name]]
+
+
+def fill(api, pods=2):
+    api.put("nodes", node("n1"))
+    api.put("queues", {"metadata": {"name": "default"}, "spec": {"weight": 1}})
+    group = {"metadata": {"name": "g", "namespace": "default"}, "spec": {"minMember": 1, "queue": "default"}}
+    api.put("podgroups", group)
+    return [api.put("pods", our_pod(f"p{i}")) for i in range(pods)]
+
+
+def bind_of(stored, where="n1"):
+    meta = stored["metadata"]
+    return Bind("default", meta["name"], meta["uid"], where, "default/g")
+
+
+async def test_the_first_picture_is_complete_and_changes_follow(api):
+    fill(api)
+    async with Live(api) as live:
+        assert set(live.model.tasks) == {"default/p0", "default/p1"}
+        assert live.model.jobs["default/g"].pod_group and "n1" in live.model.nodes.index
+        before = live.changes
+        api.put("pods", our_pod("p2"))
+        api.put("nodes", node("n2"))
+        api.remove("pods", "p0")
+        api.remove("nodes", "n1", "")
+        await live.until(lambda: "n1" not in live.model.nodes.index and "n2" in live.model.nodes.index)
+        await live.until(lambda: set(live.model.tasks) == {"default/p1", "default/p2"})
+        assert live.changes > before
+        assert {(kind, name) for kind, _, name, _ in live.gone} == {("Pod", "p0"), ("Node", "n1")}
+
+
+async def test_nothing_is_ready_before_every_kind_is_listed(api):
+    fill(api)
+    held = asyncio.Event()
+
+    async def hold(request):
+        await held.wait()
+        return status(500, "InternalError")
+
+    api.fault("GET /statefulsets", hold)
+    live = Live(api)
+    entering = asyncio.create_task(live.__aenter__())
+    await asyncio.sleep(0.3)
+    assert not entering.done() and live.model.tasks
+    held.set()
+    await asyncio.wait_for(entering, 5)
+    await live.__aexit__()
+
+
+async def test_a_crd_that_is_not_installed_holds_up_nothing(api):
+    fill(api)
+    api.fault("GET /hypernodes", lambda r: status(404, "NotFound"), times=100)
+    api.fault("GET /numatopologies", lambda r: status(403, "Forbidden"), times=100)
+    async with Live(api) as live:
+        assert live.model.tasks
+
+
+async def test_foreign_pods_count_once_they_are_bound(api):
+    fill(api, 0)
+    foreign = our_pod("other", schedulerName="default-scheduler")
+    api.put("pods", foreign)
+    async with Live(api) as live:
+        assert "default/other" not in live.model.tasks
+        full = live.idle("n1")
+        api.put("pods", our_pod("other", "n1", schedulerName="default-scheduler"))
+        await live.until(lambda: "default/other" in live.model.tasks)
+        assert live.idle("n1") < full
+        api.remove("pods", "other")
+        await live.until(lambda: live.idle("n1") == full)
+
+
+async def test_an_object_that_does_not_decode_is_quarantined_alone(api):
+    fill(api)
+    api.put(
+        "podgroups", {"metadata": {"name": "odd", "namespace": "default"}, "spec": {"minMember": "three"}}
+    )
+    async with Live(api) as live:
+        (event,) = live.told
+        assert (event.kind, event.name, event.type) == ("PodGroup", "odd", "Warning")
+        assert "minMember" in event.message
+        assert live.quarantine.counts() == {"PodGroup": 1}
+        assert len(live.model.tasks) == 2
+        api.put("podgroups", {"metadata": {"name": "odd", "namespace": "default"}, "spec": {"minMember": 3}})
+        await live.until(lambda: "default/odd" in live.model.jobs)
+        assert live.quarantine.counts() == {}
+
+
+async def test_an_object_that_the_model_refuses_is_quarantined_alone(api):
+    fill(api)
+    api.put("nodes", node("bad", cpu="a lot"))
+    async with Live(api) as live:
+        (event,) = live.told
+        assert (event.kind, event.name) == ("Node", "bad") and "cpu" in event.message
+        assert "n1" in live.model.nodes.index and "bad" not in live.model.nodes.index
+        api.put("nodes", {**node("bad", cpu="a lot"), "spec": {"unschedulable": True}})
+        api.put("pods", our_pod("later"))
+        await live.until(lambda: "default/later" in live.model.tasks)
+        assert len(live.told) == 1, "the same trouble is told once"
+        api.remove("nodes", "bad", "")
+        await live.until(lambda: not live.quarantine.counts())
+
+
+async def test_quarantine_is_told_when_somebody_can_write(api):
+    api.put("nodes", node("bad", cpu="a lot"))
+    live = Live(api)
+    live.takes_events = False
+    async with live:
+        assert live.told == []
+        live.takes_events = True
+        live.quarantine.tell_again()
+        (event,) = live.told
+        live.echoes.hear(event, Result(1, "lost"))
+        live.quarantine.tell_again()
+        live.quarantine.tell_again()
+        assert live.told == [event, event]
+
+
+@pytest.mark.parametrize("outcome", ["revoked", "lost", "failed"])
+async def test_a_bind_that_did_not_happen_gives_its_room_back(api, outcome):
+    one, _ = fill(api)
+    async with Live(api) as live:
+        full = live.idle("n1")
+        live.model.expect(bind_of(one))
+        assert live.state("p0") == st.BINDING and live.idle("n1") < full
+        live.echoes.hear(bind_of(one), Result(1, outcome, "why"))
+        if outcome == "failed":
+            assert live.state("p0") == st.BINDING, "it is left alone for a moment"
+        await live.until(lambda: live.state("p0") == st.PENDING)
+        assert live.idle("n1") == full and live.model.dirty
+
+
+async def test_a_bind_keeps_its_room_until_acknowledged_and_echoed(api):
+    one, _ = fill(api)
+    async with Live(api) as live:
+        live.model.expect(bind_of(one))
+        live.echoes.hear(bind_of(one), Result(1, "done"))
+        api.put("pods", {**our_pod("p0"), "status": {"phase": "Pending", "note": "from before the bind"}})
+        api.put("pods", our_pod("marker"))
+        await live.until(lambda: "default/marker" in live.model.tasks)
+        assert live.state("p0") == st.BINDING
+        api.put("pods", our_pod("p0", "n1"))
+        await live.until(lambda: live.state("p0") == st.BOUND)
+
+
+async def test_an_unknown_bind_is_looked_up_bound(api):
+    one, two = fill(api)
+    async with Live(api) as live:
+        for stored in (one, two):
+            live.model.expect(bind_of(stored))
+        bound = our_pod("p0", "n1")
+        bound["metadata"]["uid"] = one["metadata"]["uid"]
+        watch_is_late = api.objects[("pods", "default", "p0")] = {
+            **bound,
+            "metadata": {**one["metadata"], "resourceVersion": "100000"},
+        }
+        assert watch_is_late["spec"]["nodeName"] == "n1"
+        api.fault("GET /pods/p0", lambda r: status(500, "InternalError"), times=1)
+        for i, stored in enumerate((one, two)):
+            live.echoes.hear(bind_of(stored), Result(i, "unknown"))
+        assert live.echoes.unknown == 2 and live.state("p0") == live.state("p1") == st.BINDING
+        await live.until(lambda: live.echoes.unknown == 0)
+        assert live.state("p0") == st.BOUND and live.state("p1") == st.PENDING
+
+
+async def test_an_unknown_bind_of_a_deleted_pod(api):
+    one, _ = fill(api)
+    async with Live(api) as live:
+        live.model.expect(bind_of(one))
+        live.echoes.hear(bind_of(one), Result(1, "unknown"))
+        api.remove("pods", "p0")
+        await live.until(lambda: "default/p0" not in live.model.tasks and live.echoes.unknown == 0)
+
+
+async def test_an_eviction_that_failed_is_taken_back(api):
+    fill(api)
+    running = our_pod("r", "n1")
+    running["status"] = {"phase": "Running"}
+    stored = api.put("pods", running)
+    evict = Evict("default", "r", stored["metadata"]["uid"], "default/g", "preempt")
+    async with Live(api) as live:
+        live.model.expect(evict)
+        assert live.state("r") == st.RELEASING
+        live.echoes.hear(evict, Result(1, "failed", "forbidden"))
+        await live.until(lambda: live.state("r") == st.RUNNING)
+
+
+async def test_a_status_that_failed_is_as_the_server_has_it(api):
+    fill(api)
+    async with Live(api) as live:
+        uid = live.model.jobs["default/g"].pod_group.metadata.uid
+        wrote = PodGroupStatus("default", "g", uid, {"phase": "Running"})
+        live.model.expect(wrote)
+        assert live.model.jobs["default/g"].pod_group.status.phase == "Running"
+        live.echoes.hear(wrote, Result(1, "lost"))
+        assert live.model.jobs["default/g"].pod_group.status.phase != "Running"
+
+
+async def test_what_was_not_told_may_be_told_again(api):
+    fill(api)
+    async with Live(api) as live:
+        event = Event("PodGroup", "default", "g", "u", "Warning", "Unschedulable", "no room")
+        condition = PodCondition("default", "p0", live.model.tasks["default/p0"].uid, "r", "m")
+        for op in (event, condition):
+            live.model.expect(op)
+            live.echoes.hear(op, Result(1, "lost"))
+        assert ("PodGroup", "default/g") not in live.model.notes
+        assert "default/p0" not in live.model.told
+
+
+async def test_queues_are_made_once(api):
+    async with Client(Credentials(server=api.url)) as client:
+        api.fault("GET /queues", lambda r: status(500, "InternalError"), times=2)
+        await ensure_queues(client, "default", pause=0.01)
+        assert api.objects[("queues", "", "root")]["spec"] == {"reclaimable": False, "weight": 1}
+        assert api.objects[("queues", "", "default")]["spec"] == {"reclaimable": True, "weight": 1}
+        version = api.revision
+        await ensure_queues(client, "default", pause=0.01)
+        assert api.revision == version
+
+
+async def test_a_dump_is_a_list_that_names_its_kinds(api, tmp_path):
+    fill(api)
+    async with Live(api) as live:
+        file = dump(live.feed.informers.values(), tmp_path)
+    items = json.loads(file.read_bytes())["items"]
+    kinds = sorted((item["apiVersion"], item["kind"]) for item in items)
+    assert kinds == [
+        ("scheduling.volcano.sh/v1beta1", "PodGroup"),
+        ("scheduling.volcano.sh/v1beta1", "Queue"),
+        ("v1", "Node"),
+        ("v1", "Pod"),
+        ("v1", "Pod"),
+    ]

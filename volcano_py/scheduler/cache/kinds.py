@@ -1,0 +1,61 @@
+"""What the scheduler watches: one table. Volcano: the informers of the scheduler cache."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+
+from volcano_py.api import kinds
+from volcano_py.api.kinds import ResourceType
+
+
+@dataclass(frozen=True)
+class Watched:
+    """A kind to watch."""
+
+    rt: ResourceType
+    gate: str = ""
+    """The feature gate it depends on; empty: always."""
+    optional: bool = False
+    """The cluster may lack it (a CRD of ours that is not installed)."""
+
+
+TABLE: tuple[Watched, ...] = (
+    # Pods last: by then their nodes, groups and queues are known, which saves work (the order is not needed).
+    Watched(kinds.PRIORITYCLASS, "PriorityClass"),
+    Watched(kinds.QUEUE),
+    Watched(kinds.NODE),
+    Watched(kinds.PODGROUP),
+    Watched(kinds.NAMESPACE),
+    Watched(kinds.RESOURCEQUOTA),
+    Watched(kinds.SERVICE),
+    Watched(kinds.PERSISTENTVOLUMECLAIM),
+    Watched(kinds.PERSISTENTVOLUME),
+    Watched(kinds.STORAGECLASS),
+    Watched(kinds.CSINODE),
+    Watched(kinds.REPLICATIONCONTROLLER, "WorkLoadSupport"),
+    Watched(kinds.REPLICASET, "WorkLoadSupport"),
+    Watched(kinds.STATEFULSET, "WorkLoadSupport"),
+    Watched(kinds.PODDISRUPTIONBUDGET, "PodDisruptionBudgetsSupport"),
+    Watched(kinds.NUMATOPOLOGY, "ResourceTopology", optional=True),
+    Watched(kinds.HYPERNODE, optional=True),
+    Watched(kinds.POD),
+)
+
+DEFAULT_GATES = frozenset(
+    {
+        "WorkLoadSupport",
+        "VolcanoJobSupport",
+        "PodDisruptionBudgetsSupport",
+        "QueueCommandSync",
+        "PriorityClass",
+        "ResourceTopology",
+        "CronVolcanoJobSupport",
+    }
+)
+"""Volcano's feature gates that are on by default."""
+
+
+def watched(gates: Collection[str]) -> Iterator[Watched]:
+    """The kinds to watch with these feature gates on."""
+    return (entry for entry in TABLE if not entry.gate or entry.gate in gates)

@@ -1,0 +1,40 @@
+"""The queues that must exist: `root` and the default queue. Volcano: newDefaultAndRootQueue."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from typing import Any
+
+from volcano_py.api import kinds
+from volcano_py.kube import AlreadyExists, Client, KubeError, NotFound
+
+log = logging.getLogger(__name__)
+
+ATTEMPTS = 60
+
+
+async def ensure_queues(client: Client, default_queue: str, pause: float = 1.0) -> None:
+    """Create what is missing. Tries 60 times, a second apart; then raises the KubeError."""
+    await _ensure(client, "root", {"reclaimable": False, "weight": 1}, pause)
+    await _ensure(client, default_queue, {"reclaimable": True, "weight": 1}, pause)
+
+
+async def _ensure(client: Client, name: str, spec: dict[str, Any], pause: float) -> None:
+    for attempt in range(1, ATTEMPTS + 1):
+        try:
+            try:
+                await client.get(kinds.QUEUE, name)
+            except NotFound:
+                await client.create(kinds.QUEUE, {"metadata": {"name": name}, "spec": spec})
+                log.info("created queue %s", name)
+            return
+        except AlreadyExists:
+            return
+        except KubeError as error:
+            if attempt == ATTEMPTS:
+                raise
+            if attempt in (1, 10):
+                log.warning("queue %s cannot be created yet: %s", name, error)
+            await asyncio.sleep(pause * random.uniform(1.0, 1.1))
