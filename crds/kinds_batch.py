@@ -118,9 +118,7 @@ def task() -> Schema:
         policies=policies("Policies of this task; they win over the job's."),
         replicas=int32("Number of pods."),
         template=pod_template(),
-        topologyPolicy=enum(
-            "NUMA policy of the pods.", "none", "best-effort", "restricted", "single-numa-node"
-        ),
+        topologyPolicy=enum("NUMA policy of the pods.", "none", "best-effort", "restricted", "single-numa-node"),
     )
 
 
@@ -189,18 +187,14 @@ def job() -> Schema:
         unknown=int32("Pods in an unknown phase."),
         version=int32("Grows whenever all pods are ended."),
     )
-    return struct(
-        "A batch job: tasks whose pods start together.", spec=job_spec("What to run."), status=status
-    )
+    return struct("A batch job: tasks whose pods start together.", spec=job_spec("What to run."), status=status)
 
 
 def cronjob() -> Schema:
     spec = struct(
         "When to make Jobs, and which.",
         required=("jobTemplate", "schedule"),
-        concurrencyPolicy=enum(
-            "What if the last Job still runs.", "Allow", "Forbid", "Replace", default="Allow"
-        ),
+        concurrencyPolicy=enum("What if the last Job still runs.", "Allow", "Forbid", "Replace", default="Allow"),
         failedJobsHistoryLimit=int32("Failed Jobs to keep.", default=1),
         jobTemplate=struct(
             "The Job to make.",
@@ -234,9 +228,7 @@ def jobtemplate() -> Schema:
 
 
 def probe() -> Schema:
-    header = struct(
-        "A header.", required=("name", "value"), name=string("Its name."), value=string("Its value.")
-    )
+    header = struct("A header.", required=("name", "value"), name=string("Its name."), value=string("Its value."))
     task_name = string("The task that is asked.", maxLength=253)
     return struct(
         "Accepted, but not evaluated.",

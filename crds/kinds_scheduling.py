@@ -109,9 +109,7 @@ def queue() -> Schema:
     status = struct(
         "Where the queue stands.",
         allocated=resource_list("What its pods use."),
-        reservation=struct(
-            "What is being kept free.", nodes=list_of(string()), resource=resource_list("Resources.")
-        ),
+        reservation=struct("What is being kept free.", nodes=list_of(string()), resource=resource_list("Resources.")),
         state=enum("Whether it takes jobs.", "Open", "Closed", "Closing", "Unknown"),
         **phases,
     )
@@ -128,8 +126,7 @@ def hypernode() -> Schema:
                 "Either ExactMatch or RegexMatch or LabelMatch must be specified",
             ),
             (
-                "(has(self.exactMatch) ? 1 : 0) + (has(self.regexMatch) ? 1 : 0)"
-                " + (has(self.labelMatch) ? 1 : 0) <= 1",
+                "(has(self.exactMatch) ? 1 : 0) + (has(self.regexMatch) ? 1 : 0) + (has(self.labelMatch) ? 1 : 0) <= 1",
                 "Only one of ExactMatch, RegexMatch, or LabelMatch can be specified",
             ),
         ),

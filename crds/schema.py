@@ -49,9 +49,7 @@ def time(description: str = "") -> Schema:
     return string(description, format="date-time")
 
 
-def struct(
-    description: str = "", *, required: tuple[str, ...] = (), rules: tuple = (), **properties: Schema
-) -> Schema:
+def struct(description: str = "", *, required: tuple[str, ...] = (), rules: tuple = (), **properties: Schema) -> Schema:
     """An object with these fields. `rules` are pairs of CEL expression and message."""
     schema = _described(description, type="object", properties=properties)
     if required:

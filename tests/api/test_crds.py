@@ -83,9 +83,7 @@ def struct_differences(struct, schema, path):
 
 @pytest.mark.parametrize("resource_type", kinds.VOLCANO, ids=lambda rt: rt.plural)
 def test_struct_and_crd_agree(resource_type):
-    found = list(
-        struct_differences(kinds.STRUCTS[resource_type], schema_of(resource_type), resource_type.kind)
-    )
+    found = list(struct_differences(kinds.STRUCTS[resource_type], schema_of(resource_type), resource_type.kind))
     assert found == []
 
 
@@ -188,9 +186,5 @@ def test_hypernode_selector_rules(selector, broken):
     member = schema_of(kinds.HYPERNODE)["properties"]["spec"]["properties"]["members"]["items"]
     rules = member["properties"]["selector"]["x-kubernetes-validations"]
     env = cel.NewEnv(variables={"self": cel.Type.Map(cel.Type.STRING, cel.Type.DYN)})
-    failed = [
-        rule["message"]
-        for rule in rules
-        if not env.compile(rule["rule"]).eval(data={"self": selector}).value()
-    ]
+    failed = [rule["message"] for rule in rules if not env.compile(rule["rule"]).eval(data={"self": selector}).value()]
     assert failed == broken

@@ -21,15 +21,11 @@ POD = {
         "affinity": {
             "nodeAffinity": {
                 "requiredDuringSchedulingIgnoredDuringExecution": {
-                    "nodeSelectorTerms": [
-                        {"matchExpressions": [{"key": "k", "operator": "In", "values": ["v"]}]}
-                    ]
+                    "nodeSelectorTerms": [{"matchExpressions": [{"key": "k", "operator": "In", "values": ["v"]}]}]
                 }
             }
         },
-        "topologySpreadConstraints": [
-            {"maxSkew": 2, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}
-        ],
+        "topologySpreadConstraints": [{"maxSkew": 2, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}],
         "containers": [
             {
                 "name": "c",
@@ -155,6 +151,4 @@ def test_selector_edges():
     assert selector.matches(LabelSelector(), None) is True
     assert selector.matches(LabelSelector(match_labels={"a": "b"}), {"a": "c"}) is False
     with pytest.raises(ValueError, match="operator 'in' is unknown"):
-        selector.matches(
-            LabelSelector(match_expressions=[LabelSelectorRequirement(key="k", operator="in")]), {}
-        )
+        selector.matches(LabelSelector(match_expressions=[LabelSelectorRequirement(key="k", operator="in")]), {})

@@ -46,9 +46,7 @@ def container(**fields):
 
 
 def test_defaults():
-    before = {
-        "spec": {"tasks": [{"replicas": 3}, {"name": "b", "replicas": 2, "minAvailable": 1, "maxRetry": 5}]}
-    }
+    before = {"spec": {"tasks": [{"replicas": 3}, {"name": "b", "replicas": 2, "minAvailable": 1, "maxRetry": 5}]}}
     kept = copy.deepcopy(before)
     spec = mutate_job(before, "other")["spec"]
     assert before == kept

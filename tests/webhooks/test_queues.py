@@ -29,9 +29,7 @@ QUEUES = QueueIndex(
         queue("l3", "l2"),
         queue("l4", "l3"),
         queue("l5", "l4"),
-        queue(
-            "fair", annotations={"volcano.sh/hierarchy": "root/a/b", "volcano.sh/hierarchy-weights": "1/1/1"}
-        ),
+        queue("fair", annotations={"volcano.sh/hierarchy": "root/a/b", "volcano.sh/hierarchy-weights": "1/1/1"}),
     ]
 )
 

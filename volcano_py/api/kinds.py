@@ -34,9 +34,7 @@ class ResourceType(Struct, frozen=True, cache_hash=True, gc=False):
         """`group/version`, or the version alone for the core group."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
-    def path(
-        self, namespace: str | None = None, name: str | None = None, subresource: str | None = None
-    ) -> str:
+    def path(self, namespace: str | None = None, name: str | None = None, subresource: str | None = None) -> str:
         """The URL path of the collection (no namespace: of all), of one object, or of its subresource."""
         path = f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
         if self.namespaced and namespace:
@@ -49,9 +47,7 @@ class ResourceType(Struct, frozen=True, cache_hash=True, gc=False):
         return path
 
 
-def _kind(
-    api_version: str, plural: str, kind: str, *short_names: str, namespaced: bool = True
-) -> ResourceType:
+def _kind(api_version: str, plural: str, kind: str, *short_names: str, namespaced: bool = True) -> ResourceType:
     group, _, version = api_version.rpartition("/")
     return ResourceType(group, version, plural, kind, namespaced, short_names)
 

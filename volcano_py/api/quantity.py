@@ -20,9 +20,7 @@ Format = Literal["DecimalSI", "BinarySI", "DecimalExponent"]
 MAX = 2**63 - 1
 """Larger amounts count as this."""
 
-_PATTERN = re.compile(
-    r"([+-]?)(\d+\.?\d*|\.\d+)(?:(Ki|Mi|Gi|Ti|Pi|Ei)|([eE][+-]?\d+)|([numkMGTPE]))?", re.ASCII
-)
+_PATTERN = re.compile(r"([+-]?)(\d+\.?\d*|\.\d+)(?:(Ki|Mi|Gi|Ti|Pi|Ei)|([eE][+-]?\d+)|([numkMGTPE]))?", re.ASCII)
 _BINARY = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "Pi": 2**50, "Ei": 2**60}
 _DECIMAL = {"n": -9, "u": -6, "m": -3, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _DECIMAL_SUFFIX = {exponent: suffix for suffix, exponent in _DECIMAL.items()} | {0: ""}
@@ -43,9 +41,7 @@ def _parse(quantity: Quantity) -> tuple[Fraction, Format]:
     text = quantity if isinstance(quantity, str) else repr(quantity)
     match = _PATTERN.fullmatch(text)
     if match is None:
-        raise ValueError(
-            f"invalid quantity {text!r}: write a number with an optional suffix, e.g. 500m, 1.5Gi"
-        )
+        raise ValueError(f"invalid quantity {text!r}: write a number with an optional suffix, e.g. 500m, 1.5Gi")
     sign, number, binary, exponent, decimal = match.groups()
     amount = Fraction(number if not number.endswith(".") else number[:-1])
     form: Format = "DecimalSI"

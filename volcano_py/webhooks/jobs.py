@@ -116,10 +116,7 @@ def check_topologies(spec: Mapping[str, Any]) -> Iterator[str]:
 
 def check_topology(path: str, topology: Mapping[str, Any] | None) -> Iterator[str]:
     if topology and topology.get("highestTierAllowed") is not None and topology.get("highestTierName"):
-        yield (
-            f"{path}: must not specify 'highestTierAllowed' and 'highestTierName' "
-            "in networkTopology simultaneously"
-        )
+        yield (f"{path}: must not specify 'highestTierAllowed' and 'highestTierName' in networkTopology simultaneously")
 
 
 def check_topology_policy(task: Mapping[str, Any], index: int) -> Iterator[str]:
@@ -157,9 +154,7 @@ def argument(arguments: Sequence[str], name: str, default: str) -> str:
     return value
 
 
-def _check_tasks(
-    job: Manifest, tasks: Sequence[Mapping[str, Any]], pod_level_resources: bool
-) -> Iterator[str]:
+def _check_tasks(job: Manifest, tasks: Sequence[Mapping[str, Any]], pod_level_resources: bool) -> Iterator[str]:
     job_name = (job.get("metadata") or {}).get("name", "")
     seen = set[str]()
     for index, task in enumerate(tasks):

@@ -83,9 +83,7 @@ def _check_unique_label(name: str | None, seen: set[str], path: str) -> Iterator
     seen.add(name)
 
 
-def _check_container(
-    container: Mapping[str, Any], volumes: set[str], host_network: bool, path: str
-) -> Iterator[str]:
+def _check_container(container: Mapping[str, Any], volumes: set[str], host_network: bool, path: str) -> Iterator[str]:
     image = container.get("image") or ""
     if not image:
         yield f"{path}.image: Required value"

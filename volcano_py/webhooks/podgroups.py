@@ -31,9 +31,7 @@ def validate_podgroup(podgroup: Manifest, queues: Queues) -> list[str]:
             problems.append(f"unable to find queue: queue {name!r} not found")
         elif state_of(queue) != QUEUE_OPEN:
             state = state_of(queue)
-            problems.append(
-                f"can only submit PodGroup to queue with state `Open`, queue `{name}` status is `{state}`"
-            )
+            problems.append(f"can only submit PodGroup to queue with state `Open`, queue `{name}` status is `{state}`")
     problems.extend(check_topology("spec.networkTopology", spec.get("networkTopology")))
     for policy in spec.get("subGroupPolicy") or ():
         path = f"in subGroupPolicy '{policy.get('name', '')}'"

@@ -56,9 +56,7 @@ def validate_queue(
         problems.extend(_check_parent(queue, queues, max_depth))
     if name == ROOT_QUEUE:
         if old is not None and protect_root and any(changed[field] for field in _RESOURCE_FIELDS):
-            problems.append(
-                "root queue's resource attributes (capability, deserved, guarantee) cannot be modified"
-            )
+            problems.append("root queue's resource attributes (capability, deserved, guarantee) cannot be modified")
     elif any(changed.values()):
         problems.extend(_check_against_parent(queue, queues))
         problems.extend(_check_against_children(queue, queues))
@@ -77,9 +75,7 @@ def validate_queue_delete(name: str, queues: Queues, *, check_allocated_pods: bo
         problems.append(f"queue {name} cannot be deleted because it has allocated Pods: {pods}")
     if children := queues.children(name):
         listed = ", ".join(child["metadata"]["name"] for child in children)
-        problems.append(
-            f"queue {name} can not be deleted because it has {len(children)} child queues: {listed}"
-        )
+        problems.append(f"queue {name} can not be deleted because it has {len(children)} child queues: {listed}")
     return problems
 
 
@@ -106,9 +102,7 @@ def _check_resources(queue: Manifest) -> Iterator[str]:
     for field in _RESOURCE_FIELDS:
         path = "spec.guarantee.resource" if field == "guarantee" else f"spec.{field}"
         yield from check_amounts(path, _texts(queue, field))
-    guarantee, deserved, capability = (
-        _resources(queue, field) for field in ("guarantee", "deserved", "capability")
-    )
+    guarantee, deserved, capability = (_resources(queue, field) for field in ("guarantee", "deserved", "capability"))
     for name, amount in guarantee.items():
         if name not in deserved or deserved[name] < amount:
             text = _texts(queue, "guarantee")[name]
@@ -170,10 +164,7 @@ def _check_parent(queue: Manifest, queues: Queues, max_depth: int) -> Iterator[s
     if len(ancestors) + 1 > max_depth:
         yield f"queue {name} exceeds the maximum allowed depth of {max_depth}"
     if not queues.children(parent_name) and (pods := _allocated_pods(parent)):
-        yield (
-            f"queue {parent_name} cannot be the parent queue of queue {name} "
-            f"because it has allocated Pods: {pods}"
-        )
+        yield (f"queue {parent_name} cannot be the parent queue of queue {name} because it has allocated Pods: {pods}")
 
 
 def _ancestors(queue: Manifest, queues: Queues) -> list[Manifest]:
