@@ -182,6 +182,20 @@ class Definitions:
             if stored not in (crd.get("status") or {}).get("storedVersions", []):
                 self._soon(self.accept, name)
 
+    def established(self, document: Object) -> Object:
+        """A definition with the status of one that has been accepted, for storing it without waiting."""
+        crd: Object = codec.normalise(self.resource.type, document, codec.Unknown())
+        default(crd)
+        stamp = metadata.now()
+        stored = [version["name"] for version in crd["spec"]["versions"] if version.get("storage")]
+        crd["metadata"].setdefault("generation", 1)
+        crd["status"] = {
+            "conditions": _accepted(stamp),
+            "acceptedNames": dict(crd["spec"]["names"]),
+            "storedVersions": stored,
+        }
+        return crd
+
     def _soon(self, function: Any, name: str) -> None:
         try:
             asyncio.get_running_loop().call_soon(function, name)
@@ -211,10 +225,7 @@ class Definitions:
         else:
             status["acceptedNames"] = dict(names)
             if not _condition(crd, "Established"):
-                status["conditions"] = [
-                    _row("NamesAccepted", "True", stamp, "NoConflicts", "no conflicts found"),
-                    _row("Established", "True", stamp, "InitialNamesAccepted", "the initial names have been accepted"),
-                ]
+                status["conditions"] = _accepted(stamp)
         obj = codec.normalise(self.resource.type, crd, codec.Unknown())
         if obj != entry.load():
             self.api.write(self.resource, MODIFIED, obj)
@@ -318,6 +329,13 @@ def _subresources(served: Served, kind: str) -> dict[str, Subresource]:
     if served.subresources.get("scale") is not None:
         out["scale"] = Subresource("scale", "Scale", STATUS_VERBS, "autoscaling", "v1")
     return out
+
+
+def _accepted(stamp: str) -> list[Object]:
+    return [
+        _row("NamesAccepted", "True", stamp, "NoConflicts", "no conflicts found"),
+        _row("Established", "True", stamp, "InitialNamesAccepted", "the initial names have been accepted"),
+    ]
 
 
 def _row(type_: str, status: str, stamp: str, reason: str, message: str) -> Object:

@@ -63,6 +63,7 @@ class Event:
         self.encoded: dict[Any, bytes] = {}  # by watch form; filled by the first watcher that needs it
 
 
+# Observers are called in the middle of a write: they may queue work, but never write themselves.
 Observer = Callable[[Event], None]
 
 
@@ -138,6 +139,7 @@ class Store:
     def __init__(self) -> None:
         self.revision = FIRST_REVISION
         self.collections: dict[str, Collection] = {}
+        self.listeners: list[Callable[[Collection, Event], None]] = []  # told of every write, after the watchers
 
     def collection(self, name: str) -> Collection:
         """The collection of a resource such as `pods` or `jobs.batch.volcano.sh`; made when it is new."""
@@ -179,5 +181,8 @@ class Store:
             if prev is None:
                 insort(collection.keys, key)
             collection.entries[key] = entry
-        collection.publish(Event(type_, entry, prev))
+        event = Event(type_, entry, prev)
+        collection.publish(event)
+        for listener in self.listeners:
+            listener(collection, event)
         return entry

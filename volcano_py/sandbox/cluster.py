@@ -1,0 +1,230 @@
+"""A whole cluster on one machine: API server, hollow kubelets, garbage collector, and Volcano's components.
+
+    async with Sandbox(nodes=3, components=()) as sandbox:
+        ...  # sandbox.kubeconfig, sandbox.url, sandbox.token
+
+Everything but the components runs in this process and its event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import secrets
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import yaml
+
+from volcano_py.sandbox import admission, certs, kubeconfig, shapes
+from volcano_py.sandbox.apiserver import codec, metadata
+from volcano_py.sandbox.apiserver.api import Api
+from volcano_py.sandbox.apiserver.crd import Definitions
+from volcano_py.sandbox.apiserver.http import Server
+from volcano_py.sandbox.apiserver.request import User
+from volcano_py.sandbox.apiserver.server import new_api, new_server, put
+from volcano_py.sandbox.apiserver.store import ADDED
+from volcano_py.sandbox.components import Components
+from volcano_py.sandbox.gc import GarbageCollector
+from volcano_py.sandbox.kubelet.kubelet import BACKOFF_FIRST, Kubelets
+from volcano_py.sandbox.kubelet.local import LocalCluster
+from volcano_py.sandbox.shapes import NodeShape
+
+Object = dict[str, Any]
+
+SYSTEM_NAMESPACE = "volcano-system"
+ADMIN = User("admin", ("system:masters", "system:authenticated"))
+
+
+class SandboxError(Exception):
+    """The sandbox cannot start; the text is one line that says what to do."""
+
+
+def crd_folder() -> Path:
+    """Where the CRDs are: in the wheel, else in the checkout."""
+    package = Path(__file__).resolve().parent.parent
+    for folder in (package / "data" / "crds", package.parent / "crds"):
+        if folder.is_dir():
+            return folder
+    raise SandboxError("no CRDs found; reinstall volcano-py, or run from a checkout that has crds/")
+
+
+def read_crds(folder: Path) -> list[Object]:
+    """All definitions in a folder's YAML files."""
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    out = []
+    for path in sorted(folder.glob("*.yaml")):
+        with path.open("rb") as file:
+            out.extend(document for document in yaml.load_all(file, Loader=loader) if document)
+    return out
+
+
+class Sandbox:
+    """An embedded cluster.
+
+    nodes: how many, or ready-made Node objects. shapes: taken in turn for the nodes. components: which of scheduler
+    and controller-manager to start as child processes. path: where to write the kubeconfig (a temporary file when
+    None). users: more tokens. crds: extra definitions, or False for none at all. volcano_admission: whether Volcano's
+    rules for Jobs, PodGroups and Queues apply. hollow and collect: whether kubelets and garbage collector run.
+    backoff: seconds before a crashed container starts again.
+    """
+
+    def __init__(
+        self,
+        nodes: int | Sequence[Object] = 3,
+        *,
+        node_shapes: Sequence[NodeShape] = (),
+        components: Sequence[str] = (),
+        component_arguments: Mapping[str, Sequence[str]] | None = None,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        path: Path | None = None,
+        logs: Path | None = None,
+        users: Mapping[str, User] | None = None,
+        crds: Sequence[Object] | bool = True,
+        volcano_admission: bool = True,
+        hollow: bool = True,
+        collect: bool = True,
+        backoff: float = BACKOFF_FIRST,
+    ) -> None:
+        self.wanted_nodes = nodes
+        self.node_shapes = list(node_shapes)
+        self.wanted_components = tuple(components)
+        self.component_arguments = dict(component_arguments or {})
+        self.host, self.wanted_port = host, port
+        self.path = path
+        self.logs = logs
+        self.users = dict(users or {})
+        self.crds = crds
+        self.volcano_admission = volcano_admission
+        self.hollow, self.collect, self.backoff = hollow, collect, backoff
+        self.token = secrets.token_urlsafe(24)
+        self.api: Api
+        self.server: Server
+        self.components: Components | None = None
+        self.kubelets: Kubelets | None = None
+        self.collector: GarbageCollector | None = None
+        self.authority = b""
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+
+    @property
+    def url(self) -> str:
+        return f"https://{self.host}:{self.server.port}"
+
+    @property
+    def kubeconfig(self) -> str:
+        """The path of the kubeconfig."""
+        return str(self.path)
+
+    async def __aenter__(self) -> Sandbox:
+        try:
+            await self.start()
+        except BaseException:
+            await self.stop()
+            raise
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.stop()
+
+    async def start(self) -> None:
+        """Bring everything up; SandboxError when that is not possible."""
+        made = certs.make(tuple(dict.fromkeys((self.host, "127.0.0.1", "::1", "localhost", "kubernetes.default"))))
+        self.authority = made.authority
+        self.api = new_api()
+        tokens = {self.token: ADMIN, **self.users}
+        self.server = new_server(self.api, tokens)
+        put(self.api, "", "namespaces", self._namespace(SYSTEM_NAMESPACE))
+        if self.crds is not False:
+            self._define()
+        try:
+            await self.server.start(self.host, self.wanted_port, made.context())
+        except OSError as error:
+            raise SandboxError(
+                f"cannot listen on {self.host}:{self.wanted_port} ({error.strerror or error}); "
+                "choose another with --port, or 0 for any free one"
+            ) from None
+        self._write_kubeconfig()
+        self._populate()
+        if self.hollow:
+            self.kubelets = Kubelets(LocalCluster(self.api), backoff=self.backoff)
+            self.kubelets.start()
+        if self.collect:
+            self.collector = GarbageCollector(self.api)
+            self.collector.start()
+        await asyncio.sleep(0)
+        if self.wanted_components:
+            assert self.path is not None
+            self.components = Components(self.path, self.logs, self.component_arguments)
+            await self.components.start(self.wanted_components)
+
+    async def stop(self) -> None:
+        """Take everything down, children first."""
+        if self.components is not None:
+            await self.components.stop()
+        if self.kubelets is not None:
+            self.kubelets.stop()
+        if self.collector is not None:
+            self.collector.stop()
+        if hasattr(self, "server"):
+            await self.server.stop()
+        if self._folder is not None:
+            with contextlib.suppress(OSError):
+                self._folder.cleanup()
+
+    # --- first objects -----------------------------------------------------------------------------------------------
+
+    @staticmethod
+    def _namespace(name: str) -> Object:
+        labels = {"kubernetes.io/metadata.name": name}
+        return {
+            "metadata": {"name": name, "labels": labels},
+            "spec": {"finalizers": ["kubernetes"]},
+            "status": {"phase": "Active"},
+        }
+
+    def _define(self) -> None:
+        """Install the CRDs, served at once, and Volcano's first queues and rules."""
+        documents = read_crds(crd_folder())
+        if isinstance(self.crds, Sequence):
+            documents += list(self.crds)
+        definitions: Definitions = self.api.extensions["definitions"]
+        for document in documents:
+            if document.get("kind") != "CustomResourceDefinition":
+                continue
+            put(self.api, "apiextensions.k8s.io", "customresourcedefinitions", definitions.established(document))
+        queues = self.api.registry.find("scheduling.volcano.sh", "queues")
+        if queues is not None:
+            if self.volcano_admission:
+                admission.install(self.api)
+            for queue in admission.first_queues():
+                queue["metadata"].update(
+                    {"uid": metadata.new_uid(), "creationTimestamp": metadata.now(), "generation": 1}
+                )
+                self.api.write(queues, ADDED, queue)
+
+    def _populate(self) -> None:
+        """Make the nodes."""
+        wanted = self.wanted_nodes
+        nodes = shapes.numbered(wanted, self.node_shapes) if isinstance(wanted, int) else list(wanted)
+        resource = self.api.resource("", "nodes")
+        for node in nodes:
+            body = {key: value for key, value in node.items() if key not in ("apiVersion", "kind")}
+            made = codec.normalise(resource.type, body, codec.Unknown())
+            put(self.api, "", "nodes", made)
+
+    def _write_kubeconfig(self) -> None:
+        if self.path is None:
+            self._folder = tempfile.TemporaryDirectory(prefix="volcano-sandbox-")
+            self.path = Path(self._folder.name) / "kubeconfig"
+        try:
+            kubeconfig.write(self.path, self.url, self.authority, self.token)
+        except OSError as error:
+            raise SandboxError(
+                f"cannot write the kubeconfig {self.path} ({error.strerror or error}); name another with --kubeconfig"
+            ) from None

@@ -1,0 +1,68 @@
+"""The components beside the API server: child processes that get the kubeconfig."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+# what each component is given beside --kubeconfig; one replica needs no election
+ARGUMENTS: dict[str, tuple[str, ...]] = {
+    "scheduler": ("--leader-elect=false",),
+    "controller-manager": ("--leader-elect=false",),
+}
+DEFAULT = ("scheduler", "controller-manager")
+STOP_SECONDS = 5.0
+
+
+@dataclass(slots=True)
+class Components:
+    """The running children, by name."""
+
+    kubeconfig: Path
+    logs: Path | None = None  # folder for <name>.log; None: they write to our stderr
+    arguments: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    processes: dict[str, asyncio.subprocess.Process] = field(default_factory=dict)
+
+    async def start(self, names: Sequence[str]) -> None:
+        """Start the named components; ValueError for a name that there is not."""
+        for name in names:
+            if name not in ARGUMENTS:
+                raise ValueError(f"components: there is no {name!r}; known are {', '.join(ARGUMENTS)} and none")
+            extra = (*ARGUMENTS[name], *self.arguments.get(name, ()))
+            command = [sys.executable, "-m", "volcano_py.cli.main", name, "--kubeconfig", str(self.kubeconfig), *extra]
+            output = None
+            if self.logs is not None:
+                self.logs.mkdir(parents=True, exist_ok=True)
+                output = (self.logs / f"{name}.log").open("wb")
+            self.processes[name] = await asyncio.create_subprocess_exec(
+                *command, stdin=asyncio.subprocess.DEVNULL, stdout=output, stderr=output
+            )
+            if output is not None:
+                output.close()
+
+    def ended(self) -> dict[str, int]:
+        """Exit codes of children that are no longer running."""
+        return {
+            name: process.returncode
+            for name, process in self.processes.items()
+            if process.returncode is not None
+        }
+
+    async def stop(self) -> None:
+        """Terminate our own children, and kill those that do not listen."""
+        running = [process for process in self.processes.values() if process.returncode is None]
+        for process in running:
+            with contextlib.suppress(ProcessLookupError):
+                process.terminate()
+        for process in running:
+            try:
+                await asyncio.wait_for(process.wait(), STOP_SECONDS)
+            except TimeoutError:
+                with contextlib.suppress(ProcessLookupError):
+                    process.kill()
+                await process.wait()
+        self.processes.clear()

@@ -1,0 +1,88 @@
+"""Nodes as their kubelets report them: capacity, conditions, addresses, system facts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from volcano_py.sandbox.apiserver import metadata
+
+Object = dict[str, Any]
+
+HOLLOW = "sandbox.volcano.sh/hollow"  # annotation; "false" on a node: no kubelet for it
+DEFAULT_CAPACITY = {"cpu": "32", "memory": "256Gi", "pods": "110", "ephemeral-storage": "1Ti"}
+
+_HEALTHY = (
+    ("MemoryPressure", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
+    ("DiskPressure", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
+    ("PIDPressure", "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
+)
+
+
+def is_hollow(node: Object) -> bool:
+    """Whether the sandbox plays the kubelet of a node."""
+    return (node["metadata"].get("annotations") or {}).get(HOLLOW) != "false"
+
+
+def register(node: Object, number: int) -> bool:
+    """Fill in what a kubelet reports when it starts, in place; False when nothing was missing.
+
+    What the object already says (capacity, a Ready condition) is left alone, so that a test can shape its nodes.
+    """
+    status = node.get("status") or {}
+    before = repr(node)
+    capacity = status.setdefault("capacity", dict(DEFAULT_CAPACITY))
+    capacity.setdefault("pods", "110")
+    allocatable = status.setdefault("allocatable", dict(capacity))
+    allocatable.setdefault("pods", capacity["pods"])
+    rows = status.get("conditions") or []
+    present = {row["type"] for row in rows}
+    stamp = metadata.now()
+    for type_, reason, message in _HEALTHY:
+        if type_ not in present:
+            rows.append(_condition(type_, "False", reason, message, stamp))
+    if "Ready" not in present:
+        rows.append(_condition("Ready", "True", "KubeletReady", "kubelet is posting ready status", stamp))
+    status["conditions"] = rows
+    name = node["metadata"]["name"]
+    status.setdefault(
+        "addresses",
+        [
+            {"type": "InternalIP", "address": f"10.{200 + number // 65536 % 55}.{number // 256 % 256}.{number % 256}"},
+            {"type": "Hostname", "address": name},
+        ],
+    )
+    info = status.get("nodeInfo") or {}
+    if not info.get("kubeletVersion"):
+        status["nodeInfo"] = {
+            "machineID": f"{number:032x}",
+            "systemUUID": f"{number:032x}",
+            "bootID": f"{number:032x}",
+            "kernelVersion": "6.1.0",
+            "osImage": "Volcano sandbox",
+            "containerRuntimeVersion": "hollow://1.0",
+            "kubeletVersion": "v1.36.1",
+            "kubeProxyVersion": "",
+            "operatingSystem": "linux",
+            "architecture": "amd64",
+        }
+    status.setdefault("daemonEndpoints", {"kubeletEndpoint": {"Port": 10250}})
+    node["status"] = status
+    labels = node["metadata"].setdefault("labels", {})
+    for key, value in (
+        ("kubernetes.io/hostname", name),
+        ("kubernetes.io/os", "linux"),
+        ("kubernetes.io/arch", "amd64"),
+    ):
+        labels.setdefault(key, value)
+    return repr(node) != before
+
+
+def _condition(type_: str, value: str, reason: str, message: str, stamp: str) -> Object:
+    return {
+        "type": type_,
+        "status": value,
+        "lastHeartbeatTime": stamp,
+        "lastTransitionTime": stamp,
+        "reason": reason,
+        "message": message,
+    }

@@ -1,0 +1,43 @@
+"""The narrow way between the kubelets and the cluster, so that they could also live in another process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+Object = dict[str, Any]
+Handler = Callable[[str, str, str, bytes], None]  # type, namespace, name, the object's bytes
+
+
+class ClusterPort(Protocol):
+    """What kubelets need. Watches begin with the present objects; handlers must not call back at once."""
+
+    def watch_pods(self, handler: Callable[[str, Object], None], wants: Callable[[Any], bool]) -> None:
+        """Report pods with a node."""
+
+    def watch_nodes(self, handler: Callable[[str, Object], None]) -> None:
+        """Report nodes."""
+
+    def pod(self, namespace: str, name: str) -> Object | None:
+        """A fresh copy of a pod."""
+
+    def set_pod_status(self, pod: Object) -> None:
+        """Write a pod's status."""
+
+    def remove_pod(self, namespace: str, name: str, uid: str) -> None:
+        """Remove a pod that has stopped, at once."""
+
+    def node(self, name: str) -> Object | None:
+        """A fresh copy of a node."""
+
+    def set_node(self, node: Object) -> None:
+        """Write a node."""
+
+    def renew_lease(self, node: str, uid: str) -> None:
+        """Renew the Lease of a node."""
+
+    def append_log(self, uid: str, container: str, text: str) -> None:
+        """Record what a container printed."""
+
+    def forget_logs(self, uid: str) -> None:
+        """Drop the logs of a pod."""

@@ -1,0 +1,180 @@
+"""`volcano-py sandbox`: bring an embedded cluster up in the foreground, and ask after it from elsewhere."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from pathlib import Path
+
+import click
+
+DEFAULT_KUBECONFIG = Path(".sandbox") / "kubeconfig"
+
+
+def _kubeconfig_option() -> object:
+    return click.option(
+        "--kubeconfig",
+        type=click.Path(dir_okay=False, path_type=Path),
+        default=DEFAULT_KUBECONFIG,
+        show_default=True,
+        help="Where the sandbox writes its kubeconfig.",
+    )
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+def sandbox() -> None:
+    """A whole cluster on this machine: API server, hollow nodes, scheduler and controllers."""
+
+
+def fail(text: str) -> None:
+    """One line on stderr, exit code 1."""
+    click.echo(f"sandbox: {text}", err=True)
+    sys.exit(1)
+
+
+@sandbox.command()
+@click.option("--nodes", default=20, show_default=True, help="How many nodes.")
+@click.option(
+    "--node-shape",
+    "node_shapes",
+    multiple=True,
+    metavar="RESOURCE=AMOUNT,…",
+    help="What a node offers, e.g. cpu=32,memory=256Gi,nvidia.com/gpu=8; several are taken in turn.",
+)
+@_kubeconfig_option()  # type: ignore[operator]
+@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
+@click.option("--port", default=0, show_default=True, help="The port to listen on; 0 takes a free one.")
+@click.option(
+    "--components",
+    default="scheduler,controller-manager",
+    show_default=True,
+    help="Which components to start, by commas; none for the API server and nodes alone.",
+)
+def up(nodes: int, node_shapes: tuple[str, ...], kubeconfig: Path, host: str, port: int, components: str) -> None:
+    """Run a cluster until Ctrl-C."""
+    from volcano_py.sandbox import shapes
+    from volcano_py.sandbox.cluster import SandboxError
+
+    try:
+        parsed = [shapes.parse(text) for text in node_shapes]
+        chosen = [name.strip() for name in components.split(",") if name.strip() not in ("", "none")]
+        asyncio.run(_run(nodes, parsed, kubeconfig, host, port, chosen))
+    except (SandboxError, ValueError) as error:
+        fail(str(error))
+
+
+async def _run(nodes: int, node_shapes: list, path: Path, host: str, port: int, chosen: list[str]) -> None:  # type: ignore[type-arg]
+    from volcano_py.sandbox import kubeconfig as files
+    from volcano_py.sandbox.cluster import Sandbox, SandboxError
+
+    running = files.read_state(path)
+    if running is not None and running.alive() and running.pid != os.getpid():
+        raise SandboxError(
+            f"one is already up at {running.url} (pid {running.pid}) with {path}; "
+            "stop it with `volcano-py sandbox down`, or name another --kubeconfig"
+        )
+    path = path.absolute()
+    cluster = Sandbox(
+        nodes,
+        node_shapes=node_shapes,
+        components=chosen,
+        host=host,
+        port=port,
+        path=path,
+        logs=path.parent / "logs",
+    )
+    done = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for name in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(name, done.set)
+    async with cluster:
+        try:
+            files.write_state(path, files.State(os.getpid(), cluster.url, nodes))
+        except OSError as error:
+            raise SandboxError(f"cannot write beside {path} ({error.strerror}); name another --kubeconfig") from None
+        try:
+            _announce(cluster, nodes, chosen)
+            watch = asyncio.create_task(_report_ended(cluster))
+            await done.wait()
+            watch.cancel()
+        finally:
+            files.remove_state(path)
+
+
+def _announce(cluster: object, nodes: int, chosen: list[str]) -> None:
+    from volcano_py.sandbox.cluster import Sandbox
+
+    assert isinstance(cluster, Sandbox)
+    lines = [
+        f"The sandbox is up: {cluster.url}, {nodes} {'node' if nodes == 1 else 'nodes'}"
+        + (f", {' and '.join(chosen)}" if chosen else ", no components"),
+        "",
+        f"  export KUBECONFIG={cluster.kubeconfig}",
+        "  kubectl get nodes",
+        "",
+    ]
+    if chosen:
+        lines.append(f"Logs of the components: {cluster.logs}")
+    lines.append("Ctrl-C stops it; nothing is kept.")
+    click.echo("\n".join(lines))
+
+
+async def _report_ended(cluster: object) -> None:
+    """Say so when a component dies; the rest goes on."""
+    from volcano_py.sandbox.cluster import Sandbox
+
+    assert isinstance(cluster, Sandbox)
+    told: set[str] = set()
+    while cluster.components is not None:
+        for name, code in cluster.components.ended().items():
+            if name not in told:
+                told.add(name)
+                click.echo(f"sandbox: {name} ended with exit code {code}; see {cluster.logs}/{name}.log", err=True)
+        await asyncio.sleep(0.5)
+
+
+@sandbox.command()
+@_kubeconfig_option()  # type: ignore[operator]
+def down(kubeconfig: Path) -> None:
+    """Stop the sandbox that uses a kubeconfig."""
+    import time
+
+    from volcano_py.sandbox import kubeconfig as files
+
+    state = files.read_state(kubeconfig)
+    if state is None or not state.alive():
+        files.remove_state(kubeconfig)
+        fail(f"none is up with {kubeconfig}; start one with `volcano-py sandbox up`")
+        return
+    os.kill(state.pid, signal.SIGTERM)
+    for _ in range(150):
+        if not state.alive() or files.read_state(kubeconfig) is None:
+            click.echo("The sandbox is down.")
+            return
+        time.sleep(0.1)
+    fail(f"pid {state.pid} does not stop; look at it yourself")
+
+
+@sandbox.command()
+@_kubeconfig_option()  # type: ignore[operator]
+def status(kubeconfig: Path) -> None:
+    """Tell whether a sandbox is up."""
+    from volcano_py.sandbox import kubeconfig as files
+
+    state = files.read_state(kubeconfig)
+    if state is None or not state.alive():
+        fail(f"none is up with {kubeconfig}; start one with `volcano-py sandbox up`")
+        return
+    click.echo(f"up at {state.url}, pid {state.pid}, {state.nodes} nodes, kubeconfig {kubeconfig.absolute()}")
+
+
+@sandbox.command("kubeconfig")
+@_kubeconfig_option()  # type: ignore[operator]
+def show_kubeconfig(kubeconfig: Path) -> None:
+    """Print the kubeconfig of the sandbox that is up."""
+    try:
+        click.echo(kubeconfig.read_text(), nl=False)
+    except OSError:
+        fail(f"no kubeconfig at {kubeconfig}; start one with `volcano-py sandbox up`")
