@@ -1,0 +1,228 @@
+"""The scheduler's command line: Volcano's flags with their names and defaults, and a few of our own.
+
+Flags that only steer Go's libraries (klog, pprof, worker threads, node sampling) are taken and have no
+effect, so that a Volcano deployment's arguments can be kept; each is named once in the log.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+import click
+
+from volcano_py.api.duration import parse_duration
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the command line said. Times in seconds."""
+
+    master: str = ""
+    kubeconfig: str = ""
+    scheduler_names: tuple[str, ...] = ("volcano",)
+    scheduler_conf: str = ""
+    strict_config: bool = True
+    disable_default_scheduler_config: bool = False
+    schedule_period: float = 1.0
+    cycle_budget: int = 0
+    default_queue: str = "default"
+    kube_api_qps: float = 2000.0
+    kube_api_burst: int = 2000
+    listen_address: str = ":8080"
+    healthz_address: str = ":11251"
+    enable_metrics: bool = False
+    enable_healthz: bool = False
+    ca_cert_file: str = ""
+    tls_cert_file: str = ""
+    tls_private_key_file: str = ""
+    node_selector: tuple[str, ...] = ()
+    plugins_dir: str = ""
+    cache_dumper: bool = True
+    cache_dump_dir: str = "/tmp"
+    priority_class: bool = True
+    feature_gates: dict[str, bool] = field(default_factory=dict)
+    sharding_mode: str = "none"
+    sharding_name: str = "volcano"
+    leader_elect: bool = True
+    lease_duration: float = 15.0
+    renew_deadline: float = 10.0
+    retry_period: float = 2.0
+    lease_name: str = "volcano"
+    lease_namespace: str = "volcano-system"
+    heartbeat_timeout: float = 60.0
+    seed: int = 0
+    log_level: str = "INFO"
+    ignored: tuple[str, ...] = ()
+    """Flags that were given and have no effect."""
+
+    @property
+    def component(self) -> str:
+        """The source of our Events: the scheduler's name when there is exactly one."""
+        return self.scheduler_names[0] if len(self.scheduler_names) == 1 else "volcano"
+
+
+class Duration(click.ParamType):
+    """Seconds, written as Go writes durations."""
+
+    name = "duration"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        if isinstance(value, float | int):
+            return float(value)
+        try:
+            return parse_duration(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+def flag(name: str, default: bool, help: str, attribute: str | None = None) -> Callable[[Any], Any]:
+    """A switch as Go writes it: `--name`, `--name=true` or `--name=false`."""
+    names = (name, attribute) if attribute else (name,)
+    return click.option(
+        *names, type=bool, is_flag=False, flag_value=True, default=default, show_default=True, help=help
+    )
+
+
+_IGNORED = [
+    "log-flush-frequency",
+    "logtostderr",
+    "alsologtostderr",
+    "stderrthreshold",
+    "log-dir",
+    "log-file",
+    "log-file-max-size",
+    "one-output",
+    "skip-headers",
+    "skip-log-headers",
+    "add-dir-header",
+    "vmodule",
+    "enable-pprof",
+    "resync-period",
+    "node-worker-threads",
+    "gate-removal-worker-num",
+    "ignored-provisioners",
+    "csi-storage",
+    "minimum-feasible-nodes",
+    "resource-sync-timeout",
+    "minimum-percentage-nodes-to-find",
+    "percentage-nodes-to-find",
+    "leader-elect-resource-lock",
+]
+
+
+def _with_ignored(command: Any) -> Any:
+    for name in _IGNORED:
+        command = click.option(
+            f"--{name}", is_flag=False, flag_value="true", default=None, hidden=True, expose_value=True
+        )(command)
+    return command
+
+
+@click.command(context_settings={"max_content_width": 110, "show_default": True})
+@click.option("--kubeconfig", default="", help="File that says how to reach the API server.")
+@click.option("--master", default="", help="Address of the API server; overrides the kubeconfig's.")
+@click.option(
+    "--scheduler-name",
+    "scheduler_names",
+    multiple=True,
+    default=("volcano",),
+    help="Take pods with this spec.schedulerName; may be repeated.",
+)
+@click.option("--scheduler-conf", default="", help="Configuration file; it is read again when it changes.")
+@flag(
+    "--strict-config",
+    True,
+    "End with code 2 when the configuration is bad at the start; false: use the default.",
+)
+@flag("--disable-default-scheduler-config", False, "Do not fall back to the built-in configuration.")
+@click.option(
+    "--schedule-period",
+    type=Duration(),
+    default="1s",
+    help="Longest pause between cycles while anything is pending.",
+)
+@click.option(
+    "--cycle-budget", type=click.IntRange(0), default=0, help="Tasks tried in one cycle at most; 0: all."
+)
+@click.option("--default-queue", default="default", help="Queue of PodGroups that name none.")
+@click.option("--kube-api-qps", type=float, default=2000.0, help="Writes a second; 0: no limit.")
+@click.option("--kube-api-burst", type=int, default=2000, help="Writes at once.")
+@click.option("--listen-address", default=":8080", help="Where /metrics is served.")
+@click.option("--healthz-address", default=":11251", help="Where /healthz is served.")
+@flag("--enable-metrics", False, "Serve /metrics.")
+@flag("--enable-healthz", False, "Serve /healthz.")
+@click.option("--ca-cert-file", default="", help="CA for clients of /healthz (needs the next two).")
+@click.option("--tls-cert-file", default="", help="Certificate of /healthz.")
+@click.option("--tls-private-key-file", default="", help="Key of /healthz.")
+@click.option("--node-selector", multiple=True, help="key:value; use only nodes with any of these labels.")
+@click.option("--plugins-dir", default="", help="Folder of Python files with plugins of your own.")
+@flag("--cache-dumper", True, "Write what the scheduler sees to a file on SIGUSR1.")
+@click.option("--cache-dump-dir", default="/tmp", help="Folder for that file.")
+@flag("--priority-class", True, "Use PriorityClasses.")
+@click.option("--feature-gates", default="", help="Name=true|false, separated by commas.")
+@click.option(
+    "--scheduler-sharding-mode", "sharding_mode", type=click.Choice(["none", "hard", "soft"]), default="none"
+)
+@click.option("--scheduler-sharding-name", "sharding_name", default="volcano", help="Our NodeShard.")
+@flag("--leader-elect", True, "Write only while holding a Lease.")
+@click.option("--leader-elect-lease-duration", "lease_duration", type=Duration(), default="15s")
+@click.option("--leader-elect-renew-deadline", "renew_deadline", type=Duration(), default="10s")
+@click.option("--leader-elect-retry-period", "retry_period", type=Duration(), default="2s")
+@click.option("--leader-elect-resource-name", "lease_name", default="volcano")
+@click.option("--leader-elect-resource-namespace", "lease_namespace", default="volcano-system")
+@click.option("--lock-object-namespace", default="", hidden=True)
+@click.option(
+    "--heartbeat-timeout",
+    type=Duration(),
+    default="60s",
+    help="A cycle that takes longer is ended, with the process.",
+)
+@click.option("--seed", type=int, default=0, help="Decides among equal nodes.")
+@click.option("--log-level", type=click.Choice(["DEBUG", "INFO", "WARNING", "ERROR"]), default="INFO")
+@click.option("-v", "--v", "verbosity", type=int, default=None, help="klog's verbosity: 4 and more is DEBUG.")
+@_with_ignored
+def scheduler(**given: Any) -> None:
+    """Run the scheduler until SIGTERM or SIGINT."""
+    # Imported here: `--help` should not load numpy.
+    from volcano_py.scheduler.loop import main
+
+    raise SystemExit(main(options_of(given)))
+
+
+def options_of(given: dict[str, Any]) -> Options:
+    """The Options of click's parameters. Raises click.BadParameter."""
+    ignored = tuple(f"--{name}" for name in _IGNORED if given.pop(name.replace("-", "_"), None) is not None)
+    verbosity = given.pop("verbosity", None)
+    if verbosity is not None and verbosity >= 4:
+        given["log_level"] = "DEBUG"
+    # The deprecated flag wins where it is set, as in Volcano.
+    given["lease_namespace"] = given.pop("lock_object_namespace", "") or given["lease_namespace"]
+    given["feature_gates"] = parse_gates(given["feature_gates"])
+    given["node_selector"] = tuple(part for entry in given["node_selector"] for part in entry.split(","))
+    for name in ("master", "kubeconfig"):
+        given[name] = given[name] or ""
+    if given["schedule_period"] <= 0:
+        raise click.BadParameter("--schedule-period must be longer than 0")
+    if (
+        given["leader_elect"]
+        and not given["lease_duration"] > given["renew_deadline"] > 1.2 * given["retry_period"]
+    ):
+        raise click.BadParameter("leader election needs lease duration > renew deadline > 1.2 x retry period")
+    for name in ("scheduler_conf", "plugins_dir"):
+        given[name] = os.path.expanduser(given[name])
+    known = {entry.name for entry in fields(Options)}
+    return Options(**{key: value for key, value in given.items() if key in known}, ignored=ignored)
+
+
+def parse_gates(text: str) -> dict[str, bool]:
+    """`A=true,B=false` as a dict. Raises click.BadParameter."""
+    gates = {}
+    for part in filter(None, (p.strip() for p in text.split(","))):
+        name, equals, value = part.partition("=")
+        if not equals or value.lower() not in ("true", "false"):
+            raise click.BadParameter(f"--feature-gates: {part!r} should be Name=true or Name=false")
+        gates[name.strip()] = value.lower() == "true"
+    return gates

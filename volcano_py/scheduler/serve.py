@@ -1,0 +1,80 @@
+"""/metrics and /healthz. Volcano: the endpoints of its scheduler."""
+
+from __future__ import annotations
+
+import contextlib
+import ssl
+from collections.abc import AsyncIterator, Callable
+
+from aiohttp import web
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+
+@contextlib.asynccontextmanager
+async def serving(
+    *,
+    metrics: tuple[str, Callable[[], bytes]] | None = None,
+    healthz: tuple[str, Callable[[], str]] | None = None,
+    tls: ssl.SSLContext | None = None,
+) -> AsyncIterator[dict[str, int]]:
+    """Serve while the context lasts; gives the ports by endpoint.
+
+    `metrics`: address and the text to serve. `healthz`: address and a function that gives an empty text when
+    all is well, else what is wrong; `tls` is for healthz. Raises OSError when an address cannot be used.
+    """
+    runners: list[web.AppRunner] = []
+    ports: dict[str, int] = {}
+    try:
+        if metrics is not None:
+            address, expose = metrics
+
+            async def show(request: web.Request) -> web.Response:
+                return web.Response(body=expose(), headers={"Content-Type": CONTENT_TYPE})
+
+            ports["metrics"] = await _serve(runners, address, "/metrics", show, None)
+        if healthz is not None:
+            address, check = healthz
+
+            async def health(request: web.Request) -> web.Response:
+                wrong = check()
+                return web.Response(text=wrong or "ok", status=500 if wrong else 200)
+
+            ports["healthz"] = await _serve(runners, address, "/healthz", health, tls)
+        yield ports
+    finally:
+        for runner in runners:
+            await runner.cleanup()
+
+
+async def _serve(
+    runners: list[web.AppRunner], address: str, path: str, handler: object, tls: ssl.SSLContext | None
+) -> int:
+    app = web.Application()
+    app.router.add_get(path, handler)  # type: ignore[arg-type]
+    runner = web.AppRunner(app, access_log=None)
+    await runner.setup()
+    runners.append(runner)
+    host, port = split_address(address)
+    await web.TCPSite(runner, host or None, port, ssl_context=tls).start()
+    return runner.addresses[0][1]
+
+
+def split_address(address: str) -> tuple[str, int]:
+    """`host:port`, `:port` or `[v6]:port`. Raises ValueError."""
+    host, colon, port = address.rpartition(":")
+    if not colon or not port.isdigit():
+        raise ValueError(f"address {address!r} should be host:port or :port")
+    return host.strip("[]"), int(port)
+
+
+def tls_context(ca: str, certificate: str, key: str) -> ssl.SSLContext | None:
+    """TLS for a server, when all three files are named.
+
+    Else None. Probes need no certificate of their own.
+    """
+    if not (ca and certificate and key):
+        return None
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=ca)
+    context.load_cert_chain(certificate, key)
+    return context
