@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from volcano_py.api.scheduling import DEFAULT_QUEUE, ROOT_QUEUE
+from volcano_py.api.scheduling import DEFAULT_QUEUE, QUEUE_OPEN, ROOT_QUEUE
 from volcano_py.sandbox.apiserver.api import Api, Attributes
 from volcano_py.sandbox.apiserver.errors import StatusError
 from volcano_py.sandbox.apiserver.store import DELETED, Event
@@ -109,6 +109,6 @@ def install(api: Api) -> None:
 def first_queues() -> list[dict[str, Any]]:
     """The queues that Volcano's scheduler makes when it starts."""
     return [
-        {"metadata": {"name": ROOT_QUEUE}, "spec": {"reclaimable": False, "weight": 1}},
-        {"metadata": {"name": DEFAULT_QUEUE}, "spec": {"reclaimable": True, "weight": 1}},
+        {"metadata": {"name": ROOT_QUEUE}, "spec": {"reclaimable": False, "weight": 1}, "status": {"state": QUEUE_OPEN}},
+        {"metadata": {"name": DEFAULT_QUEUE}, "spec": {"reclaimable": True, "weight": 1}, "status": {"state": QUEUE_OPEN}},
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import signal
 import sys
@@ -90,6 +91,10 @@ async def _run(nodes: int, node_shapes: list, path: Path, host: str, port: int, 
     for name in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(name, done.set)
     async with cluster:
+        # what is there now stays; looking at it again and again would cost a tenth of the requests
+        gc.collect()
+        gc.freeze()
+        gc.set_threshold(50_000, 20, 50)
         try:
             files.write_state(path, files.State(os.getpid(), cluster.url, nodes))
         except OSError as error:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import shlex
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 Object = dict[str, Any]
@@ -36,7 +37,7 @@ FOREVER = Run(None)
 def run_of(pod: Object, container: Object, init: bool = False) -> Run:
     """How a container of a pod will run."""
     command = [*(container.get("command") or ()), *(container.get("args") or ())]
-    plain = plain_run(command)
+    plain = plain_run(tuple(command))
     if init:
         # init containers are there to end; one that we cannot read succeeds at once
         return plain if plain is not None and plain.seconds is not None else Run(0.0)
@@ -58,7 +59,8 @@ def _number(text: str | None) -> float | None:
     return value if value >= 0 else None
 
 
-def plain_run(command: list[str]) -> Run | None:
+@lru_cache(maxsize=4096)
+def plain_run(command: tuple[str, ...]) -> Run | None:
     """The run of a command made of simple words; None when it has others."""
     if not command:
         return None
@@ -71,7 +73,7 @@ def plain_run(command: list[str]) -> Run | None:
     return _script_run(shlex.join(command))
 
 
-def _script(words: list[str]) -> str | None:
+def _script(words: tuple[str, ...]) -> str | None:
     for index, word in enumerate(words):
         if re.fullmatch(r"-[a-z]*c[a-z]*", word):
             return words[index + 1] if index + 1 < len(words) else None

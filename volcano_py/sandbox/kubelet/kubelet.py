@@ -55,6 +55,7 @@ class Kubelets:
         self.leases = leases
         self.backoff = backoff
         self.nodes: dict[str, str] = {}  # name to uid
+        self.hosts: dict[str, str] = {}  # name to the node's address
         self.pods: dict[tuple[str, str], _Pod] = {}
         self.queue: deque[tuple[Any, ...]] = deque()
         self.scheduled = False
@@ -111,6 +112,7 @@ class Kubelets:
         if type_ == DELETED:
             if self.nodes.get(name) == entry.uid:
                 del self.nodes[name]
+                self.hosts.pop(name, None)
                 self._lose_node(name)
             return
         if self.nodes.get(name) == entry.uid:
@@ -120,7 +122,10 @@ class Kubelets:
             return
         self.nodes[name] = node["metadata"]["uid"]
         self.number += 1
-        if nodes.register(node, self.number):
+        changed = nodes.register(node, self.number)
+        rows = node["status"]["addresses"]
+        self.hosts[name] = next((row["address"] for row in rows if row["type"] == "InternalIP"), "")
+        if changed:
             self.cluster.set_node(node)
         if self.leases:
             self.cluster.renew_lease(name, self.nodes[name])
@@ -196,7 +201,7 @@ class Kubelets:
         pod_status.setdefault("startTime", metadata.now())
         pod_status["podIP"] = ip
         pod_status["podIPs"] = [{"ip": ip}]
-        host = self._host_ip(pod["spec"]["nodeName"])
+        host = self.hosts.get(pod["spec"]["nodeName"], "")
         if host:
             pod_status["hostIP"] = host
             pod_status["hostIPs"] = [{"ip": host}]
@@ -207,11 +212,6 @@ class Kubelets:
             self._run_init(pod, state)
         else:
             self._run_main(pod, state)
-
-    def _host_ip(self, name: str) -> str:
-        node = self.cluster.node(name)
-        rows = ((node or {}).get("status") or {}).get("addresses") or []
-        return next((row["address"] for row in rows if row["type"] == "InternalIP"), "")
 
     def _later(self, state: _Pod, name: str, seconds: float, function: Any, *arguments: Any) -> None:
         loop = asyncio.get_running_loop()
