@@ -8,10 +8,11 @@ from hypothesis import given, settings
 from tests.scenarios.table import configuration
 from tests.strategies import Manifest, clusters, plugin_tiers
 from volcano_py.scheduler.framework.config import load
-from volcano_py.scheduler.framework.node_rules import Scope
+from volcano_py.scheduler.framework.node_rules import LOCAL
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.framework.statement import Statement
 from volcano_py.scheduler.model import status as st
+from volcano_py.scheduler.model.node_table import SomeNodes
 from volcano_py.scheduler.run_once import REGISTRY, Report, open_plugins
 from volcano_py.simulate.cycles import Simulation
 
@@ -53,15 +54,15 @@ def test_rules_for_one_node_equal_rules_for_all(manifests: list[Manifest], tiers
     tasks = {t.spec_class.id: t for j in session.jobs.values() for t in session.pending(j)}
     for task in tasks.values():
         for _, f in placement.filters:
-            if f.scope is not Scope.DOMAIN and f.applies(task):
-                codes = f.codes(task, slice(None))
+            if f.scope is LOCAL and f.applies(task):
+                codes = f.codes(task, session.numbers)
                 assert [f.code(task, n) for n in range(len(session.table))] == codes.tolist(), f.name
         for _, s in placement.scores:
-            if s.scope is not Scope.DOMAIN and s.applies(task):
-                rates = s.rate(task, slice(None))
+            if s.scope is LOCAL and s.applies(task):
+                rates = s.rate(task, session.numbers)
                 assert [s.rate_one(task, n) for n in range(len(session.table))] == rates.tolist(), s.name
                 some = np.arange(0, len(session.table), 2)
-                assert s.rate(task, some).tolist() == rates[some].tolist(), s.name
+                assert s.rate(task, SomeNodes(session.numbers, some)).tolist() == rates[some].tolist(), s.name
 
 
 @settings(max_examples=60, deadline=None)
@@ -89,7 +90,7 @@ def test_views_that_are_kept_up_equal_views_made_anew_and_discard_restores(
     for t in tasks:
         kept = placement.view(t)
         fresh = placement._make(t)
-        for name in ("ok", "idle", "future", "order", "batch"):
+        for name in ("ok", "idle", "future", "masked"):
             assert getattr(kept, name).tolist() == getattr(fresh, name).tolist(), (t.key, name)
     statement.discard()
     assert fingerprint(session) == before

@@ -1,4 +1,5 @@
-"""Events may arrive in any order, with failures in between: the model is the one that the last objects alone would make."""
+"""Events may arrive in any order, with failures in between: the model is the one that the last objects alone
+would make."""
 
 from __future__ import annotations
 
@@ -22,10 +23,10 @@ def fingerprint(cluster: Cluster) -> dict[str, Any]:
     nodes = {}
     for name, i in table.index.items():
         rows = {
-            resource: tuple(float(getattr(n, kind)[row, i]) for kind in ("allocatable", "idle", "used", "releasing"))
-            for resource, row in table.rows.items()
+            resource: tuple(float(getattr(n, kind)[row, i]) for kind in ("allocatable", "idle", "used",
+            "releasing")) for resource, row in table.rows.items()
         }
-        pods = (float(n.kube_pods[i]), float(n.kube_cpu[i]), float(n.kube_memory[i]), float(n.max_pods[i]))
+        pods = (float(n.kube_pods[i]), n.kube_nonzero[:, i].tolist(), float(n.max_pods[i]))
         nodes[name] = ({k: v for k, v in rows.items() if any(v)}, pods)
     jobs = {
         uid: (

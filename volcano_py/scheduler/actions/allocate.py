@@ -76,7 +76,9 @@ def allocate_tasks(session: Session, queue: Queue, job: SessionJob, todo: list[T
         session.work.tasks_tried += 1
         if not votes.allocatable(queue, task):
             if session.on("explain-queue-limits"):
-                job.job_fit_errors = f"queue {queue.name} may not take {task.name} now: it would hold more than its share"
+                job.job_fit_errors = (
+                    f"queue {queue.name} may not take {task.name} now: it would hold more than its share"
+                )
             continue
         if task.sched_gated:
             continue

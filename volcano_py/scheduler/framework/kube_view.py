@@ -50,11 +50,11 @@ class KubeView:
         v = cls.vector(self._cluster.nodes)
         if sign > 0:
             n.kube_requested[:, node] += v
+            n.kube_nonzero[:, node] += cls.nonzero
         else:
             n.kube_requested[:, node] -= v
+            n.kube_nonzero[:, node] -= cls.nonzero
         n.kube_pods[node] += sign
-        n.kube_cpu[node] += sign * cls.nonzero_cpu
-        n.kube_memory[node] += sign * cls.nonzero_memory
         self._moves.append((task, node, sign))
         for listener in self._listeners:
             listener(task, node, sign)

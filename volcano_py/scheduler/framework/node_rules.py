@@ -1,14 +1,15 @@
 """Node rules: what a plugin says about nodes, in a form that works on all of them at once.
 
-A `Filter` refuses nodes, a `Score` rates them. Both say how far their answer reaches (`Scope`), which decides
-when it has to be asked again:
+A filter refuses nodes, a score rates them (higher is better). Each says how far its answer reaches (`Scope`),
+which decides when it has to be asked again:
 
 STATIC  the pod's class and the Node object: once a class, until nodes change
 LOCAL   the class and that node's numbers: again for the columns that changed
 DOMAIN  other pods and other nodes, too: at every look
 
-Rules get node columns as an index: `slice(None)` or an array of columns. LOCAL rules also have a form for one
-node, because a vector call costs thirty times as much as a plain one; a test proves the two forms equal.
+LOCAL rules are written over explicit numbers, so that they serve all nodes, some nodes, and numbers that are
+not the table's. They also have a form for one node, because a vector call costs thirty times as much as a
+plain one; a test proves the two equal.
 
 The plain doors `predicate(task, node) -> Reason | None` and `score(task, node) -> float` are wrapped into
 rules here.
@@ -18,22 +19,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from volcano_py.scheduler.framework.fit_errors import Code, Reason
+from volcano_py.scheduler.model.node_table import Numbers
 from volcano_py.scheduler.model.task import Task
 
 if TYPE_CHECKING:
     from volcano_py.scheduler.framework.session import Session
 
-Columns = Any
-"""slice(None) or an integer array: which nodes."""
 Codes = NDArray[np.int8]
-"""0: fits; i: refused for reasons[i − 1]."""
+"""Per node: 0 fits; i: refused for reasons[i − 1]."""
 Floats = NDArray[np.float64]
+Indices = NDArray[np.intp]
 
 
 class Scope(Enum):
@@ -42,50 +43,90 @@ class Scope(Enum):
     DOMAIN = "domain"
 
 
-class Filter(Protocol):
-    """Refuses nodes. `reasons` are fixed, or for scope DOMAIN may grow while it answers."""
+STATIC: Literal[Scope.STATIC] = Scope.STATIC
+LOCAL: Literal[Scope.LOCAL] = Scope.LOCAL
+DOMAIN: Literal[Scope.DOMAIN] = Scope.DOMAIN
+
+
+class WholeFilter(Protocol):
+    """A STATIC or DOMAIN filter: one answer over all nodes. The reasons of a DOMAIN filter may grow while it
+    answers."""
 
     name: str
-    scope: Scope
+    scope: Literal[Scope.STATIC, Scope.DOMAIN]
     reasons: list[Reason]
 
     def applies(self, task: Task) -> bool:
         """False: the task has nothing that this rule looks at."""
         ...
 
-    def codes(self, task: Task, nodes: Columns) -> Codes: ...
+    def codes(self, task: Task) -> Codes: ...
+
+
+class LocalFilter(Protocol):
+    """A filter over a node's own numbers."""
+
+    name: str
+    scope: Literal[Scope.LOCAL]
+    reasons: list[Reason]
+
+    def applies(self, task: Task) -> bool: ...
+
+    def codes(self, task: Task, numbers: Numbers) -> Codes: ...
 
     def code(self, task: Task, node: int) -> int: ...
 
 
-class Score(Protocol):
-    """Rates nodes; higher is better. `batch` tells in which of Volcano's two sums it counts.
-
-    STATIC and LOCAL scores rate a node by itself (`rate`, `rate_one`); DOMAIN ones are normalised over the
-    candidates (`over`).
-    """
+class StaticScore(Protocol):
+    """A score that depends on the Node object. `batch` tells in which of Volcano's two sums it counts."""
 
     name: str
-    scope: Scope
+    scope: Literal[Scope.STATIC]
     batch: bool
 
     def applies(self, task: Task) -> bool: ...
 
-    def rate(self, task: Task, nodes: Columns) -> Floats: ...
+    def rate(self, task: Task) -> Floats: ...
+
+
+class LocalScore(Protocol):
+    """A score over a node's own numbers."""
+
+    name: str
+    scope: Literal[Scope.LOCAL]
+    batch: bool
+
+    def applies(self, task: Task) -> bool: ...
+
+    def rate(self, task: Task, numbers: Numbers) -> Floats: ...
 
     def rate_one(self, task: Task, node: int) -> float: ...
 
-    def over(self, task: Task, candidates: NDArray[np.intp]) -> Floats: ...
+
+class DomainScore(Protocol):
+    """A score that is normalised over the candidates, or depends on other nodes."""
+
+    name: str
+    scope: Literal[Scope.DOMAIN]
+    batch: bool
+
+    def applies(self, task: Task) -> bool: ...
+
+    def over(self, task: Task, candidates: Indices) -> Floats: ...
 
     def constant(self, task: Task) -> float | None:
-        """For DOMAIN scores: the rate of every node if all are the same; None if not."""
+        """The rate of every node if all are the same; None if not."""
         ...
 
 
-class PlainPredicate:
-    """A function of task and node as a filter."""
+Filter = WholeFilter | LocalFilter
+Score = StaticScore | LocalScore | DomainScore
 
-    scope = Scope.DOMAIN
+
+class PlainPredicate:
+    """A function of task and node name as a filter."""
+
+    scope: Literal[Scope.DOMAIN] = DOMAIN
 
     def __init__(self, name: str, session: Session, ask: Callable[[Task, str], Any]) -> None:
         self.name = name
@@ -97,13 +138,12 @@ class PlainPredicate:
     def applies(self, task: Task) -> bool:
         return True
 
-    def codes(self, task: Task, nodes: Columns) -> Codes:
-        columns = np.arange(len(self._session.table))[nodes]
-        return np.array([self.code(task, int(n)) for n in columns], dtype=np.int8)
+    def codes(self, task: Task) -> Codes:
+        return np.array([self._code(task, name) for name in self._session.table.names], dtype=np.int8)
 
-    def code(self, task: Task, node: int) -> int:
+    def _code(self, task: Task, node: str) -> int:
         try:
-            answer = self._ask(task, self._session.table.names[node])
+            answer = self._ask(task, node)
         except Exception as e:
             self._session.votes.fault(self.name, "predicate", e, task.key)
             answer = Reason(f"plugin {self.name} failed", Code.ERROR)
@@ -117,9 +157,9 @@ class PlainPredicate:
 
 
 class PlainScore:
-    """A function of task and node as a score."""
+    """A function of task and node name as a score."""
 
-    scope = Scope.DOMAIN
+    scope: Literal[Scope.DOMAIN] = DOMAIN
     batch = False
 
     def __init__(self, name: str, session: Session, ask: Callable[[Task, str], float]) -> None:
@@ -130,19 +170,15 @@ class PlainScore:
     def applies(self, task: Task) -> bool:
         return True
 
-    def rate(self, task: Task, nodes: Columns) -> Floats:
-        columns = np.arange(len(self._session.table))[nodes]
-        return np.array([self.rate_one(task, int(n)) for n in columns])
-
-    def rate_one(self, task: Task, node: int) -> float:
-        try:
-            return float(self._ask(task, self._session.table.names[node]))
-        except Exception as e:
-            self._session.votes.fault(self.name, "score", e, task.key)
-            return 0.0
-
-    def over(self, task: Task, candidates: NDArray[np.intp]) -> Floats:
-        return self.rate(task, candidates)
-
     def constant(self, task: Task) -> float | None:
         return None
+
+    def over(self, task: Task, candidates: Indices) -> Floats:
+        names = self._session.table.names
+        rates = np.zeros(len(candidates))
+        for i, node in enumerate(candidates.tolist()):
+            try:
+                rates[i] = self._ask(task, names[node])
+            except Exception as e:
+                self._session.votes.fault(self.name, "score", e, task.key)
+        return rates

@@ -14,8 +14,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from volcano_py.scheduler.framework.fit_errors import ABORTING, Code, FitErrors, insufficient
-from volcano_py.scheduler.framework.node_rules import Filter, Scope, Score
-from volcano_py.scheduler.model.node_table import NodeNumbers, NodeTable, at
+from volcano_py.scheduler.framework.node_rules import (
+    DOMAIN,
+    LOCAL,
+    STATIC,
+    DomainScore,
+    Filter,
+    LocalFilter,
+    LocalScore,
+    Score,
+    WholeFilter,
+)
+from volcano_py.scheduler.model.node_table import NodeNumbers, NodeTable, Numbers, SomeNodes
 from volcano_py.scheduler.model.resource import EPS
 from volcano_py.scheduler.model.spec_class import SpecClass
 from volcano_py.scheduler.model.task import Task
@@ -33,14 +43,14 @@ class ClassView:
     """What one class thinks of all nodes, up to a position in the log of changed columns."""
 
     __slots__ = (
-        "batch",
+        "all_rows",
         "constant",
         "filters",
         "future",
         "idle",
         "masked",
+        "need",
         "ok",
-        "order",
         "position",
         "promised",
         "refusal",
@@ -54,13 +64,15 @@ class ClassView:
 
     position: int
     vector: Floats
-    rows: Indices
+    rows: list[int]
+    need: Floats
+    all_rows: bool
     """The request as a column, and the rows of it that must fit."""
     static_order: Floats
     static_batch: Floats
-    filters: list[Filter]
+    filters: list[LocalFilter]
     """The LOCAL filters that apply."""
-    scores: list[Score]
+    scores: list[LocalScore]
     """The LOCAL scores that apply."""
     static: Bools | None
     """Nodes that the STATIC filters accept; None: all."""
@@ -70,11 +82,8 @@ class ClassView:
     future: Bools
     """Has room now; has room once releasing tasks are gone (the same array while nothing is promised)."""
     promised: bool
-    order: Floats
-    batch: Floats
-    """The two sums of STATIC and LOCAL scores."""
     masked: Floats
-    """order + (batch + constant), −inf where the task cannot go at once."""
+    """The sums of STATIC and LOCAL scores, order + (batch + constant); −inf where the task cannot go at once."""
     constant: float
     refusal: tuple[int, FitErrors] | None
 
@@ -106,8 +115,8 @@ class Placement:
         """Single columns brought up to date."""
         self._cache = cache
         self._views: dict[int, ClassView] = {}
-        self._domain_filters = [f for _, f in filters if f.scope is Scope.DOMAIN]
-        self._domain_scores = [s for _, s in scores if s.scope is Scope.DOMAIN]
+        self._domain_filters: list[WholeFilter] = [f for _, f in filters if f.scope is DOMAIN]
+        self._domain_scores: list[DomainScore] = [s for _, s in scores if s.scope is DOMAIN]
 
     # ---- asking -----------------------------------------------------------------------------------------
 
@@ -118,7 +127,7 @@ class Placement:
         for f in self._domain_filters:
             if f.applies(task):
                 self.passes += 1
-                ok = ok & (f.codes(task, _ALL) == 0)
+                ok = ok & (f.codes(task) == 0)
         if self.shard is not None and self.shard_is_hard:
             ok = ok & self.shard
         return ok
@@ -140,7 +149,7 @@ class Placement:
             constant = self._constant(task)
             if constant is not None:
                 if constant != view.constant:
-                    self._set_constant(view, constant)
+                    self._set_constant(view, task, constant)
                 first = self._first_of_best(view.masked)
                 if first is not None or not view.future.any():
                     return first
@@ -158,8 +167,7 @@ class Placement:
 
     def rates(self, task: Task, candidates: Indices) -> Floats:
         """The complete score of each candidate."""
-        view = self.view(task)
-        order, batch = view.order[candidates], view.batch[candidates]
+        order, batch = self._sums(self.view(task), task, SomeNodes(self.numbers, candidates), candidates)
         for s in self._domain_scores:
             if not s.applies(task):
                 continue
@@ -172,7 +180,8 @@ class Placement:
 
     def order_rate(self, task: Task, node: int) -> float:
         """The first of the two sums alone, for one node (NodeOrderFn)."""
-        rate = self.view(task).order.item(node)
+        v = self.view(task)
+        rate = v.static_order.item(node) + sum(s.rate_one(task, node) for s in v.scores if not s.batch)
         for s in self._domain_scores:
             if not s.batch and s.applies(task):
                 rate += s.over(task, np.array([node])).item(0)
@@ -211,16 +220,18 @@ class Placement:
         cls = task.spec_class
         v.vector = cls.vector(self.table)
         v.rows = cls.checked_rows(self.table)
-        v.constant = 0.0
+        v.need = v.vector[v.rows, None]
+        v.all_rows = len(v.rows) == len(self.table.rows)
+        v.constant = self._constant(task) or 0.0
         v.refusal = None
-        v.filters = [f for _, f in self.filters if f.scope is Scope.LOCAL and f.applies(task)]
-        v.scores = [s for _, s in self.scores if s.scope is Scope.LOCAL and s.applies(task)]
+        v.filters = [f for _, f in self.filters if f.scope is LOCAL and f.applies(task)]
+        v.scores = [s for _, s in self.scores if s.scope is LOCAL and s.applies(task)]
         count = len(self.table)
         v.static = self._static_ok(task)
         v.static_order, v.static_batch = np.zeros(count), np.zeros(count)
         for _, s in self.scores:
-            if s.scope is Scope.STATIC and s.applies(task):
-                rates = self._cached(s.name, cls, lambda s=s: s.rate(task, _ALL))
+            if s.scope is STATIC and s.applies(task):
+                rates = self._cached(s.name, cls, lambda s=s: s.rate(task))
                 if s.batch:
                     v.static_batch += rates
                 else:
@@ -229,7 +240,7 @@ class Placement:
         v.promised = self.numbers.promised
         v.ok, v.idle = np.empty(count, dtype=bool), np.empty(count, dtype=bool)
         v.future = np.empty(count, dtype=bool) if v.promised else v.idle
-        v.order, v.batch, v.masked = (np.empty(count) for _ in range(3))
+        v.masked = np.empty(count)
         self._pass(v, task, _ALL)
         self.passes += 1
         return v
@@ -237,16 +248,18 @@ class Placement:
     def _static_ok(self, task: Task) -> Bools | None:
         ok: Bools | None = None
         for _, f in self.filters:
-            if f.scope is Scope.STATIC and f.applies(task):
+            if f.scope is STATIC and f.applies(task):
                 codes = self._codes(f, task)
                 ok = codes == 0 if ok is None else ok & (codes == 0)
         return ok
 
     def _codes(self, f: Filter, task: Task) -> NDArray[np.int8]:
-        if f.scope is Scope.STATIC:
-            codes: NDArray[np.int8] = self._cached(f.name, task.spec_class, lambda: f.codes(task, _ALL))
+        if f.scope is LOCAL:
+            return f.codes(task, self.numbers)
+        if f.scope is STATIC:
+            codes: NDArray[np.int8] = self._cached(f.name, task.spec_class, lambda: f.codes(task))
             return codes
-        return f.codes(task, _ALL)
+        return f.codes(task)
 
     def _cached(self, rule: str, cls: SpecClass, make: Any) -> Any:
         key = (rule, cls.id)
@@ -255,38 +268,33 @@ class Placement:
         return self._cache[key]
 
     def _pass(self, v: ClassView, task: Task, nodes: Any) -> None:
-        """One vector pass over some nodes."""
-        idle = self._fits(v, nodes, soon=False)
+        """One vector pass over some nodes, or over all (`_ALL`)."""
+        numbers: Numbers = self.numbers if nodes is _ALL else SomeNodes(self.numbers, nodes)
+        free = numbers.idle if v.all_rows else numbers.idle[v.rows]
+        idle = np.logical_and.reduce(v.need - free < EPS)
         v.idle[nodes] = idle
         if v.promised:
-            v.future[nodes] = self._fits(v, nodes, soon=True)
-        ok = None if v.static is None else v.static[nodes]
+            soon = free + numbers.releasing[v.rows] - numbers.pipelined[v.rows]
+            v.future[nodes] = np.logical_and.reduce(v.need - soon < EPS)
+        ok: Any = None if v.static is None else v.static[nodes]
         for f in v.filters:
-            accepted = f.codes(task, nodes) == 0
-            ok = accepted if ok is None else ok & accepted
-        if ok is None:
-            ok = np.ones(len(idle), dtype=bool)
-        v.ok[nodes] = ok
-        order, batch = at(v.static_order, nodes), at(v.static_batch, nodes)
+            accepts = f.codes(task, numbers) == 0
+            ok = accepts if ok is None else ok & accepts
+        v.ok[nodes] = ok = np.ones(len(idle), dtype=bool) if ok is None else ok
+        order, batch = self._sums(v, task, numbers, nodes)
+        total = order + (batch + v.constant)
+        total[~(ok & idle)] = -np.inf
+        v.masked[nodes] = total
+
+    def _sums(self, v: ClassView, task: Task, numbers: Numbers, nodes: Any) -> tuple[Floats, Floats]:
+        """The two sums of STATIC and LOCAL scores."""
+        order, batch = v.static_order[nodes], v.static_batch[nodes]
         for s in v.scores:
             if s.batch:
-                batch = batch + s.rate(task, nodes)
+                batch = batch + s.rate(task, numbers)
             else:
-                order = order + s.rate(task, nodes)
-        v.order[nodes], v.batch[nodes] = order, batch
-        v.masked[nodes] = np.where(ok & idle, order + (batch + v.constant), -np.inf)
-
-    def _fits(self, v: ClassView, nodes: Any, soon: bool) -> Bools:
-        """Where the request fits, in every row that it names."""
-        n = self.numbers
-        fits: Any = True
-        for row in v.rows:
-            free = at(n.idle[row], nodes)
-            if soon:
-                free = free + at(n.releasing[row], nodes) - at(n.pipelined[row], nodes)
-            fits = fits & (v.vector.item(row) - free < EPS)
-        found: Bools = fits
-        return found
+                order = order + s.rate(task, numbers)
+        return order, batch
 
     def _refresh(self, v: ClassView, task: Task) -> None:
         log = self.numbers.log
@@ -312,15 +320,13 @@ class Placement:
         """The same for one column, without arrays."""
         n = self.numbers
         idle = future = True
-        vector = v.vector
         for row in v.rows:
-            need = vector.item(row)
+            need = v.vector.item(row)
             free = n.idle.item(row, node)
             if need - free >= EPS:
                 idle = False
-            if need - (free + n.releasing.item(row, node) - n.pipelined.item(row, node)) >= EPS:
+            if v.promised and need - (free + n.releasing.item(row, node) - n.pipelined.item(row, node)) >= EPS:
                 future = False
-                break
         v.idle[node] = idle
         if v.promised:
             v.future[node] = future
@@ -334,8 +340,6 @@ class Placement:
                 batch += s.rate_one(task, node)
             else:
                 order += s.rate_one(task, node)
-        v.order[node] = order
-        v.batch[node] = batch
         v.masked[node] = order + (batch + v.constant) if ok and idle else -np.inf
 
     # ---- choosing ---------------------------------------------------------------------------------------
@@ -351,9 +355,9 @@ class Placement:
                 sum_ += c
         return sum_
 
-    def _set_constant(self, v: ClassView, constant: float) -> None:
+    def _set_constant(self, v: ClassView, task: Task, constant: float) -> None:
         v.constant = constant
-        v.masked = np.where(v.ok & v.idle, v.order + (v.batch + constant), -np.inf)
+        self._pass(v, task, _ALL)
 
     def _first_of_best(self, masked: Floats) -> int | None:
         if not len(masked):

@@ -12,8 +12,8 @@ from volcano_py.scheduler.model.task import Task
 def victims_queue(session: Session, victims: Iterable[Task], preemptor: Task) -> PriorityQueue[Task]:
     """A queue that pops first whom it hurts least.
 
-    Of one job: the task that would be placed last. Between jobs of the preemptor's queue: the job that would be served last.
-    Between queues: what the plugins say. Tasks whose job is not in the session go first.
+    Of one job: the task that would be placed last. Between jobs of the preemptor's queue: the job that would
+    be served last. Between queues: what the plugins say. Tasks whose job is not in the session go first.
     """
     jobs, votes = session.jobs, session.votes
     mine = jobs.get(preemptor.job)

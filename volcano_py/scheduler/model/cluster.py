@@ -319,8 +319,7 @@ class Cluster:
         if task.status == status.RELEASING:
             n.releasing[:rows, node] += v
         n.kube_pods[node] += sign
-        n.kube_cpu[node] += sign * task.spec_class.nonzero_cpu
-        n.kube_memory[node] += sign * task.spec_class.nonzero_memory
+        n.kube_nonzero[:, node] += sign * task.spec_class.nonzero
 
 
 def _allocatable(node: core.Node) -> Resource:

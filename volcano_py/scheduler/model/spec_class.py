@@ -25,7 +25,7 @@ from volcano_py.api.core import (
 )
 from volcano_py.scheduler.model.node_table import NodeTable
 from volcano_py.scheduler.model.pod_request import non_zero_request, pod_request
-from volcano_py.scheduler.model.resource import CPU, MEMORY, Resource
+from volcano_py.scheduler.model.resource import PODS, Resource
 
 _encoder = msgspec.msgpack.Encoder()
 
@@ -40,12 +40,12 @@ class SpecClass:
         "affinity",
         "best_effort",
         "containers",
+        "demands",
         "id",
         "images",
         "namespace",
         "node_selector",
-        "nonzero_cpu",
-        "nonzero_memory",
+        "nonzero",
         "ports",
         "request",
         "spread",
@@ -57,7 +57,10 @@ class SpecClass:
         self.id = number
         self.request = request
         self.best_effort = request.is_empty()
-        self.nonzero_cpu, self.nonzero_memory = non_zero_request(pod)
+        self.demands = [(d, request[d]) for d in request.keys() if d != PODS and request[d] > 0]
+        """(resource, amount) of what is really asked for, `pods` aside."""
+        self.nonzero: NDArray[np.float64] = np.array(non_zero_request(pod), dtype=np.float64)
+        """(milli-cpu, bytes) as kube-scheduler's least and most allocated count them."""
         self.node_selector: dict[str, str] = spec.node_selector or {}
         self.affinity: Affinity | None = decode_affinity(spec)
         self.spread: list[TopologySpreadConstraint] = decode_topology_spread(spec)
@@ -67,7 +70,7 @@ class SpecClass:
         self.containers = len(self.images)
         self.namespace = pod.metadata.namespace
         self._vector: NDArray[np.float64] | None = None
-        self._rows: NDArray[np.intp] | None = None
+        self._rows: list[int] = []
 
     def vector(self, table: NodeTable) -> NDArray[np.float64]:
         """The request as one column of the node table: float64 [resources]."""
@@ -77,13 +80,12 @@ class SpecClass:
             for name, amount in self.request.as_dict().items():
                 v[table.rows[name]] = amount
             self._vector = v
-            self._rows = np.array(sorted(table.rows[name] for name in self.request.keys()), dtype=np.intp)
+            self._rows = sorted(table.rows[name] for name in self.request.keys())
         return v
 
-    def checked_rows(self, table: NodeTable) -> NDArray[np.intp]:
+    def checked_rows(self, table: NodeTable) -> list[int]:
         """The rows that must fit: cpu, memory and every scalar the request names, even with 0."""
         self.vector(table)
-        assert self._rows is not None
         return self._rows
 
 
@@ -154,6 +156,3 @@ def _host_ports(pod: Pod) -> list[ContainerPort]:
         if c.restart_policy == "Always":
             ports += [p for p in c.ports or () if p.host_port > 0]
     return ports
-
-
-__all__ = ["CPU", "MEMORY", "SpecClass", "SpecClasses"]

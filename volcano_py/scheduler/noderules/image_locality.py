@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 
-from volcano_py.scheduler.framework.node_rules import Columns, Floats, Scope
+from volcano_py.scheduler.framework.node_rules import STATIC, Floats, Scope
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.task import Task
 
@@ -17,7 +19,7 @@ class ImageLocality:
     """Rates nodes by the size of the pod's images they hold, scaled by how widely each is spread."""
 
     name = "ImageLocality"
-    scope = Scope.STATIC
+    scope: Literal[Scope.STATIC] = STATIC
     batch = False
 
     def __init__(self, session: Session, weight: int) -> None:
@@ -28,13 +30,7 @@ class ImageLocality:
     def applies(self, task: Task) -> bool:
         return self._any
 
-    def constant(self, task: Task) -> float | None:
-        return None
-
-    def over(self, task: Task, candidates: Columns) -> Floats:
-        return self.rate(task, candidates)
-
-    def rate(self, task: Task, nodes: Columns) -> Floats:
+    def rate(self, task: Task) -> Floats:
         objects = self._session.table.objects
         sums = np.zeros(len(objects), dtype=np.int64)
         for image in task.spec_class.images:
@@ -49,11 +45,8 @@ class ImageLocality:
             sums += (sizes * (holders / len(objects))).astype(np.int64)
         top = _MAX_PER_CONTAINER * max(task.spec_class.containers, 1)
         clamped = np.clip(sums, _MIN, top)
-        found: Floats = (self._weight * (100 * (clamped - _MIN) // (top - _MIN))).astype(np.float64)[nodes]
+        found: Floats = (self._weight * (100 * (clamped - _MIN) // (top - _MIN))).astype(np.float64)
         return found
-
-    def rate_one(self, task: Task, node: int) -> float:
-        return float(self.rate(task, slice(None))[node])
 
 
 def normalised_name(image: str) -> str:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 from numpy.typing import NDArray
 
 from volcano_py.scheduler.framework.fit_errors import Code, Reason
-from volcano_py.scheduler.framework.node_rules import Codes, Columns, Floats, Scope
+from volcano_py.scheduler.framework.node_rules import DOMAIN, Codes, Floats, Scope
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.task import Task
 from volcano_py.scheduler.noderules.node_labels import domains
@@ -18,7 +20,7 @@ class InterPodAffinity:
     """Refuses nodes by required terms: the pod's own, and the anti-affinity of pods that are there."""
 
     name = "InterPodAffinity"
-    scope = Scope.DOMAIN
+    scope: Literal[Scope.DOMAIN] = DOMAIN
     reasons = [
         Reason("node(s) didn't match pod affinity rules", Code.UNRESOLVABLE),
         Reason("node(s) didn't match pod anti-affinity rules", Code.UNSCHEDULABLE),
@@ -37,17 +39,13 @@ class InterPodAffinity:
         terms = terms_of(task.spec_class)
         return bool(terms.affinity or terms.anti_affinity)
 
-    def codes(self, task: Task, nodes: Columns) -> Codes:
+    def codes(self, task: Task) -> Codes:
         index = pod_index(self._session)
         codes = np.zeros(len(self._session.table), dtype=np.int8)
         codes[self._unfriendly(index, task)] = 3
         codes[self._unwanted(index, task)] = 2
         codes[~self._wanted(index, task)] = 1
-        found: Codes = codes[nodes]
-        return found
-
-    def code(self, task: Task, node: int) -> int:
-        return int(self.codes(task, slice(None))[node])
+        return codes
 
     def _wanted(self, index: PodIndex, task: Task) -> NDArray[np.bool_]:
         """Nodes whose domains hold pods that satisfy all required affinity terms together."""
@@ -99,7 +97,7 @@ class InterPodPreference:
     """Rates nodes by preferred terms in both directions, from the lowest candidate to the highest."""
 
     name = "InterPodPreference"
-    scope = Scope.DOMAIN
+    scope: Literal[Scope.DOMAIN] = DOMAIN
     batch = True
 
     def __init__(self, session: Session, weight: int) -> None:
@@ -131,9 +129,3 @@ class InterPodPreference:
                     d = domains(cluster, term.topology_key)
                     raw += weight * d.at_nodes(d.sums(pods))
         return self._weight * min_max_normalise(raw[candidates].astype(np.float64))
-
-    def rate(self, task: Task, nodes: Columns) -> Floats:
-        raise NotImplementedError("normalised over candidates")
-
-    def rate_one(self, task: Task, node: int) -> float:
-        raise NotImplementedError("normalised over candidates")

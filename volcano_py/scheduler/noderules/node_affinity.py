@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from volcano_py.api.core import NodeSelectorTerm, PreferredSchedulingTerm
 from volcano_py.scheduler.framework.fit_errors import Code, Reason
-from volcano_py.scheduler.framework.node_rules import Codes, Columns, Floats, Scope
+from volcano_py.scheduler.framework.node_rules import DOMAIN, STATIC, Codes, Floats, Scope
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.spec_class import SpecClass
 from volcano_py.scheduler.model.task import Task
@@ -62,7 +62,7 @@ class NodeAffinity:
     """Refuses nodes that do not match."""
 
     name = "NodeAffinity"
-    scope = Scope.STATIC
+    scope: Literal[Scope.STATIC] = STATIC
     reasons = [Reason("node(s) didn't match Pod's node affinity/selector", Code.UNRESOLVABLE)]
 
     def __init__(self, session: Session) -> None:
@@ -72,18 +72,15 @@ class NodeAffinity:
         cls = task.spec_class
         return bool(cls.node_selector) or required_terms(cls) is not None
 
-    def codes(self, task: Task, nodes: Columns) -> Codes:
-        return (~matching_nodes(self._session, task.spec_class)[nodes]).astype(np.int8)
-
-    def code(self, task: Task, node: int) -> int:
-        return int(self.codes(task, slice(None))[node])
+    def codes(self, task: Task) -> Codes:
+        return (~matching_nodes(self._session, task.spec_class)).astype(np.int8)
 
 
 class PreferredNodeAffinity:
     """Rates nodes by the weights of the preferred terms they match, relative to the best candidate."""
 
     name = "PreferredNodeAffinity"
-    scope = Scope.DOMAIN
+    scope: Literal[Scope.DOMAIN] = DOMAIN
     batch = True
 
     def __init__(self, session: Session, weight: int) -> None:
@@ -111,9 +108,3 @@ class PreferredNodeAffinity:
             cache[key] = raw
         raw_all: NDArray[Any] = cache[key]
         return self._weight * default_normalise(raw_all[candidates], reverse=False)
-
-    def rate(self, task: Task, nodes: Columns) -> Floats:
-        raise NotImplementedError("normalised over candidates")
-
-    def rate_one(self, task: Task, node: int) -> float:
-        raise NotImplementedError("normalised over candidates")

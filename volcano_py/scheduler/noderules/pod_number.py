@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 
 from volcano_py.scheduler.framework.fit_errors import Code, Reason
-from volcano_py.scheduler.framework.node_rules import Codes, Columns, Scope
+from volcano_py.scheduler.framework.node_rules import LOCAL, Codes, Scope
 from volcano_py.scheduler.framework.session import Session
-from volcano_py.scheduler.model.node_table import at
+from volcano_py.scheduler.model.node_table import Numbers
 from volcano_py.scheduler.model.task import Task
 
 
@@ -15,7 +17,7 @@ class PodNumber:
     """Refuses nodes whose allocatable `pods` are used up; a node that names none takes none."""
 
     name = "PodNumber"
-    scope = Scope.LOCAL
+    scope: Literal[Scope.LOCAL] = LOCAL
     reasons = [Reason("node(s) pod number exceeded", Code.UNSCHEDULABLE)]
 
     def __init__(self, session: Session) -> None:
@@ -24,10 +26,8 @@ class PodNumber:
     def applies(self, task: Task) -> bool:
         return True
 
-    def codes(self, task: Task, nodes: Columns) -> Codes:
-        n = self._numbers
-        full: Codes = (at(n.max_pods, nodes) <= at(n.kube_pods, nodes)).view(np.int8)
-        return full
+    def codes(self, task: Task, numbers: Numbers) -> Codes:
+        return (numbers.max_pods <= numbers.kube_pods).view(np.int8)
 
     def code(self, task: Task, node: int) -> int:
         n = self._numbers

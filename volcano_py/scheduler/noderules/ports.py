@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 
 from volcano_py.api.core import ContainerPort
 from volcano_py.scheduler.framework.fit_errors import Code, Reason
-from volcano_py.scheduler.framework.node_rules import Codes, Columns, Scope
+from volcano_py.scheduler.framework.node_rules import DOMAIN, Codes, Scope
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.task import Task
 
@@ -17,7 +19,7 @@ class NodePorts:
     """Refuses nodes on which a wanted host port is taken (same protocol, same or any address)."""
 
     name = "NodePorts"
-    scope = Scope.DOMAIN
+    scope: Literal[Scope.DOMAIN] = DOMAIN
     reasons = [Reason("node(s) didn't have free ports for the requested pod ports", Code.UNSCHEDULABLE)]
 
     def __init__(self, session: Session) -> None:
@@ -42,7 +44,7 @@ class NodePorts:
             elif (p.host_ip or _ANY) in here:
                 here.remove(p.host_ip or _ANY)
 
-    def codes(self, task: Task, nodes: Columns) -> Codes:
+    def codes(self, task: Task) -> Codes:
         used = self._in_use()
         codes = np.zeros(len(self._session.table), dtype=np.int8)
         for p in task.spec_class.ports:
@@ -50,11 +52,7 @@ class NodePorts:
             for node, taken in used.get(_port(p), {}).items():
                 if any(_ANY in (ip, other) or ip == other for other in taken):
                     codes[node] = 1
-        found: Codes = codes[nodes]
-        return found
-
-    def code(self, task: Task, node: int) -> int:
-        return int(self.codes(task, slice(None))[node])
+        return codes
 
 
 def _port(p: ContainerPort) -> tuple[str, int]:

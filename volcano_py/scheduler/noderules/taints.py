@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from volcano_py.api.core import Taint, Toleration
 from volcano_py.scheduler.framework.fit_errors import Code, Reason
-from volcano_py.scheduler.framework.node_rules import Codes, Columns, Floats, Scope
+from volcano_py.scheduler.framework.node_rules import DOMAIN, STATIC, Codes, Floats, Scope
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.task import Task
 from volcano_py.scheduler.noderules.normalise import default_normalise
@@ -39,7 +39,7 @@ class NodeUnschedulable:
     """Refuses cordoned nodes, unless the pod tolerates the taint that stands for it."""
 
     name = "NodeUnschedulable"
-    scope = Scope.STATIC
+    scope: Literal[Scope.STATIC] = STATIC
     reasons = [Reason("node(s) were unschedulable", Code.UNRESOLVABLE)]
 
     def __init__(self, session: Session) -> None:
@@ -49,19 +49,16 @@ class NodeUnschedulable:
     def applies(self, task: Task) -> bool:
         return self._any and not tolerated(UNSCHEDULABLE_TAINT, task.spec_class.tolerations)
 
-    def codes(self, task: Task, nodes: Columns) -> Codes:
+    def codes(self, task: Task) -> Codes:
         cordoned = [n.spec.unschedulable for n in self._session.table.objects]
-        return np.array(cordoned, dtype=np.int8)[nodes]
-
-    def code(self, task: Task, node: int) -> int:
-        return int(self._session.table.objects[node].spec.unschedulable)
+        return np.array(cordoned, dtype=np.int8)
 
 
 class TaintToleration:
     """Refuses nodes with a NoSchedule or NoExecute taint that the pod does not tolerate."""
 
     name = "TaintToleration"
-    scope = Scope.STATIC
+    scope: Literal[Scope.STATIC] = STATIC
     reasons = [Reason("node(s) had untolerated taint(s)", Code.UNRESOLVABLE)]
 
     def __init__(self, session: Session) -> None:
@@ -75,22 +72,18 @@ class TaintToleration:
     def applies(self, task: Task) -> bool:
         return bool(self._tainted)
 
-    def codes(self, task: Task, nodes: Columns) -> Codes:
+    def codes(self, task: Task) -> Codes:
         codes = np.zeros(len(self._session.table), dtype=np.int8)
         for i, taints in self._tainted:
             codes[i] = not all(tolerated(t, task.spec_class.tolerations) for t in taints)
-        found: Codes = codes[nodes]
-        return found
-
-    def code(self, task: Task, node: int) -> int:
-        return int(self.codes(task, slice(None))[node])
+        return codes
 
 
 class TaintPreference:
     """Rates nodes down by their untolerated PreferNoSchedule taints, relative to the worst candidate."""
 
     name = "TaintPreference"
-    scope = Scope.DOMAIN
+    scope: Literal[Scope.DOMAIN] = DOMAIN
     batch = True
 
     def __init__(self, session: Session, weight: int) -> None:
@@ -121,9 +114,3 @@ class TaintPreference:
             cache[key] = raw
         raw_all: NDArray[Any] = cache[key]
         return self._weight * default_normalise(raw_all[candidates], reverse=True)
-
-    def rate(self, task: Task, nodes: Columns) -> Floats:
-        raise NotImplementedError("normalised over candidates")
-
-    def rate_one(self, task: Task, node: int) -> float:
-        raise NotImplementedError("normalised over candidates")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,7 @@ from volcano_py.api.core import TopologySpreadConstraint
 from volcano_py.api.meta import LabelSelector
 from volcano_py.api.selector import matches
 from volcano_py.scheduler.framework.fit_errors import Code, Reason
-from volcano_py.scheduler.framework.node_rules import Codes, Columns, Floats, Scope
+from volcano_py.scheduler.framework.node_rules import DOMAIN, Codes, Floats, Scope
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.task import Task
 from volcano_py.scheduler.noderules.node_affinity import matching_nodes
@@ -41,7 +41,7 @@ class TopologySpread:
     """Refuses nodes whose domain would get more than maxSkew pods ahead of the emptiest."""
 
     name = "PodTopologySpread"
-    scope = Scope.DOMAIN
+    scope: Literal[Scope.DOMAIN] = DOMAIN
     reasons = [
         Reason("node(s) didn't match pod topology spread constraints (missing required label)", Code.UNRESOLVABLE),
         Reason("node(s) didn't match pod topology spread constraints", Code.UNSCHEDULABLE),
@@ -53,7 +53,7 @@ class TopologySpread:
     def applies(self, task: Task) -> bool:
         return any(c.when_unsatisfiable != "ScheduleAnyway" for c in task.spec_class.spread)
 
-    def codes(self, task: Task, nodes: Columns) -> Codes:
+    def codes(self, task: Task) -> Codes:
         session = self._session
         index = pod_index(session)
         constraints = [_read(c, task) for c in task.spec_class.spread if c.when_unsatisfiable != "ScheduleAnyway"]
@@ -76,18 +76,14 @@ class TopologySpread:
             codes[open_ & (d.codes < 0)] = 1
             codes[open_ & (d.codes >= 0) & (skew > c.max_skew)] = 2
             open_ = codes == 0
-        found: Codes = codes[nodes]
-        return found
-
-    def code(self, task: Task, node: int) -> int:
-        return int(self.codes(task, slice(None))[node])
+        return codes
 
 
 class SpreadPreference:
     """Rates nodes by how few of the pod's like are in their domains."""
 
     name = "SpreadPreference"
-    scope = Scope.DOMAIN
+    scope: Literal[Scope.DOMAIN] = DOMAIN
     batch = True
 
     def __init__(self, session: Session, weight: int) -> None:
@@ -154,12 +150,6 @@ class SpreadPreference:
             counts = d.at_nodes(d.sums(np.where(counted, pods, 0)))[candidates]
         weight = math.log(size + 2)
         return np.where(here >= 0, counts * weight + float(c.max_skew - 1), 0.0)
-
-    def rate(self, task: Task, nodes: Columns) -> Floats:
-        raise NotImplementedError("normalised over candidates")
-
-    def rate_one(self, task: Task, node: int) -> float:
-        raise NotImplementedError("normalised over candidates")
 
 
 def _normalise(raw: Floats, rated: NDArray[np.bool_]) -> Floats:

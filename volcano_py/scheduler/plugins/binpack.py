@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 import numpy as np
 from msgspec import field
 
 from volcano_py.scheduler.framework.arguments import decode, get_int
-from volcano_py.scheduler.framework.node_rules import Columns, Floats, Scope
+from volcano_py.scheduler.framework.node_rules import LOCAL, Floats, Scope
 from volcano_py.scheduler.framework.session import Session
-from volcano_py.scheduler.model.node_table import at
+from volcano_py.scheduler.model.node_table import Numbers
 from volcano_py.scheduler.model.resource import CPU, EPS, MEMORY
 from volcano_py.scheduler.model.task import Task
 
@@ -54,7 +54,7 @@ class _Fullness:
     """Weighted mean of how full each requested resource would be, times 100."""
 
     name = "binpack"
-    scope = Scope.LOCAL
+    scope: Literal[Scope.LOCAL] = LOCAL
     batch = False
 
     def __init__(self, session: Session, weight: int, weights: dict[str, int]) -> None:
@@ -70,12 +70,6 @@ class _Fullness:
     def applies(self, task: Task) -> bool:
         return True
 
-    def constant(self, task: Task) -> float | None:
-        return None
-
-    def over(self, task: Task, candidates: Columns) -> Floats:
-        return self.rate(task, candidates)
-
     def _wanted(self, task: Task) -> list[tuple[int, float, int]]:
         """(row, request, weight) of each requested resource that has a weight."""
         known = self._requests.get(task.spec_class.id)
@@ -87,28 +81,31 @@ class _Fullness:
             ]
         return known
 
-    def rate(self, task: Task, nodes: Columns) -> Floats:
-        n = self._numbers
+    def rate(self, task: Task, numbers: Numbers) -> Floats:
+        wanted = self._wanted(task)
+        weights = sum(weight for _, _, weight in wanted)
+        if weights == 0:
+            return np.zeros(len(numbers.max_pods))
         score: Any = 0.0
         over: Any = False
-        weights = 0
-        for row, request, weight in self._wanted(task):
-            weights += weight
+        for row, request, weight in wanted:
             if not weight:
                 continue
-            capacity = at(n.allocatable[row], nodes)
-            full = at(n.used[row], nodes) + request
+            capacity = numbers.allocatable[row]
+            full = numbers.used[row] + request
             if row in self._complete:
                 over = over | (full > capacity)
-                score = score + full * weight / capacity
+                score = score + (full / capacity if weight == 1 else full * weight / capacity)
             else:
                 has = capacity != 0
                 over = over | (has & (full > capacity))
                 score = score + np.where(has, full * weight / np.where(has, capacity, 1.0), 0.0)
-        if weights == 0:
-            return np.zeros(len(at(n.max_pods, nodes)))
-        score = score / weights * 100 * self._weight
-        return np.where(over, 0.0, score)
+        score = score / weights * 100
+        if self._weight != 1:
+            score = score * self._weight
+        score[over] = 0.0
+        found: Floats = score
+        return found
 
     def rate_one(self, task: Task, node: int) -> float:
         n = self._numbers

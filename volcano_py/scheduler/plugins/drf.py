@@ -13,7 +13,7 @@ from volcano_py.scheduler.framework.plugin_state import state_of
 from volcano_py.scheduler.framework.session import Handler, Session
 from volcano_py.scheduler.framework.votes import PERMIT
 from volcano_py.scheduler.model.cluster import Cluster
-from volcano_py.scheduler.model.resource import Resource, share
+from volcano_py.scheduler.model.resource import Resource
 from volcano_py.scheduler.model.task import Task
 
 _DELTA = 1e-6
@@ -32,7 +32,12 @@ class Drf:
         whole = [(d, session.total[d]) for d in session.total.names()]
 
         def dominant(allocated: Resource) -> float:
-            return max([0.0, *(share(allocated[d], of) for d, of in whole)])
+            largest = 0.0
+            for d, of in whole:
+                part = allocated[d] / of
+                if part > largest:
+                    largest = part
+            return largest
 
         def build(model: Cluster) -> Shares:
             return {uid: dominant(job.allocated) for uid, job in model.jobs.items()}

@@ -25,12 +25,10 @@ from volcano_py.scheduler.model.resource import (
     INFINITY,
     MAX,
     MEMORY,
-    PODS,
     ZERO,
     Resource,
     exceeded_part,
     maximum,
-    share,
 )
 from volcano_py.scheduler.model.task import Task
 
@@ -80,7 +78,8 @@ class JobDemand:
             for t in job.tasks.values():
                 if t.status == st.PENDING or st.IS_ALLOCATED[t.status]:
                     self.request.add(t.request)
-        self.elastic = exceeded_part(job.allocated, job.min_resources or Resource())
+        holds = not self.allocated.is_empty()
+        self.elastic = exceeded_part(job.allocated, job.min_resources or Resource()) if holds else Resource()
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, JobDemand) and all(getattr(self, f) == getattr(other, f) for f in self.__slots__)
@@ -128,6 +127,7 @@ class Attributes:
     """A queue in one session."""
 
     __slots__ = (
+        "_parts",
         "allocated",
         "capability",
         "deserved",
@@ -152,6 +152,7 @@ class Attributes:
         self.inqueue = Resource()
         self.deserved = Resource()
         self.share = 0.0
+        self._parts: list[tuple[str, float]] = []
         self.guarantee = queue.guarantee or Resource()
         self.real_capability = unguaranteed.clone().add(self.guarantee)
         self.capability: Resource | None = None
@@ -163,8 +164,19 @@ class Attributes:
                 self.capability.memory = MAX
             self.real_capability.min_dimension(self.capability, INFINITY)
 
+    def set_deserved(self) -> None:
+        """What is deserved does not move any more in this session."""
+        self._parts = [(d, self.deserved[d]) for d in self.deserved.names()]
+        self.update_share()
+
     def update_share(self) -> None:
-        self.share = max([0.0, *(share(self.allocated[d], self.deserved[d]) for d in self.deserved.names())])
+        """The largest part that is held of any deserved resource."""
+        largest = 0.0
+        for d, of in self._parts:
+            part = self.allocated[d] / of
+            if part > largest:
+                largest = part
+        self.share = largest
 
 
 def fill(queues: list[Attributes], total: Resource) -> None:
@@ -185,7 +197,6 @@ def fill(queues: list[Attributes], total: Resource) -> None:
             q.deserved.min_dimension(q.real_capability, INFINITY)
             q.deserved.min_dimension(q.request, ZERO)
             q.deserved = maximum(q.deserved, q.guarantee)
-            q.update_share()
             if q.request.less_equal(q.deserved, ZERO) or q.deserved == old:
                 met.add(q.name)
             increased, decreased = q.deserved.diff(old, ZERO)
@@ -208,7 +219,7 @@ class Proportion:
         self.attributes = attributes = _attributes(session, self.name)
         fill(list(attributes.values()), session.total)
         for q in attributes.values():
-            q.update_share()
+            q.set_deserved()
 
         def order(left: Queue, right: Queue) -> int:
             if left.priority != right.priority:
@@ -224,9 +235,18 @@ class Proportion:
             q = attributes[queue.name]
             if queue.state != "Open":
                 return False
-            for d in dict.fromkeys(d for t in tasks for d in t.request.keys()):
-                wanted = sum(t.request[d] for t in tasks)
-                if d != PODS and wanted > 0 and q.allocated[d] + wanted > q.deserved[d]:
+            wanted: dict[str, float] = {}
+            for t in tasks:
+                for d, amount in t.spec_class.demands:
+                    wanted[d] = wanted.get(d, 0.0) + amount
+            return all(q.allocated[d] + amount <= q.deserved[d] for d, amount in wanted.items())
+
+        def room_for_one(queue: Queue, task: Task) -> bool:
+            q = attributes[queue.name]
+            if queue.state != "Open":
+                return False
+            for d, amount in task.spec_class.demands:
+                if q.allocated[d] + amount > q.deserved[d]:
                     return False
             return True
 
@@ -277,7 +297,7 @@ class Proportion:
         votes.add("queue_order", self.name, order)
         votes.add("reclaimable", self.name, reclaimable)
         votes.add("overused", self.name, overused)
-        votes.add("allocatable", self.name, lambda queue, task: room_for(queue, [task]))
+        votes.add("allocatable", self.name, room_for_one)
         votes.add("preemptive", self.name, room_for)
         votes.add("job_enqueueable", self.name, enqueueable)
         votes.add("job_enqueued", self.name, enqueued)
