@@ -16,7 +16,7 @@ COMMANDS = {
     "sandbox": ("volcano_py.sandbox.options", "sandbox", "Run a whole cluster on this machine."),
     "simulate": ("volcano_py.cli.simulate", "simulate", "Make decisions on clusters that are only described."),
     "scheduler": ("volcano_py.scheduler.options", "scheduler", "Run the scheduler."),
-    "controller-manager": ("volcano_py.controllers.options", "controller_manager", "Run the controllers."),
+    "controller-manager": ("volcano_py.cli.controller_manager", "controller_manager", "Run the controllers."),
     "completion": ("volcano_py.cli.completion", "completion", "Print the set-up of shell completion."),
     "version": ("volcano_py.cli.version", "version", "Print the version."),
 }

@@ -1,0 +1,46 @@
+"""How a command reaches the API server, and how it ends when it cannot.
+
+Volcano's tools print `Failed to <command>: <error>` and end with status 255.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, NoReturn
+
+import click
+
+from volcano_py.kube.client import Client
+from volcano_py.kube.errors import ApiError, Unreachable
+
+FAILED = 255
+
+
+def api_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Adds -s/--master and -k/--kubeconfig."""
+    command = click.option("-s", "--master", default="", help="URL of the API server.")(command)
+    return click.option(
+        "-k", "--kubeconfig", default="", help="Path of a kubeconfig (else KUBECONFIG, ~/.kube/config)."
+    )(command)
+
+
+def call(what: str, kubeconfig: str, master: str, work: Callable[[Client], Awaitable[None]]) -> None:
+    """Run `work` with a client; `what` names the command in the error line."""
+
+    async def connected() -> None:
+        async with Client.for_flags(kubeconfig or None, master or None) as client:
+            await work(client)
+
+    try:
+        asyncio.run(connected())
+    except ApiError as e:
+        give_up(what, e.message)
+    except (Unreachable, ValueError, OSError) as e:
+        give_up(what, str(e))
+
+
+def give_up(what: str, error: str) -> NoReturn:
+    """Say that a command failed, as Volcano's tools do."""
+    click.echo(f"Failed to {what}: {error}")
+    raise SystemExit(FAILED)

@@ -1,0 +1,44 @@
+"""`volcano-py controller-manager`."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+import click
+
+from volcano_py.cli.errors import fail
+
+
+@click.command(
+    context_settings={"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []},
+    add_help_option=False,
+)
+@click.argument("flags", nargs=-1, type=click.UNPROCESSED)
+def controller_manager(flags: tuple[str, ...]) -> None:
+    """Run the controllers: jobs, PodGroups of plain pods, queues, commands, and the removal of finished jobs."""
+    from volcano_py.controllers.executor import NotLeading
+    from volcano_py.controllers.manager import run
+    from volcano_py.controllers.options import Options, parse_flags
+    from volcano_py.kube.client import Client
+
+    options = parse_flags(flags)
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname).1s %(name)s: %(message)s")
+
+    async def work(options: Options) -> None:
+        async with Client.for_flags(
+            options.kubeconfig or None,
+            options.master or None,
+            qps=options.kube_api_qps,
+            burst=options.kube_api_burst,
+        ) as client:
+            await run(client, options)
+
+    try:
+        asyncio.run(work(options))
+    except NotLeading:
+        fail("leadership was lost; another instance works now")
+    except ValueError as e:
+        fail(str(e), 2)
+    except KeyboardInterrupt:
+        raise SystemExit(0) from None

@@ -1,0 +1,140 @@
+"""`vcctl pod list`. Volcano: vcctl pod list; columns and statuses are kubectl's."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import click
+
+from volcano_py.api import names
+from volcano_py.api.kinds import POD
+from volcano_py.api.meta import parse_time
+from volcano_py.cli.columns import human_duration, line
+from volcano_py.cli.connection import api_options, call
+from volcano_py.kube.client import Client
+
+Manifest = dict[str, Any]
+_HEADER = ("Name", "Ready", "Status", "Restart", "Age")
+
+
+@click.group()
+def pod() -> None:
+    """List the pods of jobs and queues."""
+
+
+@pod.command("list")
+@click.option("-q", "--queue", default="", help="Only pods of this queue.")
+@click.option("-j", "--job", default="", help="Only pods of this job.")
+@click.option("-n", "--namespace", default="default", show_default=True)
+@click.option("--all-namespaces", is_flag=True)
+@api_options
+def list_(queue: str, job: str, namespace: str, all_namespaces: bool, kubeconfig: str, master: str) -> None:
+    """List pods of jobs."""
+
+    async def work(client: Client) -> None:
+        pods = await _pods(client, None if all_namespaces else namespace, queue, job)
+        print_pods(sorted(pods, key=lambda p: (p["metadata"]["namespace"], p["metadata"]["name"])), all_namespaces)
+
+    call("list pods", kubeconfig, master, work)
+
+
+async def _pods(client: Client, namespace: str | None, queue: str, job: str) -> list[Manifest]:
+    if job:
+        found = await client.list(POD, namespace, label_selector=f"{names.JOB_NAME}={job}")
+        for p in found["items"]:
+            if queue and (p["metadata"].get("labels") or {}).get(names.QUEUE_NAME) != queue:
+                raise ValueError(f"the input vcjob {job} does not match the queue {queue}")
+        return list(found["items"])
+    if not queue:
+        return list((await client.list(POD, namespace, label_selector=names.JOB_NAME))["items"])
+    everything = (await client.list(POD, namespace))["items"]
+    return [
+        p
+        for p in everything
+        if (p["metadata"].get("labels") or {}).get(names.QUEUE_NAME) == queue
+        or (p["metadata"].get("annotations") or {}).get(names.POD_QUEUE_NAME) == queue
+    ]
+
+
+def print_pods(pods: list[Manifest], namespaces: bool) -> None:
+    """The table of pods."""
+    if not pods:
+        click.echo("No resources found")
+        return
+    header: tuple[str, ...] = ("Namespace", *_HEADER) if namespaces else _HEADER
+    rows = [[p["metadata"]["namespace"], *pod_row(p)] if namespaces else pod_row(p) for p in pods]
+    widths = [max(len(header[i]) + 2, *(len(r[i]) + 8 for r in rows)) for i in range(len(header))]
+    click.echo(line(header, widths))
+    for row in rows:
+        click.echo(line(row, widths))
+
+
+def pod_row(p: Manifest) -> list[str]:
+    """Name, ready, status, restarts and age as kubectl shows them."""
+    metadata, spec, status = p["metadata"], p.get("spec") or {}, p.get("status") or {}
+    containers = status.get("containerStatuses") or []
+    ready = sum(1 for c in containers if c.get("ready"))
+    restarts = sum(c.get("restartCount", 0) for c in containers)
+    created = metadata.get("creationTimestamp")
+    age = human_duration(time.time() - parse_time(created)) if created else "<unknown>"
+    return [
+        metadata["name"],
+        f"{ready}/{len(spec.get('containers') or ())}",
+        pod_status(p),
+        str(restarts),
+        age,
+    ]
+
+
+def pod_status(p: Manifest) -> str:
+    """The word that tells best what a pod is at."""
+    status = p.get("status") or {}
+    reason = str(status.get("reason") or status.get("phase") or "")
+    if any(
+        c.get("type") == "PodScheduled" and c.get("reason") == "SchedulingGated" for c in status.get("conditions") or ()
+    ):
+        reason = "SchedulingGated"
+    initialising = _init_status(p)
+    if initialising:
+        reason = initialising
+    else:
+        running = False
+        for c in reversed(status.get("containerStatuses") or []):
+            state = c.get("state") or {}
+            waiting, ended = state.get("waiting") or {}, state.get("terminated")
+            if waiting.get("reason"):
+                reason = waiting["reason"]
+            elif ended is not None:
+                signal = ended.get("signal")
+                reason = ended.get("reason") or (
+                    f"Signal:{signal}" if signal else f"ExitCode:{ended.get('exitCode', 0)}"
+                )
+            elif c.get("ready") and state.get("running") is not None:
+                running = True
+        if reason == "Completed" and running:
+            ready = any(c["type"] == "Ready" and c["status"] == "True" for c in status.get("conditions") or ())
+            reason = "Running" if ready else "NotReady"
+    if p["metadata"].get("deletionTimestamp"):
+        return "Unknown" if status.get("reason") == "NodeLost" else "Terminating"
+    return reason
+
+
+def _init_status(p: Manifest) -> str:
+    status = p.get("status") or {}
+    inits = status.get("initContainerStatuses") or []
+    for i, c in enumerate(inits):
+        state = c.get("state") or {}
+        ended, waiting = state.get("terminated"), state.get("waiting") or {}
+        if ended is not None and ended.get("exitCode", 0) == 0:
+            continue
+        if c.get("started"):
+            continue
+        if ended is not None:
+            if ended.get("reason"):
+                return f"Init:{ended['reason']}"
+            return f"Init:Signal:{ended['signal']}" if ended.get("signal") else f"Init:ExitCode:{ended.get('exitCode')}"
+        if waiting.get("reason") and waiting["reason"] != "PodInitializing":
+            return f"Init:{waiting['reason']}"
+        return f"Init:{i}/{len((p.get('spec') or {}).get('initContainers') or ())}"
+    return ""
