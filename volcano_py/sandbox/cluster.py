@@ -68,7 +68,7 @@ class Sandbox:
     nodes: how many, or ready-made Node objects. shapes: taken in turn for the nodes. components: which of scheduler
     and controller-manager to start as child processes. path: where to write the kubeconfig (a temporary file when
     None). users: more tokens. crds: extra definitions, or False for none at all. volcano_admission: whether Volcano's
-    rules for Jobs, PodGroups and Queues apply. hollow and collect: whether kubelets and garbage collector run.
+    rules for Jobs, PodGroups and Queues apply. first_queues: whether root and default are there. hollow and collect: whether kubelets and garbage collector run.
     backoff: seconds before a crashed container starts again.
     """
 
@@ -88,6 +88,7 @@ class Sandbox:
         volcano_admission: bool = True,
         hollow: bool = True,
         collect: bool = True,
+        first_queues: bool = True,
         backoff: float = BACKOFF_FIRST,
     ) -> None:
         self.wanted_nodes = nodes
@@ -100,6 +101,7 @@ class Sandbox:
         self.users = dict(users or {})
         self.crds = crds
         self.volcano_admission = volcano_admission
+        self.first_queues = first_queues
         self.hollow, self.collect, self.backoff = hollow, collect, backoff
         self.token = secrets.token_urlsafe(24)
         self.api: Api
@@ -113,6 +115,11 @@ class Sandbox:
     @property
     def url(self) -> str:
         return f"https://{self.host}:{self.server.port}"
+
+    def admin(self, user: User) -> None:
+        """Make the sandbox's own token stand for another user."""
+        self.users[self.token] = user
+        self.api.extensions["authenticator"].tokens[self.token] = user
 
     @property
     def kubeconfig(self) -> str:
@@ -202,7 +209,7 @@ class Sandbox:
         if queues is not None:
             if self.volcano_admission:
                 admission.install(self.api)
-            for queue in admission.first_queues():
+            for queue in admission.first_queues() if self.first_queues else ():
                 queue["metadata"].update(
                     {"uid": metadata.new_uid(), "creationTimestamp": metadata.now(), "generation": 1}
                 )

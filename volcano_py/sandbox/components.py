@@ -11,7 +11,7 @@ from pathlib import Path
 
 # what each component is given beside --kubeconfig; one replica needs no election
 ARGUMENTS: dict[str, tuple[str, ...]] = {
-    "scheduler": ("--leader-elect=false",),
+    "scheduler": ("--leader-elect=false", "--scheduler-name=volcano", "--scheduler-name=default-scheduler"),
     "controller-manager": ("--leader-elect=false",),
 }
 DEFAULT = ("scheduler", "controller-manager")
