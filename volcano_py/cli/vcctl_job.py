@@ -165,7 +165,7 @@ def list_(
         found = await client.list(JOB, None if all_namespaces else namespace)
         jobs = [
             j
-            for j in found["items"]
+            for j in found
             if (not scheduler or j.get("spec", {}).get("schedulerName") == scheduler)
             and (not queue or j.get("spec", {}).get("queue") == queue)
             and selector in j["metadata"]["name"]
@@ -275,7 +275,7 @@ def view(namespace: str, name: str, kubeconfig: str, master: str) -> None:
     async def work(client: Client) -> None:
         found = await client.get(JOB, name, namespace)
         events = await client.list(EVENT, namespace)
-        mine = [e for e in events["items"] if e["metadata"]["name"].startswith(f"{name}.")]
+        mine = [e for e in events if e["metadata"]["name"].startswith(f"{name}.")]
         click.echo("\n".join(describe(found)))
         _print_events(mine)
 

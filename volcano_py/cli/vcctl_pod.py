@@ -42,13 +42,13 @@ def list_(queue: str, job: str, namespace: str, all_namespaces: bool, kubeconfig
 async def _pods(client: Client, namespace: str | None, queue: str, job: str) -> list[Manifest]:
     if job:
         found = await client.list(POD, namespace, label_selector=f"{names.JOB_NAME}={job}")
-        for p in found["items"]:
+        for p in found:
             if queue and (p["metadata"].get("labels") or {}).get(names.QUEUE_NAME) != queue:
                 raise ValueError(f"the input vcjob {job} does not match the queue {queue}")
-        return list(found["items"])
+        return list(found)
     if not queue:
-        return list((await client.list(POD, namespace, label_selector=names.JOB_NAME))["items"])
-    everything = (await client.list(POD, namespace))["items"]
+        return list(await client.list(POD, namespace, label_selector=names.JOB_NAME))
+    everything = await client.list(POD, namespace)
     return [
         p
         for p in everything

@@ -78,17 +78,17 @@ def list_(kubeconfig: str, master: str) -> None:
 
     async def work(client: Client) -> None:
         found = await client.list(QUEUE)
-        if not found["items"]:
+        if not found:
             click.echo("No resources found")
             return
-        await _print(client, found["items"])
+        await _print(client, found)
 
     call("list queue", kubeconfig, master, work)
 
 
 async def _print(client: Client, queues: list[Manifest]) -> None:
     counts: dict[str, dict[str, int]] = {}
-    for group in (await client.list(PODGROUP))["items"]:
+    for group in await client.list(PODGROUP):
         of_queue = counts.setdefault(group.get("spec", {}).get("queue", ""), {})
         phase = (group.get("status") or {}).get("phase", "")
         of_queue[phase] = of_queue.get(phase, 0) + 1

@@ -110,7 +110,7 @@ def _tell_job(session: Session, job: SessionJob, changed: bool) -> None:
     key = ("PodGroup", job.uid)
     if job.phase in ("Unknown", "Pending", "Inqueue"):
         waiting = job.counts[st.PENDING]
-        if session.on("quiet-events") and not waiting and job.tasks:
+        if session.on("quiet-events") and not waiting:
             return
         message = f"{waiting}/{len(job.tasks)} tasks in gang unschedulable: {job_message(session, job)}"
         if session.on("quiet-events") and session.cluster.notes.get(key) == message:

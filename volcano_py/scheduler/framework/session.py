@@ -116,7 +116,7 @@ class Session:
         classes = cluster.priority_classes
         for uid, job in cluster.jobs.items():
             pod_group = job.pod_group
-            if pod_group is None:
+            if pod_group is None or (job.shadow and not self.on("bare-pods")):
                 continue
             if job.queue not in self.queues:
                 self.homeless.append(job)

@@ -1,0 +1,35 @@
+"""`volcano-py demo`."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import click
+
+from volcano_py.cli.errors import fail
+
+
+@click.command()
+@click.option("--keep", is_flag=True, help="Leave the cluster up afterwards.")
+@click.option("--seed", type=int, default=0, help="Another seed: other names, sizes and times.")
+@click.option(
+    "--kubeconfig",
+    type=click.Path(dir_okay=False, path_type=Path),
+    default=Path(".sandbox/demo/kubeconfig"),
+    show_default=True,
+)
+def demo(keep: bool, seed: int, kubeconfig: Path) -> None:
+    """Show a gang job scheduled on an embedded cluster (about 30 seconds)."""
+    from volcano_py.demo.play import DemoError, play
+    from volcano_py.demo.story import story
+    from volcano_py.kube.errors import ApiError, Unreachable
+
+    try:
+        completed = asyncio.run(play(story(seed), kubeconfig.absolute(), keep))
+    except (DemoError, ApiError, Unreachable) as e:
+        fail(str(e))
+    except KeyboardInterrupt:
+        fail("interrupted; the cluster of the demo is down", 130)
+    if not completed:
+        fail("not every job completed; see the table above")

@@ -1,0 +1,145 @@
+"""Playing the story: a sandbox in a process of its own, jobs submitted in time, the view kept up, the end awaited."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sys
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+from rich.console import Console
+from rich.live import Live
+
+from volcano_py.api.kinds import JOB, QUEUE
+from volcano_py.demo.story import Story
+from volcano_py.demo.view import live, summary
+from volcano_py.demo.watcher import Watcher
+from volcano_py.kube.client import Client
+from volcano_py.kube.errors import ApiError, Unreachable
+
+START_SECONDS = 30.0
+LONGEST = 80.0
+"""Seconds after which the story should long be over."""
+
+
+class DemoError(Exception):
+    """The demo cannot go on; one line that says what to do."""
+
+
+@contextlib.asynccontextmanager
+async def cluster(story: Story, kubeconfig: Path, keep: bool) -> AsyncIterator[Client]:
+    """A sandbox for the story; it stays up afterwards if `keep`."""
+    kubeconfig.parent.mkdir(parents=True, exist_ok=True)
+    kubeconfig.unlink(missing_ok=True)
+    log = kubeconfig.parent / "sandbox.log"
+    with log.open("wb") as output:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "volcano_py.cli.main",
+            "sandbox",
+            "up",
+            "--nodes",
+            str(story.nodes),
+            "--node-shape",
+            f"cpu={story.cpus},memory=64Gi",
+            "--kubeconfig",
+            str(kubeconfig),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+        )
+    try:
+        async with await _connect(process, kubeconfig, log) as client:
+            yield client
+        if keep:
+            return
+    finally:
+        if not keep and process.returncode is None:
+            process.terminate()
+            await process.wait()
+
+
+async def _connect(process: asyncio.subprocess.Process, kubeconfig: Path, log: Path) -> Client:
+    """Wait until the API server answers."""
+    deadline = asyncio.get_running_loop().time() + START_SECONDS
+    while asyncio.get_running_loop().time() < deadline:
+        if process.returncode is not None:
+            raise DemoError(f"the sandbox did not start: {_last_line(log)}")
+        if kubeconfig.exists():
+            client = Client.from_kubeconfig(str(kubeconfig))
+            try:
+                await client.list(QUEUE)
+                return client
+            except (ApiError, Unreachable, OSError):
+                await client.close()
+        await asyncio.sleep(0.1)
+    raise DemoError(f"the sandbox does not answer; see {log}")
+
+
+def _last_line(log: Path) -> str:
+    lines = log.read_text(errors="replace").strip().splitlines()
+    return lines[-1] if lines else f"see {log}"
+
+
+async def play(story: Story, kubeconfig: Path, keep: bool) -> bool:
+    """Run the demo; True if everything ended as it should."""
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=120)
+    began = time.monotonic()
+    console.print(f"Starting a cluster of {story.nodes} nodes with {story.cpus} cpu each …")
+    async with cluster(story, kubeconfig, keep) as client:
+        watcher = Watcher(client)
+        await watcher.start()
+        await _open_queues(story, watcher, client)
+        took = time.monotonic() - began
+        console.print(f"It is up after {took:.1f} s: API server, scheduler and controllers. The story begins.\n")
+        watcher.started = time.monotonic()
+        try:
+            await _story(story, watcher, client, console)
+        finally:
+            await watcher.stop()
+        console.print(summary(story, watcher, str(kubeconfig) if keep else None))
+    return all(h.phase == "Completed" for h in watcher.histories.values())
+
+
+async def _open_queues(story: Story, watcher: Watcher, client: Client) -> None:
+    """Make the queues, and wait until the queue controller has opened them: then all components are at work."""
+    for queue in story.queues:
+        await client.create(QUEUE, queue)
+    names = {q["metadata"]["name"] for q in story.queues}
+    while watcher.now < START_SECONDS:
+        found = {q["metadata"]["name"]: (q.get("status") or {}).get("state") for q in watcher.objects(QUEUE)}
+        if all(found.get(name) == "Open" for name in names):
+            return
+        await asyncio.sleep(0.05)
+    raise DemoError("the queues are not opened; the components' logs are beside the kubeconfig")
+
+
+async def _story(story: Story, watcher: Watcher, client: Client, console: Console) -> None:
+    steps = list(story.steps)
+    says = ""
+    terminal = console.is_terminal
+    with Live(console=console, refresh_per_second=8, transient=True) if terminal else contextlib.nullcontext() as view:
+        while watcher.now < LONGEST:
+            if steps and watcher.now >= steps[0].at:
+                step = steps.pop(0)
+                says = f"{step.name}: {step.says}"
+                watcher.submitted(step.name)
+                await client.create(JOB, step.job, "default")
+                watcher.changes.append(f"{watcher.now:5.1f} s  {says}")
+            if view is not None:
+                view.update(live(story, watcher, says))
+                watcher.changes.clear()
+            else:
+                for line in watcher.changes:
+                    console.print(line, highlight=False)
+                watcher.changes.clear()
+            if not steps and all(h.ended is not None for h in watcher.histories.values()):
+                return
+            await asyncio.sleep(0.1)
+    raise DemoError(f"not all jobs have ended after {LONGEST:.0f} s; the components' logs are beside the kubeconfig")

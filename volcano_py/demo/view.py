@@ -1,0 +1,139 @@
+"""What the demo shows: queues, jobs and nodes while it runs, and a summary at the end."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from volcano_py.api.kinds import NODE, POD
+from volcano_py.api.quantity import milli_value
+from volcano_py.demo.story import Story
+from volcano_py.demo.watcher import Watcher, cpu_of
+
+_COLOURS = {"Running": "green", "Completed": "cyan", "Pending": "yellow", "Inqueue": "yellow"}
+
+
+def bar(part: float, whole: float, width: int = 20) -> Text:
+    """A bar of block characters with its numbers behind it."""
+    full = 0 if whole <= 0 else min(width, round(width * part / whole))
+    text = Text("█" * full, style="green")
+    text.append("░" * (width - full), style="dim")
+    text.append(f" {part:g}/{whole:g}")
+    return text
+
+
+def live(story: Story, watcher: Watcher, says: str) -> RenderableType:
+    """The picture of this moment."""
+    return Group(
+        Text(f"{watcher.now:5.1f} s   {says}", style="bold"),
+        Text(),
+        _queues(story, watcher),
+        Text(),
+        _jobs(story, watcher),
+        Text(),
+        _nodes(watcher),
+    )
+
+
+def _table(*columns: str) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    for column in columns:
+        table.add_column(column, no_wrap=True)
+    return table
+
+
+def _queues(story: Story, watcher: Watcher) -> Table:
+    table = _table("QUEUE", "WEIGHT", "CPU HELD BY RUNNING PODS")
+    owner = {s.name: s.job["spec"]["queue"] for s in story.steps}
+    held: dict[str, int] = {}
+    for p in watcher.objects(POD):
+        job = (p["metadata"].get("labels") or {}).get("volcano.sh/job-name", "")
+        if job in owner and p["spec"].get("nodeName") and p["status"].get("phase") in ("Pending", "Running"):
+            held[owner[job]] = held.get(owner[job], 0) + cpu_of(p)
+    total = story.nodes * story.cpus
+    for q in story.queues:
+        name = q["metadata"]["name"]
+        table.add_row(name, str(q["spec"]["weight"]), bar(held.get(name, 0) / 1000, total))
+    return table
+
+
+def _jobs(story: Story, watcher: Watcher) -> Table:
+    table = _table("JOB", "QUEUE", "PHASE", "PODS WITH A PLACE", "")
+    for step in story.steps:
+        history = watcher.histories.get(step.name)
+        if history is None:
+            table.add_row(Text(step.name, style="dim"), "", Text("comes later", style="dim"), "", "")
+            continue
+        pods = watcher.pods(step.name)
+        placed = sum(1 for p in pods if p["spec"].get("nodeName"))
+        waits = "" if history.first_bound or history.phase == "-" else "waits until all of it fits"
+        table.add_row(
+            step.name,
+            step.job["spec"]["queue"],
+            Text(history.phase, style=_COLOURS.get(history.phase, "")),
+            bar(placed, step.members),
+            Text(waits, style="yellow"),
+        )
+    return table
+
+
+def _nodes(watcher: Watcher) -> Table:
+    table = _table("NODE", "CPU IN USE")
+    used = watcher.used()
+    for node in sorted(watcher.objects(NODE), key=lambda n: str(n["metadata"]["name"])):
+        name = node["metadata"]["name"]
+        have = milli_value(node["status"]["allocatable"]["cpu"]) / 1000
+        table.add_row(name, bar(used.get(name, 0) / 1000, have))
+    return table
+
+
+def summary(story: Story, watcher: Watcher, keep: str | None) -> RenderableType:
+    """What happened, how long it took, what to try next."""
+    table = _table("JOB", "QUEUE", "PODS", "WAITED", "BOUND IN", "RAN", "NODES", "RESULT")
+    for step in story.steps:
+        h = watcher.histories[step.name]
+        nodes = {p["spec"].get("nodeName") for p in watcher.pods(step.name)} - {None}
+        table.add_row(
+            step.name,
+            step.job["spec"]["queue"],
+            str(step.members),
+            _seconds(h.first_bound, h.submitted),
+            _seconds(h.last_bound, h.first_bound),
+            _seconds(h.ended, h.first_bound),
+            str(len(nodes)),
+            Text(h.phase, style=_COLOURS.get(h.phase, "red")),
+        )
+    pods = sum(s.members for s in story.steps)
+    spread = max((h.last_bound or 0.0) - (h.first_bound or 0.0) for h in watcher.histories.values())
+    lines: list[Any] = [
+        table,
+        Text(),
+        Text(f"{pods} pods of {len(story.steps)} jobs in {watcher.now:.1f} s."),
+        Text(f"Every gang got all its places together, at the most {spread:.2f} s from first to last."),
+    ]
+    if keep:
+        lines += [
+            Text(),
+            Text("The cluster is still up. Try next:", style="bold"),
+            Text(f"  export KUBECONFIG={keep}"),
+            Text("  kubectl get vcjob,podgroup,queue"),
+            Text("  vcctl job run -N mine -r 3 -m 3 -R cpu=1 -L cpu=1"),
+            Text("  volcano-py sandbox down --kubeconfig $KUBECONFIG"),
+        ]
+    else:
+        lines += [
+            Text(),
+            Text("Try next:", style="bold"),
+            Text("  make demo KEEP=1                 the same, and the cluster stays up"),
+            Text("  .venv/bin/volcano-py sandbox up  a cluster of your own, for kubectl"),
+            Text("  README.md                        the five-minute tour"),
+        ]
+    return Panel(Group(*lines), title="What happened", title_align="left", padding=(1, 2))
+
+
+def _seconds(end: float | None, start: float | None) -> str:
+    return "-" if end is None or start is None else f"{max(0.0, end - start):.1f} s"
