@@ -10,7 +10,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    disable_created_metrics,
+    generate_latest,
+)
 from prometheus_client.gc_collector import GCCollector
 from prometheus_client.platform_collector import PlatformCollector
 from prometheus_client.process_collector import ProcessCollector
@@ -19,6 +26,9 @@ from volcano_py.api.meta import parse_time
 from volcano_py.scheduler.dispatch.messages import Result
 from volcano_py.scheduler.model.plan import Bind, Evict, Operation
 from volcano_py.scheduler.run_once import Report
+
+# Go's client has no series of creation times, and nobody's dashboards expect them.
+disable_created_metrics()
 
 
 def exponential(first: float, last: float, count: int) -> list[float]:

@@ -78,6 +78,18 @@ class Duration(click.ParamType):
             self.fail(str(error), param, ctx)
 
 
+class Verbosity(click.ParamType):
+    """A klog level; Go also takes `-v=3` for what others write `-v 3` or `-v3`."""
+
+    name = "level"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        try:
+            return int(str(value).removeprefix("="))
+        except ValueError:
+            self.fail(f"{value!r} is no number", param, ctx)
+
+
 def flag(name: str, default: bool, help: str, attribute: str | None = None) -> Callable[[Any], Any]:
     """A switch as Go writes it: `--name`, `--name=true` or `--name=false`."""
     names = (name, attribute) if attribute else (name,)
@@ -144,9 +156,7 @@ def _with_ignored(command: Any) -> Any:
     default="1s",
     help="Longest pause between cycles while anything is pending.",
 )
-@click.option(
-    "--cycle-budget", type=click.IntRange(0), default=0, help="Tasks tried in one cycle at most; 0: all."
-)
+@click.option("--cycle-budget", type=click.IntRange(0), default=0, help="Tasks tried in one cycle at most; 0: all.")
 @click.option("--default-queue", default="default", help="Queue of PodGroups that name none.")
 @click.option("--kube-api-qps", type=float, default=2000.0, help="Writes a second; 0: no limit.")
 @click.option("--kube-api-burst", type=int, default=2000, help="Writes at once.")
@@ -163,9 +173,7 @@ def _with_ignored(command: Any) -> Any:
 @click.option("--cache-dump-dir", default="/tmp", help="Folder for that file.")
 @flag("--priority-class", True, "Use PriorityClasses.")
 @click.option("--feature-gates", default="", help="Name=true|false, separated by commas.")
-@click.option(
-    "--scheduler-sharding-mode", "sharding_mode", type=click.Choice(["none", "hard", "soft"]), default="none"
-)
+@click.option("--scheduler-sharding-mode", "sharding_mode", type=click.Choice(["none", "hard", "soft"]), default="none")
 @click.option("--scheduler-sharding-name", "sharding_name", default="volcano", help="Our NodeShard.")
 @flag("--leader-elect", True, "Write only while holding a Lease.")
 @click.option("--leader-elect-lease-duration", "lease_duration", type=Duration(), default="15s")
@@ -182,7 +190,7 @@ def _with_ignored(command: Any) -> Any:
 )
 @click.option("--seed", type=int, default=0, help="Decides among equal nodes.")
 @click.option("--log-level", type=click.Choice(["DEBUG", "INFO", "WARNING", "ERROR"]), default="INFO")
-@click.option("-v", "--v", "verbosity", type=int, default=None, help="klog's verbosity: 4 and more is DEBUG.")
+@click.option("-v", "--v", "verbosity", type=Verbosity(), default=None, help="klog's verbosity: 4 and more is DEBUG.")
 @_with_ignored
 def scheduler(**given: Any) -> None:
     """Run the scheduler until SIGTERM or SIGINT."""
@@ -206,10 +214,7 @@ def options_of(given: dict[str, Any]) -> Options:
         given[name] = given[name] or ""
     if given["schedule_period"] <= 0:
         raise click.BadParameter("--schedule-period must be longer than 0")
-    if (
-        given["leader_elect"]
-        and not given["lease_duration"] > given["renew_deadline"] > 1.2 * given["retry_period"]
-    ):
+    if given["leader_elect"] and not given["lease_duration"] > given["renew_deadline"] > 1.2 * given["retry_period"]:
         raise click.BadParameter("leader election needs lease duration > renew deadline > 1.2 x retry period")
     for name in ("scheduler_conf", "plugins_dir"):
         given[name] = os.path.expanduser(given[name])

@@ -64,6 +64,7 @@ class DispatcherHandle:
         self._statements = 0
         self._window = 0
         self._gone = asyncio.Event()
+        self._stopping = False
 
     @property
     def unanswered(self) -> int:
@@ -157,7 +158,8 @@ class DispatcherHandle:
                     self._deliver(op, result)
 
     def _lost(self, why: str) -> None:
-        log.error("lost the dispatcher: %s", why)
+        if not self._stopping:
+            log.error("lost the dispatcher: %s", why)
         if self.leading:
             self.leading = False
             self._on_leading(False)
@@ -191,6 +193,7 @@ class DispatcherHandle:
         return process.returncode
 
     async def _stop(self) -> None:
+        self._stopping = True
         if self._pipe is not None and not self._pipe.closed:
             self._pipe.send(Stop())
             with contextlib.suppress(TimeoutError):

@@ -108,9 +108,7 @@ class Writer:
         except Conflict as error:
             pod = await self._pod(op.namespace, op.name)
             if pod is None or pod.metadata.uid != op.uid:
-                raise Refused(
-                    f"pod {op.namespace}/{op.name} of uid {op.uid} is gone", pod_gone=True
-                ) from error
+                raise Refused(f"pod {op.namespace}/{op.name} of uid {op.uid} is gone", pod_gone=True) from error
             if pod.spec.node_name != op.node:
                 where = f"it is on node {pod.spec.node_name} already" if pod.spec.node_name else str(error)
                 raise Refused(f"pod {op.namespace}/{op.name}: {where}") from error
@@ -128,9 +126,7 @@ class Writer:
         ]
         body = {"metadata": {"uid": op.uid}, "status": {"conditions": conditions}}
         try:
-            pod = await self._client.patch(
-                kinds.POD, op.name, body, op.namespace, "strategic", "status", type=_Pod
-            )
+            pod = await self._client.patch(kinds.POD, op.name, body, op.namespace, "strategic", "status", type=_Pod)
         except (NotFound, Conflict):
             return
         # The version as well as the uid: the pod may have ended since. A pod that only changes is tried
@@ -153,9 +149,7 @@ class Writer:
         # lastTransitionTime moves with the status only; the status is always False, so it is given once a
         # pod.
         now = format_time(self._wall()) if op.uid not in self._dated else None
-        status: dict[str, Any] = {
-            "conditions": [_condition("PodScheduled", "False", op.reason, op.message, now)]
-        }
+        status: dict[str, Any] = {"conditions": [_condition("PodScheduled", "False", op.reason, op.message, now)]}
         if op.nominated_node:
             status["nominatedNodeName"] = op.nominated_node
         body = {"metadata": {"uid": op.uid}, "status": status}
@@ -198,9 +192,7 @@ class Writer:
             return None
 
 
-_BY_KIND = {
-    rt.kind: rt for rt in (kinds.POD, kinds.PODGROUP, kinds.QUEUE, kinds.NODE, kinds.HYPERNODE, kinds.JOB)
-}
+_BY_KIND = {rt.kind: rt for rt in (kinds.POD, kinds.PODGROUP, kinds.QUEUE, kinds.NODE, kinds.HYPERNODE, kinds.JOB)}
 
 
 def _condition(type_: str, status: str, reason: str, message: str, now: str | None) -> dict[str, Any]:

@@ -1,0 +1,367 @@
+"""The whole scheduler, with its dispatcher process, against an API server that can fail."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+import yaml
+from fake_api import status
+
+from volcano_py.scheduler.loop import Scheduler
+from volcano_py.scheduler.options import Options
+
+CONF = 'actions: "enqueue, allocate, backfill"\ntiers:\n- plugins:\n  - name: gang\n  - name: predicates\n'
+
+
+def kubeconfig(tmp_path, api):
+    file = tmp_path / "kubeconfig"
+    document = {
+        "current-context": "c",
+        "contexts": [{"name": "c", "context": {"cluster": "c"}}],
+        "clusters": [{"name": "c", "cluster": {"server": api.url}}],
+    }
+    file.write_text(yaml.safe_dump(document))
+    return str(file)
+
+
+def put_node(api, name, cpu="8"):
+    room = {"cpu": cpu, "memory": "256Gi", "pods": "110"}
+    ready = [{"type": "Ready", "status": "True"}]
+    api.put(
+        "nodes",
+        {"metadata": {"name": name}, "status": {"allocatable": room, "capacity": room, "conditions": ready}},
+    )
+
+
+def put_gang(api, name, size, cpu="1", members=None):
+    api.put(
+        "podgroups",
+        {
+            "metadata": {"name": name, "namespace": "default", "creationTimestamp": "2026-01-01T00:00:00Z"},
+            "spec": {"minMember": size, "queue": "default"},
+            "status": {"phase": "Pending"},
+        },
+    )
+    for i in range(size if members is None else members):
+        put_pod(api, f"{name}-{i}", name, cpu)
+
+
+def put_pod(api, name, group, cpu="1", node=""):
+    container = {"name": "c", "resources": {"requests": {"cpu": cpu, "memory": "1Gi"}}}
+    spec = {"schedulerName": "volcano", "containers": [container]}
+    if node:
+        spec["nodeName"] = node
+    api.put(
+        "pods",
+        {
+            "metadata": {
+                "name": name,
+                "namespace": "default",
+                "annotations": {"scheduling.k8s.io/group-name": group} if group else {},
+                "creationTimestamp": "2026-01-01T00:00:00Z",
+            },
+            "spec": spec,
+            "status": {"phase": "Pending"},
+        },
+    )
+
+
+def open_queues(api):
+    """What the queue controller says of every queue."""
+    for name in ("root", "default"):
+        api.put("queues", {"metadata": {"name": name}, "spec": {"weight": 1}, "status": {"state": "Open"}})
+
+
+class Live:
+    def __init__(self, tmp_path, api, **options):
+        options = {"leader_elect": False, "schedule_period": 0.2, "kubeconfig": kubeconfig(tmp_path, api), **options}
+        self.api = api
+        open_queues(api)
+        self.scheduler = Scheduler(Options(**options))
+
+    async def __aenter__(self):
+        self.task = asyncio.create_task(self.scheduler.run())
+        await self.until(lambda: self.scheduler.handle.leading and self.scheduler.feed.ready.is_set(), 15)
+        return self
+
+    async def __aexit__(self, *exc):
+        self.task.cancel()
+        await asyncio.wait([self.task])
+
+    async def until(self, test, seconds=10.0):
+        async with asyncio.timeout(seconds):
+            while not test():
+                if self.task.done():
+                    self.task.result()
+                await asyncio.sleep(0.01)
+
+    async def quiet(self, seconds=0.5):
+        """Wait until no cycle has run for a while."""
+        while True:
+            before = self.scheduler.cycles
+            await asyncio.sleep(seconds)
+            if self.scheduler.cycles == before:
+                return
+
+    def bound(self, prefix=""):
+        return {name: node for (_, name), node in self.api.bindings.items() if name.startswith(prefix)}
+
+    def phase(self, name):
+        return self.api.objects[("podgroups", "default", name)]["status"].get("phase")
+
+
+async def test_a_gang_is_bound_whole_and_explained_when_it_does_not_fit(tmp_path, api):
+    put_node(api, "n1")
+    put_node(api, "n2")
+    put_gang(api, "fits", 4)
+    put_gang(api, "large", 20)
+    async with Live(tmp_path, api) as live:
+        await live.until(lambda: len(live.bound("fits")) == 4)
+        await live.until(lambda: live.phase("fits") == "Running" or live.phase("fits") == "Inqueue")
+        pod = ("pods", "default", "large-0")
+        await live.until(lambda: api.objects[pod]["status"].get("conditions"))
+        (condition,) = api.objects[pod]["status"]["conditions"]
+        assert (condition["type"], condition["status"]) == ("PodScheduled", "False")
+        assert not live.bound("large")
+        put_node(api, "n3", "32")
+        await live.until(lambda: len(live.bound("large")) == 20)
+        events = [o for (plural, _, _), o in api.objects.items() if plural == "events"]
+        assert any(e["reason"] == "Scheduled" and e["type"] == "Normal" for e in events)
+
+
+async def test_no_session_without_anything_to_do(tmp_path, api):
+    put_node(api, "n1")
+    put_gang(api, "g", 2)
+    async with Live(tmp_path, api) as live:
+        await live.until(lambda: len(live.bound()) == 2)
+        for i in range(2):
+            stored = api.objects[("pods", "default", f"g-{i}")]
+            api.put("pods", {**stored, "status": {"phase": "Running"}})
+        await live.until(lambda: live.phase("g") == "Running")
+        await live.quiet()
+        before = live.scheduler.cycles
+        await asyncio.sleep(1.0)
+        assert live.scheduler.cycles == before
+        put_gang(api, "later", 1)
+        await live.until(lambda: live.bound("later"))
+
+
+async def test_pending_work_is_looked_at_once_a_period(tmp_path, api):
+    put_node(api, "n1", "1")
+    put_gang(api, "g", 5)
+    async with Live(tmp_path, api) as live:
+        await live.until(lambda: live.scheduler.cycles > 2)
+        await asyncio.sleep(0.6)
+        before, begun = live.scheduler.cycles, time.monotonic()
+        await asyncio.sleep(1.0)
+        cycles, spent = live.scheduler.cycles - before, time.monotonic() - begun
+        assert 1 <= cycles <= spent / 0.2 + 2
+
+
+async def test_a_burst_is_few_cycles(tmp_path, api):
+    put_node(api, "n1", "200")
+    async with Live(tmp_path, api) as live:
+        await live.quiet(0.3)
+        before = live.scheduler.cycles
+        for i in range(100):
+            put_gang(api, f"g{i}", 1)
+        await live.until(lambda: len(live.bound()) == 100)
+        assert live.scheduler.cycles - before < 40
+
+
+async def test_the_server_is_gone_for_a_while(tmp_path, api):
+    put_node(api, "n1")
+    put_gang(api, "before", 2)
+    async with Live(tmp_path, api) as live:
+        await live.until(lambda: len(live.bound()) == 2)
+        await api.stop()
+        put_gang(api, "meanwhile", 3)
+        await asyncio.sleep(2.0)
+        await api.start(api.port)
+        await live.until(lambda: len(live.bound("meanwhile")) == 3, 20)
+        puts = [o for _, p, _, kind, o in api.history if p == "pods" and o["spec"].get("nodeName")]
+        firsts = [o["metadata"]["name"] for o in puts if "conditions" not in o.get("status", {})]
+        assert sorted(set(firsts)) == sorted(live.bound())
+
+
+async def test_a_node_that_fails_to_take_a_pod_is_not_hammered(tmp_path, api):
+    put_node(api, "n1")
+    put_gang(api, "g", 1)
+    api.fault("POST /binding", lambda r: status(403, "Forbidden", "not today"), times=1000)
+    async with Live(tmp_path, api) as live:
+        await live.until(lambda: any("/binding" in entry for entry in api.log))
+        await asyncio.sleep(2.5)
+        assert sum("/binding" in entry for entry in api.log) <= 4
+        api.faults.clear()
+        await live.until(lambda: live.bound("g"))
+
+
+async def test_room_stays_taken_until_the_watch_shows_the_bind(tmp_path, api):
+    put_node(api, "n1", "1")
+    put_gang(api, "one", 1)
+
+    async def bound_but_not_shown(request):
+        api.bindings[("default", "one-0")] = "n1"
+        return status(201, "")
+
+    api.fault("POST /pods/one-0/binding", bound_but_not_shown)
+    async with Live(tmp_path, api) as live:
+        await live.until(lambda: live.bound("one"))
+        put_gang(api, "two", 1)
+        await asyncio.sleep(1.0)
+        assert not live.bound("two")
+        numbers = live.scheduler.model.nodes.numbers
+        assert numbers.idle[0, 0] == 0
+
+
+async def test_an_object_that_cannot_be_used_gets_an_event(tmp_path, api):
+    put_node(api, "n1")
+    put_node(api, "odd", "lots")
+    put_gang(api, "g", 1)
+    async with Live(tmp_path, api) as live:
+        await live.until(lambda: live.bound("g"))
+
+        def told():
+            return [o for (p, _, _), o in api.objects.items() if p == "events" and o["reason"] == "Quarantined"]
+
+        await live.until(told)
+        (event,) = told()
+        assert event["involvedObject"]["name"] == "odd" and event["type"] == "Warning" and "cpu" in event["message"]
+        assert b'volcano_py_quarantined_objects{kind="Node"} 1.0' in live.scheduler._expose()
+
+
+async def test_the_configuration_is_reloaded_while_it_runs(tmp_path, api):
+    conf = tmp_path / "conf"
+    conf.write_text(CONF.replace("enqueue, allocate, backfill", "enqueue"))
+    put_node(api, "n1")
+    put_gang(api, "g", 1)
+    async with Live(tmp_path, api, scheduler_conf=str(conf)) as live:
+        await live.until(lambda: live.scheduler.cycles > 1)
+        conf.write_text("actions: [")
+        await asyncio.sleep(1.3)
+        assert not live.bound()
+        conf.write_text(CONF)
+        await live.until(lambda: live.bound("g"))
+
+
+async def test_a_plugin_that_raises_stops_nothing(tmp_path, api, caplog):
+    plugins = tmp_path / "plugins"
+    plugins.mkdir()
+    (plugins / "bad.py").write_text(
+        "class Bad:\n"
+        "    name = 'bad'\n"
+        "    def __init__(self, arguments): pass\n"
+        "    def on_session_open(self, session): raise RuntimeError('broken')\n"
+    )
+    conf = tmp_path / "conf"
+    conf.write_text(CONF + "  - name: bad\n")
+    put_node(api, "n1")
+    put_gang(api, "g", 1)
+    async with Live(tmp_path, api, scheduler_conf=str(conf), plugins_dir=str(plugins)) as live:
+        await live.until(lambda: live.bound("g"))
+        await live.until(lambda: "plugin bad failed in on_session_open" in caplog.text)
+        assert caplog.text.count("plugin bad failed") == 1
+
+
+async def test_a_cycle_that_fails_knows_what_it_emitted(tmp_path, api, monkeypatch):
+    import volcano_py.scheduler.loop as loop
+
+    real, failed = loop.run_once, []
+
+    def failing(*arguments, **options):
+        report = real(*arguments, **options)
+        if report.bound and not failed:
+            failed.append(report)
+            raise RuntimeError("after the plan went out")
+        return report
+
+    monkeypatch.setattr(loop, "run_once", failing)
+    put_node(api, "n1")
+    put_gang(api, "g", 2)
+    async with Live(tmp_path, api) as live:
+        await live.until(lambda: failed and len(live.bound("g")) == 2)
+        put_gang(api, "later", 1)
+        await live.until(lambda: live.bound("later"))
+        assert sum("/binding" in entry for entry in api.log) == 3
+
+
+def run_command(tmp_path, api, *arguments):
+    open_queues(api)
+    command = [sys.executable, "-m", "volcano_py.cli.main", "scheduler", "--kubeconfig", kubeconfig(tmp_path, api)]
+    return subprocess.Popen(
+        [*command, *arguments],
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+async def test_the_command_leads_dumps_and_ends_on_sigterm(tmp_path, api):
+    put_node(api, "n1")
+    put_gang(api, "g", 1)
+    lease = ("leases", "volcano-system", "volcano")
+    process = run_command(tmp_path, api, f"--cache-dump-dir={tmp_path}")
+    try:
+        async with asyncio.timeout(20):
+            while not api.bindings:
+                assert process.poll() is None, process.stderr.read()
+                await asyncio.sleep(0.05)
+            assert api.objects[lease]["spec"]["holderIdentity"]
+            os.kill(process.pid, signal.SIGUSR1)
+            while not list(tmp_path.glob("snapshot-*.json")):
+                await asyncio.sleep(0.05)
+            process.send_signal(signal.SIGTERM)
+            assert await asyncio.to_thread(process.wait) == 0
+        assert api.objects[lease]["spec"]["holderIdentity"] == ""
+    finally:
+        process.kill()
+        process.communicate()
+
+
+async def test_a_bad_configuration_is_exit_code_2_and_one_line(tmp_path, api):
+    conf = tmp_path / "conf"
+    conf.write_text('actions: "alocate"')
+    process = run_command(tmp_path, api, f"--scheduler-conf={conf}")
+    try:
+        async with asyncio.timeout(20):
+            _, text = await asyncio.to_thread(process.communicate)
+        assert process.returncode == 2
+        (line,) = [entry for entry in text.splitlines() if "ERROR" in entry]
+        assert str(conf) in line and "did you mean allocate" in line
+    finally:
+        process.kill()
+
+
+async def test_without_a_server_it_waits_and_without_credentials_it_ends(tmp_path, api):
+    process = subprocess.Popen(
+        [sys.executable, "-m", "volcano_py.cli.main", "scheduler", "--kubeconfig", str(tmp_path / "none")],
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    async with asyncio.timeout(20):
+        _, text = await asyncio.to_thread(process.communicate)
+    assert process.returncode == 1 and "does not exist" in text
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+async def test_the_dispatcher_dies(tmp_path, api, when):
+    put_node(api, "n1")
+    put_gang(api, "g", 3)
+    if when == "before":
+
+        async def hold(request):
+            await asyncio.sleep(30)
+
+        api.fault("POST /binding", hold, times=3)
+    async with Live(tmp_path, api) as live:
+        await live.until(lambda: sum("/binding" in entry for entry in api.log) >= 3)
+        if when == "after":
+            await live.until(lambda: len(live.bound()) == 3)
+        api.faults.clear()
+        os.kill(live.scheduler.handle.pid, signal.SIGKILL)
+        await live.until(lambda: live.scheduler.handle.restarts == 1)
+        put_gang(api, "later", 1)
+        await live.until(lambda: len(live.bound()) == 4, 20)
