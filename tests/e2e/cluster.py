@@ -1,0 +1,138 @@
+"""A sandbox with our components for a test, and what tests ask of it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from volcano_py.api.kinds import JOB, NODE, POD, PODGROUP, QUEUE
+from volcano_py.kube.client import Client
+from volcano_py.sandbox.cluster import Sandbox
+from volcano_py.sandbox.shapes import NodeShape, parse
+
+Manifest = dict[str, Any]
+
+
+@asynccontextmanager
+async def cluster(
+    tmp_path: Path, nodes: int = 2, shape: str = "cpu=2,memory=8Gi", scheduler: tuple[str, ...] = ()
+) -> AsyncIterator[tuple[Sandbox, Client]]:
+    """A cluster whose components are at work (its queues are open)."""
+    shapes: list[NodeShape] = [parse(shape)]
+    async with (
+        Sandbox(
+            nodes,
+            node_shapes=shapes,
+            components=("scheduler", "controller-manager"),
+            component_arguments={"scheduler": scheduler},
+            path=tmp_path / "kubeconfig",
+            logs=tmp_path / "logs",
+        ) as sandbox,
+        Client.from_kubeconfig(sandbox.kubeconfig) as client,
+    ):
+        await until(lambda: _open(client), "the default queue is not opened")
+        yield sandbox, client
+
+
+async def _open(client: Client) -> bool:
+    found = await client.get(QUEUE, "default")
+    return (found.get("status") or {}).get("state") == "Open"
+
+
+async def until(holds: Callable[[], Awaitable[Any]], otherwise: str, seconds: float = 20.0) -> Any:
+    """Wait for something to become true; returns it."""
+    deadline = time.monotonic() + seconds
+    while True:
+        found = await holds()
+        if found:
+            return found
+        if time.monotonic() > deadline:
+            raise AssertionError(f"{otherwise} after {seconds} s")
+        await asyncio.sleep(0.02)
+
+
+def job(
+    name: str, replicas: int, cpu: str, seconds: int = 2, queue: str = "default", minimum: int | None = None
+) -> Manifest:
+    """A Job of one task."""
+    container = {
+        "name": "main",
+        "image": "busybox",
+        "command": ["sleep", str(seconds)],
+        "resources": {"requests": {"cpu": cpu, "memory": "64Mi"}},
+    }
+    return {
+        "apiVersion": JOB.api_version,
+        "kind": "Job",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {
+            "minAvailable": replicas if minimum is None else minimum,
+            "schedulerName": "volcano",
+            "queue": queue,
+            "tasks": [
+                {
+                    "name": "main",
+                    "replicas": replicas,
+                    "template": {"spec": {"restartPolicy": "Never", "containers": [container]}},
+                }
+            ],
+        },
+    }
+
+
+def node(name: str, cpu: str, memory: str = "8Gi") -> Manifest:
+    have = {"cpu": cpu, "memory": memory, "pods": "110"}
+    return {
+        "apiVersion": NODE.api_version,
+        "kind": "Node",
+        "metadata": {"name": name},
+        "status": {"allocatable": have, "capacity": have},
+    }
+
+
+async def phase_of(client: Client, name: str) -> str:
+    found = await client.get(JOB, name, "default")
+    return str(((found.get("status") or {}).get("state") or {}).get("phase", ""))
+
+
+async def group_phase(client: Client, job_name: str) -> str:
+    for group in await client.list(PODGROUP, "default"):
+        if any(r["name"] == job_name for r in group["metadata"].get("ownerReferences") or ()):
+            return str((group.get("status") or {}).get("phase", ""))
+    return ""
+
+
+async def pods_of(client: Client, job_name: str) -> list[Manifest]:
+    return list(await client.list(POD, "default", label_selector=f"volcano.sh/job-name={job_name}"))
+
+
+async def bound(client: Client, job_name: str) -> int:
+    return sum(1 for p in await pods_of(client, job_name) if p["spec"].get("nodeName"))
+
+
+async def kubectl(sandbox: Sandbox, tmp_path: Path, *arguments: str, stdin: str = "") -> tuple[int, str, str]:
+    """Run the real kubectl against a sandbox: exit code, output, errors."""
+    program = shutil.which("kubectl")
+    assert program, "kubectl is not on PATH; install it to run this test"
+    process = await asyncio.create_subprocess_exec(
+        program,
+        *arguments,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        env={
+            **os.environ,
+            "KUBECONFIG": sandbox.kubeconfig,
+            "HOME": str(tmp_path),
+            "KUBECACHEDIR": str(tmp_path / "kubecache"),
+        },
+    )
+    out, err = await process.communicate(stdin.encode())
+    assert process.returncode is not None
+    return process.returncode, out.decode(), err.decode()
