@@ -30,6 +30,7 @@ from volcano_py.scheduler.cache.kinds import DEFAULT_GATES
 from volcano_py.scheduler.cache.quarantine import Quarantine
 from volcano_py.scheduler.cache.queues import ensure_queues
 from volcano_py.scheduler.cache.ring import from_environment
+from volcano_py.scheduler.cache.shards import Shards
 from volcano_py.scheduler.dispatch.handle import DispatcherHandle
 from volcano_py.scheduler.dispatch.messages import Result, Revoke, Settings
 from volcano_py.scheduler.extensions import ExtensionError, extended
@@ -83,6 +84,7 @@ class Scheduler:
         self.handle = DispatcherHandle(self._settings(), self._heard, self._leading)
         self.feed: Feed
         self.echoes: Echoes
+        self.shards: Shards | None = None
 
     # ---- putting the parts together ----------------------------------------------------------------------
 
@@ -117,6 +119,19 @@ class Scheduler:
             client, self.model, self.feed.refresh, self.feed.put, self._changed.set, self.quarantine.untold
         )
 
+        if options.sharding_mode != "none":
+            self.shards = Shards(
+                client,
+                options.sharding_name,
+                options.sharding_mode == "hard",
+                self._make_dirty,
+                lambda: self.handle.leading,
+            )
+
+    def _make_dirty(self) -> None:
+        self.model.dirty = True
+        self._changed.set()
+
     def _settings(self) -> Settings:
         o = self.options
         return Settings(
@@ -150,6 +165,8 @@ class Scheduler:
 
     async def _cycle_for_ever(self) -> None:
         await self.feed.ready.wait()
+        if self.shards is not None:
+            await self.shards.informer.synced.wait()
         while True:
             await self._wait_for_work()
             self._changed.clear()
@@ -202,6 +219,7 @@ class Scheduler:
                 self.options.cycle_budget or None,
                 emit,
                 registry=self.registry,
+                shard=self.shards.shard if self.shards is not None else None,
                 timer=self.metrics.timer,
             )
         except Exception:
@@ -277,8 +295,7 @@ class Scheduler:
         while True:
             await asyncio.sleep(INTERVAL)
             if self.configuration_file.poll():
-                self.model.dirty = True
-                self._changed.set()
+                self._make_dirty()
 
     # ---- what is shown -----------------------------------------------------------------------------------
 

@@ -172,9 +172,7 @@ async def test_foreign_pods_count_once_they_are_bound(api):
 
 async def test_an_object_that_does_not_decode_is_quarantined_alone(api):
     fill(api)
-    api.put(
-        "podgroups", {"metadata": {"name": "odd", "namespace": "default"}, "spec": {"minMember": "three"}}
-    )
+    api.put("podgroups", {"metadata": {"name": "odd", "namespace": "default"}, "spec": {"minMember": "three"}})
     async with Live(api) as live:
         (event,) = live.told
         assert (event.kind, event.name, event.type) == ("PodGroup", "odd", "Warning")

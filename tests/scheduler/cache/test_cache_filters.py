@@ -82,9 +82,7 @@ def test_the_ring_of_the_environment():
 
 
 def test_nodes_with_any_of_the_labels():
-    filters = Filters(
-        ["volcano"], node_labels=parse_node_selector([" pool : batch ", "zone:a", "bad", "empty:"])
-    )
+    filters = Filters(["volcano"], node_labels=parse_node_selector([" pool : batch ", "zone:a", "bad", "empty:"]))
     for labels, taken in (
         ({"pool": "batch"}, True),
         ({"zone": "a", "x": "y"}, True),

@@ -7,6 +7,7 @@ handlers.
     feed.py        informers into the model; the first complete picture
     quarantine.py  objects that cannot be used
     echoes.py      what became of plans: failures, withdrawn ones, unknown ones
+    shards.py      which nodes are ours when NodeShards divide them
     queues.py      the queues root and default
     dump.py        the picture as a file
 """

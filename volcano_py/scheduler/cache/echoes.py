@@ -144,7 +144,13 @@ class Echoes:
                 pod = None
                 break
             except (KubeError, ValueError) as error:
-                log.warning("pod %s/%s cannot be read yet: %s", op.namespace, op.name, error)
+                # With many pods to read, one line tells enough of a server that is away.
+                level = (
+                    logging.WARNING
+                    if next(iter(self._reading)) == (f"{op.namespace}/{op.name}", op.uid)
+                    else logging.DEBUG
+                )
+                log.log(level, "%d pods cannot be read yet: %s", len(self._reading), error)
                 await asyncio.sleep(backoff.next())
         if pod is None or pod.metadata.uid != op.uid:
             # The watch tells of the deletion, and of whoever has the name now.

@@ -17,7 +17,7 @@ import socket
 import time
 
 from volcano_py.kube import Client, KubeError
-from volcano_py.kube.leader import LeaderElection
+from volcano_py.kube.leader import LeaderElection, default_identity
 from volcano_py.scheduler.dispatch.machine import Failure, Machine
 from volcano_py.scheduler.dispatch.messages import (
     FromDecider,
@@ -177,12 +177,14 @@ class Process:
             self._set_leading(True)
             return
         self._pipe.send(Leading(False))
+        # One identity for the life of the process: after an outage we may take our own Lease again at once.
+        identity = settings.identity or default_identity()
         while not self._ended.done():
             self._election = LeaderElection(
                 client,
                 settings.lease_namespace,
                 settings.lease_name,
-                settings.identity or None,
+                identity,
                 lease_duration=settings.lease_duration,
                 renew_deadline=settings.renew_deadline,
                 retry_period=settings.retry_period,

@@ -1,0 +1,115 @@
+"""Which nodes are this scheduler's, when NodeShards divide them. Volcano: the shard coordinator.
+
+Our nodes are those our NodeShard asks for, less those that another one still uses; what we use, and how that
+differs from what is asked for, is written to our shard's status.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from volcano_py.api import kinds
+from volcano_py.api.shard import NodeShard
+from volcano_py.kube import Client, Informer, KubeError
+from volcano_py.scheduler.framework.session import Shard
+
+log = logging.getLogger(__name__)
+
+
+class Shards:
+    """`shard` is what the next cycle gets: no node at all until our own NodeShard has been seen."""
+
+    def __init__(
+        self,
+        client: Client,
+        name: str,
+        hard: bool,
+        on_change: Callable[[], None],
+        may_write: Callable[[], bool],
+    ) -> None:
+        self.shard = Shard(frozenset(), hard)
+        self.informer: Informer[NodeShard] = Informer(client, kinds.NODESHARD, NodeShard)
+        self._client = client
+        self._name = name
+        self._hard = hard
+        self._on_change = on_change
+        self._may_write = may_write
+        self._stale = asyncio.Event()
+        self._missing_told = False
+        self.informer.on(lambda new: self._look(), lambda old, new: self._look(), lambda last: self._look())
+
+    async def run(self) -> None:
+        """Watch, and keep our status true, until cancelled."""
+        watching = asyncio.create_task(self.informer.run())
+        try:
+            await self.informer.synced.wait()
+            self._look()
+            while True:
+                await self._stale.wait()
+                self._stale.clear()
+                if not await self._write():
+                    await asyncio.sleep(1.0)
+                    self._stale.set()
+        finally:
+            watching.cancel()
+            await asyncio.gather(watching, return_exceptions=True)
+
+    def _look(self) -> None:
+        own = self.informer.store.get(self._name)
+        if own is None:
+            if self.informer.synced.is_set() and not self._missing_told:
+                self._missing_told = True
+                log.error("there is no NodeShard %s; the nodes in use stay as they are", self._name)
+            return
+        self._missing_told = False
+        nodes = in_use(own, [s for name, s in self.informer.store.items() if name != self._name])
+        if self.shard.nodes != nodes:
+            self.shard = Shard(nodes, self._hard)
+            self._on_change()
+        self._stale.set()
+
+    async def _write(self) -> bool:
+        own = self.informer.store.get(self._name)
+        if own is None:
+            return True
+        status = status_of(own, self.shard.nodes)
+        seen = own.status
+        same = all(
+            set(getattr(seen, attribute) or ()) == set(status[key])
+            for key, attribute in (
+                ("nodesInUse", "nodes_in_use"),
+                ("nodesToRemove", "nodes_to_remove"),
+                ("nodesToAdd", "nodes_to_add"),
+            )
+        )
+        if same:
+            return True
+        if not self._may_write():
+            return False
+        try:
+            await self._client.patch(kinds.NODESHARD, self._name, {"status": status}, subresource="status")
+        except KubeError as error:
+            log.warning("the status of NodeShard %s cannot be written yet: %s", self._name, error)
+            return False
+        return True
+
+
+def in_use(own: NodeShard, others: list[NodeShard]) -> frozenset[str]:
+    """What we are to use: asked for by our shard, and no longer used by another."""
+    nodes = set(own.spec.nodes_desired or ())
+    for other in others:
+        nodes.difference_update(other.status.nodes_in_use or ())
+    return frozenset(nodes)
+
+
+def status_of(own: NodeShard, nodes: frozenset[str]) -> dict[str, Any]:
+    """The status our shard should have while we use `nodes`."""
+    desired = set(own.spec.nodes_desired or ())
+    return {
+        "nodesInUse": sorted(nodes),
+        "nodesToRemove": sorted(nodes - desired),
+        "nodesToAdd": sorted(desired - nodes),
+    }
