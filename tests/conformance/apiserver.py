@@ -202,7 +202,7 @@ class Story:
     # --- requests ----------------------------------------------------------------------------------------------------
 
     def _url(self, request: dict[str, Any]) -> URL:
-        path = quote(self.context.filled(request["path"]), safe="/:;@!$&'()*+,=~%")
+        path = quote(self._text(request["path"]), safe="/:;@!$&'()*+,=~%")
         query = {key: self._text(str(value)) for key, value in (request.get("query") or {}).items()}
         text = self.sandbox.url + path + ("?" + urlencode(query) if query else "")
         return URL(text, encoded=True)
@@ -288,8 +288,8 @@ class Story:
             if "project" in step:
                 value = _projected(step["project"], value)
             if "filter" in step:
-                value = _filtered(step["filter"], value)
-                expected_body = _filtered(step["filter"], expected_body)
+                rule = {**step["filter"], "in": [self._text(name) for name in step["filter"]["in"]]}
+                value = _filtered(rule, value)
             out.extend(match(expected_body, value, self.context, "/body", unstable))
         elif "bodyText" in wanted and status < 400:
             out.extend(match(wanted["bodyText"], text, self.context, "/bodyText", unstable))
@@ -376,7 +376,19 @@ def _projected(rule: str, value: Any) -> Any:
     }
 
 
-_KEYWORDS = ("type", "required", "format", "enum", "minimum", "maximum", "pattern", "default", "nullable", "$ref", "allOf")
+_KEYWORDS = (
+    "type",
+    "required",
+    "format",
+    "enum",
+    "minimum",
+    "maximum",
+    "pattern",
+    "default",
+    "nullable",
+    "$ref",
+    "allOf",
+)
 
 
 def _keywords(schema: Any, depth: int) -> Any:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Outcome(NamedTuple):
-    """`kind`: pass, fail, not-built (`why` names the missing part), unbuildable (no data to run it), deviation (`why` is its id)."""
+    """`kind`: one of those below; `why` names the missing part, the difference, or the deviation's id."""
 
     area: str
     name: str

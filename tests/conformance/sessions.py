@@ -72,7 +72,7 @@ def run_case(case: dict[str, Any], padding: int, parity: bool) -> Outcome:
 
 def _run(case: dict[str, Any], padding: int, parity: bool) -> list[str]:
     conf = _configuration(case, parity)
-    cluster, order = _cluster(case, padding)
+    cluster = _cluster(case, padding)
     emitted: list[plan.Operation] = []
 
     def emit(operations: Sequence[plan.Operation]) -> None:
@@ -125,7 +125,7 @@ def _configuration(case: dict[str, Any], parity: bool) -> Configuration:
     return load(json.dumps(document), REGISTRY.actions, absent)
 
 
-def _cluster(case: dict[str, Any], padding: int) -> tuple[Cluster, list[str]]:
+def _cluster(case: dict[str, Any], padding: int) -> Cluster:
     objects = case.get("objects") or {}
     for kind in objects:
         if kind in ("deviceClasses", "resourceClaims", "resourceSlices") and objects[kind]:
@@ -146,7 +146,7 @@ def _cluster(case: dict[str, Any], padding: int) -> tuple[Cluster, list[str]]:
             continue
         for manifest in objects.get(kind) or []:
             _put(cluster, manifest)
-    return cluster, [n["metadata"]["name"] for n in objects.get("nodes") or []]
+    return cluster
 
 
 def _useless_node(i: int) -> dict[str, Any]:

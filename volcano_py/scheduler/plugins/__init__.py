@@ -12,6 +12,7 @@ from volcano_py.scheduler.plugins.overcommit import Overcommit
 from volcano_py.scheduler.plugins.predicates import Predicates
 from volcano_py.scheduler.plugins.priority import Priority
 from volcano_py.scheduler.plugins.proportion import Proportion
+from volcano_py.scheduler.plugins.sla import Sla
 
 PLUGINS: dict[str, PluginBuilder] = {
     "binpack": Binpack,
@@ -23,4 +24,5 @@ PLUGINS: dict[str, PluginBuilder] = {
     "predicates": Predicates,
     "priority": Priority,
     "proportion": Proportion,
+    "sla": Sla,
 }

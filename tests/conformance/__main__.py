@@ -1,0 +1,95 @@
+"""`python -m tests.conformance --data FOLDER`: compare with everything that is recorded, and print a table by area."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from pathlib import Path
+
+import click
+
+from tests.conformance import functions, sessions
+from tests.conformance.outcome import DEVIATION, FAIL, NOT_BUILT, PASS, UNBUILDABLE, Outcome
+
+_PADDING = 500
+_LATER = {
+    "webhooks": "webhooks",
+    "controllers": "controllers",
+    "job-plugins": "job-plugins",
+    "cli": "cli",
+}
+"""Areas whose runners belong to the control plane's issue: counted as not built yet."""
+
+
+@click.command()
+@click.option("--data", type=click.Path(path_type=Path), help="The folder with the recorded cases.")
+@click.option("--verbose", is_flag=True, help="List what is not built, too.")
+def main(data: Path | None, verbose: bool) -> None:
+    """Compare sessions, single rules and API server stories with recorded answers."""
+    if data is None or not data.is_dir():
+        print("conformance: no data; give its folder: make conformance DATA=<folder>")
+        sys.exit(2)
+    outcomes = list(_all(data))
+    _table(outcomes)
+    failed = [o for o in outcomes if o.kind == FAIL]
+    for o in failed[:60]:
+        print(f"FAIL {o.area}: {o.name}\n     {o.why[:500]}")
+    if verbose:
+        for (area, why), n in sorted(Counter((o.area, o.why) for o in outcomes if o.kind == NOT_BUILT).items()):
+            print(f"not built: {area}: {why} ({n})")
+    counts = Counter(o.kind for o in outcomes)
+    total = sum(n for kind, n in counts.items() if kind != UNBUILDABLE)
+    print(f"{counts[PASS]} of {total} pass, {counts[NOT_BUILT]} not built yet, {counts[DEVIATION]} deviations")
+    sys.exit(1 if failed else 0)
+
+
+def _all(data: Path) -> list[Outcome]:
+    scheduler = data / "scheduler"
+    found = list(sessions.run_folder(scheduler, 0, parity=True))
+    found += _differing(found, list(sessions.run_folder(scheduler, _PADDING, parity=True)), "padded with useless nodes")
+    found += [
+        Outcome(o.area + " (defaults)", o.name, o.kind, o.why)
+        for o in sessions.run_folder(scheduler, 0, parity=False)
+        if o.kind in (DEVIATION, FAIL)
+    ]
+    found += functions.run_folder(scheduler)
+    found += _apiserver(data)
+    for folder, area in _LATER.items():
+        found += [Outcome(area, "", NOT_BUILT, area)] * _cases(data / folder)
+    return found
+
+
+def _differing(plain: list[Outcome], padded: list[Outcome], how: str) -> list[Outcome]:
+    """Cases that come out otherwise the second time."""
+    return [
+        Outcome(b.area, f"{b.name} ({how})", FAIL, b.why)
+        for a, b in zip(plain, padded, strict=True)
+        if a.kind == PASS and b.kind != PASS
+    ]
+
+
+def _apiserver(data: Path) -> list[Outcome]:
+    """The API server's stories are replayed by their own runner: `python -m tests.conformance.apiserver`."""
+    stories = data / "apiserver" / "http"
+    return [Outcome("apiserver", "", NOT_BUILT, "the API server's issue")] * len(list(stories.glob("*.json")))
+
+
+def _cases(folder: Path) -> int:
+    import json
+
+    return sum(len(json.loads(p.read_text())) for p in folder.glob("*.json"))
+
+
+def _table(outcomes: list[Outcome]) -> None:
+    areas: dict[str, Counter[str]] = {}
+    for o in outcomes:
+        areas.setdefault(o.area, Counter())[o.kind] += 1
+    width = max(len(a) for a in areas)
+    kinds = (PASS, FAIL, DEVIATION, NOT_BUILT, UNBUILDABLE)
+    print(f"{'area':{width}}  " + "  ".join(f"{k:>13}" for k in kinds))
+    for area, counts in areas.items():
+        print(f"{area:{width}}  " + "  ".join(f"{counts[k] or '':>13}" for k in kinds))
+
+
+if __name__ == "__main__":
+    main()

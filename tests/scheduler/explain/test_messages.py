@@ -1,0 +1,60 @@
+"""The texts by which users learn why a gang waits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.scenarios.table import configuration, manifests
+from volcano_py.scheduler.framework.config import load
+from volcano_py.scheduler.model import plan
+from volcano_py.scheduler.run_once import REGISTRY, run_once
+from volcano_py.simulate.cycles import Simulation
+
+SCENARIO: dict[str, Any] = {
+    "nodes": {"n1": {"cpu": 2}},
+    "jobs": {"p": {"min": 3, "pods": 3, "each": {"cpu": 1}}},
+    "conf": {"plugins": [["priority", "gang"], ["predicates", "nodeorder"]], "deviations": "parity"},
+}
+
+
+def emitted(scenario: dict[str, Any]) -> list[plan.Operation]:
+    found: list[plan.Operation] = []
+    simulation = Simulation(manifests(scenario))
+    conf = load(configuration(scenario["conf"]), REGISTRY.actions)
+    run_once(simulation.cluster, conf, simulation.now, emit=found.extend)
+    return found
+
+
+def test_a_gang_of_three_where_two_fit_says_what_it_lacks() -> None:
+    operations = emitted(SCENARIO)
+    message = (
+        "pod group is not ready, 3 Pending, 3 minAvailable; Pending: 1 Unschedulable, 2 Schedulable. "
+        "Origin reason is p-2: 0/1 nodes are unavailable: 1 Insufficient cpu."
+    )
+    status = next(o for o in operations if isinstance(o, plan.PodGroupStatus))
+    condition = status.status["conditions"][0]
+    assert (condition["type"], condition["reason"]) == ("Unschedulable", "NotEnoughResources")
+    assert condition["message"] == f"1/3 tasks in gang unschedulable: {message}"
+    event = next(o for o in operations if isinstance(o, plan.Event))
+    assert (event.type, event.reason, event.message) == (
+        "Warning",
+        "Unschedulable",
+        f"3/3 tasks in gang unschedulable: {message}",
+    )
+    pods = {o.name: (o.reason, o.message) for o in operations if isinstance(o, plan.PodCondition)}
+    possible = "can possibly be assigned to n1, once minAvailable is satisfied"
+    assert pods == {
+        "p-0": ("Schedulable", f"Pod default/p-0 {possible}"),
+        "p-1": ("Schedulable", f"Pod default/p-1 {possible}"),
+        "p-2": ("Unschedulable", "0/1 nodes are unavailable: 1 Insufficient cpu."),
+    }
+
+
+def test_what_did_not_change_is_not_written_again() -> None:
+    simulation = Simulation(manifests(SCENARIO))
+    conf = load(configuration({**SCENARIO["conf"], "deviations": {}}), REGISTRY.actions)
+    found: list[plan.Operation] = []
+    for _ in range(3):
+        found.clear()
+        run_once(simulation.cluster, conf, simulation.now, emit=found.extend)
+    assert found == []
