@@ -9,7 +9,7 @@ import asyncio
 import logging
 from typing import Any
 
-from volcano_py.sandbox.apiserver import errors
+from volcano_py.sandbox.apiserver import errors, managed, metadata
 from volcano_py.sandbox.apiserver.api import Api
 from volcano_py.sandbox.apiserver.resources import Resource
 from volcano_py.sandbox.apiserver.store import DELETED, MODIFIED, Collection, Entry, Event
@@ -155,7 +155,9 @@ class GarbageCollector:
                 solid.append(reference)
         if solid:
             if dangling or waiting:
+                before = entry.load()
                 obj["metadata"]["ownerReferences"] = solid
+                self._track(resource, before, obj)
                 self.api.write(resource, MODIFIED, obj)
             return
         finalizers = obj["metadata"].get("finalizers") or []
@@ -194,12 +196,13 @@ class GarbageCollector:
         below = [row for row in held if row is not None]
         if deletion.ORPHAN in finalizers:
             for child_resource, child in below:
-                changed = child.load()
+                changed, before = child.load(), child.load()
                 kept = [r for r in changed["metadata"]["ownerReferences"] if r.get("uid") != entry.uid]
                 if kept:
                     changed["metadata"]["ownerReferences"] = kept
                 else:
                     changed["metadata"].pop("ownerReferences")
+                self._track(child_resource, before, changed)
                 self.api.write(child_resource, MODIFIED, changed)
             self._drop_finalizer(resource, node, deletion.ORPHAN)
         elif deletion.FOREGROUND in finalizers:
@@ -215,6 +218,20 @@ class GarbageCollector:
                     self._enqueue("dependent", self.alive.get(child.uid, ("", "")))
             if not blocking:
                 self._drop_finalizer(resource, node, deletion.FOREGROUND)
+
+    @staticmethod
+    def _track(resource: Resource, before: Object, after: Object) -> None:
+        """Fields that we take away belong to nobody any more."""
+        managed.update(
+            resource.type,
+            before,
+            after,
+            manager="kube-controller-manager",
+            api_version=resource.api_version,
+            subresource="",
+            time=metadata.now(),
+            created=False,
+        )
 
     def _drop_finalizer(self, resource: Resource, node: Node, finalizer: str) -> None:
         found = self._find(node)
@@ -246,6 +263,7 @@ class GarbageCollector:
             return
         name = entry.name
         self.terminating.add(name)
+        before = self._content(name)
         left = False
         seen: set[str] = set()
         for content in list(self.api.registry):
@@ -260,6 +278,7 @@ class GarbageCollector:
                         LOG.info("namespace %s: %s stays for now: %s", name, item.key, error)
             left = left or any(True for _ in content.collection.select(name))
         if left:
+            self._report(resource, entry, before)
             asyncio.get_running_loop().call_later(RECHECK * 10, self._enqueue, "namespace", node)
             return
         current = self._find(node)
@@ -274,6 +293,77 @@ class GarbageCollector:
             return
         self.terminating.discard(name)
         self.api.write(resource, DELETED, obj)
+
+
+    def _content(self, namespace: str) -> dict[str, int]:
+        """How many objects of each resource a namespace holds."""
+        out: dict[str, int] = {}
+        for content in self.api.registry:
+            if content.namespaced and "list" in content.verbs and content.collection.name not in out:
+                count = sum(1 for _ in content.collection.select(namespace))
+                if count:
+                    out[content.collection.name] = count
+        return out
+
+    def _report(self, resource: Resource, entry: Entry, before: dict[str, int]) -> None:
+        """Say in the namespace's conditions what it waits for."""
+        left = self._content(entry.name)
+        finalizers: dict[str, int] = {}
+        for name in left:
+            for item in self.api.store.collections[name].select(entry.name):
+                for finalizer in item.load()["metadata"].get("finalizers") or []:
+                    finalizers[finalizer] = finalizers.get(finalizer, 0) + 1
+        texts = ", ".join(f"{name if '.' in name else name + '.'} has {count} resource instances" for name, count in sorted(left.items()))
+        held = ", ".join(f"{name} in {count} resource instances" for name, count in sorted(finalizers.items()))
+        rows = [
+            ("NamespaceDeletionDiscoveryFailure", False, "ResourcesDiscovered", "All resources successfully discovered"),
+            (
+                "NamespaceDeletionGroupVersionParsingFailure",
+                False,
+                "ParsedGroupVersions",
+                "All legacy kube types successfully parsed",
+            ),
+            (
+                "NamespaceDeletionContentFailure",
+                False,
+                "ContentDeleted",
+                "All content successfully deleted, may be waiting on finalization",
+            ),
+            ("NamespaceContentRemaining", True, "SomeResourcesRemain", f"Some resources are remaining: {texts}"),
+            (
+                "NamespaceFinalizersRemaining",
+                bool(finalizers),
+                "SomeFinalizersRemain" if finalizers else "ContentHasNoFinalizers",
+                f"Some content in the namespace has finalizers remaining: {held}"
+                if finalizers
+                else "All content-preserving finalizers finished",
+            ),
+        ]
+        obj = entry.load()
+        old = {row["type"]: row for row in obj.get("status", {}).get("conditions") or []}
+        conditions = []
+        for type_, value, reason, message in rows:
+            text = "True" if value else "False"
+            stamp = metadata.now()
+            if type_ in old and old[type_]["status"] == text:
+                stamp = old[type_]["lastTransitionTime"]
+            conditions.append(
+                {"type": type_, "status": text, "lastTransitionTime": stamp, "reason": reason, "message": message}
+            )
+        if conditions != obj.get("status", {}).get("conditions"):
+            before_obj = entry.load()
+            obj["status"]["conditions"] = conditions
+            managed.update(
+                resource.type,
+                before_obj,
+                obj,
+                manager="kube-controller-manager",
+                api_version="v1",
+                subresource="status",
+                time=metadata.now(),
+                created=False,
+            )
+            self.api.write(resource, MODIFIED, obj)
 
 
 def resource_of(api: Api, collection: str) -> Resource | None:

@@ -153,6 +153,12 @@ class Api:
     def write(self, resource: Resource, type_: str, obj: Object) -> Entry:
         """Store an object in stored form, with its selector fields."""
         meta = obj["metadata"]
+        if type_ == DELETED:
+            # what a deletion tells the watchers is the object as it was stored last
+            last = resource.collection.get(meta.get("namespace", ""), meta["name"])
+            if last is not None:
+                obj = last.load()
+                meta = obj["metadata"]
         fields = resource.strategy.fields(obj)
         fields["metadata.name"] = meta["name"]
         if resource.namespaced:

@@ -258,6 +258,7 @@ def _bytes(_: Type) -> Callable[[Any, Path, Unknown], Any]:
 
 
 _UTC_SECONDS = re.compile(r"^\d{4}-(0\d|1[0-2])-([0-2]\d|3[01])T([01]\d|2[0-3]):[0-5]\d:[0-5]\dZ$")
+_MICRO = re.compile(r"\.\d{6}(Z|[+-]\d\d:\d\d)$")
 _RFC3339 = re.compile(r"^(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)([.,]\d+)?(Z|[+-]\d\d:\d\d)$")
 
 
@@ -301,7 +302,7 @@ def _microtime(_: Type) -> Callable[[Any, Path, Unknown], Any]:
             return None
         if value.__class__ is not str:
             raise _mismatch(value, path, "string")
-        if "." not in value and "," not in value:
+        if not _MICRO.search(value):
             layout = "2006-01-02T15:04:05.000000Z07:00"
             raise DecodeError(f'parsing time "{value}" as "{layout}": cannot parse "Z" as ".000000"')
         return parse_time(value).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

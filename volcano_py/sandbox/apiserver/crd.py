@@ -12,15 +12,16 @@ from typing import Any
 import orjson
 
 from volcano_py.sandbox.apiserver import cel, codec, crd_validation, errors, jsonpath, metadata, table
-from volcano_py.sandbox.apiserver.api import Api, report
+from volcano_py.sandbox.apiserver.api import Api, Plain, Result, report
 from volcano_py.sandbox.apiserver.errors import Cause, bad_request
 from volcano_py.sandbox.apiserver.request import Request
 from volcano_py.sandbox.apiserver.resources import CUSTOM_VERBS, STATUS_VERBS, Resource, Subresource
 from volcano_py.sandbox.apiserver.schema import Defaulter, Schema, Validator, has_defaults, prune, shape
 from volcano_py.sandbox.apiserver.schema_errors import causes
-from volcano_py.sandbox.apiserver.store import ADDED, DELETED, MODIFIED, Event
+from volcano_py.sandbox.apiserver.store import ADDED, DELETED, MODIFIED, Entry, Event
 from volcano_py.sandbox.apiserver.strategy import Strategy
 from volcano_py.sandbox.apiserver.types import builtin
+from volcano_py.sandbox.apiserver.verbs import delete as deletion
 
 Object = dict[str, Any]
 
@@ -47,6 +48,8 @@ class Served:
         self.subresources: Object = version.get("subresources") or {}
         self.deprecated = bool(version.get("deprecated"))
         self.deprecation = version.get("deprecationWarning") or f"{self.api_version} {self.kind} is deprecated"
+        self.plural: str = spec["names"]["plural"]
+        self.terminating = False
         self.selectable = [row["jsonPath"] for row in version.get("selectableFields") or []]
 
     def decode(self, request: Request, raw: Object, problems: list[str]) -> Object:
@@ -57,11 +60,9 @@ class Served:
             raise bad_request(f"Object 'Kind' is missing in '{text[:512]}'")
         if version != self.api_version or kind != self.kind:
             if kind != self.kind:
-                text = f"the kind in the data ({kind}) does not match the expected kind ({self.kind})"
-                where = f"{kind}.{str(version).rpartition('/')[0]}" if "/" in str(version) else kind
-                expected = f"{self.kind} in version {self.api_version}"
-                text = f"{where} cannot be handled as {expected}: {text}"
-                raise bad_request(text)
+                name = (raw.get("metadata") or {}).get("name", "")
+                cause = errors.invalid_value("kind", kind, f"must be {self.kind}")
+                raise errors.invalid(str(version).rpartition("/")[0], kind, name, [cause])
             text = (
                 f"the API version in the data ({version or ''}) does not match the expected API version "
                 f"({self.api_version})"
@@ -87,13 +88,19 @@ class Served:
 
     def validate(self, obj: Object, old: Object | None) -> list[Cause]:
         """What the schema and its rules have against an object."""
+        if self.terminating and old is None:
+            why = "create not allowed while custom resource definition is terminating"
+            raise errors.forbidden(self.group, self.plural, obj["metadata"].get("name", ""), why)
         out: list[Cause] = []
         whole = {"apiVersion": self.api_version, "kind": self.kind, **obj}
         if not self.validator.is_valid(whole):
             out = causes(whole, self.schema)
             if old is not None:
                 out = [cause for cause in out if not _unchanged(cause.field, obj, old)]
-        if not out and self.rules.present:
+        if out and self.rules.present:
+            text = "some validation rules were not checked because the object was invalid; correct the existing "
+            out.append(errors.invalid_value("<nil>", None, text + "errors to complete validation"))
+        elif self.rules.present:
             out = self.rules.check(whole, old)
         return out
 
@@ -176,6 +183,10 @@ class Definitions:
         if before is None or not _condition(before, "Established") or before["spec"] != crd["spec"]:
             self.serve(crd)
         if crd["metadata"].get("deletionTimestamp"):
+            for where in self.served.get(name, []):
+                resource = self.api.registry.get(*where)
+                if resource is not None:
+                    resource.custom.terminating = True
             self._soon(self.clean, name)
         else:
             stored = next(v["name"] for v in crd["spec"]["versions"] if v["storage"])
@@ -303,6 +314,7 @@ class Definitions:
                 obj = item.load()
                 if obj["metadata"].get("finalizers"):
                     if not obj["metadata"].get("deletionTimestamp"):
+                        obj["metadata"]["generation"] = obj["metadata"].get("generation", 1) + 1
                         obj["metadata"]["deletionTimestamp"] = metadata.now()
                         obj["metadata"]["deletionGracePeriodSeconds"] = 0
                         self.api.write(resource, MODIFIED, obj)
@@ -383,10 +395,22 @@ def prepare_create(obj: Object, request: Request) -> None:
     obj["status"] = {"conditions": None, "acceptedNames": {"plural": "", "kind": ""}, "storedVersions": storage}
 
 
-def before_delete(obj: Object, request: Request) -> None:
-    finalizers = obj["metadata"].setdefault("finalizers", [])
+async def delete(api: Api, request: Request, entry: Entry) -> Result | Plain:
+    """DELETE of a definition: it stays, terminating, until its objects are gone."""
+    deletion.check_preconditions(request, entry)
+    crd = entry.load()
+    meta = crd["metadata"]
+    if meta.get("deletionTimestamp"):
+        return Result(request.resource, entry.tail)
+    meta["deletionTimestamp"] = metadata.now()
+    finalizers = meta.setdefault("finalizers", [])
     if FINALIZER not in finalizers:
         finalizers.append(FINALIZER)
+    text = "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon"
+    row = _row("Terminating", "True", meta["deletionTimestamp"], "InstanceDeletionPending", text)
+    status = crd.setdefault("status", {})
+    status["conditions"] = [*(status.get("conditions") or []), row]
+    return Result(request.resource, api.modify(request, crd))
 
 
 STRATEGY = Strategy(
@@ -398,7 +422,7 @@ STRATEGY = Strategy(
     has_generation=True,
     reset_fields=("status",),
     reset_status_fields=("spec", "metadata"),
-    before_delete=before_delete,
+    delete=delete,
 )
 
 __all__ = ["CRDS", "STRATEGY", "Definitions", "Served", "errors"]

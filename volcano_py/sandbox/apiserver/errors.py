@@ -32,13 +32,14 @@ class StatusError(Exception):
         self.message = message
         self.details = details
         self.headers = headers or {}
+        self.continue_token = ""
 
     @property
     def body(self) -> dict[str, Any]:
         status: dict[str, Any] = {
             "kind": "Status",
             "apiVersion": "v1",
-            "metadata": {},
+            "metadata": {"continue": self.continue_token} if self.continue_token else {},
             "status": "Failure",
             "message": self.message,
         }

@@ -13,7 +13,7 @@ import orjson
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 
-from volcano_py.sandbox.apiserver import access, errors, reviews, views
+from volcano_py.sandbox.apiserver import access, errors, reviews, subresources, views
 from volcano_py.sandbox.apiserver.api import Api, Plain, Result
 from volcano_py.sandbox.apiserver.negotiate import Form, negotiate, not_acceptable
 from volcano_py.sandbox.apiserver.request import Request, flag, integer, read_write_options
@@ -90,7 +90,12 @@ class Server:
     def _status(self, http: web.BaseRequest, error: errors.StatusError) -> web.Response:
         body = orjson.dumps(error.body) if http.method != "HEAD" else b""
         headers = {"Content-Type": "application/json", "Cache-Control": "no-cache, private", **error.headers}
-        return web.Response(status=error.code, body=body, headers=headers)
+        if http.headers.get("Accept") == views.YAML_TYPE and body:
+            body, headers["Content-Type"] = views.to_yaml(error.body), views.YAML_TYPE
+        response = web.Response(status=error.code, body=body, headers=headers)
+        for warning in http.get("warnings", ()):
+            response.headers.add("Warning", warning_header(warning))
+        return response
 
     async def _handle(self, http: web.BaseRequest) -> web.StreamResponse:
         path = http.path
@@ -130,6 +135,7 @@ class Server:
             content_type=headers.get("Content-Type", ""),
             user_agent=headers.get("User-Agent", ""),
         )
+        http["warnings"] = request.warnings
         user = access.impersonated(self.api, user, headers)
         request.user = user
         access.authorize(self.api, request)
@@ -139,6 +145,8 @@ class Server:
             request.body = await http.read()
         if target.subresource and target.subresource != "status":
             return await self._subresource(http, request)
+        if query and "export" in query and verb in ("get", "list"):
+            raise errors.bad_request("the export parameter, deprecated since v1.14, is no longer supported")
         if verb == "get":
             form = self._form(http)
             entry = read.get(self.api, request)
@@ -185,6 +193,7 @@ class Server:
         resource, name = request.resource, request.subresource
         handler = self.api.subresources.get((resource.qualified, name)) or self.api.subresources.get(("*", name))
         if handler is None:
+            subresources.entry_of(request)
             raise errors.StatusError(501, "NotImplemented", f"{resource.plural}/{name} is not served here")
         form = self._form(http, writing=request.verb != "get") if name not in ("log",) else Form()
         if request.verb in ("create", "update", "patch"):
@@ -214,7 +223,9 @@ class Server:
 
     def _object(self, http: web.BaseRequest, request: Request, result: Result, form: Form) -> web.Response:
         if form.as_ == "PartialObjectMetadataList":
-            raise not_acceptable()
+            kind = result.resource.kind
+            text = f"you requested {form.as_}, but the requested object is not a list (*core.{kind})"
+            raise errors.StatusError(406, "NotAcceptable", text)
         body = views.object_body(form, result.resource, result.tail, _include(request, form))
         return self._bytes(http, result.status, body, form, request)
 
@@ -254,7 +265,8 @@ def _include(request: Request, form: Form) -> str:
         return ""
     include = request.query.get("includeObject", "")
     if include not in ("", "None", "Metadata", "Object"):
-        raise errors.bad_request(f'unrecognized includeObject value: "{include}"')
+        text = "Unable to convert to Table as requested: includeObject: Invalid value: "
+        raise errors.bad_request(f"{text}\"{include}\": must be 'Metadata', 'Object', 'None', or empty")
     return include
 
 
@@ -268,10 +280,16 @@ def verb_of(method: str, target: Target, query: Any) -> str:
     if target.subresource:
         sub = resource.subresources.get(target.subresource)
         if sub is None:
+            if resource.custom is not None and target.subresource in ("status", "scale"):
+                raise errors.not_found(resource.group, resource.plural, target.name)
             raise errors.no_such_path() if resource.custom is None else errors.PageNotFound
         if verb not in sub.verbs:
+            if resource.custom is not None:
+                raise errors.method_not_supported(resource.group, resource.plural, verb)
             raise errors.method_not_allowed()
         return verb
+    if target.watch:
+        return "watch"
     if resource.custom is not None:
         return _custom_verb(method, verb, target, query)
     if not target.name:

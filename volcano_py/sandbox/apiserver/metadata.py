@@ -232,16 +232,15 @@ def validate(
 def owners_causes(owners: list[dict[str, Any]], path: str) -> list[Cause]:
     out: list[Cause] = []
     controller = ""
-    for index, owner in enumerate(owners):
-        at = f"{path}[{index}]"
+    for owner in owners:
         version = owner.get("apiVersion", "")
         if not version or version.count("/") > 1:
-            out.append(invalid_value(f"{at}.apiVersion", version, "version must not be empty"))
+            out.append(invalid_value(f"{path}.apiVersion", version, "version must not be empty"))
         for key in ("kind", "name", "uid"):
             if not owner.get(key):
-                out.append(invalid_value(f"{at}.{key}", owner.get(key, ""), "must not be empty"))
+                out.append(invalid_value(f"{path}.{key}", owner.get(key, ""), "must not be empty"))
         if version == "v1" and owner.get("kind") == "Event":
-            out.append(invalid_value(at, "/v1, Kind=Event", "is disallowed from being an owner"))
+            out.append(invalid_value(path, "/v1, Kind=Event", "is disallowed from being an owner"))
         if owner.get("controller"):
             if controller:
                 text = f'Only one reference can have Controller set to true. Found "true" in references for {controller} and {owner.get("name")}'
@@ -255,12 +254,12 @@ _STANDARD_FINALIZERS = {"kubernetes", "orphan", "foregroundDeletion"}
 
 def finalizers_causes(finalizers: list[str], path: str) -> list[Cause]:
     out: list[Cause] = []
-    for finalizer in finalizers:
+    for index, finalizer in enumerate(finalizers):
         errors = qualified_errors(finalizer)
         out.extend(invalid_value(path, finalizer, message) for message in errors)
         if "/" not in finalizer and finalizer not in _STANDARD_FINALIZERS:
             text = "name is neither a standard finalizer name nor is it fully qualified"
-            out.append(invalid_value(path, finalizer, text))
+            out.append(invalid_value(f"{path}[{index}]", finalizer, text))
     if "orphan" in finalizers and "foregroundDeletion" in finalizers:
         text = "finalizer orphan and foregroundDeletion cannot be both set"
         out.append(invalid_value(path, finalizers, text))

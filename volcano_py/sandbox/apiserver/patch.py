@@ -56,7 +56,8 @@ def json_patch(target: Any, operations: Any) -> Any:
         try:
             _apply(root, operation)
         except PatchError as error:
-            raise unprocessable(f"the server rejected our request due to an error in our request: {error}") from None
+            text = "the server rejected our request due to an error in our request"
+            raise unprocessable(f"{text}: {error}") from None
     return root[""]
 
 
@@ -64,25 +65,27 @@ def _apply(root: dict[str, Any], operation: dict[str, Any]) -> None:
     op, path = operation.get("op"), operation.get("path")
     if not isinstance(path, str):
         raise PatchError("missing path")
+    if path == "" and op != "test":
+        raise PatchError("the whole document cannot be changed")
     if op == "add":
         _add(root, path, _value(operation), insert=True)
     elif op == "replace":
         holder, key = _holder(root, path)
-        _get(holder, key, path, "replace")
+        if isinstance(holder, list):
+            _index(holder, key, path)
         _put(holder, key, _value(operation))
     elif op == "remove":
         holder, key = _holder(root, path)
-        _get(holder, key, path, "remove")
         if isinstance(holder, list):
             holder.pop(_index(holder, key, path))
         else:
-            del holder[key]
+            holder.pop(key, None)  # a field that is not there is as good as removed
     elif op in ("move", "copy"):
         source = operation.get("from")
         if not isinstance(source, str):
             raise PatchError("missing from")
         holder, key = _holder(root, source)
-        value = _get(holder, key, source, op)
+        value = _get(holder, key, source, op) if op == "move" or key in holder else None
         if op == "move":
             if isinstance(holder, list):
                 holder.pop(_index(holder, key, source))

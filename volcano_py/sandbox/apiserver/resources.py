@@ -63,6 +63,11 @@ class Resource:
         return f"{self.group}/{self.version}" if self.group else self.version
 
     @property
+    def error_group(self) -> str:
+        """The group that faults of an object are reported under: that of its stored form."""
+        return self.group if self.to_stored is None else ""
+
+    @property
     def qualified(self) -> str:
         return f"{self.plural}.{self.group}" if self.group else self.plural
 

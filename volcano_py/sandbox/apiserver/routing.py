@@ -17,6 +17,7 @@ class Target:
     namespace: str = ""
     name: str = ""
     subresource: str = ""
+    watch: bool = False  # asked for through the old /watch/ paths
 
 
 @dataclass(slots=True)
@@ -34,6 +35,8 @@ def route(registry: Registry, path: str) -> Target | Route:
     if parts and parts[-1] == "" and len(parts) > 1:
         parts.pop()
     head = parts[0]
+    if path == "/":
+        raise PageNotFound
     if head == "api":
         if len(parts) == 1:
             return Route("core")
@@ -57,6 +60,9 @@ def route(registry: Registry, path: str) -> Target | Route:
         return Route("version", group, version)
     if "" in rest:
         raise PageNotFound if custom else no_such_path()
+    watch = rest[0] == "watch" and len(rest) > 1
+    if watch:
+        rest = rest[1:]
     namespace = ""
     if rest[0] == "namespaces" and len(rest) >= 3:
         whole = resources.get("namespaces")
@@ -71,7 +77,7 @@ def route(registry: Registry, path: str) -> Target | Route:
     misplaced = bool(namespace) != resource.namespaced and (bool(namespace) or bool(name))
     if misplaced or len(rest) > 3:
         raise PageNotFound if custom else no_such_path()
-    return Target(resource, namespace, name, subresource)
+    return Target(resource, namespace, name, subresource, watch)
 
 
 def _is_custom(registry: Registry, group: str) -> bool:

@@ -39,6 +39,7 @@ class Strategy:
     default: Callable[[Object], None] = _nothing
     # what the real server's own admission plugins do to a new object (priority, tolerations); may raise StatusError
     admit_create: Callable[[Any, Object, Request], None] | None = None
+    admit_update: Callable[[Any, Object, Object, Request], None] | None = None
     # replaces the generic deletion
     delete: Callable[[Any, Request, Any], Any] | None = None
     prepare_create: Callable[[Object, Request], None] = _nothing
@@ -60,6 +61,7 @@ class Strategy:
     grace: Callable[[Object, int | None, Request], int] | None = None
     returns_deleted: bool = False  # DELETE answers with the object instead of a Status
     default_propagation: str = "Background"
+    delete_warnings: Callable[[Request], list[str]] = lambda request: []
     before_delete: Callable[[Object, Request], None] = _nothing
     # fields of the main resource and of the status subresource that the writer does not come to own
     reset_fields: tuple[str, ...] = ()

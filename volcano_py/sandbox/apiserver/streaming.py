@@ -43,7 +43,7 @@ def _check_options(request: Request) -> tuple[str, bool | None]:
         raise errors.invalid("meta.k8s.io", "ListOptions", "", causes)
     if version and not version.isdigit():
         text = f'resourceVersion: Invalid value: "{version}": strconv.ParseUint: parsing "{version}": invalid syntax'
-        raise errors.bad_request(text)
+        raise errors.StatusError(500, "", text)
     return version, initial
 
 
@@ -69,16 +69,14 @@ async def serve_watch(server: Server, http: web.BaseRequest, request: Request, f
     timer = asyncio.get_running_loop().call_later(timeout, watcher.close)
     try:
         state = initial is not False and (initial or version in ("", "0"))
-        if version not in ("", "0") and int(version) > store.revision:
-            watcher.fail(read.too_large(int(version), store.revision))
-        elif state:
+        if state:
             for entry in read.select(resource, chosen):
                 watcher.put(_line(resource, entry, encode, form, include, with_columns))
                 with_columns = False
             if initial:
                 watcher.bookmark(initial_end=True)
         elif version not in ("", "0"):
-            revision = int(version)
+            revision = watcher.after = int(version)
             if revision < resource.collection.floor:
                 text = f"too old resource version: {revision} ({resource.collection.floor})"
                 watcher.fail(errors.expired(text))

@@ -11,7 +11,7 @@ from volcano_py.sandbox.apiserver.api import Api, Attributes, Plain, Result, com
 from volcano_py.sandbox.apiserver.bodies import read_object
 from volcano_py.sandbox.apiserver.columns.workloads import selector_text
 from volcano_py.sandbox.apiserver.request import Request, flag, integer
-from volcano_py.sandbox.apiserver.store import DELETED, Entry
+from volcano_py.sandbox.apiserver.store import DELETED, MODIFIED, Entry
 from volcano_py.sandbox.apiserver.types import builtin
 from volcano_py.sandbox.apiserver.verbs import delete as deletion
 from volcano_py.sandbox.apiserver.verbs.patch import patch_type
@@ -186,7 +186,8 @@ async def bind(api: Api, request: Request, body: Object) -> Plain:
     if not target.get("name"):
         causes.append(errors.required("target.name"))
     if causes:
-        raise errors.invalid("", "Binding", request.name, causes)
+        text = "; ".join(f"{cause.field}: {cause.message}" for cause in causes)
+        raise errors.StatusError(500, "", text)
     if api.admits(request.resource):
         whole = {"kind": "Binding", "apiVersion": "v1", **body}
         attributes = Attributes("CREATE", request, whole, None)
@@ -206,7 +207,7 @@ async def bind(api: Api, request: Request, body: Object) -> Plain:
             f"ResourceVersion in object meta: {entry.rv}"
         )
     if why:
-        raise errors.conflict("", "pods/binding", request.name, why)
+        raise errors.conflict("", "pods", request.name, why)
     pod = entry.load()
     spec = pod["spec"]
     if pod["metadata"].get("deletionTimestamp"):
@@ -221,10 +222,9 @@ async def bind(api: Api, request: Request, body: Object) -> Plain:
     annotations = meta.get("annotations")
     if annotations:
         pod["metadata"].setdefault("annotations", {}).update(annotations)
-    labels = meta.get("labels") or {}
-    for key in ("topology.kubernetes.io/zone", "topology.kubernetes.io/region"):
-        if key in labels:
-            pod["metadata"].setdefault("labels", {})[key] = labels[key]
+    labels = meta.get("labels")
+    if labels:
+        pod["metadata"].setdefault("labels", {}).update(labels)
     status = pod.setdefault("status", {})
     conditions = [row for row in status.get("conditions") or [] if row["type"] != "PodScheduled"]
     conditions.append(
@@ -237,9 +237,6 @@ async def bind(api: Api, request: Request, body: Object) -> Plain:
     )
     status["conditions"] = conditions
     status.pop("nominatedNodeName", None)
-    generation = pod["metadata"].get("generation")
-    if generation:
-        pod["metadata"]["generation"] = generation + 1
     api.modify(request, pod)
     return Plain({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}, 201)
 
@@ -260,6 +257,19 @@ async def eviction(api: Api, request: Request) -> Result | Plain:
     free = phase in ("Succeeded", "Failed", "Pending") or pod["metadata"].get("deletionTimestamp")
     if not free:
         _respect_budgets(api, request, pod)
+    if not pod["metadata"].get("deletionTimestamp") and not request.dry_run:
+        row = {
+            "type": "DisruptionTarget",
+            "status": "True",
+            "lastProbeTime": None,
+            "lastTransitionTime": metadata.now(),
+            "reason": "EvictionByEvictionAPI",
+            "message": "Eviction API: evicting",
+        }
+        status = pod.setdefault("status", {})
+        rows = [c for c in status.get("conditions") or [] if c["type"] != row["type"]]
+        status["conditions"] = [*rows, row]
+        entry = api.write(request.resource, MODIFIED, pod)
     await deletion.delete_entry(api, request, entry)
     return Plain({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}, 201)
 
@@ -305,6 +315,17 @@ def _respect_budgets(api: Api, request: Request, pod: Object) -> None:
         )
     if not request.dry_run:
         status["disruptionsAllowed"] -= 1
+        if not status["disruptionsAllowed"]:
+            row = {
+                "type": "DisruptionAllowed",
+                "status": "False",
+                "observedGeneration": status.get("observedGeneration", 0),
+                "lastTransitionTime": metadata.now(),
+                "reason": "InsufficientPods",
+                "message": "",
+            }
+            rows = [c for c in status.get("conditions") or [] if c["type"] != row["type"]]
+            status["conditions"] = [*rows, row]
         status.setdefault("disruptedPods", {})[request.name] = metadata.now()
         api.write(api.resource("policy", "poddisruptionbudgets"), "MODIFIED", budget)
 
@@ -354,7 +375,9 @@ async def finalize(api: Api, request: Request) -> Result | Plain:
     old["spec"] = {"finalizers": finalizers} if finalizers else {}
     gone = not finalizers and old["metadata"].get("deletionTimestamp") and not old["metadata"].get("finalizers")
     if gone:
-        return Result(request.resource, api.commit(request, DELETED, old))
+        shown = orjson.dumps(old)[1:]
+        api.commit(request, DELETED, old)
+        return Result(request.resource, shown)
     if old == entry.load():
         return Result(request.resource, entry.tail)
     return Result(request.resource, api.modify(request, old))

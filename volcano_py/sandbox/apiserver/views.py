@@ -8,6 +8,7 @@ import orjson
 import yaml
 
 from volcano_py.sandbox.apiserver import table
+from volcano_py.sandbox.apiserver.errors import StatusError
 from volcano_py.sandbox.apiserver.negotiate import Form
 from volcano_py.sandbox.apiserver.resources import Resource
 from volcano_py.sandbox.apiserver.store import Entry
@@ -53,7 +54,10 @@ def list_body(form: Form, resource: Resource, page: Page, include: str = "") -> 
         rows = [loaded(resource, entry.tail) for entry in page.entries]
         return finished(form, orjson.dumps(table.table(form, resource, rows, meta, include)))
     if form.as_:
-        items = [partial(form, loaded(resource, entry.tail)) for entry in page.entries]
+        if form.as_ == "PartialObjectMetadata":
+            text = f"you requested {form.as_}, but the requested object is a list (*core.{resource.list_kind})"
+            raise StatusError(406, "NotAcceptable", text)
+        items = [partial(form, loaded(resource, entry.tail)) for entry in page.entries] or None
         body = {
             "kind": "PartialObjectMetadataList",
             "apiVersion": f"meta.k8s.io/{form.version}",

@@ -8,9 +8,10 @@ from typing import Any
 
 import orjson
 
-from volcano_py.sandbox.apiserver import errors
+from volcano_py.sandbox.apiserver import errors, table
 from volcano_py.sandbox.apiserver.resources import Resource
 from volcano_py.sandbox.apiserver.store import ADDED, DELETED, MODIFIED, Entry, Event
+from volcano_py.sandbox.apiserver.verbs.create import empty
 from volcano_py.sandbox.apiserver.verbs.read import Selection
 
 QUEUE_BYTES = 256 * 1024 * 1024  # a client that lags further is cut off and lists again
@@ -40,11 +41,14 @@ class Watcher:
         self.closed = False
         self.ready = asyncio.Event()
         self.everything = chosen.labels is None and chosen.fields is None and not chosen.name
+        self.after = 0  # only later revisions are of interest
         self.collection.observers.append(self.offer)
 
     def offer(self, event: Event) -> None:
         """Queue an event of the collection if it concerns this stream."""
         entry = event.entry
+        if entry.rv <= self.after:
+            return
         chosen = self.chosen
         if chosen.namespace and entry.namespace != chosen.namespace:
             return
@@ -121,20 +125,15 @@ def at_revision(entry: Entry, revision: int) -> Entry:
 def bookmark_line(resource: Resource, form: Any, revision: int, initial_end: bool) -> bytes:
     """A BOOKMARK event; the one that ends the initial events says so in an annotation."""
     meta: dict[str, Any] = {"resourceVersion": str(revision)}
-    if resource.custom is None or initial_end:
-        meta = {"resourceVersion": str(revision)}
     if initial_end:
         meta["annotations"] = {"k8s.io/initial-events-end": "true"}
     obj: dict[str, Any]
     as_ = getattr(form, "as_", "")
     if as_ == "Table":
-        obj = {
-            "kind": "Table",
-            "apiVersion": f"meta.k8s.io/{form.version}",
-            "metadata": {"resourceVersion": str(revision)},
-            "columnDefinitions": None,
-            "rows": [],
-        }
+        hollow = {"kind": resource.kind, "apiVersion": resource.api_version, **empty(resource)}
+        hollow["metadata"] = {"name": "", "creationTimestamp": None, **meta}
+        obj = table.table(form, resource, [hollow], {"resourceVersion": str(revision)}, "", columns=False)
+        obj["rows"][0]["object"]["metadata"] = meta
     elif as_:
         obj = {
             "kind": "PartialObjectMetadata",
@@ -144,8 +143,6 @@ def bookmark_line(resource: Resource, form: Any, revision: int, initial_end: boo
     elif resource.custom is not None:
         obj = {"kind": resource.kind, "apiVersion": resource.api_version, "metadata": meta}
     else:
-        from volcano_py.sandbox.apiserver.verbs.create import empty
-
         obj = {"kind": resource.kind, "apiVersion": resource.api_version, **empty(resource)}
         obj["metadata"] = meta
     return orjson.dumps({"type": "BOOKMARK", "object": obj}) + b"\n"

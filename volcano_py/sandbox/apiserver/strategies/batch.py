@@ -25,7 +25,7 @@ def _default_job_spec(spec: Object) -> None:
     spec.setdefault("suspend", False)
     if "podReplacementPolicy" not in spec:
         spec["podReplacementPolicy"] = "Failed" if spec.get("podFailurePolicy") else "TerminatingOrFailed"
-    spec.setdefault("manualSelector", False) if spec.get("manualSelector") is not None else None
+    spec.setdefault("manualSelector", False)
 
 
 def _default_job(obj: Object) -> None:
@@ -55,6 +55,9 @@ def _prepare_job(obj: Object, request: Request) -> None:
         spec.setdefault("selector", {}).setdefault("matchLabels", {}).setdefault(
             "batch.kubernetes.io/controller-uid", meta["uid"]
         )
+    labels = ((spec.get("template") or {}).get("metadata") or {}).get("labels")
+    if labels and not meta.get("labels"):
+        meta["labels"] = dict(labels)
 
 
 def _job(obj: Object, request: Request) -> list[Cause]:
@@ -70,11 +73,8 @@ def _job_spec(spec: Object, path: str) -> list[Cause]:
     out.extend(pod_spec_causes(inner, f"{path}.template.spec"))
     policy = inner.get("restartPolicy", "Always")
     if policy == "Always":
-        allowed = ["OnFailure", "Never"]
-        cause = unsupported(f"{path}.template.spec.restartPolicy", policy, allowed)
-        cause.reason, cause.message = "FieldValueRequired", 'Required value: valid values: "OnFailure", "Never"'
-        cause = unsupported(f"{path}.template.spec.restartPolicy", policy, allowed)
-        out.append(cause)
+        text = 'valid values: "OnFailure", "Never"'
+        out.append(required(f"{path}.template.spec.restartPolicy", text))
     return out
 
 
@@ -104,6 +104,16 @@ def _cron_job(obj: Object, request: Request) -> list[Cause]:
     return out
 
 
+def _warn_orphans(request: Request) -> list[str]:
+    options = request.options
+    if options.get("propagationPolicy") is not None or options.get("orphanDependents") is not None:
+        return []
+    return [
+        "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove "
+        "them or set propagationPolicy=Orphan to suppress this warning"
+    ]
+
+
 STRATEGIES = {
     "jobs.batch": Strategy(
         default=_default_job,
@@ -114,6 +124,7 @@ STRATEGIES = {
         has_generation=True,
         reset_fields=("status",),
         default_propagation="Orphan",
+        delete_warnings=_warn_orphans,
         fields=lambda obj: {"status.successful": str((obj.get("status") or {}).get("succeeded", 0))},
         field_names=frozenset({"status.successful"}),
     ),

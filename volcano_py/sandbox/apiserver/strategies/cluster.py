@@ -40,6 +40,18 @@ def _namespace_update(new: Object, old: Object, request: Request) -> None:
             new["spec"]["finalizers"] = finalizers
 
 
+def _namespace_status(new: Object, old: Object, request: Request) -> list[Cause]:
+    phase = (new.get("status") or {}).get("phase", "")
+    if new["metadata"].get("deletionTimestamp"):
+        if phase != "Terminating":
+            text = "may only be 'Terminating' if `deletionTimestamp` is not empty"
+            return [invalid_value("status.Phase", phase, text)]
+    elif phase != "Active":
+        text = "may only be 'Active' if `deletionTimestamp` is empty"
+        return [invalid_value("status.Phase", phase, text)]
+    return []
+
+
 # --- nodes -----------------------------------------------------------------------------------------------------------
 
 
@@ -48,13 +60,16 @@ def _default_node(obj: Object) -> None:
     capacity = status.get("capacity")
     if capacity and "allocatable" not in status:
         status["allocatable"] = dict(capacity)
+    spec = obj.get("spec") or {}
+    if spec.get("podCIDR") and not spec.get("podCIDRs"):
+        spec["podCIDRs"] = [spec["podCIDR"]]
 
 
 def _node(obj: Object, request: Request) -> list[Cause]:
     out: list[Cause] = []
     seen: set[tuple[str, str]] = set()
     for index, taint in enumerate((obj.get("spec") or {}).get("taints") or []):
-        at = f"spec.taints[{index}]"
+        at = f"metadata.taints[{index}]"
         key, effect = taint.get("key", ""), taint.get("effect", "")
         out.extend(invalid_value(f"{at}.key", key, m) for m in metadata.qualified_errors(key))
         value = taint.get("value", "")
@@ -171,6 +186,7 @@ STRATEGIES = {
         default=_default_namespace,
         prepare_create=_namespace_create,
         prepare_update=_namespace_update,
+        validate_status=_namespace_status,
         name_errors=metadata.label_errors,
         has_status=True,
         fields=lambda obj: {
@@ -198,8 +214,7 @@ STRATEGIES = {
         validate_create=_class,
         validate_update=_class_update,
         before_delete=_class_delete,
-        has_generation=True,
-        unconditional_update=True,
+        prepare_create=lambda obj, request: obj["metadata"].__setitem__("generation", 1),
     ),
     "leases.coordination.k8s.io": Strategy(
         validate_create=_lease,

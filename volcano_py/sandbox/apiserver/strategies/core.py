@@ -384,16 +384,16 @@ def _event(obj: Object, request: Request) -> list[Cause]:
 
 def _new_event(obj: Object) -> list[Cause]:
     out: list[Cause] = []
+    if obj.get("type") not in ("Normal", "Warning"):
+        out.append(invalid_value("type", "", f"has invalid value: {obj.get('type', '')}"))
     if not obj.get("eventTime"):
-        out.append(required("eventTime"))
+        return [required("eventTime"), *out]
     for path, key in (("reportingController", "reportingComponent"), ("reportingInstance", "reportingInstance")):
         if not obj.get(key):
             out.append(required(path))
     for key in ("action", "reason"):
         if not obj.get(key):
             out.append(required(key))
-    if obj.get("type") not in ("Normal", "Warning"):
-        out.append(invalid_value("type", "", f'has invalid value: {obj.get("type", "")}'))
     return out
 
 
@@ -431,7 +431,8 @@ EVENTS = Strategy(
     field_names=EVENT_FIELDS,
     validate_create=_event,
     create_on_update=True,
-    name_errors=metadata.subdomain_errors,
+    # a generateName may end in a dot here, as event recorders like it
+    name_errors=lambda name: metadata.subdomain_errors(name.rstrip(".")),
 )
 
 STRATEGIES = {
@@ -450,7 +451,7 @@ STRATEGIES = {
         validate_create=_service,
         prepare_update=_service_update,
         validate_update=_service_validate_update,
-        name_errors=metadata.dns1035_errors,
+        name_errors=metadata.label_errors,
         has_status=True,
         returns_deleted=True,
         create_on_update=True,

@@ -32,8 +32,20 @@ def default(pod: Object) -> None:
 
 def resolve(api: Api, pod: Object, request: Request) -> None:
     """Set priority, preemption policy and the default tolerations of a new pod."""
-    spec = pod["spec"]
-    _priority(api, pod, spec, request)
+    _priority(api, pod, pod["spec"], request)
+    tolerate(pod["spec"])
+
+
+def admit_update(api: Api, new: Object, old: Object, request: Request) -> None:
+    """Default tolerations come back, and what Priority has resolved stays."""
+    tolerate(new["spec"])
+    for key in ("priority", "preemptionPolicy"):
+        if key not in new["spec"] and key in old["spec"]:
+            new["spec"][key] = old["spec"][key]
+
+
+def tolerate(spec: Object) -> None:
+    """Tolerate a node that is not ready or out of reach for five minutes, unless the pod says otherwise."""
     tolerations = spec.get("tolerations")
     not_ready = unreachable = False
     for toleration in tolerations or ():
@@ -163,18 +175,6 @@ def prepare_update(new: Object, old: Object, request: Request) -> None:
         new["spec"]["terminationGracePeriodSeconds"] = 1
     if new["spec"] != old["spec"]:
         new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
-    if old["spec"].get("schedulingGates") and not new["spec"].get("schedulingGates"):
-        status = dict(new["status"])
-        conditions = [
-            c
-            for c in status.get("conditions") or []
-            if not (c["type"] == "PodScheduled" and c.get("reason") == "SchedulingGated")
-        ]
-        if conditions != (status.get("conditions") or []):
-            status["conditions"] = conditions
-            if not conditions:
-                del status["conditions"]
-            new["status"] = status
 
 
 _IMMUTABLE = (
@@ -189,19 +189,27 @@ def validate_update(new: Object, old: Object, request: Request) -> list[Cause]:
     if spec == before:
         return []
     causes = pod_spec_causes(spec)
+    if len(spec.get("containers") or []) != len(before.get("containers") or []):
+        text = "pod updates may not add or remove containers"
+        return [*causes, field_forbidden("spec.containers", text)]
     if causes:
         return causes
-    gates, gates_before = _gate_names(spec), _gate_names(before)
-    added = gates - gates_before
-    if added:
-        text = f"only deletion is allowed, but found new scheduling gates '{', '.join(sorted(added))}'"
-        causes.append(field_forbidden("spec.schedulingGates", text))
+    gates_before = _gate_names(before)
+    for index, gate in enumerate(spec.get("schedulingGates") or []):
+        if gate["name"] not in gates_before:
+            text = f"only deletion is allowed, but found new scheduling gate '{gate['name']}'"
+            causes.append(field_forbidden(f"spec.schedulingGates[{index}].name", text))
     _tolerations(spec, before, causes)
     deadline, deadline_before = spec.get("activeDeadlineSeconds"), before.get("activeDeadlineSeconds")
     if deadline_before is not None and (deadline is None or deadline > deadline_before):
         shown = deadline
         text = "must be less than or equal to previous value" if deadline is not None else "must not update from a positive integer to nil value"
         causes.append(invalid_value("spec.activeDeadlineSeconds", shown, text))
+    if gates_before:
+        now, then = spec.get("nodeSelector") or {}, before.get("nodeSelector") or {}
+        if any(now.get(key) != value for key, value in then.items()):
+            text = "only additions to spec.nodeSelector are allowed (no mutations or deletions)"
+            causes.append(invalid_value("spec.nodeSelector", now, text))
     if causes:
         return causes
     if _frozen(spec, bool(gates_before)) != _frozen(before, bool(gates_before)) or (
@@ -248,10 +256,7 @@ def _frozen(spec: Object, gated: bool) -> Object:
 
 
 def _only_narrows(spec: Object, before: Object) -> bool:
-    """A gated pod's node selector may grow and its node affinity may be added."""
-    now, then = spec.get("nodeSelector") or {}, before.get("nodeSelector") or {}
-    if any(now.get(key) != value for key, value in then.items()):
-        return False
+    """A gated pod's node affinity may be added and narrowed."""
     hard = "requiredDuringSchedulingIgnoredDuringExecution"
     old_terms = (((before.get("affinity") or {}).get("nodeAffinity") or {}).get(hard) or {}).get("nodeSelectorTerms")
     if not old_terms:
@@ -324,10 +329,22 @@ def fields(pod: Object) -> dict[str, str]:
     }
 
 
+def warnings(new: Object, old: Object | None) -> list[str]:
+    """What the server says about a new pod beside taking it."""
+    if old is not None:
+        return []
+    faults = metadata.label_errors(new["metadata"].get("name", ""))
+    if not faults:
+        return []
+    text = "metadata.name: this is used in the Pod's hostname, which can result in surprising behavior; "
+    return [f"{text}a DNS label is recommended: [{' '.join(faults)}]"]
+
+
 STRATEGIES = {
     "pods": Strategy(
         default=default,
         admit_create=resolve,
+        admit_update=admit_update,
         prepare_create=prepare_create,
         validate_create=validate_create,
         prepare_update=prepare_update,
@@ -350,6 +367,7 @@ STRATEGIES = {
         has_status=True,
         grace=grace,
         returns_deleted=True,
+        warnings=warnings,
         reset_fields=("status",),
         reset_status_fields=("spec", "metadata.deletionTimestamp", "metadata.ownerReferences"),
     )

@@ -95,6 +95,8 @@ def _workload(policies: tuple[str, ...]) -> Any:
         template = spec.get("template") or {}
         if selector is None:
             out.append(required("spec.selector"))
+            text = "`selector` does not match template `labels`"
+            out.append(invalid_value("spec.template.metadata.labels", None, text))
         else:
             out.extend(selector_causes(selector, "spec.selector"))
             if not (selector.get("matchLabels") or selector.get("matchExpressions")):
@@ -170,6 +172,21 @@ def _budget_create(obj: Object, request: Request) -> None:
         status.setdefault(key, 0)
 
 
+_TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
+
+
+def _daemon_set_create(obj: Object, request: Request) -> None:
+    obj["metadata"].setdefault("annotations", {})[_TEMPLATE_GENERATION] = "1"
+
+
+def _daemon_set_update(new: Object, old: Object, request: Request) -> None:
+    """The generation of the template lives on in an annotation."""
+    number = int((old["metadata"].get("annotations") or {}).get(_TEMPLATE_GENERATION, "1"))
+    if new["spec"].get("template") != old["spec"].get("template"):
+        number += 1
+    new["metadata"].setdefault("annotations", {})[_TEMPLATE_GENERATION] = str(number)
+
+
 def _generic(default: Any, allowed: tuple[str, ...] | None = None) -> Strategy:
     return Strategy(
         default=default,
@@ -181,10 +198,14 @@ def _generic(default: Any, allowed: tuple[str, ...] | None = None) -> Strategy:
     )
 
 
+_DAEMON_SET = _generic(_default_daemon_set)
+_DAEMON_SET.prepare_create = _daemon_set_create
+_DAEMON_SET.prepare_update = _daemon_set_update
+
 STRATEGIES = {
     "deployments.apps": _generic(_default_deployment),
     "replicasets.apps": _generic(_default_replica_set),
-    "daemonsets.apps": _generic(_default_daemon_set),
+    "daemonsets.apps": _DAEMON_SET,
     "statefulsets.apps": _generic(
         _default_stateful_set,
         (

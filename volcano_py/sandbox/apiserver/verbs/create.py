@@ -35,8 +35,11 @@ async def create_object(
         raise errors.bad_request(text)
     if meta.get("resourceVersion"):
         if request.verb == "create":
-            raise errors.bad_request("resourceVersion should not be set on objects to be created")
+            text = "resourceVersion should not be set on objects to be created"
+            raise errors.StatusError(500, "", text)
         del meta["resourceVersion"]
+    for system_field in ("deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "creationTimestamp", "uid"):
+        meta.pop(system_field, None)
     warn_duplicate_owners(request, meta)
     stamp = metadata.now()
     if entries is not None:
@@ -53,8 +56,6 @@ async def create_object(
             created=True,
             reset=paths(strategy.reset_fields),
         )
-    for system_field in ("deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"):
-        meta.pop(system_field, None)
     if resource.namespaced:
         check_create(api, request)
     builtin_admission = strategy.admit_create
@@ -82,7 +83,7 @@ async def create_object(
     causes = metadata.validate(meta, resource.namespaced, strategy.name_errors)
     causes += strategy.validate_create(obj, request)
     if causes:
-        raise errors.invalid(resource.group, resource.kind, meta.get("name", ""), causes)
+        raise errors.invalid(resource.error_group, resource.kind, meta.get("name", ""), causes)
     for warning in strategy.warnings(obj, None):
         request.warn(warning)
     if api.admits(resource):

@@ -26,6 +26,9 @@ def read_options(request: Request) -> None:
         except ParseError as error:
             text = f"the object provided is unrecognized (must be of type DeleteOptions): couldn't get version/kind; json parse error: {error}"
             raise errors.bad_request(text) from None
+        if isinstance(raw, dict) and raw.get("kind") not in (None, "", "DeleteOptions"):
+            text = f'no kind "{raw["kind"]}" is registered for version "{raw.get("apiVersion", "")}" in scheme'
+            raise errors.bad_request(text)
         if raw is not None:
             try:
                 options = codec.normalise(builtin("meta.v1.DeleteOptions"), raw, codec.Unknown())
@@ -62,6 +65,8 @@ async def delete(api: Api, request: Request) -> Result | Plain:
     """Delete one object; the answer is the object where it still exists or the kind wants it, else a Status."""
     read_options(request)
     resource = request.resource
+    for warning in resource.strategy.delete_warnings(request):
+        request.warn(warning)
     entry = resource.collection.get(request.namespace, request.name)
     if entry is None:
         raise errors.not_found(resource.group, resource.plural, request.name)
@@ -119,14 +124,17 @@ def check_preconditions(request: Request, entry: Entry) -> None:
     uid, revision = conditions.get("uid"), conditions.get("resourceVersion")
     text = ""
     if uid is not None and uid != entry.uid:
-        text = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {entry.uid}"
+        text = (
+            f"the UID in the precondition ({uid}) does not match the UID in record ({entry.uid}). "
+            "The object might have been deleted and then recreated"
+        )
     elif revision is not None and revision != str(entry.rv):
         text = (
-            f"Precondition failed: ResourceVersion in precondition: {revision}, "
-            f"ResourceVersion in object meta: {entry.rv}"
+            f"the ResourceVersion in the precondition ({revision}) does not match the ResourceVersion in record "
+            f"({entry.rv}). The object might have been modified"
         )
     if text:
-        raise errors.conflict(resource.group, resource.plural, entry.name, text)
+        raise errors.conflict(resource.error_group, resource.kind, entry.name, text)
 
 
 def _before_delete(request: Request, obj: Object) -> tuple[bool, bool]:

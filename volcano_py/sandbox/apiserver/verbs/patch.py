@@ -55,7 +55,7 @@ def change_function(api: Api, request: Request, kind: str) -> Any:
             try:
                 patched = strategic.apply(current, document, resource.type)
             except strategic.StrategicError as error:
-                raise errors.bad_request(str(error)) from None
+                raise errors.StatusError(500, "", str(error)) from None
             except (AttributeError, TypeError):
                 raise errors.bad_request("the patch does not fit the object's types") from None
         if not isinstance(patched, dict):
@@ -83,10 +83,13 @@ def decode_patched(api: Api, request: Request, patched: Object, document: Any) -
     shown = document if document is not None else patched
     name, namespace = request.name, request.namespace
     if patched.get("apiVersion") != resource.api_version or patched.get("kind") != resource.kind:
-        raise errors.bad_request(
-            f"the API version or kind in the data ({patched.get('apiVersion')}, {patched.get('kind')}) does not match "
+        if not patched.get("apiVersion") or not patched.get("kind"):
+            raise patch.unprocessable()
+        text = (
+            f"the API version or kind in the data ({patched['apiVersion']}, {patched['kind']}) does not match "
             f"the expected ({resource.api_version}, {resource.kind})"
         )
+        raise invalid_patch(shown, text)
     try:
         new = api.decode(request, patched)
     except StrictError as error:
@@ -100,7 +103,9 @@ def decode_patched(api: Api, request: Request, patched: Object, document: Any) -
     if meta.get("name", name) != name:
         text = f"the name of the object ({meta['name']}) does not match the name on the URL ({name})"
         raise errors.bad_request(text)
-    meta.setdefault("name", name)
+    if not meta.get("name"):
+        text = f"the name of the object ({name} based on URL) was undeterminable: name must be provided"
+        raise errors.bad_request(text)
     if resource.namespaced and meta.get("namespace", namespace) != namespace:
         text = "the namespace of the provided object does not match the namespace sent on the request"
         raise errors.bad_request(text)

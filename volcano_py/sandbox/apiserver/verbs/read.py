@@ -74,6 +74,8 @@ def selectable(resource: Resource, name: str) -> bool:
 def _no_field(resource: Resource, name: str, value: str) -> str:
     where = f"{resource.group}/{resource.version}, Resource={resource.plural}"
     text = f"field label not supported: {name}"
+    if not resource.strategy.field_names and resource.custom is None:
+        return f'"{name}" is not a known field selector: only "metadata.name", "metadata.namespace"'
     if resource.custom is not None:
         return f'Unable to find "{where}" that match label selector "", field selector "{name}={value}": {text}'
     return text
@@ -146,7 +148,7 @@ def select(resource: Resource, chosen: Selection) -> list[Entry]:
 def _cut(
     api: Api, request: Request, rows: list[Entry], revision: int, limit: int, chosen: Selection
 ) -> Page:
-    if limit <= 0 or len(rows) <= limit:
+    if limit <= 0 or len(rows) <= limit or request.query.get("resourceVersion") == "0":
         return Page(rows, revision)
     page, rest = rows[:limit], rows[limit:]
     snapshots: dict[int, _Snapshot] = api.extensions.setdefault("snapshots", {})
@@ -164,14 +166,27 @@ def _cut(
 def _next_page(api: Api, request: Request, chosen: Selection, limit: int, token: str) -> Page:
     try:
         payload = orjson.loads(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
-        number, revision = int(payload["page"]), int(payload["rv"])
-    except (ValueError, KeyError, TypeError):
-        raise errors.bad_request(f"continue key is not valid: {token}") from None
+        number, revision, start = int(payload.get("page", 0)), int(payload["rv"]), str(payload["start"])
+    except (ValueError, KeyError, TypeError, AttributeError):
+        text = f"invalid continue token: continue key is not valid: invalid character in {token!r}, not a token of ours"
+        raise errors.bad_request(text) from None
+    if revision == -1:
+        # the caller has accepted an inconsistent list: what is there now, from where it stopped
+        rows = [entry for entry in select(request.resource, chosen) if entry.key >= start]
+        return _cut(api, request, rows, api.store.revision, limit, chosen)
     snapshots: dict[int, _Snapshot] = api.extensions.setdefault("snapshots", {})
     found = snapshots.get(number)
     if found is None or found.revision != revision or time.monotonic() - found.born > SNAPSHOT_SECONDS:
-        text = "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter."
-        raise errors.expired(text)
+        text = (
+            "The provided continue parameter is too old to display a consistent list result. You can start a new list "
+            "without the continue parameter, or use the continue token in this response to retrieve the remainder of "
+            "the results. Continuing with the provided token results in an inconsistent list - objects that were "
+            "created, modified, or deleted between the time the first chunk was returned and now may show up in the list."
+        )
+        error = errors.expired(text)
+        fresh = orjson.dumps({"v": "meta.k8s.io/v1", "rv": -1, "start": start})
+        error.continue_token = base64.urlsafe_b64encode(fresh).decode().rstrip("=")
+        raise error
     rows = [entry for entry in found.entries if chosen.matches(entry)]
     return _cut(api, request, rows, revision, limit, chosen)
 
@@ -181,7 +196,7 @@ def _check_not_ahead(api: Api, version: str) -> None:
         return
     if not version.isdigit():
         text = f'resourceVersion: Invalid value: "{version}": strconv.ParseUint: parsing "{version}": invalid syntax'
-        raise errors.bad_request(text)
+        raise errors.StatusError(500, "", text)
     if int(version) > api.store.revision:
         raise too_large(int(version), api.store.revision)
 
@@ -190,11 +205,15 @@ def too_large(wanted: int, current: int) -> errors.StatusError:
     """504: the client has seen a revision that this server has not."""
     text = f"Too large resource version: {wanted}, current: {current}"
     cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
-    return errors.StatusError(504, "Timeout", f"Timeout: {text}", {"causes": [cause], "retryAfterSeconds": 1})
+    info = {"causes": [cause], "retryAfterSeconds": 1}
+    return errors.StatusError(504, "Timeout", f"Timeout: {text}", info, {"Retry-After": "1"})
 
 
 def _check_list_options(match: str, version: str, token: str, query: Any) -> None:
     causes = []
+    integer(query, "timeoutSeconds")
+    if "sendInitialEvents" in query:
+        causes.append(errors.field_forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"))
     if match:
         if token:
             causes.append(

@@ -107,6 +107,8 @@ async def _write(api: Api, request: Request, entry: Entry, old: Object, new: Obj
             created=False,
             reset=paths(strategy.reset_status_fields if status else strategy.reset_fields),
         )
+    if strategy.admit_update is not None and not request.subresource:
+        strategy.admit_update(api, new, before, request)
     if api.admits(resource):
         attributes = Attributes("UPDATE", request, complete(resource, new), complete(resource, before))
         await api.admit("mutating", attributes)
@@ -128,7 +130,7 @@ async def _write(api: Api, request: Request, entry: Entry, old: Object, new: Obj
         causes = _metadata_causes(resource, meta, before["metadata"])
         causes += strategy.validate_update(new, before, request)
     if causes:
-        raise errors.invalid(resource.group, resource.kind, meta.get("name", ""), causes)
+        raise errors.invalid(resource.error_group, resource.kind, meta.get("name", ""), causes)
     for warning in strategy.warnings(new, before):
         request.warn(warning)
     if api.admits(resource):
@@ -138,8 +140,12 @@ async def _write(api: Api, request: Request, entry: Entry, old: Object, new: Obj
         raise _Raced
     if new == before or managed.without_times(new) == managed.without_times(before):
         return Result(resource, entry.tail)
-    type_ = DELETED if deletes(meta, before["metadata"]) else MODIFIED
-    return Result(resource, api.commit(request, type_, new))
+    if deletes(meta, before["metadata"]):
+        # the answer is the object as it was last, the event carries the revision of the deletion
+        shown = orjson.dumps(new)[1:]
+        api.commit(request, DELETED, new)
+        return Result(resource, shown)
+    return Result(resource, api.commit(request, MODIFIED, new))
 
 
 def _check_revision(request: Request, entry: Entry, meta: Object) -> None:
@@ -152,21 +158,17 @@ def _check_revision(request: Request, entry: Entry, meta: Object) -> None:
             raise errors.invalid(resource.group, resource.plural, request.name, [cause])
     elif given != str(entry.rv):
         if not given.isdigit():
-            cause = errors.invalid_value(
-                "metadata.resourceVersion",
-                given,
-                f'strconv.ParseUint: parsing "{given}": invalid syntax',
-            )
-            raise errors.invalid("", "", "", [cause])
+            text = f'metadata.resourceVersion: Invalid value: "{given}": strconv.ParseUint: parsing "{given}": '
+            raise errors.StatusError(500, "", text + "invalid syntax")
         raise errors.conflict(resource.group, resource.plural, request.name, errors.MODIFIED)
     meta["resourceVersion"] = str(entry.rv)
 
 
 def _carry_over(meta: Object, old: Object) -> None:
     """Fields of metadata that a writer may leave out, and those that it cannot take away."""
-    for key in ("uid", "creationTimestamp"):
-        if not meta.get(key):
-            meta[key] = old.get(key)
+    if not meta.get("uid"):
+        meta["uid"] = old.get("uid")
+    meta["creationTimestamp"] = old.get("creationTimestamp")
     if old.get("deletionTimestamp"):
         meta["deletionTimestamp"] = old["deletionTimestamp"]
         if "deletionGracePeriodSeconds" in old and "deletionGracePeriodSeconds" not in meta:
