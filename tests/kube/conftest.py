@@ -13,6 +13,12 @@ async def api():
 
 
 @pytest.fixture
-async def client(api):
-    async with Client(Credentials(server=api.url)) as connected:
+def lean():
+    """Whether the client uses its own HTTP; tests of the client set it to both."""
+    return False
+
+
+@pytest.fixture
+async def client(api, lean):
+    async with Client(Credentials(server=api.url), lean=lean) as connected:
         yield connected

@@ -34,9 +34,7 @@ class Kind:
     def api_version(self) -> str:
         return f"{self.group}/{self.version}" if self.group else self.version
 
-    def path(
-        self, namespace: str | None = None, name: str | None = None, subresource: str | None = None
-    ) -> str:
+    def path(self, namespace: str | None = None, name: str | None = None, subresource: str | None = None) -> str:
         parts = ["/apis/" + self.group if self.group else "/api", self.version]
         if namespace:
             parts += ["namespaces", namespace]

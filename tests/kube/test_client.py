@@ -10,6 +10,11 @@ from volcano_py.kube import AlreadyExists, ApiError, Client, Conflict, Gone, Inv
 from volcano_py.kube.credentials import Credentials
 
 
+@pytest.fixture(params=[False, True], ids=["aiohttp", "lean"])
+def lean(request):
+    return request.param
+
+
 class Meta(msgspec.Struct, rename="camel"):
     name: str = ""
     namespace: str = ""
@@ -126,21 +131,21 @@ async def test_a_server_error_without_retry_after_is_not_repeated(api, client):
     assert len(api.log) == 1
 
 
-async def test_no_server_is_unreachable_and_surely_unsent(api):
+async def test_no_server_is_unreachable_and_surely_unsent(api, lean):
     await api.stop()
-    async with Client(Credentials(server=api.url)) as client:
+    async with Client(Credentials(server=api.url), lean=lean) as client:
         with pytest.raises(Unreachable) as caught:
             await client.get(PODS, "a", "default")
     assert caught.value.sent is False
     assert api.url in str(caught.value)
 
 
-async def test_a_silent_server_is_unreachable_but_perhaps_reached(api):
+async def test_a_silent_server_is_unreachable_but_perhaps_reached(api, lean):
     async def silence(request):
         await asyncio.sleep(5)
 
     api.fault("GET ", silence)
-    async with Client(Credentials(server=api.url), timeout=0.2) as client:
+    async with Client(Credentials(server=api.url), timeout=0.2, lean=lean) as client:
         with pytest.raises(Unreachable) as caught:
             await client.get(PODS, "a", "default")
     assert caught.value.sent is True

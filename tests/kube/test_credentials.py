@@ -24,9 +24,10 @@ def write(folder, user=None, cluster=None, **extra):
     return file
 
 
-@pytest.fixture
-def pair():
+def make_pair(address=None):
+    """A self-signed certificate (for an IP address) and its key."""
     from datetime import UTC, datetime, timedelta
+    from ipaddress import ip_address
 
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes, serialization
@@ -36,6 +37,7 @@ def pair():
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "test")])
     now = datetime.now(UTC)
+    names = [x509.IPAddress(ip_address(address))] if address else [x509.DNSName("test")]
     certificate = (
         x509.CertificateBuilder()
         .subject_name(name)
@@ -44,11 +46,17 @@ def pair():
         .serial_number(1)
         .not_valid_before(now - timedelta(hours=1))
         .not_valid_after(now + timedelta(hours=1))
+        .add_extension(x509.SubjectAlternativeName(names), critical=False)
         .sign(key, hashes.SHA256())
     )
     pem = serialization.Encoding.PEM
     private = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
     return certificate.public_bytes(pem), private
+
+
+@pytest.fixture
+def pair():
+    return make_pair()
 
 
 def test_a_token(tmp_path):
@@ -91,9 +99,7 @@ def test_insecure_skip_tls_verify(tmp_path):
 
 def test_an_exec_plugin_goes_through_the_official_loader(tmp_path):
     script = tmp_path / "plugin"
-    credential = (
-        '{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":{"token":"made"}}'
-    )
+    credential = '{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":{"token":"made"}}'
     script.write_text(f"#!/bin/sh\necho '{credential}'\n")
     script.chmod(0o755)
     plugin = {

@@ -112,9 +112,7 @@ async def test_410_inside_the_stream_and_while_paging(api, client):
     async def error_event(request):
         response = web.StreamResponse()
         await response.prepare(request)
-        await response.write(
-            line("ERROR", {"kind": "Status", "code": 410, "reason": "Expired", "message": "x"})
-        )
+        await response.write(line("ERROR", {"kind": "Status", "code": 410, "reason": "Expired", "message": "x"}))
         return response
 
     api.fault("GET watch=true", error_event)

@@ -24,6 +24,7 @@ from volcano_py import __version__
 from volcano_py.kube import credentials as credentials_
 from volcano_py.kube import wire
 from volcano_py.kube.errors import ApiError, Unreachable, from_response
+from volcano_py.kube.http1 import Pool
 from volcano_py.kube.ratelimit import TokenBucket
 from volcano_py.kube.watch import WatchEvent, watch_events
 
@@ -66,6 +67,7 @@ class Client:
         user_agent: str = f"volcano-py/{__version__}",
         retries: int = MAX_RETRIES,
         gate: Callable[[], None] | None = None,
+        lean: bool = False,
     ) -> None:
         self.credentials = credentials
         self.namespace = credentials.namespace
@@ -76,6 +78,8 @@ class Client:
         self._user_agent = user_agent
         self._retries = retries
         self._gate = gate
+        self._lean = lean
+        self._pool_: Pool | None = None
         self._session_: aiohttp.ClientSession | None = None
 
     @classmethod
@@ -119,6 +123,9 @@ class Client:
 
     async def close(self) -> None:
         """Close the connections."""
+        if self._pool_ is not None:
+            self._pool_.close()
+            self._pool_ = None
         if self._session_ is not None:
             await self._session_.close()
             self._session_ = None
@@ -210,9 +217,7 @@ class Client:
         body = await self.raw("POST", rt.path(namespace, name, sub), body=wire.dumps(obj))
         return wire.decoder(None).decode(body) if body else {}
 
-    async def update(
-        self, rt: ResourceType, obj: Any, subresource: str | None = None, type: Any = None
-    ) -> Any:
+    async def update(self, rt: ResourceType, obj: Any, subresource: str | None = None, type: Any = None) -> Any:
         """PUT the whole object, guarded by its resourceVersion if it carries one. Raises Conflict.
 
         A Struct holds only the fields it names: the server drops all others.
@@ -288,28 +293,24 @@ class Client:
         retries: int | None = None,
     ) -> bytes:
         """One request, the answer's body. Raises ApiError or Unreachable."""
-        url = self._url(path, params)
+        content = content_type if body is not None else None
+        seconds = timeout or self._timeout
         attempt = 0
         while True:
             await self._bucket.acquire()
             if self._gate is not None:
                 self._gate()
-            try:
-                async with self._session().request(
-                    method,
-                    url,
-                    data=body,
-                    headers=self._headers(content_type if body is not None else None, headers),
-                    timeout=aiohttp.ClientTimeout(total=timeout or self._timeout, sock_connect=10),
-                    **self._tls(),
-                ) as response:
-                    answer = await response.read()
-                    if response.status < 400:
-                        return answer
-                    wait = retry_after(response)
-                    error = from_response(response.status, answer, wait)
-            except (TimeoutError, aiohttp.ClientError, OSError) as failure:
-                raise self._unreachable(method, path, failure) from failure
+            if self._lean and not self.credentials.proxy:
+                status, wait, answer = await self._exchange_lean(
+                    method, path, params, body, self._headers(content, headers), seconds
+                )
+            else:
+                status, wait, answer = await self._exchange(
+                    method, path, params, body, self._headers(content, headers), seconds
+                )
+            if status < 400:
+                return answer
+            error = from_response(status, answer, wait)
             # A client that waits as it is told relieves the server; without a header only 429 is worth
             # repeating.
             if attempt >= (self._retries if retries is None else retries) or not (
@@ -318,6 +319,52 @@ class Client:
                 raise error
             attempt += 1
             await asyncio.sleep(min(LONGEST_WAIT, 1.0 if wait is None else wait))
+
+    async def _exchange(
+        self,
+        method: str,
+        path: str,
+        params: Mapping[str, Any] | None,
+        body: bytes | None,
+        headers: dict[str, str],
+        seconds: float,
+    ) -> tuple[int, float | None, bytes]:
+        try:
+            async with self._session().request(
+                method,
+                self._url(path, params),
+                data=body,
+                headers=headers,
+                timeout=aiohttp.ClientTimeout(total=seconds, sock_connect=10),
+                **self._tls(),
+            ) as response:
+                answer = await response.read()
+                return response.status, retry_after(response.status, response.headers.get("Retry-After")), answer
+        except (TimeoutError, aiohttp.ClientError, OSError) as failure:
+            raise self._unreachable(method, path, failure) from failure
+
+    async def _exchange_lean(
+        self,
+        method: str,
+        path: str,
+        params: Mapping[str, Any] | None,
+        body: bytes | None,
+        headers: dict[str, str],
+        seconds: float,
+    ) -> tuple[int, float | None, bytes]:
+        pool = self._pool()
+        lines = [f"{method} {pool.base}{_target(path, params)} HTTP/1.1", f"Host: {pool.host_header}"]
+        lines += [f"{name}: {value}" for name, value in headers.items()]
+        lines.append(f"User-Agent: {self._user_agent}")
+        if body is not None:
+            lines.append(f"Content-Length: {len(body)}")
+        head = "\r\n".join(lines) + "\r\n\r\n"
+        try:
+            answer = await pool.request(head.encode("latin-1") + (body or b""), seconds)
+        except Unreachable as failure:
+            raise Unreachable(f"{method} {self.credentials.server}{path}: {failure}", sent=failure.sent) from failure
+        after = answer.headers.get(b"retry-after")
+        return answer.status, retry_after(answer.status, after.decode() if after else None), answer.body
 
     @contextlib.asynccontextmanager
     async def stream(
@@ -339,12 +386,18 @@ class Client:
             raise self._unreachable("GET", path, failure) from failure
         try:
             if response.status >= 400:
-                raise from_response(response.status, await response.read(), retry_after(response))
+                raise from_response(response.status, await response.read())
             yield response.content
         except (TimeoutError, aiohttp.ClientError, OSError) as failure:
             raise self._unreachable("GET", path, failure) from failure
         finally:
             response.close()
+
+    def _pool(self) -> Pool:
+        if self._pool_ is None:
+            c = self.credentials
+            self._pool_ = Pool(c.server, c.ssl, c.server_hostname, self._connections)
+        return self._pool_
 
     def _session(self) -> aiohttp.ClientSession:
         if self._session_ is None:
@@ -355,10 +408,7 @@ class Client:
         return self._session_
 
     def _url(self, path: str, params: Mapping[str, Any] | None) -> URL:
-        path, _, own = path.partition("?")
-        query = "&".join(part for part in (own, urlencode(params) if params else "") if part)
-        text = self.credentials.server + quote(path, safe="/:@~!$&'()*+,;=%")
-        return URL(f"{text}?{query}" if query else text, encoded=True)
+        return URL(self.credentials.server + _target(path, params), encoded=True)
 
     def _headers(self, content_type: str | None, extra: Mapping[str, str] | None) -> dict[str, str]:
         headers = {"Accept": "application/json", **self.credentials.headers()}
@@ -377,13 +427,16 @@ class Client:
         return options
 
     def _unreachable(self, method: str, path: str, failure: BaseException) -> Unreachable:
-        why = (
-            "no answer in time"
-            if isinstance(failure, asyncio.TimeoutError)
-            else str(failure) or repr(failure)
-        )
+        why = "no answer in time" if isinstance(failure, asyncio.TimeoutError) else str(failure) or repr(failure)
         sent = not isinstance(failure, aiohttp.ClientConnectorError)
         return Unreachable(f"{method} {self.credentials.server}{path}: {why}", sent=sent)
+
+
+def _target(path: str, params: Mapping[str, Any] | None) -> str:
+    path, _, own = path.partition("?")
+    path = quote(path, safe="/:@~!$&'()*+,;=%")
+    query = "&".join(part for part in (own, urlencode(params) if params else "") if part)
+    return f"{path}?{query}" if query else path
 
 
 def selectors(label_selector: str | None, field_selector: str | None) -> dict[str, Any]:
@@ -392,10 +445,9 @@ def selectors(label_selector: str | None, field_selector: str | None) -> dict[st
     return {key: value for key, value in chosen.items() if value}
 
 
-def retry_after(response: aiohttp.ClientResponse) -> float | None:
+def retry_after(status: int, value: str | None) -> float | None:
     """Seconds of a Retry-After header on 429 or 5xx; None without one (a date counts as one second)."""
-    value = response.headers.get("Retry-After")
-    if value is None or not (response.status == 429 or response.status >= 500):
+    if value is None or not (status == 429 or status >= 500):
         return None
     try:
         return max(0.0, float(value))

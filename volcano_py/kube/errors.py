@@ -47,9 +47,7 @@ class ApiError(KubeError):
         """Seconds the server asked us to wait, or None."""
 
     def __repr__(self) -> str:
-        return (
-            f"{type(self).__name__}(status={self.status}, reason={self.reason!r}, message={self.message!r})"
-        )
+        return f"{type(self).__name__}(status={self.status}, reason={self.reason!r}, message={self.message!r})"
 
 
 class NotFound(ApiError):

@@ -120,9 +120,7 @@ class Informer(Generic[T]):
                 self._backoff.failures += 1
             except (NotFound, Forbidden) as error:
                 if self._backoff.failures in (0, 10, 100):
-                    log.log(
-                        logging.INFO if self._optional else logging.ERROR, "%s: %s", self.rt.plural, error
-                    )
+                    log.log(logging.INFO if self._optional else logging.ERROR, "%s: %s", self.rt.plural, error)
                 if self._optional:
                     self.synced.set()
                 await asyncio.sleep(self._backoff.next() * (3 if self._optional else 1))

@@ -80,9 +80,7 @@ async def watch_blocks(
             yield [decode_event(line, type_) for line in lines if line]
 
 
-async def watch_events(
-    client: Client, path: str, params: Mapping[str, Any], **options: Any
-) -> AsyncIterator[Any]:
+async def watch_events(client: Client, path: str, params: Mapping[str, Any], **options: Any) -> AsyncIterator[Any]:
     """The events of `watch_blocks` one by one, without bookmarks."""
     async for block in watch_blocks(client, path, params, **options):
         for event in block:

@@ -134,9 +134,7 @@ def refuse(raw: bytes, error: Exception) -> Refused:
         meta = _identity.decode(raw).metadata or _Identity()
     except msgspec.DecodeError:
         meta = _Identity()
-    return Refused(
-        meta.namespace or "", meta.name or "", meta.uid or "", meta.resource_version or "", raw, str(error)
-    )
+    return Refused(meta.namespace or "", meta.name or "", meta.uid or "", meta.resource_version or "", raw, str(error))
 
 
 def encode(rt: ResourceType, obj: Any) -> bytes:
@@ -188,6 +186,4 @@ def version(obj: Any) -> str:
 
 def _items(page: Any) -> Items[Any]:
     meta = page.metadata or _ListMeta()
-    return Items(
-        page.items or (), meta.resource_version or "", meta.continue_ or "", meta.remaining_item_count or 0
-    )
+    return Items(page.items or (), meta.resource_version or "", meta.continue_ or "", meta.remaining_item_count or 0)

@@ -88,6 +88,7 @@ class Process:
                 timeout=REQUEST_TIMEOUT,
                 retries=0,
                 gate=self._gate,
+                lean=True,
                 user_agent="volcano-py/dispatcher",
             ) as client,
             # The Lease must not queue behind a thousand binds.
