@@ -70,7 +70,7 @@ class Metrics:
         self.job_retries = self._gauge("job_retry_counts", "Cycles in which a job was not ready", "job_id")
         self.attempts = self._counter("schedule_attempts_total", "Binds by result", "result")
         self.evictions = self._counter("eviction_transactions_total", "Committed statements with an eviction", "action")
-        own = {"namespace": "volcano_py", "registry": self.registry}
+        own: dict[str, Any] = {"namespace": "volcano_py", "registry": self.registry}
         self.cycles = Counter("cycles_total", "Sessions opened", **own)
         self.faults = Counter("plugin_faults_total", "Plugins that raised", ("plugin", "point"), **own)
         self.quarantined = Gauge("quarantined_objects", "Objects that cannot be used", ("kind",), **own)

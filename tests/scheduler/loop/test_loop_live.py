@@ -335,7 +335,7 @@ async def test_a_bad_configuration_is_exit_code_2_and_one_line(tmp_path, api):
         process.kill()
 
 
-async def test_without_a_server_it_waits_and_without_credentials_it_ends(tmp_path, api):
+async def test_without_credentials_it_ends_and_says_so(tmp_path, api):
     process = subprocess.Popen(
         [sys.executable, "-m", "volcano_py.cli.main", "scheduler", "--kubeconfig", str(tmp_path / "none")],
         stderr=subprocess.PIPE,
