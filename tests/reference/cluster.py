@@ -1,0 +1,79 @@
+"""Manifests → the picture a session opens over. Volcano: the cache's event handlers and Snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+from tests.reference.job import Job
+from tests.reference.node import Node
+from tests.reference.task import Task, task_of, timestamp
+
+Manifest = dict[str, Any]
+
+
+class Queue:
+    def __init__(self, manifest: Manifest) -> None:
+        spec = manifest.get("spec") or {}
+        self.name: str = manifest["metadata"]["name"]
+        self.created = timestamp(manifest["metadata"])
+        self.weight: int = spec.get("weight", 0)
+        self.priority: int = spec.get("priority", 0)
+        self.capability: dict[str, Any] = spec.get("capability") or {}
+        self.guarantee: dict[str, Any] = (spec.get("guarantee") or {}).get("resource") or {}
+        self.state: str = (manifest.get("status") or {}).get("state", "")
+
+
+class Cluster:
+    """Everything the scheduler has heard of, as the cache holds it."""
+
+    def __init__(self, manifests: Iterable[Manifest], default_queue: str = "default") -> None:
+        self.default_queue = default_queue
+        self.by_kind: dict[str, list[Manifest]] = {}
+        for m in manifests:
+            self.by_kind.setdefault(m["kind"], []).append(m)
+        self.nodes: dict[str, Node] = {m["metadata"]["name"]: Node(m) for m in self.of("Node")}
+        self.queues: dict[str, Queue] = {m["metadata"]["name"]: Queue(m) for m in self.of("Queue")}
+        self.tasks: list[Task] = []
+        for m in self.of("Pod"):
+            if m["spec"].get("schedulerName") == "volcano" or m["spec"].get("nodeName"):
+                self.tasks.append(task_of(m))
+        for t in self.tasks:
+            # A pod on a node that nobody knows belongs to its job all the same. What is over is on no node.
+            if t.node in self.nodes and t.status not in ("Succeeded", "Failed"):
+                self.nodes[t.node].add_task(t)
+
+    def of(self, kind: str) -> list[Manifest]:
+        return self.by_kind.get(kind, [])
+
+    def jobs(self) -> dict[str, Job]:
+        """Jobs of queues that exist, with tasks that are theirs alone to change."""
+        classes = {m["metadata"]["name"]: m.get("value", 0) for m in self.of("PriorityClass")}
+        default = 0
+        for m in self.of("PriorityClass"):
+            if m.get("globalDefault"):
+                default = m.get("value", 0)
+        found = {}
+        for m in self.of("PodGroup"):
+            job = Job(m, self.default_queue)
+            if job.queue not in self.queues:
+                continue
+            job.priority = classes.get(job.priority_class, default)
+            for t in self.tasks:
+                if t.job == job.uid:
+                    job.tasks[t.uid] = replace(t)
+            found[job.uid] = job
+        return found
+
+    def copy_of_nodes(self) -> dict[str, Node]:
+        copies = {}
+        for name, node in self.nodes.items():
+            copies[name] = Node(node.manifest)
+            for t in node.tasks.values():
+                copies[name].add_task(replace(t))
+        return copies
+
+    def add_bind_task(self, task: Task) -> None:
+        """Hand a decision to the cache, which may find that there is no room. Raises NodeError."""
+        self.nodes[task.node].add_task(replace(task, status="Binding"))

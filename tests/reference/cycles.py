@@ -1,0 +1,103 @@
+"""Cycles over manifests, and the batch form: one case a line in, one result a line out.
+
+    python -m tests.reference.cycles < cases.jsonl
+
+Between two cycles bound pods run on their node, evicted and terminating pods are gone, phases stay as written;
+nothing else happens. Objects are taken exactly as they are.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import Any
+
+from tests.reference import conf as configuration
+from tests.reference.actions import ACTIONS
+from tests.reference.cluster import Cluster, Manifest
+from tests.reference.session import Rank, Session
+
+
+@dataclass
+class Result:
+    """What one cycle decided; pods and groups are named `namespace/name`."""
+
+    bound: dict[str, str] = field(default_factory=dict)
+    pipelined: dict[str, str] = field(default_factory=dict)
+    evicted: list[str] = field(default_factory=list)
+    phases: dict[str, str] = field(default_factory=dict)
+    said: set[str] = field(default_factory=set)
+    """The plugins that made a difference somewhere."""
+
+    def decisions(self) -> dict[str, Any]:
+        return {
+            "bound": self.bound,
+            "pipelined": self.pipelined,
+            "evicted": sorted(self.evicted),
+            "phases": self.phases,
+        }
+
+
+def cycle(manifests: Iterable[Manifest], conf: configuration.Conf, rank: Rank) -> Result:
+    """Decide once."""
+    session = Session(Cluster(manifests), conf, rank)
+    for name in conf.actions:
+        ACTIONS[name](session)
+    session.close()
+    result = Result(bound=session.bound, evicted=session.evicted, said=session.votes.said)
+    for job in session.jobs.values():
+        result.phases[job.uid] = job.phase
+        for task in job.with_status("Pipelined"):
+            result.pipelined[task.key] = task.node
+    return result
+
+
+def react(manifests: Iterable[Manifest], result: Result) -> list[Manifest]:
+    """The cluster's answer."""
+    after = []
+    for m in manifests:
+        key = f"{m['metadata'].get('namespace', 'default')}/{m['metadata']['name']}"
+        if m["kind"] == "Pod":
+            if m["metadata"].get("deletionTimestamp") or key in result.evicted:
+                continue
+            if key in result.bound:
+                spec = {**m["spec"], "nodeName": result.bound[key]}
+                m = {**m, "spec": spec, "status": {**m["status"], "phase": "Running"}}
+        elif m["kind"] == "PodGroup" and key in result.phases:
+            m = {**m, "status": {**(m.get("status") or {}), "phase": result.phases[key]}}
+        after.append(m)
+    return after
+
+
+def run(manifests: list[Manifest], conf_text: str, cycles: int, rank: Rank) -> list[Result]:
+    conf = configuration.load(conf_text)
+    results = []
+    for _ in range(cycles):
+        results.append(cycle(manifests, conf, rank))
+        manifests = react(manifests, results[-1])
+    return results
+
+
+def rank_by_hash(seed: int) -> Rank:
+    """Volcano throws dice among nodes of equal score; this is fixed by a seed, as in the scheduler."""
+    salt = seed.to_bytes(16, "little", signed=True)
+
+    def rank(name: str) -> int:
+        return int.from_bytes(blake2b(name.encode(), digest_size=8, key=salt).digest(), "little", signed=True)
+
+    return rank
+
+
+def main() -> None:
+    for line in sys.stdin:
+        case = json.loads(line)
+        rank = rank_by_hash(case.get("seed", 0))
+        results = run(case["objects"], case["conf"], case.get("cycles", 1), rank)
+        print(json.dumps({"id": case.get("id"), "cycles": [r.decisions() for r in results]}))
+
+
+if __name__ == "__main__":
+    main()

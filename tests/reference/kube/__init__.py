@@ -1,0 +1,1 @@
+"""kube-scheduler's rules, one a file, over pods as manifests."""

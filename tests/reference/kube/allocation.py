@@ -1,0 +1,65 @@
+"""Least, most and balanced allocation. kube-scheduler: NodeResourcesFit's scores, BalancedAllocation."""
+
+from __future__ import annotations
+
+import math
+
+from tests.reference.kube.selectors import Pod
+from tests.reference.node import Node
+from tests.reference.request import kube_request
+
+FIT = ("cpu", "memory")
+BALANCED = ("cpu", "memory", "nvidia.com/gpu")
+
+
+def _requested(pod: Pod, pods: list[Pod], name: str, non_zero: bool) -> int:
+    return int(sum(kube_request(p, non_zero).get(name) for p in [pod, *pods]))
+
+
+def least(pod: Pod, node: Node, pods: list[Pod]) -> int:
+    """Free part in percent after placing, mean of cpu and memory."""
+    parts = []
+    for name in FIT:
+        capacity = int(node.allocatable.get(name))
+        requested = _requested(pod, pods, name, non_zero=True)
+        if capacity != 0:
+            parts.append((capacity - requested) * 100 // capacity if requested <= capacity else 0)
+    return sum(parts) // len(parts) if parts else 0
+
+
+def most(pod: Pod, node: Node, pods: list[Pod]) -> int:
+    parts = []
+    for name in FIT:
+        capacity = int(node.allocatable.get(name))
+        requested = _requested(pod, pods, name, non_zero=True)
+        if capacity != 0:
+            parts.append(min(requested, capacity) * 100 // capacity)
+    return sum(parts) // len(parts) if parts else 0
+
+
+def asks_for_nothing(pod: Pod) -> bool:
+    """Balanced allocation has nothing to say about this pod."""
+    own = kube_request(pod, non_zero=False)
+    return all(own.get(name) == 0 for name in BALANCED)
+
+
+def balanced(pod: Pod, node: Node, pods: list[Pod]) -> int:
+    own = kube_request(pod, non_zero=False)
+    fractions = []
+    for name in BALANCED:
+        capacity = node.allocatable.get(name)
+        if name not in FIT and own.get(name) == 0:
+            continue
+        if capacity > 0:
+            fractions.append(min(_requested(pod, pods, name, non_zero=False) / capacity, 1.0))
+    if len(fractions) == 2:
+        deviation = abs((fractions[0] - fractions[1]) / 2)
+    elif len(fractions) > 2:
+        mean = (fractions[0] + fractions[1] + fractions[2]) / 3
+        squares = 0.0
+        for f in fractions:
+            squares += (f - mean) * (f - mean)
+        deviation = math.sqrt(squares / 3)
+    else:
+        deviation = 0.0
+    return int((1 - deviation) * 100.0)

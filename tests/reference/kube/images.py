@@ -1,0 +1,38 @@
+"""Image locality."""
+
+from __future__ import annotations
+
+from tests.reference.kube.selectors import Pod
+from tests.reference.node import Node
+
+MIB = 1024 * 1024
+LEAST = 23 * MIB
+MOST_PER_CONTAINER = 1000 * MIB
+
+
+def score(pod: Pod, node: Node, nodes: dict[str, Node]) -> int:
+    containers = [*(pod["spec"].get("initContainers") or []), *(pod["spec"].get("containers") or [])]
+    if not containers:
+        return 0
+    total = 0
+    for container in containers:
+        image = _tagged(container.get("image") or "")
+        sizes = _images(node)
+        if image in sizes:
+            having = sum(image in _images(n) for n in nodes.values())
+            total += int(sizes[image] * (having / len(nodes)))
+    most = MOST_PER_CONTAINER * len(containers)
+    total = min(max(total, LEAST), most)
+    return 100 * (total - LEAST) // (most - LEAST)
+
+
+def _images(node: Node) -> dict[str, int]:
+    found = {}
+    for image in (node.manifest.get("status") or {}).get("images") or []:
+        for name in image.get("names") or []:
+            found.setdefault(name, image.get("sizeBytes", 0))
+    return found
+
+
+def _tagged(image: str) -> str:
+    return image if image.rfind(":") > image.rfind("/") else image + ":latest"

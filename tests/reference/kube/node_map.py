@@ -1,0 +1,53 @@
+"""kube-scheduler's view of the nodes, as a session has it: the pods on every node.
+
+Volcano: NodeMap. Only the predicates plugin's event handlers change it after the session was opened. The lists of
+nodes that have pods with (anti-)affinity are made at open and never again.
+"""
+
+from __future__ import annotations
+
+from tests.reference.cluster import Cluster
+from tests.reference.kube.selectors import Labels, Pod
+from tests.reference.node import Node
+
+
+class NodeMap:
+    def __init__(self, nodes: dict[str, Node], cluster: Cluster) -> None:
+        self.nodes = nodes
+        self.pods: dict[str, list[Pod]] = {}
+        for name, node in nodes.items():
+            self.pods[name] = [t.pod for t in node.tasks.values()]
+        self.have_affinity = [n for n in nodes if any(map(has_affinity, self.pods[n]))]
+        self.have_required_anti_affinity = [n for n in nodes if any(map(required_anti_affinity, self.pods[n]))]
+        self.namespaces: dict[str, Labels] = {
+            m["metadata"]["name"]: m["metadata"].get("labels") or {} for m in cluster.of("Namespace")
+        }
+        self.services = cluster.of("Service")
+        self.owners = cluster.of("ReplicaSet") + cluster.of("StatefulSet")
+
+    def add(self, node: str, pod: Pod) -> None:
+        self.pods[node].append(pod)
+
+    def remove(self, node: str, pod: Pod) -> None:
+        uid = pod["metadata"]["uid"]
+        self.pods[node] = [p for p in self.pods[node] if p["metadata"]["uid"] != uid]
+
+
+def has_affinity(pod: Pod) -> bool:
+    affinity = pod["spec"].get("affinity") or {}
+    return affinity.get("podAffinity") is not None or affinity.get("podAntiAffinity") is not None
+
+
+def required_anti_affinity(pod: Pod) -> list[dict]:
+    anti = (pod["spec"].get("affinity") or {}).get("podAntiAffinity") or {}
+    return anti.get("requiredDuringSchedulingIgnoredDuringExecution") or []
+
+
+def required_affinity(pod: Pod) -> list[dict]:
+    affinity = (pod["spec"].get("affinity") or {}).get("podAffinity") or {}
+    return affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or []
+
+
+def preferred(pod: Pod, kind: str) -> list[dict]:
+    affinity = (pod["spec"].get("affinity") or {}).get(kind) or {}
+    return affinity.get("preferredDuringSchedulingIgnoredDuringExecution") or []

@@ -1,0 +1,67 @@
+"""Nodes and what is on them. Volcano: NodeInfo."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from tests.reference.resource import Resource, parse
+from tests.reference.task import Task
+
+
+class NodeError(Exception):
+    """A task cannot be added."""
+
+
+class Node:
+    def __init__(self, manifest: dict[str, Any]) -> None:
+        self.manifest = manifest
+        self.name: str = manifest["metadata"]["name"]
+        self.labels: dict[str, str] = manifest["metadata"].get("labels") or {}
+        self.taints: list[dict[str, Any]] = (manifest.get("spec") or {}).get("taints") or []
+        self.unschedulable = bool((manifest.get("spec") or {}).get("unschedulable"))
+        self.allocatable = parse((manifest.get("status") or {}).get("allocatable"))
+        self.idle = self.allocatable.clone()
+        self.used = Resource()
+        self.releasing = Resource()
+        self.pipelined = Resource()
+        self.tasks: dict[str, Task] = {}
+        """Copies, with the status they had when they were added."""
+
+    def future_idle(self) -> Resource:
+        return self.idle.clone().add(self.releasing).sub(self.pipelined)
+
+    def add_task(self, task: Task) -> None:
+        if task.node and task.node != self.name:
+            raise NodeError(f"task {task.key} already on different node {task.node}")
+        if task.key in self.tasks:
+            raise NodeError(f"task {task.key} already on node {self.name}")
+        r = task.resreq
+        if task.status == "Releasing":
+            self.idle.sub(r)
+            self.releasing.add(r)
+            self.used.add(r)
+        elif task.status == "Pipelined":
+            self.pipelined.add(r)
+        else:
+            if task.status == "Binding" and not r.less_equal(self.idle):
+                raise NodeError(f"node {self.name} resources are not enough to put task {task.key}")
+            self.idle.sub(r)
+            self.used.add(r)
+        task.node = self.name
+        self.tasks[task.key] = replace(task)
+
+    def remove_task(self, task: Task) -> None:
+        stored = self.tasks.pop(task.key, None)
+        if stored is None:
+            return
+        r = stored.resreq
+        if stored.status == "Releasing":
+            self.releasing.sub(r)
+            self.idle.add(r)
+            self.used.sub(r)
+        elif stored.status == "Pipelined":
+            self.pipelined.sub(r)
+        else:
+            self.idle.add(r)
+            self.used.sub(r)

@@ -1,0 +1,47 @@
+"""Which nodes can take a task, and which is best. Volcano: PredicateNodes, PrioritizeNodes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tests.reference.node import Node
+from tests.reference.session import Session
+from tests.reference.task import Task
+from tests.reference.votes import PredicateError
+
+Check = Callable[[Task, Node], None]
+
+
+class PredicateHelper:
+    """Remembers on which nodes tasks of one job and role have failed; the next of them is not tried there."""
+
+    def __init__(self, error_cache: bool) -> None:
+        self.error_cache = error_cache
+        self.failed: dict[tuple[str, str], set[str]] = {}
+
+    def predicate_nodes(self, task: Task, nodes: list[Node], check: Check) -> list[Node]:
+        group = (task.job, task.role)
+        use_cache = self.error_cache and bool(task.role) and group in self.failed
+        found = []
+        for node in nodes:
+            if use_cache and node.name in self.failed[group]:
+                continue
+            try:
+                check(task, node)
+            except PredicateError:
+                self.failed.setdefault(group, set()).add(node.name)
+            else:
+                found.append(node)
+        return found
+
+
+def best_node(session: Session, task: Task, nodes: list[Node]) -> Node | None:
+    """The only one, or the one of the highest score, or of these the one of the lowest rank."""
+    if not nodes:
+        return None
+    if len(nodes) == 1:
+        return nodes[0]
+    scores = session.votes.node_scores(task, nodes)
+    greatest = max(scores)
+    best = [n for n, s in zip(nodes, scores, strict=True) if s == greatest]
+    return min(best, key=lambda n: session.rank(n.name))

@@ -1,0 +1,23 @@
+"""Plugins by name: functions of a session and the plugin's arguments, which register what they have to say."""
+
+from tests.reference.plugins.binpack import binpack
+from tests.reference.plugins.conformance import conformance
+from tests.reference.plugins.drf import drf
+from tests.reference.plugins.gang import gang
+from tests.reference.plugins.nodeorder import nodeorder
+from tests.reference.plugins.overcommit import overcommit
+from tests.reference.plugins.predicates import predicates
+from tests.reference.plugins.priority import priority
+from tests.reference.plugins.proportion import proportion
+
+PLUGINS = {
+    "priority": priority,
+    "gang": gang,
+    "conformance": conformance,
+    "overcommit": overcommit,
+    "drf": drf,
+    "predicates": predicates,
+    "proportion": proportion,
+    "nodeorder": nodeorder,
+    "binpack": binpack,
+}

@@ -1,0 +1,46 @@
+"""All members or none."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.reference.job import Job
+from tests.reference.session import Session
+from tests.reference.votes import PERMIT, REJECT
+
+
+def gang(session: Session, arguments: dict[str, Any]) -> None:
+    def valid(job: Job) -> bool:
+        return job.check_task_valid() and job.valid_task_num() >= job.min_available
+
+    def not_ready_first(left: Job, right: Job) -> int:
+        a, b = left.is_ready(), right.is_ready()
+        if a == b:
+            return 0
+        return 1 if a else -1
+
+    def ready(job: Job) -> bool:
+        return job.check_task_ready() and job.is_ready()
+
+    def pipelined(job: Job) -> int:
+        return PERMIT if job.check_task_pipelined() and job.is_pipelined() else REJECT
+
+    def close() -> None:
+        for job in session.jobs.values():
+            if job.tasks and not job.is_ready() and not _only_leaving(job):
+                job.unschedulable = True
+
+    votes = session.votes
+    votes.register("JobValid", "gang", valid)
+    votes.register("JobOrder", "gang", not_ready_first)
+    votes.register("JobReady", "gang", ready)
+    votes.register("JobPipelined", "gang", pipelined)
+    session.closers.append(close)
+
+
+def _only_leaving(job: Job) -> bool:
+    """Members are going and nothing waits: no reason to call it unschedulable."""
+    leaving = [t for t in job.with_status("Releasing") if t.node]
+    scheduled = job.with_status("Running", "Bound", "Failed", "Succeeded")
+    waiting = job.with_status("Pending", "Pipelined")
+    return bool(leaving) and not waiting and len(scheduled) + len(leaving) >= job.min_available

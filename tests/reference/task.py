@@ -1,0 +1,127 @@
+"""Pods as tasks. Volcano: TaskInfo."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from tests.reference.request import pod_request
+from tests.reference.resource import Resource
+
+GROUP_ANNOTATION = "scheduling.k8s.io/group-name"
+ROLE = "volcano.sh/task-spec"
+PRIORITY_ANNOTATION = "volcano.sh/task-priority"
+QUEUE_GATE = "scheduling.volcano.sh/queue-allocation-gate"
+
+ALLOCATED_STATUS = ("Bound", "Binding", "Running", "Allocated")
+
+
+@dataclass
+class Task:
+    pod: dict[str, Any]
+    uid: str
+    namespace: str
+    name: str
+    job: str
+    role: str
+    priority: int
+    created: float
+    resreq: Resource
+    """Init containers included, as in InitResreq: they are the same amounts."""
+    gates: list[str]
+    status: str
+    node: str
+
+    @property
+    def key(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+    @property
+    def best_effort(self) -> bool:
+        return self.resreq.is_empty()
+
+    @property
+    def gated(self) -> bool:
+        return bool(self.gates)
+
+    @property
+    def gated_by_others(self) -> bool:
+        """Something else than Volcano's own gate holds it back."""
+        return self.gated and self.gates != [QUEUE_GATE]
+
+    @property
+    def nominated(self) -> str:
+        return self.pod.get("status", {}).get("nominatedNodeName") or ""
+
+
+def task_of(pod: dict[str, Any]) -> Task:
+    meta, spec = pod["metadata"], pod["spec"]
+    annotations, labels = meta.get("annotations") or {}, meta.get("labels") or {}
+    namespace = meta.get("namespace", "default")
+    group = annotations.get(GROUP_ANNOTATION)
+    return Task(
+        pod=pod,
+        uid=meta.get("uid", ""),
+        namespace=namespace,
+        name=meta["name"],
+        job=f"{namespace}/{group}" if group else "",
+        role=annotations.get(ROLE) or labels.get(ROLE) or "",
+        priority=_priority(spec, annotations),
+        created=timestamp(meta),
+        resreq=pod_request(pod),
+        gates=[g["name"] for g in spec.get("schedulingGates") or []],
+        status=status_of(pod),
+        node=spec.get("nodeName") or "",
+    )
+
+
+def status_of(pod: dict[str, Any]) -> str:
+    phase = (pod.get("status") or {}).get("phase", "")
+    terminating = bool(pod["metadata"].get("deletionTimestamp"))
+    if phase == "Running":
+        return "Releasing" if terminating else "Running"
+    if phase == "Pending":
+        if terminating:
+            return "Releasing"
+        return "Bound" if pod["spec"].get("nodeName") else "Pending"
+    if phase in ("Succeeded", "Failed"):
+        return phase
+    return "Unknown"
+
+
+def _priority(spec: dict[str, Any], annotations: dict[str, str]) -> int:
+    priority = 1
+    if spec.get("priority") is not None:
+        priority = spec["priority"]
+    text = annotations.get(PRIORITY_ANNOTATION)
+    if text is not None and re.fullmatch(r"[+-]?[0-9]+", text) and -(2**31) <= int(text) < 2**31:
+        priority = int(text)
+    return priority
+
+
+def timestamp(meta: dict[str, Any]) -> float:
+    text = meta.get("creationTimestamp")
+    return datetime.fromisoformat(text).timestamp() if text else -1e12
+
+
+def compare_tasks(left: Task, right: Task) -> int:
+    """Running number in the name, else age, else uid. Volcano: CompareTask.
+
+    This is no order when only some names have a number: it can go round in a circle.
+    """
+    a, b = running_number(left.name), running_number(right.name)
+    if a is not None and b is not None and a != b:
+        return -1 if a < b else 1
+    if left.created != right.created:
+        return -1 if left.created < right.created else 1
+    return -1 if left.uid < right.uid else 1
+
+
+def running_number(name: str) -> int | None:
+    parts = name.split("-")
+    if len(parts) < 3 or not re.fullmatch(r"[0-9]+", parts[-1]):
+        return None
+    number = int(parts[-1])
+    return number if number < 2**63 else None

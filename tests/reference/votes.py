@@ -1,0 +1,156 @@
+"""How the answers of the plugins of all tiers are put together. Volcano: session_plugins.
+
+Every function here is one row of the table of extension points. A plugin registers under a point; it is asked if
+its option has the point's flag. `said` collects the plugins that made a difference, as far as one answer shows.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from tests.reference.conf import Conf
+
+if TYPE_CHECKING:
+    from tests.reference.cluster import Queue
+    from tests.reference.job import Job
+    from tests.reference.node import Node
+    from tests.reference.task import Task
+
+PERMIT, ABSTAIN, REJECT = 1, 0, -1
+
+
+class PredicateError(Exception):
+    """A node, or every node, refuses a task."""
+
+
+class Votes:
+    def __init__(self, conf: Conf) -> None:
+        self.conf = conf
+        self.functions: dict[str, dict[str, Callable[..., Any]]] = defaultdict(dict)
+        self.said: set[str] = set()
+
+    def register(self, point: str, plugin: str, function: Callable[..., Any]) -> None:
+        self.functions[point][plugin] = function
+
+    def _tiers(self, point: str, flag: str | None) -> Iterator[list[tuple[str, Callable[..., Any]]]]:
+        for tier in self.conf.tiers:
+            known = [o.name for o in tier if o.enabled(flag) and o.name in self.functions[point]]
+            yield [(name, self.functions[point][name]) for name in known]
+
+    def _all(self, point: str, flag: str | None) -> Iterator[tuple[str, Callable[..., Any]]]:
+        for tier in self._tiers(point, flag):
+            yield from tier
+
+    def _compare(self, point: str, flag: str, left: Any, right: Any) -> int:
+        for name, compare in self._all(point, flag):
+            answer = compare(left, right)
+            if answer != 0:
+                self.said.add(name)
+                return answer
+        return 0
+
+    def _all_true(self, point: str, flag: str, *about: Any) -> bool:
+        for name, function in self._all(point, flag):
+            if not function(*about):
+                self.said.add(name)
+                return False
+        return True
+
+    def _vote(self, point: str, flag: str, *about: Any) -> bool:
+        for tier in self._tiers(point, flag):
+            permitted = False
+            for name, function in tier:
+                answer = function(*about)
+                if answer < 0:
+                    self.said.add(name)
+                    return False
+                if answer > 0:
+                    permitted = True
+            if permitted:
+                return True
+        return True
+
+    # --- orders
+
+    def job_less(self, left: Job, right: Job) -> bool:
+        answer = self._compare("JobOrder", "enableJobOrder", left, right)
+        if answer != 0:
+            return answer < 0
+        return (left.created, left.uid) < (right.created, right.uid)
+
+    def queue_less(self, left: Queue, right: Queue) -> bool:
+        answer = self._compare("QueueOrder", "enableQueueOrder", left, right)
+        if answer != 0:
+            return answer < 0
+        return (left.created, left.name) < (right.created, right.name)
+
+    def task_less(self, left: Task, right: Task) -> bool:
+        from tests.reference.task import compare_tasks
+
+        answer = self._compare("TaskOrder", "enableTaskOrder", left, right)
+        return (answer if answer != 0 else compare_tasks(left, right)) < 0
+
+    # --- yes or no
+
+    def job_valid(self, job: Job) -> bool:
+        return self._all_true("JobValid", None, job)
+
+    def job_ready(self, job: Job) -> bool:
+        return self._all_true("JobReady", "enableJobReady", job)
+
+    def job_pipelined(self, job: Job) -> bool:
+        return self._vote("JobPipelined", "enableJobPipelined", job)
+
+    def job_enqueueable(self, job: Job) -> bool:
+        return self._vote("JobEnqueueable", "enableJobEnqueued", job)
+
+    def job_enqueued(self, job: Job) -> None:
+        for _, function in self._all("JobEnqueued", "enableJobEnqueued"):
+            function(job)
+
+    def overused(self, queue: Queue) -> bool:
+        for name, function in self._all("Overused", "enabledOverused"):
+            if function(queue):
+                self.said.add(name)
+                return True
+        return False
+
+    def allocatable(self, queue: Queue, task: Task) -> bool:
+        return self._all_true("Allocatable", "enabledAllocatable", queue, task)
+
+    # --- nodes
+
+    def pre_predicate(self, task: Task) -> None:
+        """Raises PredicateError if no node can take it."""
+        for name, function in self._all("PrePredicate", "enablePredicate"):
+            try:
+                function(task)
+            except PredicateError:
+                self.said.add(name)
+                raise
+
+    def predicate(self, task: Task, node: Node) -> None:
+        """Raises PredicateError if the node cannot take it."""
+        for name, function in self._all("Predicate", "enablePredicate"):
+            try:
+                function(task, node)
+            except PredicateError:
+                self.said.add(name)
+                raise
+
+    def node_scores(self, task: Task, nodes: list[Node]) -> list[float]:
+        """Node by node: what NodeOrder functions give, then what BatchNodeOrder functions give."""
+        order, batch = [0.0] * len(nodes), [0.0] * len(nodes)
+        for name, function in self._all("NodeOrder", "enableNodeOrder"):
+            self._add(name, order, [function(task, n) for n in nodes])
+        for name, function in self._all("BatchNodeOrder", "enableNodeOrder"):
+            self._add(name, batch, function(task, nodes))
+        return [o + b for o, b in zip(order, batch, strict=True)]
+
+    def _add(self, name: str, total: list[float], more: list[float]) -> None:
+        if len(set(more)) > 1:
+            self.said.add(name)
+        for i, score in enumerate(more):
+            total[i] += score
