@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.cluster import bound, cluster, job, node, until
-from volcano_py.api.kinds import JOB, NODE, QUEUE
+from volcano_py.api.kinds import JOB, NODE, PODGROUP, QUEUE
 from volcano_py.kube.client import Client
 
 
@@ -32,7 +32,11 @@ async def test_backlogs_share_by_weight_and_an_idle_queue_lends(tmp_path: Path, 
         for queue in ("light", "heavy"):
             for i in range(cpus):
                 await client.create(JOB, job(f"{queue}-{i}", 1, "1", seconds=600, queue=queue), "default")
-        await asyncio.sleep(1)
+
+        async def backlog() -> bool:
+            return len(await client.list(PODGROUP, "default")) == 2 * cpus
+
+        await until(backlog, "the backlogs do not exist")
         await client.create(NODE, node("room", str(cpus), "64Gi"))
 
         async def held(queue: str) -> int:

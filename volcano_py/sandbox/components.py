@@ -12,7 +12,7 @@ from pathlib import Path
 # what each component is given beside --kubeconfig; one replica needs no election
 ARGUMENTS: dict[str, tuple[str, ...]] = {
     "scheduler": ("--leader-elect=false", "--scheduler-name=volcano", "--scheduler-name=default-scheduler"),
-    "controller-manager": ("--leader-elect=false",),
+    "controller-manager": ("--leader-elect=false", "--kube-api-qps=2000", "--kube-api-burst=4000"),
 }
 DEFAULT = ("scheduler", "controller-manager")
 STOP_SECONDS = 5.0

@@ -76,9 +76,7 @@ def allocate_tasks(session: Session, queue: Queue, job: SessionJob, todo: list[T
         session.work.tasks_tried += 1
         if not votes.allocatable(queue, task):
             if session.on("explain-queue-limits"):
-                job.job_fit_errors = (
-                    f"queue {queue.name} may not take {task.name} now: it would hold more than its share"
-                )
+                job.job_fit_errors = _queue_refuses(queue, task)
             continue
         if task.sched_gated:
             continue
@@ -111,6 +109,12 @@ def allocate_tasks(session: Session, queue: Queue, job: SessionJob, todo: list[T
         return statement
     statement.discard()
     return None
+
+
+def _queue_refuses(queue: Queue, task: Task) -> str:
+    if queue.state != "Open":
+        return f"queue {queue.name} is {queue.state or 'not opened yet'}; a queue must be Open to take pods"
+    return f"queue {queue.name} may not take {task.name} now: it would hold more than its share"
 
 
 def _nominated(session: Session, task: Task) -> int | None:

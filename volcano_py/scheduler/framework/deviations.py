@@ -18,6 +18,7 @@ DEVIATIONS = {
     "live-affinity-lists": "a node's first pod with affinity between pods counts at once, not from the next cycle on",
     "quiet-events": "an Event about a waiting job is repeated only when its reason changes",
     "explain-queue-limits": "a job whose queue may not take more says so in its message, where Volcano is silent",
+    "fair-admission": "queues are let in by weight, and what was let in counts as demand before its pods exist",
     "bare-pods": "a pod without a PodGroup is a job of one task at once, before the controller has made its group",
 }
 """id → what is decided when it is on."""

@@ -169,6 +169,11 @@ class Attributes:
         self._parts = [(d, self.deserved[d]) for d in self.deserved.names()]
         self.update_share()
 
+    def claims(self, whole: list[tuple[str, float]]) -> float:
+        """The largest part of the cluster that it holds or was promised, by weight."""
+        largest = max((self.allocated[d] + self.inqueue[d]) / of for d, of in whole) if whole else 0.0
+        return largest / self.weight
+
     def update_share(self) -> None:
         """The largest part that is held of any deserved resource."""
         largest = 0.0
@@ -218,6 +223,8 @@ class Proportion:
     def on_session_open(self, session: Session) -> None:
         self.attributes = attributes = _attributes(session, self.name)
         fill(list(attributes.values()), session.total)
+        fair = session.on("fair-admission")
+        whole = [(d, session.total[d]) for d in session.total.names()]
         for q in attributes.values():
             q.set_deserved()
 
@@ -225,6 +232,8 @@ class Proportion:
             if left.priority != right.priority:
                 return -1 if left.priority > right.priority else 1
             a, b = attributes[left.name].share, attributes[right.name].share
+            if a == b and fair:
+                a, b = attributes[left.name].claims(whole), attributes[right.name].claims(whole)
             return (a > b) - (a < b)
 
         def overused(queue: Queue) -> bool:
@@ -343,7 +352,18 @@ def _attributes(session: Session, plugin: str) -> dict[str, Attributes]:
             continue
         if job.phase == "Inqueue" or (job.phase == "Running" and job.allocated_num >= job.min_available):
             attributes[job.queue].inqueue.add(gated_deducted(session, job, inqueue_resource(job)))
+            if session.on("fair-admission"):
+                attributes[job.queue].request.add(_without_pods(job, job.min_resources))
     return attributes
+
+
+def _without_pods(job: SessionJob, minimum: Resource) -> Resource:
+    """What was let in of a job and has no pods yet."""
+    missing = Resource()
+    for d in minimum.keys():
+        if minimum[d] > job.model.total_request[d]:
+            missing[d] = minimum[d] - job.model.total_request[d]
+    return missing
 
 
 def _take(total: Resource, amount: Resource) -> None:
