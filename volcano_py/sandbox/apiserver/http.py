@@ -22,6 +22,7 @@ from volcano_py.sandbox.apiserver.streaming import serve_watch
 from volcano_py.sandbox.apiserver.verbs import create, delete, patch, read, update
 
 LOG = logging.getLogger(__name__)
+WARNINGS: web.RequestKey[list[str]] = web.RequestKey("warnings", list)
 BODY_LIMIT = 3 * 1024 * 1024
 
 PathHandler = Callable[["Server", web.BaseRequest, str], Awaitable[web.StreamResponse]]
@@ -43,9 +44,9 @@ class Server:
     async def start(self, host: str, port: int, tls: ssl.SSLContext | None) -> None:
         """Listen; OSError when the port is taken."""
         server = web.Server(self.handle, request_factory=_request_factory, access_log=None, keepalive_timeout=3600)
-        self._runner = web.ServerRunner(server)
+        self._runner = web.ServerRunner(server, shutdown_timeout=0.2)
         await self._runner.setup()
-        site = web.TCPSite(self._runner, host, port, ssl_context=tls, backlog=1024, shutdown_timeout=0.2)
+        site = web.TCPSite(self._runner, host, port, ssl_context=tls, backlog=1024)
         await site.start()
         self.port = self._runner.addresses[0][1]
         self._bookmarks = asyncio.create_task(self._send_bookmarks())
@@ -93,7 +94,7 @@ class Server:
         if http.headers.get("Accept") == views.YAML_TYPE and body:
             body, headers["Content-Type"] = views.to_yaml(error.body), views.YAML_TYPE
         response = web.Response(status=error.code, body=body, headers=headers)
-        for warning in http.get("warnings", ()):
+        for warning in http.get(WARNINGS, ()):
             response.headers.add("Warning", warning_header(warning))
         return response
 
@@ -135,7 +136,7 @@ class Server:
             content_type=headers.get("Content-Type", ""),
             user_agent=headers.get("User-Agent", ""),
         )
-        http["warnings"] = request.warnings
+        http[WARNINGS] = request.warnings
         user = access.impersonated(self.api, user, headers)
         request.user = user
         access.authorize(self.api, request)

@@ -24,11 +24,11 @@ _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One run of a container: seconds is None when it never ends by itself; output is what it prints by the end."""
+    """One run of a container: seconds is None when it never ends by itself; output is what it prints, and when."""
 
     seconds: float | None
     exit_code: int = 0
-    output: tuple[str, ...] = ()
+    output: tuple[tuple[float, str], ...] = ()
 
 
 FOREVER = Run(None)
@@ -84,7 +84,7 @@ def _script(words: tuple[str, ...]) -> str | None:
 
 def _script_run(script: str) -> Run | None:
     total, code = 0.0, 0
-    output: list[str] = []
+    output: list[tuple[float, str]] = []
     connector = ";"
     for part in re.split(r"(\|\||&&|;|\n)", script):
         part = part.strip()
@@ -116,7 +116,7 @@ def _script_run(script: str) -> Run | None:
         elif name == "false":
             code = 1
         elif name == "echo":
-            output.append(" ".join(word for word in rest if word not in ("-n", "-e")))
+            output.append((total, " ".join(word for word in rest if word not in ("-n", "-e"))))
             code = 0
         elif name in ("set", "date", "hostname", "exec") and name != "exec":
             code = 0

@@ -254,6 +254,7 @@ class Kubelets:
         self.cluster.set_pod_status(pod)
         container = inits[state.init_index]
         run = run_of(pod, container, init=True)
+        self._plan_output(pod, state, container, run)
         meta = pod["metadata"]
         self._later(
             state, container["name"], run.seconds or 0.0, self._end_init, meta["namespace"], meta["name"], state.uid, run
@@ -265,7 +266,6 @@ class Kubelets:
             return
         pod, state = found
         container = pod["spec"]["initContainers"][state.init_index]
-        self._print(state, container, run)
         rows = pod["status"]["initContainerStatuses"]
         row = rows[state.init_index]
         started = (row["state"].get("running") or {}).get("startedAt", metadata.now())
@@ -313,8 +313,8 @@ class Kubelets:
     def _plan_end(self, pod: Object, state: _Pod, container: Object) -> None:
         run = run_of(pod, container)
         meta = pod["metadata"]
+        self._plan_output(pod, state, container, run)
         if run.seconds is None:
-            self._print(state, container, run)
             return
         where = (meta["namespace"], meta["name"], state.uid, container["name"], run)
         self._later(state, container["name"], run.seconds, self._end, *where)
@@ -329,7 +329,6 @@ class Kubelets:
         container = containers.get(container_name)
         if container is None:
             return
-        self._print(state, container, run)
         rows = pod["status"].get("containerStatuses") or []
         index = next((i for i, row in enumerate(rows) if row["name"] == container_name), None)
         if index is None:
@@ -389,9 +388,19 @@ class Kubelets:
         state.backoff[name] = min(delay * 2, BACKOFF_LIMIT)
         return delay
 
-    def _print(self, state: _Pod, container: Object, run: Run) -> None:
-        for line in run.output:
-            self.cluster.append_log(state.uid, container["name"], line)
+    def _plan_output(self, pod: Object, state: _Pod, container: Object, run: Run) -> None:
+        """Print what comes at once, and set timers for the rest."""
+        for index, (seconds, line) in enumerate(run.output):
+            if not seconds:
+                self.cluster.append_log(state.uid, container["name"], line)
+            else:
+                name = f"{container['name']}/{index}"
+                self._later(state, name, seconds, self._print, pod["metadata"], state.uid, container["name"], line)
+
+    def _print(self, meta: Object, uid: str, container_name: str, line: str) -> None:
+        state = self.pods.get((meta["namespace"], meta["name"]))
+        if state is not None and state.uid == uid:
+            self.cluster.append_log(uid, container_name, line)
 
     # --- the end -----------------------------------------------------------------------------------------------------
 

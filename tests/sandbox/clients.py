@@ -1,0 +1,157 @@
+"""Clients of a sandbox for tests: a small HTTP one, and the real kubectl."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+
+from volcano_py.sandbox.cluster import Sandbox
+
+KUBECTL = shutil.which("kubectl")
+PODS = "/api/v1/namespaces/default/pods"
+CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
+MERGE = "application/merge-patch+json"
+JSON_PATCH = "application/json-patch+json"
+STRATEGIC = "application/strategic-merge-patch+json"
+APPLY = "application/apply-patch+yaml"
+
+
+def pod(name: str, **spec: Any) -> dict[str, Any]:
+    """A pod with one container, its spec changed by the keywords."""
+    containers = [{"name": "c", "image": "busybox:1"}]
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name},
+        "spec": {"containers": containers, **spec},
+    }
+
+
+class Http:
+    """Requests to a sandbox as its administrator."""
+
+    def __init__(self, sandbox: Sandbox, session: aiohttp.ClientSession) -> None:
+        self.sandbox = sandbox
+        self.session = session
+
+    async def call(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        kind: str = "application/json",
+        token: str | None = None,
+        **headers: str,
+    ) -> tuple[int, Any]:
+        """(status, decoded JSON or text)."""
+        status, value, _ = await self.full(method, path, body, kind, token, **headers)
+        return status, value
+
+    async def full(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        kind: str = "application/json",
+        token: str | None = None,
+        **headers: str,
+    ) -> tuple[int, Any, Any]:
+        """(status, decoded JSON or text, headers)."""
+        sent = {"Authorization": f"Bearer {token or self.sandbox.token}", "Content-Type": kind, **headers}
+        data = body if isinstance(body, bytes | str) or body is None else json.dumps(body)
+        async with self.session.request(method, self.sandbox.url + path, data=data, headers=sent) as answer:
+            text = await answer.text()
+            value = json.loads(text) if "json" in answer.headers.get("Content-Type", "") and text else text
+            return answer.status, value, answer.headers
+
+    async def ok(self, method: str, path: str, body: Any = None, kind: str = "application/json") -> Any:
+        """The answer, which must be a success."""
+        status, value = await self.call(method, path, body, kind)
+        assert status < 300, value
+        return value
+
+    async def events(self, path: str, count: int, seconds: float = 5.0) -> list[dict[str, Any]]:
+        """The first events of a watch."""
+        out: list[dict[str, Any]] = []
+        async with self.stream(path) as lines:
+            async with asyncio.timeout(seconds):
+                async for line in lines:
+                    out.append(line)
+                    if len(out) >= count:
+                        break
+        return out
+
+    @asynccontextmanager
+    async def stream(self, path: str) -> AsyncIterator[AsyncIterator[dict[str, Any]]]:
+        """An open watch."""
+        headers = {"Authorization": f"Bearer {self.sandbox.token}"}
+        async with self.session.get(self.sandbox.url + path, headers=headers) as answer:
+
+            async def lines() -> AsyncIterator[dict[str, Any]]:
+                async for line in answer.content:
+                    if line.strip():
+                        yield json.loads(line)
+
+            yield lines()
+
+    async def until(self, path: str, test: Any, seconds: float = 10.0) -> Any:
+        """GET until the answer passes a test."""
+        value: Any = None
+        try:
+            async with asyncio.timeout(seconds):
+                while True:
+                    _, value = await self.call("GET", path)
+                    if test(value):
+                        return value
+                    await asyncio.sleep(0.02)
+        except TimeoutError:
+            raise AssertionError(f"{path} never became what was waited for: {value}") from None
+
+
+@asynccontextmanager
+async def http(sandbox: Sandbox) -> AsyncIterator[Http]:
+    """A session that trusts the sandbox's certificate."""
+    context = ssl.create_default_context(cadata=sandbox.authority.decode())
+    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=context, limit=0)) as session:
+        yield Http(sandbox, session)
+
+
+class Kubectl:
+    """The real kubectl, with a home of its own."""
+
+    def __init__(self, sandbox: Sandbox, home: Path) -> None:
+        self.environment = {
+            "PATH": os.environ["PATH"],
+            "HOME": str(home),
+            "KUBECACHEDIR": str(home / "cache"),
+            "KUBECONFIG": sandbox.kubeconfig,
+        }
+
+    async def run(self, *arguments: str, stdin: str = "", **environment: str) -> tuple[int, str, str]:
+        """(exit code, stdout, stderr)."""
+        assert KUBECTL is not None
+        process = await asyncio.create_subprocess_exec(
+            KUBECTL,
+            *arguments,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            env={**self.environment, **environment},
+        )
+        out, err = await asyncio.wait_for(process.communicate(stdin.encode()), 30)
+        return process.returncode or 0, out.decode(), err.decode()
+
+    async def __call__(self, *arguments: str, stdin: str = "", **environment: str) -> str:
+        """stdout of a command that must succeed."""
+        code, out, err = await self.run(*arguments, stdin=stdin, **environment)
+        assert code == 0, f"kubectl {' '.join(arguments)}: {err}"
+        return out
