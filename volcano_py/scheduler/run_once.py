@@ -130,6 +130,7 @@ def open_plugins(session: Session, registry: Registry, report: Report, timed: Ti
                     plugin.on_session_open(session)
                 except Exception as e:
                     session.votes.fault(option.name, "on_session_open", e)
+                    session.votes.close(option.name)
                     continue
             plugins.append(plugin)
             report.warnings += getattr(plugin, "warnings", ())

@@ -36,7 +36,7 @@ def allocate(session: Session) -> None:
             if enqueue_is_on:
                 continue
             job.phase = "Inqueue"
-        if not job.counts[st.PENDING] or votes.job_valid(job) is not None:
+        if not job.counts[st.PENDING] or job.uid in session.cluster.tried or votes.job_valid(job) is not None:
             continue
         todo = task_queue(votes, (t for t in session.pending(job) if _placeable(t)))
         if not todo:
@@ -59,7 +59,11 @@ def allocate(session: Session) -> None:
             statement.commit()
             if todo:
                 heapq.heappush(waiting, (votes.job_key(job), job))
+        elif session.work.budget is not None:
+            session.cluster.tried.add(job.uid)
         queues.push(queue)
+    if not session.work.exhausted:
+        session.cluster.tried.clear()
 
 
 def _placeable(task: Task) -> bool:

@@ -127,6 +127,9 @@ def _tell_tasks(session: Session, job: SessionJob) -> None:
     told = session.cluster.told
     operations = []
     whole = ""
+    if session.on("quiet-events") and job.valid_num < job.min_available:
+        # the counts in the usual text change with every member that arrives
+        whole = f"pod group is not ready: its gang is not complete, {job.min_available} members are needed"
     for task in job.tasks.values():
         status = session.statuses[task.slot]
         if task.sched_gated or status not in (st.PENDING, st.ALLOCATED, st.PIPELINED):

@@ -105,6 +105,14 @@ class Votes:
             self._tiers[point] = [tier for tier in per_tier if tier]
             self._flat[point] = [entry for tier in per_tier for entry in tier]
 
+    def close(self, plugin: str) -> None:
+        """A plugin could not be opened: without its votes nobody is placed and nobody is a victim."""
+        why = Invalid("PluginError", f"plugin {plugin} failed to open; its votes are missing")
+        self.add("job_valid", plugin, lambda _: why)
+        self.add("job_enqueueable", plugin, lambda _: REJECT)
+        for point in ("preemptable", "reclaimable", "unified_evictable"):
+            self.add(point, plugin, lambda *_: ([], REJECT))
+
     def enabled(self, point: str) -> Tier:
         """The callbacks that are on, in order, with their plugins' names."""
         return self._flat[point]
