@@ -45,8 +45,11 @@ class ClassView:
     __slots__ = (
         "all_rows",
         "constant",
+        "domain_filters",
+        "domain_scores",
         "filters",
         "future",
+        "has_static",
         "idle",
         "masked",
         "need",
@@ -70,6 +73,10 @@ class ClassView:
     """The request as a column, and the rows of it that must fit."""
     static_order: Floats
     static_batch: Floats
+    has_static: bool
+    domain_filters: list[WholeFilter]
+    domain_scores: list[DomainScore]
+    """The DOMAIN rules that apply."""
     filters: list[LocalFilter]
     """The LOCAL filters that apply."""
     scores: list[LocalScore]
@@ -124,10 +131,9 @@ class Placement:
         """The nodes on which the task may be put: by the filters and, if `room`, with room now or soon."""
         view = self.view(task)
         ok = view.ok & view.future if room else view.ok
-        for f in self._domain_filters:
-            if f.applies(task):
-                self.passes += 1
-                ok = ok & (f.codes(task) == 0)
+        for f in view.domain_filters:
+            self.passes += 1
+            ok = ok & (f.codes(task) == 0)
         if self.shard is not None and self.shard_is_hard:
             ok = ok & self.shard
         return ok
@@ -144,9 +150,8 @@ class Placement:
         None: no node accepts the task; `refusal` says why.
         """
         view = self.view(task)
-        plain = self.shard is None and room and not any(f.applies(task) for f in self._domain_filters)
-        if plain:
-            constant = self._constant(task)
+        if room and self.shard is None and not view.domain_filters:
+            constant = self._constant(view, task)
             if constant is not None:
                 if constant != view.constant:
                     self._set_constant(view, task, constant)
@@ -167,23 +172,22 @@ class Placement:
 
     def rates(self, task: Task, candidates: Indices) -> Floats:
         """The complete score of each candidate."""
-        order, batch = self._sums(self.view(task), task, SomeNodes(self.numbers, candidates), candidates)
-        for s in self._domain_scores:
-            if not s.applies(task):
-                continue
+        view = self.view(task)
+        order, batch = self._sums(view, task, SomeNodes(self.numbers, candidates), candidates)
+        for s in view.domain_scores:
             self.passes += 1
             if s.batch:
                 batch = batch + s.over(task, candidates)
             else:
                 order = order + s.over(task, candidates)
-        return order + batch
+        return np.zeros(len(candidates)) + (order + batch)
 
     def order_rate(self, task: Task, node: int) -> float:
         """The first of the two sums alone, for one node (NodeOrderFn)."""
         v = self.view(task)
         rate = v.static_order.item(node) + sum(s.rate_one(task, node) for s in v.scores if not s.batch)
-        for s in self._domain_scores:
-            if not s.batch and s.applies(task):
+        for s in v.domain_scores:
+            if not s.batch:
                 rate += s.over(task, np.array([node])).item(0)
         return rate
 
@@ -200,7 +204,7 @@ class Placement:
         if view.refusal is not None and view.refusal[0] == len(self.numbers.log):
             return view.refusal[1]
         errors = self._refusal(task, room)
-        if not any(f.applies(task) for f in self._domain_filters):
+        if not view.domain_filters:
             view.refusal = (len(self.numbers.log), errors)
         return errors
 
@@ -222,16 +226,20 @@ class Placement:
         v.rows = cls.checked_rows(self.table)
         v.need = v.vector[v.rows, None]
         v.all_rows = len(v.rows) == len(self.table.rows)
-        v.constant = self._constant(task) or 0.0
+        v.domain_filters = [f for f in self._domain_filters if f.applies(task)]
+        v.domain_scores = [s for s in self._domain_scores if s.applies(task)]
+        v.constant = self._constant(v, task) or 0.0
         v.refusal = None
         v.filters = [f for _, f in self.filters if f.scope is LOCAL and f.applies(task)]
         v.scores = [s for _, s in self.scores if s.scope is LOCAL and s.applies(task)]
         count = len(self.table)
         v.static = self._static_ok(task)
         v.static_order, v.static_batch = np.zeros(count), np.zeros(count)
+        v.has_static = False
         for _, s in self.scores:
             if s.scope is STATIC and s.applies(task):
                 rates = self._cached(s.name, cls, lambda s=s: s.rate(task))
+                v.has_static = True
                 if s.batch:
                     v.static_batch += rates
                 else:
@@ -282,13 +290,12 @@ class Placement:
             ok = accepts if ok is None else ok & accepts
         v.ok[nodes] = ok = np.ones(len(idle), dtype=bool) if ok is None else ok
         order, batch = self._sums(v, task, numbers, nodes)
-        total = order + (batch + v.constant)
-        total[~(ok & idle)] = -np.inf
-        v.masked[nodes] = total
+        v.masked[nodes] = np.where(ok & idle, order + (batch + v.constant), -np.inf)
 
     def _sums(self, v: ClassView, task: Task, numbers: Numbers, nodes: Any) -> tuple[Floats, Floats]:
         """The two sums of STATIC and LOCAL scores."""
-        order, batch = v.static_order[nodes], v.static_batch[nodes]
+        order: Any = v.static_order[nodes] if v.has_static else 0.0
+        batch: Any = v.static_batch[nodes] if v.has_static else 0.0
         for s in v.scores:
             if s.batch:
                 batch = batch + s.rate(task, numbers)
@@ -344,15 +351,14 @@ class Placement:
 
     # ---- choosing ---------------------------------------------------------------------------------------
 
-    def _constant(self, task: Task) -> float | None:
+    def _constant(self, v: ClassView, task: Task) -> float | None:
         """What the DOMAIN scores add if they rate all nodes the same; None if they do not."""
         sum_ = 0.0
-        for s in self._domain_scores:
-            if s.applies(task):
-                c = s.constant(task)
-                if c is None:
-                    return None
-                sum_ += c
+        for s in v.domain_scores:
+            c = s.constant(task)
+            if c is None:
+                return None
+            sum_ += c
         return sum_
 
     def _set_constant(self, v: ClassView, task: Task, constant: float) -> None:

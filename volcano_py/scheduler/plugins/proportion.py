@@ -127,6 +127,7 @@ class Attributes:
     """A queue in one session."""
 
     __slots__ = (
+        "claimed",
         "_parts",
         "allocated",
         "capability",
@@ -153,6 +154,8 @@ class Attributes:
         self.deserved = Resource()
         self.share = 0.0
         self._parts: list[tuple[str, float]] = []
+        self.claimed = -1.0
+        """−1: to be found out."""
         self.guarantee = queue.guarantee or Resource()
         self.real_capability = unguaranteed.clone().add(self.guarantee)
         self.capability: Resource | None = None
@@ -171,11 +174,14 @@ class Attributes:
 
     def claims(self, whole: list[tuple[str, float]]) -> float:
         """The largest part of the cluster that it holds or was promised, by weight."""
-        largest = max((self.allocated[d] + self.inqueue[d]) / of for d, of in whole) if whole else 0.0
-        return largest / self.weight
+        if self.claimed < 0:
+            parts = ((self.allocated[d] + self.inqueue[d]) / of for d, of in whole)
+            self.claimed = max(parts, default=0.0) / self.weight
+        return self.claimed
 
     def update_share(self) -> None:
         """The largest part that is held of any deserved resource."""
+        self.claimed = -1.0
         largest = 0.0
         for d, of in self._parts:
             part = self.allocated[d] / of
@@ -289,7 +295,9 @@ class Proportion:
 
         def enqueued(job: SessionJob) -> None:
             if job.min_resources is not None:
-                attributes[job.queue].inqueue.add(gated_deducted(session, job, job.min_resources))
+                q = attributes[job.queue]
+                q.inqueue.add(gated_deducted(session, job, job.min_resources))
+                q.claimed = -1.0
 
         def moved(task: Task, sign: int) -> None:
             job = session.jobs.get(task.job)
