@@ -86,8 +86,10 @@ class ConfigurationFile:
     def _read(self) -> Configuration:
         try:
             text = Path(self.path).read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise ConfigurationError(f"{self.path} cannot be read: {error}") from None
+        except OSError as error:
+            raise ConfigurationError(f"{self.path} cannot be read: {error.strerror}; check --scheduler-conf") from None
+        except UnicodeDecodeError as error:
+            raise ConfigurationError(f"{self.path} cannot be read: {error}; save it as UTF-8") from None
         try:
             return self._load(text)
         except ConfigurationError as error:

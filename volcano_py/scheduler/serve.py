@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import ssl
 from collections.abc import AsyncIterator, Callable
 
@@ -56,14 +57,18 @@ async def _serve(
     await runner.setup()
     runners.append(runner)
     host, port = split_address(address)
-    await web.TCPSite(runner, host or None, port, ssl_context=tls).start()
+    try:
+        await web.TCPSite(runner, host or None, port, ssl_context=tls).start()
+    except OSError as error:
+        why = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
+        raise OSError(f"{path} cannot be served on {address} ({why}); choose another address") from None
     return runner.addresses[0][1]
 
 
 def split_address(address: str) -> tuple[str, int]:
     """`host:port`, `:port` or `[v6]:port`. Raises ValueError."""
     host, colon, port = address.rpartition(":")
-    if not colon or not port.isdigit():
+    if not colon or not port.isdigit() or int(port) > 65535:
         raise ValueError(f"address {address!r} should be host:port or :port")
     return host.strip("[]"), int(port)
 

@@ -138,6 +138,52 @@ class Placement:
             ok = ok & self.shard
         return ok
 
+    def accepts(self, task: Task, node: int) -> bool:
+        """Whether the filters accept one node; room is not looked at."""
+        view = self.view(task)
+        return bool(view.ok[node]) and all(f.codes(task)[node] == 0 for f in view.domain_filters)
+
+    def accepts_by(self, task: Task, node: int, rule: str) -> bool:
+        """Whether one filter, by its name, accepts a node; True if it is not configured or does not apply."""
+        return all(int(self._codes(f, task)[node]) == 0 for _, f in self.filters if f.name == rule and f.applies(task))
+
+    def resolvable(self, task: Task) -> Bools:
+        """The nodes that evicting pods could make fit: no rule refuses them for another reason.
+
+        Of several plugins the first that refuses a node is the one that is heard.
+        """
+        count = len(self.table)
+        open_, lost = np.ones(count, dtype=bool), np.zeros(count, dtype=bool)
+        if self.shard is not None and self.shard_is_hard:
+            lost |= ~self.shard
+        refused = np.zeros(count, dtype=bool)
+        previous = None
+        for plugin, f in self.filters:
+            if plugin != previous:
+                open_ &= ~refused
+                refused[:] = False
+                previous = plugin
+            if not f.applies(task):
+                continue
+            codes = self._codes(f, task)
+            for i, reason in enumerate(f.reasons):
+                hit = open_ & (codes == i + 1)
+                refused |= hit
+                if reason.code in ABORTING:
+                    lost |= hit
+        return ~lost
+
+    def refused_by(self, task: Task, node: int) -> bool | None:
+        """Whether the filters refuse one node for a reason that evicting cannot help; None: they accept it."""
+        if self.accepts(task, node):
+            return None
+        for _, f in self.filters:
+            if f.applies(task):
+                code = int(self._codes(f, task)[node])
+                if code and f.reasons[code - 1].code is Code.UNRESOLVABLE:
+                    return True
+        return False
+
     def fits_now(self, task: Task, node: int) -> bool:
         return bool(self.view(task).idle[node])
 

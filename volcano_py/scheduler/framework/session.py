@@ -27,6 +27,7 @@ from volcano_py.scheduler.model.cluster import Cluster
 from volcano_py.scheduler.model.job import Job
 from volcano_py.scheduler.model.plan import Bind, Emit, Event, Evict
 from volcano_py.scheduler.model.queue import Queue
+from volcano_py.scheduler.model.resource import ZERO, Resource
 from volcano_py.scheduler.model.task import Task
 
 
@@ -182,6 +183,27 @@ class Session:
             return []
         statuses = self.statuses
         return [t for t in job.tasks.values() if statuses[t.slot] == st.PENDING]
+
+    def on_node(self, node: int) -> list[Task]:
+        """The tasks that take room on a node since before this session, in the order of their names."""
+        here = self.cluster.on_node.get(self.table.names[node], {})
+        return [here[key] for key in sorted(here)]
+
+    def future_idle(self, node: int) -> Resource:
+        """What will be free on a node: idle, plus what is being released, minus what is promised."""
+        n = self.numbers
+        free = Resource(scalars={})
+        column = n.idle[:, node] + n.releasing[:, node] - n.pipelined[:, node]
+        for name, row in self.table.rows.items():
+            free[name] = column.item(row)
+        return free
+
+    def fits_without(self, task: Task, node: int, victims: Sequence[Task]) -> bool:
+        """Whether a task fits a node once these are gone (ValidateVictims); nobody needs to go is fine."""
+        free = self.future_idle(node)
+        for victim in victims:
+            free.add(victim.request)
+        return task.request.less_equal(free, ZERO)
 
     # ---- moving tasks -----------------------------------------------------------------------------------
 

@@ -127,10 +127,10 @@ class Attributes:
     """A queue in one session."""
 
     __slots__ = (
-        "claimed",
         "_parts",
         "allocated",
         "capability",
+        "claimed",
         "deserved",
         "elastic",
         "guarantee",

@@ -1,0 +1,201 @@
+"""preempt: the more important takes the place of the less important, within a queue. Volcano: action preempt.
+
+First between jobs of a queue: a starving job evicts for as many of its tasks as it needs; the statement is committed
+if the job is then pipelined, else nobody is evicted. Then inside each job that was starving: one task for another of
+the same job.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import numpy as np
+from msgspec import field
+
+from volcano_py.scheduler.actions.preempt_dry_run import best_candidate
+from volcano_py.scheduler.actions.task_queue import task_queue
+from volcano_py.scheduler.framework.arguments import decode
+from volcano_py.scheduler.framework.priority_queue import PriorityQueue
+from volcano_py.scheduler.framework.session import Session
+from volcano_py.scheduler.framework.session_job import SessionJob
+from volcano_py.scheduler.framework.statement import Statement
+from volcano_py.scheduler.framework.victims import victims_queue
+from volcano_py.scheduler.model import status as st
+from volcano_py.scheduler.model.queue import Queue
+from volcano_py.scheduler.model.task import Task
+
+Filter = Callable[[Task], bool]
+
+
+class Arguments(msgspec.Struct):
+    topology_aware: bool = field(default=False, name="enableTopologyAwarePreemption")
+    """Try nodes out and take the one that loses least, instead of the first by score."""
+    most_nodes: int = field(default=100, name="maxCandidateNodesAbsolute")
+    """Trying ends when so many nodes could be made to fit."""
+    least_nodes: int = field(default=1, name="minCandidateNodesAbsolute")
+    percentage: int = field(default=10, name="minCandidateNodesPercentage")
+    workers: int = field(default=16, name="topologyAwarePreemptWorkerNum")
+    error_cache: bool = field(default=True, name="predicateErrorCacheEnable")
+    """These four are accepted for Volcano's sake: all nodes are tried, one after another."""
+
+
+def _settings(session: Session) -> Arguments:
+    read, _ = decode(Arguments, "action preempt", session.configuration.action_arguments.get("preempt"))
+    return read
+
+
+def preempt(session: Session) -> None:
+    """Make room for starving jobs at the cost of others of their queue, then at their own."""
+    votes = session.votes
+    queues: PriorityQueue[Queue] = PriorityQueue(votes.queue_before)
+    starving: dict[str, list[tuple[tuple[Any, ...], SessionJob]]] = {}
+    tasks: dict[str, list[Task]] = {}
+    for job in session.jobs.values():
+        if job.is_pending() or votes.job_valid(job) is not None or not votes.job_starving(job):
+            continue
+        if job.queue not in starving:
+            starving[job.queue] = []
+            queues.push(session.queues[job.queue])
+        starving[job.queue].append((votes.job_key(job), job))
+        tasks[job.uid] = task_queue(votes, (t for t in session.pending(job) if not t.sched_gated))
+    while queues:
+        queue = queues.pop()
+        waiting = starving[queue.name]
+        heapq.heapify(waiting)
+        under_request = [job for _, job in waiting]
+        while waiting:
+            job = heapq.heappop(waiting)[1]
+            statement = Statement(session, job.uid)
+            todo = tasks[job.uid]
+            while todo and votes.job_starving(job):
+                task = todo.pop()
+                preempt_for(session, statement, task, _of_other_jobs(session, queue, task))
+            if votes.job_pipelined(job):
+                statement.commit()
+            else:
+                statement.discard()
+        for job in under_request:
+            _within(session, job)
+
+
+def _within(session: Session, job: SessionJob) -> None:
+    """One task of a job for another; the first that cannot be helped ends it."""
+    todo = task_queue(session.votes, (t for t in session.pending(job) if not t.sched_gated))
+    while todo:
+        task = todo.pop()
+        statement = Statement(session, job.uid)
+        if not preempt_for(session, statement, task, _of_its_own_job(session, task)):
+            statement.discard()
+            return
+        statement.commit()
+
+
+def _evictable(session: Session, preemptor: Task, victim: Task) -> bool:
+    return (
+        session.status(victim) in (st.BOUND, st.RUNNING)
+        and not (preemptor.best_effort and not victim.best_effort)
+        and victim.preemptable
+    )
+
+
+def _of_other_jobs(session: Session, queue: Queue, preemptor: Task) -> Filter:
+    def ask(victim: Task) -> bool:
+        job = session.jobs.get(victim.job)
+        return (
+            job is not None
+            and job.queue == queue.name
+            and victim.job != preemptor.job
+            and _evictable(session, preemptor, victim)
+        )
+
+    return ask
+
+
+def _of_its_own_job(session: Session, preemptor: Task) -> Filter:
+    return lambda victim: victim.job == preemptor.job and _evictable(session, preemptor, victim)
+
+
+def preempt_for(session: Session, statement: Statement, task: Task, may_go: Filter) -> bool:
+    """Find a node where evicting those that may go makes room for a task; pipeline it there."""
+    votes, placement = session.votes, session.placement
+    if not may_preempt(session, task) or votes.pre_predicate(task) is not None:
+        return False
+    queue = session.queues[session.jobs[task.job].queue]
+    settings = _settings(session)
+    if settings.topology_aware:
+        nodes = _best_first(session, task)
+        chosen = best_candidate(session, task, nodes, may_go, settings.most_nodes)
+        if chosen is None:
+            return False
+        for victim in chosen.victims:
+            statement.evict(victim, "preempt")
+        return statement.pipeline(task, chosen.node, evicted=True) is None
+    for node in _best_first(session, task):
+        candidates = [v for v in session.on_node(node) if may_go(v)]
+        victims = votes.preemptable(task, candidates) if candidates else []
+        if not session.fits_without(task, node, victims):
+            continue
+        own = Statement(session, statement.beneficiary)
+        order = victims_queue(session, victims, task)
+
+        def fits(node: int = node) -> bool:
+            return votes.allocatable(queue, task) and placement.fits_soon(task, node) and placement.accepts(task, node)
+
+        while order and not fits():
+            own.evict(order.pop(), "preempt")
+        if fits() and own.pipeline(task, node, evicted=own.evictions) is None:
+            statement.merge(own)
+            return True
+        own.discard()
+    return False
+
+
+def _best_first(session: Session, task: Task) -> list[int]:
+    """The nodes that evictions could make fit, best score first."""
+    mask = session.placement.resolvable(task)
+    errors = session.jobs[task.job].fit_errors.get(task.key)
+    if errors is not None and errors.unresolvable is not None:
+        mask = mask & ~errors.unresolvable
+    candidates = np.flatnonzero(mask)
+    if not len(candidates):
+        return []
+    rates = session.placement.rates(task, candidates)
+    order = np.lexsort((session.placement.rank[candidates], -rates))
+    ordered: list[int] = candidates[order].tolist()
+    shard = session.placement.shard
+    if shard is not None:  # own nodes first; with a hard shard there are no others
+        ordered.sort(key=lambda n: not shard[n])
+    return ordered
+
+
+def may_preempt(session: Session, task: Task) -> bool:
+    """Whether a task may evict at all: its policy, and what an earlier nomination still promises."""
+    pod = task.pod
+    if pod.spec.preemption_policy == "Never":
+        return False
+    nominated = pod.status.nominated_node_name
+    if not nominated:
+        return True
+    node = session.table.index.get(nominated)
+    if node is None:
+        return False
+    refusal = session.placement.refused_by(task, node)
+    if refusal is None:
+        return False  # it can be placed there without evicting anybody
+    if refusal:
+        return True  # evicting would not help there: look elsewhere
+    mine = pod.spec.priority or 0
+    return not any(
+        (v.pod.spec.priority or 0) < mine and v.pod.metadata.deletion_timestamp and _preempted(v)
+        for v in session.cluster.on_node.get(nominated, {}).values()
+    )
+
+
+def _preempted(victim: Task) -> bool:
+    return any(
+        c.type == "DisruptionTarget" and c.status == "True" and c.reason == "PreemptionByScheduler"
+        for c in victim.pod.status.conditions or ()
+    )

@@ -1,0 +1,13 @@
+"""shuffle: evict whom the plugins name, so that it is placed anew. Volcano: action shuffle."""
+
+from __future__ import annotations
+
+from volcano_py.scheduler.framework.session import Session
+from volcano_py.scheduler.model import status as st
+
+
+def shuffle(session: Session) -> None:
+    """Ask plugins for victims among all running tasks, and evict them at once."""
+    running = [t for j in session.jobs.values() for t in j.tasks.values() if session.status(t) == st.RUNNING]
+    for victim in session.votes.victim_tasks(running):
+        session.evict(victim, "shuffle")
