@@ -71,8 +71,9 @@ class GarbageCollector:
         tail = entry.tail
         if b'"deletionTimestamp":' in tail and b'"finalizers":[' in tail:
             self._enqueue("owner", node)
-            if collection.name == "namespaces":
-                self._enqueue("namespace", node)
+        if collection.name == "namespaces" and entry.fields["status.phase"] == "Terminating":
+            # not at once: whoever asked may have more to say about the namespace
+            asyncio.get_running_loop().call_later(RECHECK, self._enqueue, "namespace", node)
 
     def _note(self, collection: Collection, entry: Entry) -> None:
         node = (collection.name, entry.key)

@@ -11,9 +11,10 @@ from typing import Any
 from volcano_py.sandbox.apiserver import fieldsets, managed
 from volcano_py.sandbox.apiserver.errors import StatusError
 from volcano_py.sandbox.apiserver.fieldsets import Set, child_type, element, is_list, is_map
-from volcano_py.sandbox.apiserver.types import Type
+from volcano_py.sandbox.apiserver.types import Type, scalar
 
 _MISSING = object()
+_ANY = scalar("any")
 
 
 def merge(type_: Type, live: Any, config: Any) -> Any:
@@ -79,9 +80,9 @@ def remove_items(type_: Type, value: Any, gone: Set) -> Any:
             inner = gone.get("f:" + key)
             if inner is None:
                 out[key] = item
-            elif inner and (below := {k: v for k, v in inner.items() if k != "."}):
-                kept = remove_items(child_type(type_, key), item, below)
-                if kept or not item or "." not in inner:
+            elif inner and "." not in inner:
+                kept = remove_items(child_type(type_, key), item, inner)
+                if kept or not item:
                     out[key] = kept
         return out
     if is_list(type_, value):
@@ -97,17 +98,40 @@ def remove_items(type_: Type, value: Any, gone: Set) -> Any:
     return value
 
 
-def _prune(type_: Type, merged: Any, dropped: Set, others: Set) -> Any:
-    """Remove the dropped fields, but for those that others own (or that hold something others own)."""
-    return remove_items(type_, merged, fieldsets.difference(dropped, _with_parents(others)))
+def prune(type_: Type, merged: Any, last: Set, applied: Set) -> Any:
+    """What is left when a manager's last configuration is withdrawn, but for what appliers (the new one too) own.
+
+    A struct field that held only withdrawn fields goes as a whole, with defaults that nobody owns; fields of updaters
+    that were not in the last configuration stay.
+    """
+    last = named_members(type_, last)
+    everything = named_members(type_, fieldsets.from_object(type_, merged))
+    left = remove_items(type_, merged, last)
+    kept = fieldsets.union_top(
+        named_members(type_, fieldsets.from_object(type_, left)), named_members(type_, applied)
+    )
+    left = remove_items(type_, merged, fieldsets.difference(everything, kept))
+    still = named_members(type_, fieldsets.from_object(type_, left))
+    gone = fieldsets.intersection(fieldsets.difference(everything, still), last)
+    return remove_items(type_, merged, gone)
 
 
-def _with_parents(fields: Set) -> Set:
-    """The set with every item of a list that holds a member made a member itself."""
+def named_members(type_: Type, fields: Set) -> Set:
+    """The set with every struct field that holds a member made a member itself."""
     out: Set = {}
     for key, inner in fields.items():
-        below = _with_parents(inner)
-        out[key] = {**below, ".": {}} if below else {}
+        if key == ".":
+            out[key] = {}
+            continue
+        if key.startswith("f:"):
+            below_type = child_type(type_, key[2:])
+            named = type_.kind == "struct" and key[2:] in type_.fields
+        else:
+            below_type, named = type_.elem or _ANY, False
+        below = named_members(below_type, inner)
+        if below and named:
+            below["."] = {}
+        out[key] = below
     return out
 
 
@@ -132,17 +156,18 @@ def apply(
         applied = fieldsets.remove_paths(applied, reset)
     merged = merge(type_, live_plain, config)
     last = managers.get(key)
-    if last is not None:
-        dropped = fieldsets.difference(last.fields, applied)
-        if dropped:
-            others: Set = {}
-            for other, value in managers.items():
-                if other != key:
-                    others = fieldsets.union_top(others, value.fields)
-            others = fieldsets.union_top(others, applied)
-            merged = _prune(type_, merged, dropped, others)
+    if last is not None and fieldsets.difference(last.fields, applied):
+        appliers = applied
+        for other, value in managers.items():
+            if other != key and other[1] == "Apply":
+                appliers = fieldsets.union_top(appliers, value.fields)
+        metadata = {k: v for k, v in merged["metadata"].items()}
+        merged = prune(type_, merged, last.fields, appliers)
+        # what identifies the object is nobody's to withdraw
+        merged["metadata"] = {**{k: v for k, v in metadata.items() if k in _IDENTITY}, **merged.get("metadata", {})}
     if last is None or last.fields != applied:
-        managers[key] = managed.Manager(applied, time)
+        same = merged == live_plain  # an apply that changes nothing has no time of its own
+        managers[key] = managed.Manager(applied, (last.time if last else "") if same else time)
     return merged, managers, applied
 
 
@@ -154,8 +179,12 @@ def resolve_conflicts(
     key: managed.Key,
     force: bool,
     reset: tuple[tuple[str, ...], ...] = (),
+    allowed: Set | None = None,
 ) -> None:
-    """Give changed fields to the applier, or raise the 409 that names their owners."""
+    """Give changed fields to the applier, or raise the 409 that names their owners.
+
+    `allowed` are fields on which a conflict does not count: those of a client-side apply that is being taken over.
+    """
     live_plain = {**live, "metadata": {k: v for k, v in live["metadata"].items() if k != "managedFields"}}
     changed, removed = fieldsets.compare(type_, live_plain, merged)
     changed, removed = managed.strip(changed), managed.strip(removed)
@@ -166,19 +195,24 @@ def resolve_conflicts(
         if other == key:
             continue
         both = fieldsets.intersection(value.fields, changed)
-        if both:
+        if both and not (allowed and not fieldsets.difference(both, allowed)):
             conflicts.append((other, both))
     if conflicts and not force:
-        raise conflict_error(conflicts, managers)
-    for other, both in conflicts:
-        managers[other].fields = fieldsets.difference(managers[other].fields, both)
+        raise conflict_error(conflicts)
+    for other, value in managers.items():
+        if other != key:
+            both = fieldsets.intersection(value.fields, changed)
+            value.fields = fieldsets.difference(value.fields, both) if both else value.fields
     if removed:
         for other, value in managers.items():
             if other != key:
                 value.fields = fieldsets.difference(value.fields, removed)
 
 
-def conflict_error(conflicts: list[tuple[managed.Key, Set]], managers: managed.Managers) -> StatusError:
+_IDENTITY = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp", "generation", "deletionTimestamp")
+
+
+def conflict_error(conflicts: list[tuple[managed.Key, Set]]) -> StatusError:
     """409 with one cause for each field in conflict."""
     causes = []
     lines = []
@@ -186,10 +220,7 @@ def conflict_error(conflicts: list[tuple[managed.Key, Set]], managers: managed.M
         name, operation, version, subresource = key
         who = f'conflict with "{name}"' + (f' with subresource "{subresource}"' if subresource else "")
         if operation == "Update":
-            when = managers[key].time
-            who += f" using {version}" + (f" at {when}" if when else "")
-        else:
-            who += f" using {version}" if version else ""
+            who += f" using {version}"
         paths = leaf_paths(fields)
         for path in paths:
             causes.append({"reason": "FieldManagerConflict", "message": who, "field": path})

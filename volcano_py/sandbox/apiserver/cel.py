@@ -89,6 +89,18 @@ _COMPILED: dict[str, Any] = {}
 _BROKEN = object()
 
 
+def fault(text: str) -> str:
+    """Why an expression is no rule; empty when it is one (or uses what this CEL does not know)."""
+    from cel_expr_python import cel
+
+    try:
+        cel.NewEnv(variables={"self": cel.Type.DYN, "oldSelf": cel.Type.DYN}).compile(text)
+    except Exception as error:
+        shown = str(error)
+        return f"compilation failed: {shown}" if "Syntax error" in shown else ""
+    return ""
+
+
 def _program(text: str) -> Any:
     found = _COMPILED.get(text)
     if found is None:

@@ -11,12 +11,12 @@ from typing import Any
 
 import orjson
 
-from volcano_py.sandbox.apiserver import cel, codec, crd_validation, errors, jsonpath, metadata, table
+from volcano_py.sandbox.apiserver import cel, codec, crd_validation, errors, jsonpath, managed, metadata, table
 from volcano_py.sandbox.apiserver.api import Api, Plain, Result, report
 from volcano_py.sandbox.apiserver.errors import Cause, bad_request
 from volcano_py.sandbox.apiserver.request import Request
 from volcano_py.sandbox.apiserver.resources import CUSTOM_VERBS, STATUS_VERBS, Resource, Subresource
-from volcano_py.sandbox.apiserver.schema import Defaulter, Schema, Validator, has_defaults, prune, shape
+from volcano_py.sandbox.apiserver.schema import Defaulter, Schema, Validator, copied, has_defaults, prune, shape
 from volcano_py.sandbox.apiserver.schema_errors import causes
 from volcano_py.sandbox.apiserver.store import ADDED, DELETED, MODIFIED, Entry, Event
 from volcano_py.sandbox.apiserver.strategy import Strategy
@@ -50,6 +50,7 @@ class Served:
         self.deprecation = version.get("deprecationWarning") or f"{self.api_version} {self.kind} is deprecated"
         self.plural: str = spec["names"]["plural"]
         self.terminating = False
+        self.stored: Served | None = None  # the version that is stored, where there are several
         self.selectable = [row["jsonPath"] for row in version.get("selectableFields") or []]
 
     def decode(self, request: Request, raw: Object, problems: list[str]) -> Object:
@@ -97,11 +98,24 @@ class Served:
             out = causes(whole, self.schema)
             if old is not None:
                 out = [cause for cause in out if not _unchanged(cause.field, obj, old)]
-        if out and self.rules.present:
+        blocking = ("FieldValueNotSupported", "FieldValueRequired", "FieldValueTooLong", "FieldValueTooMany")
+        if self.rules.present and any(c.reason in (*blocking, "FieldValueTypeInvalid") for c in out):
             text = "some validation rules were not checked because the object was invalid; correct the existing "
             out.append(errors.invalid_value("<nil>", None, text + "errors to complete validation"))
         elif self.rules.present:
-            out = self.rules.check(whole, old)
+            out = [*out, *self.rules.check(whole, old)]
+        return out
+
+    def from_stored(self, obj: Object) -> Object:
+        """What was stored, read by the rules of the version that is stored, as this one shows it."""
+        out: Object = copied(obj)
+        stored = self.stored or self
+        if not self.preserve:
+            prune(out, stored.schema, True)
+        if stored.defaulter is not None:
+            stored.defaulter.apply(out)
+        if stored is not self and not self.preserve:
+            prune(out, self.schema, True)
         return out
 
     def openapi_schema(self) -> Schema:
@@ -140,9 +154,6 @@ def strategy_of(served: Served) -> Strategy:
     def validate_update(new: Object, old: Object, request: Request) -> list[Cause]:
         return served.validate(new, old)
 
-    def warnings(new: Object, old: Object | None) -> list[str]:
-        return [served.deprecation] if served.deprecated else []
-
     status = served.subresources.get("status") is not None
     return Strategy(
         validate_create=validate_create,
@@ -155,7 +166,6 @@ def strategy_of(served: Served) -> Strategy:
         field_names=frozenset(path.removeprefix(".") for path in served.selectable),
         reset_fields=("status",) if status else (),
         reset_status_fields=("metadata", "spec"),
-        warnings=warnings,
     )
 
 
@@ -222,13 +232,13 @@ class Definitions:
         names = crd["spec"]["names"]
         status = crd.setdefault("status", {})
         stamp = metadata.now()
-        conflict = self._name_conflict(crd)
+        accepted, conflict = self._accepted_names(crd)
         stored = next((v["name"] for v in crd["spec"]["versions"] if v["storage"]), "")
         versions = status.setdefault("storedVersions", [])
         if stored and stored not in versions:
             versions.append(stored)
         if conflict:
-            status["acceptedNames"] = {"plural": "", "kind": ""}
+            status["acceptedNames"] = {"plural": "", "kind": "", **accepted}
             status["conditions"] = [
                 _row("NamesAccepted", "False", stamp, conflict[0], conflict[1]),
                 _row("Established", "False", stamp, "NotAccepted", "not all names are accepted"),
@@ -238,26 +248,48 @@ class Definitions:
             if not _condition(crd, "Established"):
                 status["conditions"] = _accepted(stamp)
         obj = codec.normalise(self.resource.type, crd, codec.Unknown())
+        managed.update(
+            self.resource.type,
+            entry.load(),
+            obj,
+            manager="kube-apiserver",
+            api_version="apiextensions.k8s.io/v1",
+            subresource="status",
+            time=stamp,
+            created=False,
+        )
         if obj != entry.load():
             self.api.write(self.resource, MODIFIED, obj)
 
-    def _name_conflict(self, crd: Object) -> tuple[str, str] | None:
+    def _accepted_names(self, crd: Object) -> tuple[Object, tuple[str, str] | None]:
+        """The names that nobody else in the group has, and the last conflict found."""
         spec = crd["spec"]
+        names = spec["names"]
+        resources: set[str] = set()
+        kinds: set[str] = set()
         for entry in self.resource.collection.select():
-            if entry.name == crd["metadata"]["name"]:
-                continue
             other = entry.load()
-            if other["spec"]["group"] != spec["group"] or not _condition(other, "Established"):
+            if entry.name == crd["metadata"]["name"] or other["spec"]["group"] != spec["group"]:
                 continue
-            names, taken = spec["names"], other["spec"]["names"]
-            if names["kind"] in (taken["kind"], taken.get("listKind")):
-                return "KindConflict", f'"{names["kind"]}" is already in use'
-            mine = {names.get("singular"), *(names.get("shortNames") or [])}
-            theirs = {taken["plural"], taken.get("singular"), *(taken.get("shortNames") or [])}
-            both = sorted(filter(None, mine & theirs))
+            taken = (other.get("status") or {}).get("acceptedNames") or {}
+            resources |= {taken.get("plural"), taken.get("singular"), *(taken.get("shortNames") or [])}
+            kinds |= {taken.get("kind"), taken.get("listKind")}
+        accepted: Object = {}
+        conflict = None
+        for key, used, reason in (
+            ("plural", resources, "PluralConflict"),
+            ("singular", resources, "SingularConflict"),
+            ("shortNames", resources, "ShortNamesConflict"),
+            ("kind", kinds, "KindConflict"),
+            ("listKind", kinds, "ListKindConflict"),
+        ):
+            value = names.get(key)
+            both = sorted(set(value if isinstance(value, list) else [value]) & used - {None, ""})
             if both:
-                return "ShortNamesConflict", f'"{both[0]}" is already in use'
-        return None
+                conflict = reason, f'"{both[0]}" is already in use'
+            elif value:
+                accepted[key] = value
+        return accepted, conflict
 
     def serve(self, crd: Object) -> None:
         """Register the resources of a definition, in place of what was served before."""
@@ -266,10 +298,13 @@ class Definitions:
         names = spec["names"]
         collection = self.api.store.collection(f"{names['plural']}.{spec['group']}")
         rows = []
+        stored = Served(crd, next(version for version in spec["versions"] if version["storage"]))
         for version in spec["versions"]:
             if not version["served"]:
                 continue
-            served = Served(crd, version)
+            served = stored if version["storage"] else Served(crd, version)
+            served.stored = stored
+            converted = served.from_stored if len(spec["versions"]) > 1 else None
             resource = Resource(
                 spec["group"],
                 version["name"],
@@ -286,6 +321,7 @@ class Definitions:
                 names.get("listKind") or names["kind"] + "List",
                 _subresources(served, names["kind"]),
                 served,
+                converted,
             )
             self.api.registry.add(resource)
             rows.append((spec["group"], version["name"], names["plural"]))
@@ -389,8 +425,6 @@ def default(obj: Object) -> None:
 def prepare_create(obj: Object, request: Request) -> None:
     meta = obj["metadata"]
     meta["generation"] = 1
-    finalizers = meta.get("finalizers") or []
-    del finalizers
     storage = [v["name"] for v in obj["spec"].get("versions") or [] if v.get("storage")]
     obj["status"] = {"conditions": None, "acceptedNames": {"plural": "", "kind": ""}, "storedVersions": storage}
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
-from volcano_py.sandbox.apiserver import jsonpath, metadata
+from volcano_py.sandbox.apiserver import cel, jsonpath, metadata, schema_errors
 from volcano_py.sandbox.apiserver.errors import (
     Cause,
     field_forbidden,
@@ -23,6 +24,8 @@ def validate(crd: Object) -> list[Cause]:
     group, plural = spec.get("group", ""), names.get("plural", "")
     out: list[Cause] = []
     name = crd["metadata"].get("name", "")
+    if plural and group and metadata.subdomain_errors(name):
+        return _only_names(names)
     if name != f"{plural}.{group}":
         out.append(invalid_value("metadata.name", name, 'must be spec.names.plural+"."+spec.group'))
     if not group:
@@ -41,6 +44,16 @@ def validate(crd: Object) -> list[Cause]:
         )
     _names(names, out)
     _versions(spec, out)
+    if not (crd.get("status") or {}).get("storedVersions"):
+        out.append(invalid_value("status.storedVersions", None, "must have at least one stored version"))
+    return out
+
+
+def _only_names(names: Object) -> list[Cause]:
+    """Beside a malformed name of the object (told by the rules for metadata) only the names are looked at."""
+    out: list[Cause] = []
+    plural = names.get("plural", "")
+    out.extend(invalid_value("spec.names.plural", plural, m) for m in metadata.dns1035_errors(plural))
     return out
 
 
@@ -50,7 +63,8 @@ def _names(names: Object, out: list[Cause]) -> None:
         if not value:
             out.append(required(f"spec.names.{key}"))
         else:
-            out.extend(invalid_value(f"spec.names.{key}", value, m) for m in metadata.dns1035_errors(value.lower()))
+            checked = value.lower() if "ind" in key else value
+            out.extend(invalid_value(f"spec.names.{key}", value, m) for m in metadata.dns1035_errors(checked))
     for key in ("shortNames", "categories"):
         for index, value in enumerate(names.get(key) or []):
             at = f"spec.names.{key}[{index}]"
@@ -62,8 +76,7 @@ def _names(names: Object, out: list[Cause]) -> None:
 
 def _versions(spec: Object, out: list[Cause]) -> None:
     versions = spec.get("versions") or []
-    if not versions:
-        out.append(required("spec.versions"))
+    lifted = _lifted(versions)
     seen: set[str] = set()
     storage = 0
     for index, version in enumerate(versions):
@@ -74,11 +87,20 @@ def _versions(spec: Object, out: list[Cause]) -> None:
             out.append(invalid_value("spec.versions", name, "must contain unique version names"))
         seen.add(name)
         storage += bool(version.get("storage"))
+        if index and lifted:
+            continue  # what all versions share is looked at once, under spec
+        if lifted:
+            out.extend(invalid_value("spec.version", name, m) for m in metadata.dns1035_errors(name))
+            at = "spec"
         schema = (version.get("schema") or {}).get("openAPIV3Schema")
+        where = f"{at}.validation.openAPIV3Schema" if lifted else f"{at}.schema.openAPIV3Schema"
         if schema is None:
-            out.append(required(f"{at}.schema.openAPIV3Schema", "schemas are required"))
+            out.append(required(f"spec.versions[{index}].schema.openAPIV3Schema", "schemas are required"))
         else:
-            _root(schema, f"{at}.schema.openAPIV3Schema", out)
+            if spec.get("preserveUnknownFields"):
+                text = "must be false in order to use defaults in the schema"
+                out.append(invalid_value("spec.preserveUnknownFields", True, text))
+            _root(schema, where, out)
         for number, column in enumerate(version.get("additionalPrinterColumns") or []):
             _column(column, f"{at}.additionalPrinterColumns[{number}]", out)
         scale = (version.get("subresources") or {}).get("scale")
@@ -86,10 +108,16 @@ def _versions(spec: Object, out: list[Cause]) -> None:
             for key in ("specReplicasPath", "statusReplicasPath"):
                 if not scale.get(key):
                     out.append(required(f"{at}.subresources.scale.{key}"))
-    if versions and storage != 1:
+    if storage != 1:
         text = "must have exactly one version marked as storage version"
         out.append(invalid_value("spec.versions", versions, text))
         out[-1].message = f"Invalid value: {text}"
+
+
+def _lifted(versions: list[Object]) -> bool:
+    """Whether all versions are alike: then their faults are told under spec, as in the first days of CRDs."""
+    keys = ("schema", "subresources", "additionalPrinterColumns")
+    return all(version.get(key) == versions[0].get(key) for version in versions for key in keys)
 
 
 def _column(column: Object, at: str, out: list[Cause]) -> None:
@@ -97,19 +125,19 @@ def _column(column: Object, at: str, out: list[Cause]) -> None:
         out.append(required(f"{at}.name"))
     kinds = ["boolean", "date", "integer", "number", "string"]
     if column.get("type") not in kinds:
-        out.append(
-            unsupported(f"{at}.type", column["type"], kinds) if column.get("type") else required(f"{at}.type", f"must be one of {','.join(kinds)}")
-        )
+        text = f"must be one of {','.join(kinds)}"
+        kind = column.get("type")
+        out.append(invalid_value(f"{at}.type", kind, text) if kind else required(f"{at}.type", text))
     path = column.get("jsonPath", "")
     if not path:
-        out.append(required(f"{at}.jsonPath"))
+        out.append(required(f"{at}.JSONPath"))
     else:
         try:
             if not path.startswith("."):
                 raise ValueError("must be a simple json path starting with .")
             jsonpath.compiled(path)
         except ValueError as error:
-            out.append(invalid_value(f"{at}.jsonPath", path, str(error)))
+            out.append(invalid_value(f"{at}.JSONPath", path, str(error)))
 
 
 # --- structural schemas ----------------------------------------------------------------------------------------------
@@ -139,6 +167,22 @@ def _structural(schema: Object, at: str, out: list[Cause], root: bool = False) -
         out.append(required(f"{at}.type", "must not be empty for specified object fields"))
     elif kind and kind not in _TYPES:
         out.append(unsupported(f"{at}.type", kind, list(_TYPES)))
+    wanted = schema.get("pattern")
+    if wanted and schema_errors.pattern(wanted) is None:
+        text = f"must be a valid regular expression, but isn't: error parsing regexp: {wanted}"
+        out.append(invalid_value(f"{at}.pattern", wanted, text))
+    if "default" in schema:
+        for cause in schema_errors.causes(schema["default"], {k: v for k, v in schema.items() if k != "default"}):
+            cause.field = f"{at}.default" + (f".{cause.field}" if cause.field else "")
+            out.append(cause)
+    for key in ("anyOf", "allOf", "oneOf"):
+        for number, inner in enumerate(schema.get(key) or []):
+            either = bool(schema.get("x-kubernetes-int-or-string"))
+            _valued(inner, f"{at}.{key}[{number}]", out, either)
+    if schema.get("not"):
+        _valued(schema["not"], f"{at}.not", out)
+    for number, rule in enumerate(schema.get("x-kubernetes-validations") or []):
+        _rule(rule, schema, f"{at}.x-kubernetes-validations[{number}].rule", out)
     for key in ("$ref", "definitions", "dependencies", "patternProperties", "additionalItems", "id", "$schema"):
         if schema.get(key):
             out.append(field_forbidden(f"{at}.{key}", f"{key} is not supported"))
@@ -165,6 +209,41 @@ def _structural(schema: Object, at: str, out: list[Cause], root: bool = False) -
     if isinstance(extra, dict):
         _structural(extra, f"{at}.additionalProperties", out)
     _list_type(schema, at, out)
+
+
+def _valued(schema: Object, at: str, out: list[Cause], typed: bool = False) -> None:
+    """Inside anyOf and its kin only values may be restricted; the structure (`typed`: but for the type) is given
+    outside."""
+    for key in ("type", "additionalProperties", "default", "nullable", "title", "description"):
+        if schema.get(key) and not (key == "type" and typed):
+            out.append(field_forbidden(f"{at}.{key}", "must be empty to be structural"))
+    for name, inner in (schema.get("properties") or {}).items():
+        _valued(inner, f"{at}.properties[{name}]", out)
+    if isinstance(schema.get("items"), dict):
+        _valued(schema["items"], f"{at}.items", out)
+
+
+def _rule(rule: Object, schema: Object, at: str, out: list[Cause]) -> None:
+    text = rule.get("rule", "")
+    if not text.strip():
+        out.append(required(at, "rule is not specified"))
+        return
+    shown = {"Rule": text, "Message": rule.get("message", ""), "FieldPath": rule.get("fieldPath", "")}
+    fault = cel.fault(text)
+    if fault:
+        out.append(invalid_value(at, shown, fault))
+        return
+    # the fields that a rule names must be there, and a lone field must be a boolean
+    properties = schema.get("properties")
+    if not properties or schema.get("x-kubernetes-preserve-unknown-fields"):
+        return
+    for name in re.findall(r"(?<![\w.])(?:self|oldSelf)\.(\w+)(?!\w*\()", text):
+        if name not in properties and not name.startswith("__"):
+            out.append(invalid_value(at, shown, f"compilation failed: ERROR: undefined field '{name}'"))
+            return
+    lone = re.fullmatch(r"\s*self\.(\w+)\s*", text)
+    if lone and properties[lone.group(1)].get("type") != "boolean":
+        out.append(invalid_value(at, shown, "cel expression must evaluate to a bool"))
 
 
 def _list_type(schema: Object, at: str, out: list[Cause]) -> None:
@@ -215,6 +294,10 @@ def validate_update(new: Object, old: Object) -> list[Cause]:
     known = {version["name"] for version in now.get("versions") or []}
     for index, version in enumerate((old.get("status") or {}).get("storedVersions") or []):
         if version not in known:
-            text = "must appear in spec.versions"
+            text = (
+                f"missing from spec.versions; {version} was previously a storage version, and must remain in "
+                "spec.versions until a storage migration ensures no data remains persisted in it and removes it from "
+                "status.storedVersions"
+            )
             out.append(invalid_value(f"status.storedVersions[{index}]", version, text))
     return out

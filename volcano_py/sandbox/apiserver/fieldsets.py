@@ -135,8 +135,6 @@ def _child(type_: Type, name: str, old: Any, new: Any, changed: Set, removed: Se
             changed[name] = below
         if gone:
             removed[name] = gone
-        if not new and not below:
-            changed[name] = {}  # became empty: a leaf now
         return
     changed[name] = {}
 

@@ -18,6 +18,7 @@ from volcano_py.sandbox.apiserver.api import Api, Plain, Result
 from volcano_py.sandbox.apiserver.negotiate import Form, negotiate, not_acceptable
 from volcano_py.sandbox.apiserver.request import Request, flag, integer, read_write_options
 from volcano_py.sandbox.apiserver.routing import Route, Target, route
+from volcano_py.sandbox.apiserver.store import TooLarge
 from volcano_py.sandbox.apiserver.streaming import serve_watch
 from volcano_py.sandbox.apiserver.verbs import create, delete, patch, read, update
 
@@ -77,6 +78,8 @@ class Server:
             )
         except errors.StatusError as error:
             return self._status(http, error)
+        except TooLarge:
+            return self._status(http, errors.StatusError(500, "", "etcdserver: request is too large"))
         except web.HTTPRequestEntityTooLarge:
             text = f"Request entity too large: limit is {BODY_LIMIT}"
             return self._status(http, errors.StatusError(413, "RequestEntityTooLarge", text))
@@ -146,6 +149,9 @@ class Server:
             request.body = await http.read()
         if target.subresource and target.subresource != "status":
             return await self._subresource(http, request)
+        custom = target.resource.custom
+        if custom is not None and custom.deprecated:
+            request.warn(custom.deprecation)
         if query and "export" in query and verb in ("get", "list"):
             raise errors.bad_request("the export parameter, deprecated since v1.14, is no longer supported")
         if verb == "get":

@@ -7,7 +7,7 @@ from volcano_py.sandbox.apiserver.api import Api
 from volcano_py.sandbox.apiserver.request import Request
 
 
-def check_create(api: Api, request: Request) -> None:
+def check_create(api: Api, request: Request, name: str = "") -> None:
     """NamespaceLifecycle: 404 for a namespace that is not there, 403 for one that is going."""
     collection = api.store.collections["namespaces"]
     entry = collection.entries.get(request.namespace)
@@ -16,7 +16,6 @@ def check_create(api: Api, request: Request) -> None:
     if entry.fields.get("status.phase") == "Terminating":
         resource = request.resource
         why = f"unable to create new content in namespace {request.namespace} because it is being terminated"
-        name = request.name
         error = errors.forbidden(resource.group, resource.plural, name, why)
         cause = {
             "reason": "NamespaceTerminating",

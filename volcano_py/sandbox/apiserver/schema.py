@@ -11,6 +11,7 @@ from typing import Any
 
 import orjson
 
+from volcano_py.sandbox.apiserver import codec
 from volcano_py.sandbox.apiserver.types import Field, Type, builtin, scalar
 
 Schema = dict[str, Any]
@@ -75,15 +76,23 @@ def prune(value: Any, schema: Schema, root: bool = False, path: str = "", unknow
                         prune(item, extra, False, f"{path}.{key}" if path else key, unknown)
             return
         gone: list[str] = []
+        nulls: list[str] = []  # null where it cannot be counts as absent
         for key, item in value.items():
             if resource and key in ("apiVersion", "kind", "metadata"):
+                if key == "metadata" and not root:
+                    value[key] = _embedded_metadata(item, f"{path}.{key}" if path else key, unknown)
                 continue
             inner = properties.get(key)
             if inner is None:
                 if not preserve:
                     gone.append(key)
+            elif item is None:
+                if not inner.get("nullable") and "default" not in inner:
+                    nulls.append(key)
             elif item.__class__ is dict or item.__class__ is list:
                 prune(item, inner, False, f"{path}.{key}" if path else key, unknown)
+        for key in nulls:
+            del value[key]
         for key in gone:
             del value[key]
             if unknown is not None:
@@ -94,6 +103,18 @@ def prune(value: Any, schema: Schema, root: bool = False, path: str = "", unknow
             for index, item in enumerate(value):
                 if item.__class__ is dict or item.__class__ is list:
                     prune(item, items, False, f"{path}[{index}]", unknown)
+
+
+def _embedded_metadata(value: Any, path: str, unknown: list[str] | None) -> Any:
+    """The metadata of an embedded object, as typed as any other; what does not fit is left for validation."""
+    found = codec.Unknown()
+    try:
+        made = codec.normalise(builtin("meta.v1.ObjectMeta"), value, found)
+    except codec.DecodeError:
+        return value
+    if unknown is not None:
+        unknown.extend(f"{path}.{item}" for item in found.paths)
+    return made
 
 
 # --- defaulting ------------------------------------------------------------------------------------------------------
@@ -190,6 +211,10 @@ def _plain(schema: Any) -> Any:
         out["type"] = ["integer", "string"]
         out.pop("anyOf", None)
     kind = out.get("type")
+    limit = {"int32": 1 << 31, "int64": 1 << 63}.get(schema.get("format", ""))
+    if limit is not None and kind == "integer":
+        out["minimum"] = max(out.get("minimum", -limit), -limit)
+        out["maximum"] = min(out.get("maximum", limit - 1), limit - 1)
     if schema.get("nullable") and kind:
         out["type"] = [*(kind if isinstance(kind, list) else [kind]), "null"]
         if "enum" in out and None not in out["enum"]:

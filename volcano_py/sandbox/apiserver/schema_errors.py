@@ -18,6 +18,7 @@ from volcano_py.sandbox.apiserver.errors import (
 )
 
 Schema = dict[str, Any]
+NOWHERE = "<nil>"  # the path of faults that the server does not place
 
 
 def causes(value: Any, schema: Schema, path: str = "", root: bool = True) -> list[Cause]:
@@ -67,6 +68,10 @@ def _walk(value: Any, schema: Schema, path: str, out: list[Cause], root: bool = 
     elif kind and found != kind and not (kind == "number" and found == "integer") and not _whole(kind, value):
         text = f'{_body(path)} must be of type {kind}: "{found}"'
         out.append(type_invalid(path, value, text))
+        if kind == "integer" and found == "number":
+            form = f"with format {schema['format']}" if schema.get("format") else "(default format)"
+            text = f"Checked value must be of type integer {form} in {path}"
+            out.append(invalid_value(NOWHERE, "", text))
         return
     _enum(value, schema, path, out)
     if found == "string":
@@ -118,6 +123,7 @@ def _string(value: str, schema: Schema, path: str, out: list[Cause]) -> None:
 
 
 def _number(value: float, schema: Schema, path: str, out: list[Cause]) -> None:
+    _range(value, schema, path, out)
     least, most = schema.get("minimum"), schema.get("maximum")
     if least is not None:
         if schema.get("exclusiveMinimum") and value <= least:
@@ -134,6 +140,16 @@ def _number(value: float, schema: Schema, path: str, out: list[Cause]) -> None:
     step = schema.get("multipleOf")
     if step and (value / step) % 1:
         out.append(invalid_value(path, value, f"{_body(path)} should be a multiple of {step}"))
+
+
+_RANGES = {"int32": 1 << 31, "int64": 1 << 63}
+
+
+def _range(value: float, schema: Schema, path: str, out: list[Cause]) -> None:
+    limit = _RANGES.get(schema.get("format", ""))
+    if limit is not None and not -limit <= value < limit:
+        text = f"Checked value must be of type {schema.get('type')} with format {schema['format']} in {path}"
+        out.append(invalid_value(NOWHERE, "", text))
 
 
 def _array(value: list[Any], schema: Schema, path: str, out: list[Cause]) -> None:
@@ -223,5 +239,7 @@ def _combined(value: Any, schema: Schema, path: str, out: list[Cause]) -> None:
             if name == "allOf":
                 for row in rows:
                     out.extend(causes(value, row, path, False))
-            shown = value if not isinstance(value, dict | list) else ""
-            out.append(invalid_value(path, shown, f'"{path}" {text}'))
+            elif name != "not" and not any(map(fits, rows)):
+                # the alternative that comes nearest
+                out.extend(min((causes(value, row, path, False) for row in rows), key=len))
+            out.append(invalid_value(NOWHERE, "", f'"{path}" {text}'))

@@ -18,7 +18,13 @@ HISTORY_EVENTS = 20_000
 HISTORY_BYTES = 96 * 1024 * 1024
 FIRST_REVISION = 1000  # so that small numbers are always "compacted", as on any server with a past
 
+OBJECT_LIMIT = 1536 * 1024  # bytes of one object, as etcd has it
+
 ADDED, MODIFIED, DELETED = "ADDED", "MODIFIED", "DELETED"
+
+
+class TooLarge(Exception):
+    """The object is over OBJECT_LIMIT."""
 
 
 class Entry:
@@ -158,15 +164,18 @@ class Store:
         self, collection: Collection, type_: str, obj: dict[str, Any], fields: dict[str, str]
     ) -> Entry:
         """Write an object (without kind and apiVersion): give it the next revision, encode it, tell the watchers."""
-        self.revision += 1
         metadata = obj["metadata"]
-        metadata["resourceVersion"] = str(self.revision)
+        metadata["resourceVersion"] = str(self.revision + 1)
+        tail = orjson.dumps(obj)[1:]
+        if len(tail) > OBJECT_LIMIT:
+            raise TooLarge
+        self.revision += 1
         entry = Entry(
             metadata.get("namespace", ""),
             metadata["name"],
             metadata.get("uid", ""),
             self.revision,
-            orjson.dumps(obj)[1:],
+            tail,
             metadata.get("labels") or {},
             fields,
         )

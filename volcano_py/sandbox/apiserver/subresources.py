@@ -14,7 +14,7 @@ from volcano_py.sandbox.apiserver.request import Request, flag, integer
 from volcano_py.sandbox.apiserver.store import DELETED, MODIFIED, Entry
 from volcano_py.sandbox.apiserver.types import builtin
 from volcano_py.sandbox.apiserver.verbs import delete as deletion
-from volcano_py.sandbox.apiserver.verbs.patch import patch_type
+from volcano_py.sandbox.apiserver.verbs.patch import invalid_patch, patch_type
 from volcano_py.sandbox.apiserver.verbs.update import change_object
 
 Object = dict[str, Any]
@@ -132,12 +132,18 @@ async def scale(api: Api, request: Request) -> Result | Plain:
     try:
         wanted = codec.normalise(builtin("autoscaling.v1.Scale"), raw, codec.Unknown())
     except codec.DecodeError as error:
+        if request.verb == "patch":
+            raise invalid_patch(raw, str(error)) from None
         raise errors.bad_request(f'Scale in version "v1" cannot be handled as a Scale: {error}') from None
     name = wanted["metadata"].get("name", request.name)
     if name != request.name:
         text = f"the name of the object ({name}) does not match the name on the URL ({request.name})"
         raise errors.bad_request(text)
     replicas = wanted["spec"].get("replicas", 0)
+    if replicas < 0 and resource.custom is not None:
+        path = resource.custom.subresources["scale"]["specReplicasPath"]
+        cause = errors.invalid_value(path, replicas, "should be a non-negative integer")
+        raise errors.invalid(resource.group, resource.kind, request.name, [cause])
     if replicas < 0:
         cause = errors.invalid_value("spec.replicas", replicas, "must be greater than or equal to 0")
         raise errors.invalid("autoscaling", "Scale", request.name, [cause])

@@ -194,7 +194,7 @@ def _cell(path: str, kind: str, obj: Object) -> Any:
         return value if isinstance(value, int | float) and not isinstance(value, bool) else None
     if kind == "boolean":
         return value if isinstance(value, bool) else None
-    return " ".join(_text(item) for item in found) if len(found) > 1 else _text(value)
+    return _text(value)
 
 
 def _text(value: Any) -> str:

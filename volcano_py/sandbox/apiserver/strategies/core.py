@@ -44,9 +44,9 @@ def _config_map(obj: Object, request: Request) -> list[Cause]:
     data, binary = obj.get("data") or {}, obj.get("binaryData") or {}
     out = _key_causes(data, "data") + _key_causes(binary, "binaryData")
     out += [invalid_value(f"data[{key}]", key, "duplicate of key present in binaryData") for key in data if key in binary]
-    size = sum(len(k) + len(v) for k, v in data.items()) + sum(len(v) * 3 // 4 for v in binary.values())
+    size = sum(len(v) for v in data.values()) + sum(len(v) * 3 // 4 for v in binary.values())
     if size > MAX_SECRET:
-        out.append(Cause("FieldValueTooLong", "Too long: may not be more than 1048576 bytes", ""))
+        out.append(Cause("FieldValueTooLong", "Too long: may not be more than 1048576 bytes", "[]"))
     return out
 
 
@@ -316,6 +316,31 @@ def _default_quota(obj: Object) -> None:
     obj.setdefault("spec", {})
 
 
+_QUOTA_NAMES = frozenset(
+    ["cpu", "memory", "ephemeral-storage", "storage", "pods", "services", "replicationcontrollers", "resourcequotas", "secrets", "configmaps", "persistentvolumeclaims", "services.nodeports", "services.loadbalancers", "requests.cpu", "requests.memory", "requests.storage", "requests.ephemeral-storage", "limits.cpu", "limits.memory", "limits.ephemeral-storage"]
+)
+
+
+def _quota(obj: Object, request: Request) -> list[Cause]:
+    out: list[Cause] = []
+    for name, value in ((obj.get("spec") or {}).get("hard") or {}).items():
+        at = f"spec.hard[{name}]"
+        faults = metadata.qualified_errors(name)
+        if faults:
+            out.extend(invalid_value(at, name, fault) for fault in faults)
+        elif "/" not in name and name not in _QUOTA_NAMES and not name.split(".")[-1].startswith("hugepages-"):
+            out.append(invalid_value(at, name, "must be a standard resource type or fully qualified"))
+            out.append(invalid_value(at, name, "must be a standard resource for quota"))
+        if quantity.parse(value) < 0:
+            out.append(invalid_value(at, value, "must be greater than or equal to 0"))
+    return out
+
+
+def _no_empty_limits(obj: Object, request: Request) -> None:
+    if not obj["spec"].get("limits"):
+        obj["spec"]["limits"] = None  # an empty list does not survive storage
+
+
 def _default_limits(obj: Object) -> None:
     for item in (obj.get("spec") or {}).get("limits") or ():
         if item.get("type") != "Container":
@@ -479,8 +504,15 @@ STRATEGIES = {
         returns_deleted=True,
         reset_fields=("status",),
     ),
-    "resourcequotas": Strategy(default=_default_quota, has_status=True, returns_deleted=True, reset_fields=("status",)),
-    "limitranges": Strategy(default=_default_limits),
+    "resourcequotas": Strategy(
+        default=_default_quota,
+        validate_create=_quota,
+        validate_update=lambda new, old, request: _quota(new, request),
+        has_status=True,
+        returns_deleted=True,
+        reset_fields=("status",),
+    ),
+    "limitranges": Strategy(default=_default_limits, prepare_create=_no_empty_limits, create_on_update=True),
     "endpoints": Strategy(create_on_update=True),
     "podtemplates": Strategy(has_generation=False, returns_deleted=True),
     "replicationcontrollers": Strategy(has_status=True, has_generation=True, reset_fields=("status",)),

@@ -333,11 +333,16 @@ def warnings(new: Object, old: Object | None) -> list[str]:
     """What the server says about a new pod beside taking it."""
     if old is not None:
         return []
+    out = [
+        f'spec.imagePullSecrets[{index}].name: invalid empty name ""'
+        for index, secret in enumerate(new["spec"].get("imagePullSecrets") or [])
+        if not secret.get("name")
+    ]
     faults = metadata.label_errors(new["metadata"].get("name", ""))
-    if not faults:
-        return []
-    text = "metadata.name: this is used in the Pod's hostname, which can result in surprising behavior; "
-    return [f"{text}a DNS label is recommended: [{' '.join(faults)}]"]
+    if faults:
+        text = "metadata.name: this is used in the Pod's hostname, which can result in surprising behavior; "
+        out.append(f"{text}a DNS label is recommended: [{' '.join(faults)}]")
+    return out
 
 
 STRATEGIES = {

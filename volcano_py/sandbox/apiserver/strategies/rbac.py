@@ -70,7 +70,14 @@ def _binding_update(new: Object, old: Object, request: Request) -> list[Cause]:
     return out
 
 
+def _no_empty_rules(obj: Object, request: Request) -> None:
+    if not obj.get("rules"):
+        obj["rules"] = None  # an empty list does not survive storage
+
+
 _ROLE = Strategy(
+    prepare_create=_no_empty_rules,
+    prepare_update=lambda new, old, request: _no_empty_rules(new, request),
     validate_create=_rules,
     validate_update=lambda new, old, request: _rules(new, request),
     name_errors=metadata.path_segment_errors,

@@ -57,7 +57,7 @@ async def create_object(
             reset=paths(strategy.reset_fields),
         )
     if resource.namespaced:
-        check_create(api, request)
+        check_create(api, request, meta.get("name", ""))
     builtin_admission = strategy.admit_create
     if builtin_admission is not None:
         builtin_admission(api, obj, request)

@@ -11,6 +11,7 @@ from volcano_py.sandbox.apiserver import bodies, errors, fieldsets, managed, met
 from volcano_py.sandbox.apiserver.api import Api, Result, StrictError, complete
 from volcano_py.sandbox.apiserver.bodies import ParseError
 from volcano_py.sandbox.apiserver.request import Request, flag
+from volcano_py.sandbox.apiserver.types import Type
 from volcano_py.sandbox.apiserver.verbs.create import create_object, paths
 from volcano_py.sandbox.apiserver.verbs.update import change_object
 
@@ -135,13 +136,11 @@ async def apply(api: Api, request: Request) -> Result:
         raise errors.bad_request("error decoding YAML: the configuration is not an object")
     _check_config(request, config)
     config_set_source = {k: v for k, v in config.items() if k not in ("apiVersion", "kind")}
-    unknown = undeclared(resource.type, config_set_source)
-    if unknown:
-        name = f"{request.namespace}/{request.name}" if request.namespace else f"/{request.name}"
-        del name
+    faults = typed_faults(resource.type, config_set_source)
+    if faults:
         gvk = f"{resource.group}/{resource.version}, Kind={resource.kind}"
-        text = "; ".join(f"{path}: field not declared in schema" for path in unknown)
-        message = f"failed to create typed patch object ({request.namespace}/{request.name}; {gvk}): {text}"
+        where = f"({request.namespace}/{request.name}; {gvk})"
+        message = f"failed to create typed patch object {where}: {faults[0] if len(faults) == 1 else faults}"
         raise errors.StatusError(500, "", message)
     if config.get("metadata", {}).get("managedFields"):
         raise errors.bad_request("metadata.managedFields must be nil")
@@ -169,11 +168,12 @@ async def apply(api: Api, request: Request) -> Result:
         fresh = {**config, "metadata": {**(config.get("metadata") or {}), "name": request.name}}
         obj = _decoded(api, request, fresh)
         return await create_object(api, request, obj, entries)
-    uid = (config.get("metadata") or {}).get("uid", "")
 
     def change(old: Object) -> Object:
         live = complete(resource, old)
         live_bare = {k: v for k, v in live.items() if k not in ("apiVersion", "kind")}
+        last_applied = _last_applied(live_bare) if request.manager == "kubectl" else None
+        allowed = fieldsets.from_object(resource.type, last_applied) if last_applied is not None else None
         merged, managers, _ = server_side.apply(
             resource.type,
             live_bare,
@@ -186,16 +186,17 @@ async def apply(api: Api, request: Request) -> Result:
             reset=reset,
         )
         merged["metadata"].pop("managedFields", None)
+        server_side.resolve_conflicts(resource.type, live_bare, merged, managers, key, force, reset, allowed)
+        if last_applied is not None:
+            _set_last_applied(merged, config)
         new = _decoded(api, request, {**merged, "apiVersion": resource.api_version, "kind": resource.kind})
-        shown = {k: v for k, v in complete(resource, new).items() if k not in ("apiVersion", "kind")}
-        server_side.resolve_conflicts(resource.type, live_bare, shown, managers, key, force, reset)
         rows = managed.write(managers)
         new["metadata"].pop("managedFields", None)
         if rows:
             new["metadata"]["managedFields"] = rows
         return new
 
-    return await change_object(api, request, change, uid=uid, tracked=False)
+    return await change_object(api, request, change, tracked=False)
 
 
 def _decoded(api: Api, request: Request, value: Object) -> Object:
@@ -212,12 +213,8 @@ def _check_config(request: Request, config: Object) -> None:
         missing = "Kind" if not kind else "apiVersion"
         raise errors.bad_request(f"Object '{missing}' is missing in the applied configuration")
     if version != resource.api_version or kind != resource.kind:
-        text = (
-            f"invalid object type: {version}, Kind={kind}"
-            if kind != resource.kind
-            else f"Incorrect version specified in apply patch. Specified patch version: {version}, expected: {resource.api_version}"
-        )
-        raise errors.bad_request(text)
+        group, _, short = str(version).rpartition("/")
+        raise errors.bad_request(f"invalid object type: {group}/{short}, Kind={kind}")
     meta = config.get("metadata") or {}
     if not isinstance(meta, dict):
         raise errors.bad_request("metadata must be an object")
@@ -230,22 +227,70 @@ def _check_config(request: Request, config: Object) -> None:
         )
 
 
-def undeclared(type_: Any, value: Any, path: str = "") -> list[str]:
-    """Fields of an applied configuration that the schema does not have."""
-    out: list[str] = []
-    if isinstance(value, dict):
-        if type_.kind == "struct":
-            for key, item in value.items():
-                field = type_.fields.get(key)
-                if field is None:
-                    if not type_.open:
-                        out.append(f"{path}.{key}")
-                else:
-                    out.extend(undeclared(field.type, item, f"{path}.{key}"))
-        elif type_.kind == "map" and type_.elem is not None:
-            for key, item in value.items():
-                out.extend(undeclared(type_.elem, item, f"{path}.{key}"))
-    elif isinstance(value, list) and type_.kind == "list" and type_.elem is not None:
+_LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+
+
+def _last_applied(live: Object) -> Object | None:
+    """What a client-side apply has left in the annotation; None without it."""
+    text = (live["metadata"].get("annotations") or {}).get(_LAST_APPLIED)
+    try:
+        value = orjson.loads(text) if text else None
+    except orjson.JSONDecodeError:
+        return None
+    if not isinstance(value, dict):
+        return None
+    return {key: item for key, item in value.items() if key not in ("apiVersion", "kind")}
+
+
+def _set_last_applied(merged: Object, config: Object) -> None:
+    """Keep the annotation in step, so that client-side apply can be gone back to."""
+    text = orjson.dumps(config, option=orjson.OPT_SORT_KEYS).decode() + "\n"
+    meta = merged["metadata"] = dict(merged["metadata"])
+    meta["annotations"] = {**(meta.get("annotations") or {}), _LAST_APPLIED: text}
+
+
+_NUMERIC = ("int32", "int64", "double")
+
+
+def typed_faults(type_: Type, value: Any, path: str = "") -> list[str]:
+    """Why a configuration does not fit the schema, before anything is merged."""
+    kind = type_.kind
+    if value is None:
+        return []
+    if kind in ("struct", "map"):
+        if not isinstance(value, dict):
+            return [f"{path}: expected map, got {value!r}"]
+        out: list[str] = []
+        for key, item in value.items():
+            field = type_.fields.get(key)
+            if field is not None:
+                out.extend(typed_faults(field.type, item, f"{path}.{key}"))
+            elif kind == "map" and type_.elem is not None:
+                out.extend(typed_faults(type_.elem, item, f"{path}.{key}"))
+            elif not type_.open:
+                out.append(f"{path}.{key}: field not declared in schema")
+        return out
+    if kind == "list":
+        if not isinstance(value, list):
+            return [f"{path}: expected list, got {value!r}"]
+        out = []
+        seen: set[str] = set()
         for index, item in enumerate(value):
-            out.extend(undeclared(type_.elem, item, f"{path}[{index}]"))
-    return out
+            at = f"{path}[{index}]"
+            if not type_.atomic:
+                name = fieldsets.element(type_, item)
+                if name in seen:
+                    shown = server_side.leaf_paths({name: {}})[0]
+                    out.append(f"{path}: duplicate entries for key {shown}")
+                seen.add(name)
+                at = path + server_side.leaf_paths({name: {}})[0]
+            if type_.elem is not None:
+                out.extend(typed_faults(type_.elem, item, at))
+        return out
+    if kind in ("string", "time", "microtime", "bytes") and not isinstance(value, str):
+        return [f"{path}: expected string, got {value!r}"]
+    if kind in _NUMERIC and (isinstance(value, bool) or not isinstance(value, int | float)):
+        return [f"{path}: expected numeric (int or float), got {type(value).__name__}"]
+    if kind == "bool" and not isinstance(value, bool):
+        return [f"{path}: expected boolean, got {value!r}"]
+    return []

@@ -115,6 +115,9 @@ def list_page(api: Api, request: Request) -> Page:
     limit = integer(query, "limit")
     token = query.get("continue", "")
     match, version = query.get("resourceVersionMatch", ""), query.get("resourceVersion", "")
+    if version and not version.isdigit():
+        text = f'resourceVersion: Invalid value: "{version}": strconv.ParseUint: parsing "{version}": invalid syntax'
+        raise errors.bad_request(f"invalid resource version: {text}")
     _check_list_options(match, version, token, query)
     if token:
         return _next_page(api, request, chosen, limit, token)
