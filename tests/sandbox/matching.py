@@ -56,7 +56,7 @@ def words_agree(expected: str, actual: str) -> bool:
 
     def words(text: str) -> list[str]:
         text = _TOKEN.sub(" ", text)
-        return [word for word in re.findall(r"[A-Za-z0-9_./-]{3,}", text.lower())]
+        return re.findall(r"[A-Za-z0-9_./-]{3,}", text.lower())
 
     wanted = words(expected)
     if not wanted:

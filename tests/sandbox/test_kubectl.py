@@ -46,6 +46,9 @@ spec: {{weight: {weight}}}
 """
 
 
+KINDS = {"deployment": "Deployment", "statefulset": "StatefulSet", "replicaset": "ReplicaSet"}
+
+
 def rows(text: str) -> list[list[str]]:
     return [line.split() for line in text.splitlines()]
 
@@ -222,7 +225,7 @@ async def test_custom_resources(kubectl: Kubectl) -> None:
 async def test_workloads_scale(kubectl: Kubectl, kind: str) -> None:
     manifest = f"""
 apiVersion: apps/v1
-kind: {dict(deployment="Deployment", statefulset="StatefulSet", replicaset="ReplicaSet")[kind]}
+kind: {KINDS[kind]}
 metadata: {{name: w}}
 spec:
   selector: {{matchLabels: {{a: b}}}}

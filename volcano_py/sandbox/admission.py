@@ -109,6 +109,14 @@ def install(api: Api) -> None:
 def first_queues() -> list[dict[str, Any]]:
     """The queues that Volcano's scheduler makes when it starts."""
     return [
-        {"metadata": {"name": ROOT_QUEUE}, "spec": {"reclaimable": False, "weight": 1}, "status": {"state": QUEUE_OPEN}},
-        {"metadata": {"name": DEFAULT_QUEUE}, "spec": {"reclaimable": True, "weight": 1}, "status": {"state": QUEUE_OPEN}},
+        {
+            "metadata": {"name": ROOT_QUEUE},
+            "spec": {"reclaimable": False, "weight": 1},
+            "status": {"state": QUEUE_OPEN},
+        },
+        {
+            "metadata": {"name": DEFAULT_QUEUE},
+            "spec": {"reclaimable": True, "weight": 1},
+            "status": {"state": QUEUE_OPEN},
+        },
     ]

@@ -68,7 +68,8 @@ class Sandbox:
     nodes: how many, or ready-made Node objects. shapes: taken in turn for the nodes. components: which of scheduler
     and controller-manager to start as child processes. path: where to write the kubeconfig (a temporary file when
     None). users: more tokens. crds: extra definitions, or False for none at all. volcano_admission: whether Volcano's
-    rules for Jobs, PodGroups and Queues apply. first_queues: whether root and default are there. hollow and collect: whether kubelets and garbage collector run.
+    rules for Jobs, PodGroups and Queues apply. first_queues: whether root and default are there. hollow and collect:
+    whether kubelets and garbage collector run.
     backoff: seconds before a crashed container starts again.
     """
 

@@ -46,11 +46,7 @@ class Components:
 
     def ended(self) -> dict[str, int]:
         """Exit codes of children that are no longer running."""
-        return {
-            name: process.returncode
-            for name, process in self.processes.items()
-            if process.returncode is not None
-        }
+        return {name: process.returncode for name, process in self.processes.items() if process.returncode is not None}
 
     async def stop(self) -> None:
         """Terminate our own children, and kill those that do not listen."""

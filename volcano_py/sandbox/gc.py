@@ -247,7 +247,11 @@ class GarbageCollector:
             return
         meta.pop("finalizers", None)
         stays = meta.get("deletionGracePeriodSeconds") or (obj.get("spec") or {}).get("finalizers")
-        type_ = MODIFIED if stays and (resource.plural == "namespaces" or meta.get("deletionGracePeriodSeconds")) else DELETED
+        type_ = (
+            MODIFIED
+            if stays and (resource.plural == "namespaces" or meta.get("deletionGracePeriodSeconds"))
+            else DELETED
+        )
         self.api.write(resource, type_, obj)
 
     # --- namespaces --------------------------------------------------------------------------------------------------
@@ -295,7 +299,6 @@ class GarbageCollector:
         self.terminating.discard(name)
         self.api.write(resource, DELETED, obj)
 
-
     def _content(self, namespace: str) -> dict[str, int]:
         """How many objects of each resource a namespace holds."""
         out: dict[str, int] = {}
@@ -314,10 +317,18 @@ class GarbageCollector:
             for item in self.api.store.collections[name].select(entry.name):
                 for finalizer in item.load()["metadata"].get("finalizers") or []:
                     finalizers[finalizer] = finalizers.get(finalizer, 0) + 1
-        texts = ", ".join(f"{name if '.' in name else name + '.'} has {count} resource instances" for name, count in sorted(left.items()))
+        texts = ", ".join(
+            f"{name if '.' in name else name + '.'} has {count} resource instances"
+            for name, count in sorted(left.items())
+        )
         held = ", ".join(f"{name} in {count} resource instances" for name, count in sorted(finalizers.items()))
         rows = [
-            ("NamespaceDeletionDiscoveryFailure", False, "ResourcesDiscovered", "All resources successfully discovered"),
+            (
+                "NamespaceDeletionDiscoveryFailure",
+                False,
+                "ResourcesDiscovered",
+                "All resources successfully discovered",
+            ),
             (
                 "NamespaceDeletionGroupVersionParsingFailure",
                 False,

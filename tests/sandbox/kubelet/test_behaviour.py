@@ -31,7 +31,9 @@ def test_plain_commands_are_understood(command: list[str], expected: Run | None)
 
 
 def pod(**annotations: str) -> dict:
-    return {"metadata": {"annotations": {f"sandbox.volcano.sh/{k.replace('_', '-')}": v for k, v in annotations.items()}}}
+    return {
+        "metadata": {"annotations": {f"sandbox.volcano.sh/{k.replace('_', '-')}": v for k, v in annotations.items()}}
+    }
 
 
 def test_annotations_come_first() -> None:

@@ -69,7 +69,7 @@ async def test_init_containers_run_in_order(api: Http) -> None:
     ]
     await api.ok("POST", PODS, running(["sleep", "60"], initContainers=inits))
     first = await api.until(PATH, lambda v: v["status"].get("initContainerStatuses"))
-    states = [list(row["state"])[0] for row in first["status"]["initContainerStatuses"]]
+    states = [next(iter(row["state"])) for row in first["status"]["initContainerStatuses"]]
     assert states == ["running", "waiting"] and first["status"]["phase"] == "Pending"
     done = await api.until(PATH, phase("Running"))
     assert all(row["state"]["terminated"]["exitCode"] == 0 for row in done["status"]["initContainerStatuses"])
@@ -86,7 +86,9 @@ async def test_one_container_of_two_keeps_the_pod_running(api: Http) -> None:
     body = running(["true"])
     body["spec"]["containers"].append({"name": "d", "image": "x", "command": ["sleep", "0.4"]})
     await api.ok("POST", PODS, body)
-    value = await api.until(PATH, lambda v: any("terminated" in r["state"] for r in v["status"].get("containerStatuses", [])))
+    value = await api.until(
+        PATH, lambda v: any("terminated" in r["state"] for r in v["status"].get("containerStatuses", []))
+    )
     assert value["status"]["phase"] == "Running"
     await api.until(PATH, phase("Succeeded"))
 

@@ -107,9 +107,7 @@ def prune(type_: Type, merged: Any, last: Set, applied: Set) -> Any:
     last = named_members(type_, last)
     everything = named_members(type_, fieldsets.from_object(type_, merged))
     left = remove_items(type_, merged, last)
-    kept = fieldsets.union_top(
-        named_members(type_, fieldsets.from_object(type_, left)), named_members(type_, applied)
-    )
+    kept = fieldsets.union_top(named_members(type_, fieldsets.from_object(type_, left)), named_members(type_, applied))
     left = remove_items(type_, merged, fieldsets.difference(everything, kept))
     still = named_members(type_, fieldsets.from_object(type_, left))
     gone = fieldsets.intersection(fieldsets.difference(everything, still), last)
@@ -161,7 +159,7 @@ def apply(
         for other, value in managers.items():
             if other != key and other[1] == "Apply":
                 appliers = fieldsets.union_top(appliers, value.fields)
-        metadata = {k: v for k, v in merged["metadata"].items()}
+        metadata = dict(merged["metadata"])
         merged = prune(type_, merged, last.fields, appliers)
         # what identifies the object is nobody's to withdraw
         merged["metadata"] = {**{k: v for k, v in metadata.items() if k in _IDENTITY}, **merged.get("metadata", {})}

@@ -104,7 +104,9 @@ _Loader.yaml_implicit_resolvers = {
     first: [(tag, regexp) for tag, regexp in rows if tag != "tag:yaml.org,2002:timestamp"]
     for first, rows in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
-_BOOLEANS = __import__("re").compile(r"^(?:y|Y|yes|Yes|YES|n|N|no|No|NO|true|True|TRUE|false|False|FALSE|on|On|ON|off|Off|OFF)$")
+_BOOLEANS = __import__("re").compile(
+    r"^(?:y|Y|yes|Yes|YES|n|N|no|No|NO|true|True|TRUE|false|False|FALSE|on|On|ON|off|Off|OFF)$"
+)
 for _first in "yYnN":
     _rows = [row for row in _Loader.yaml_implicit_resolvers.get(_first, []) if not row[0].endswith(":bool")]
     _Loader.yaml_implicit_resolvers[_first] = [("tag:yaml.org,2002:bool", _BOOLEANS), *_rows]

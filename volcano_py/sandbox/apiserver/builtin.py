@@ -8,7 +8,7 @@ from volcano_py.sandbox.apiserver.protobuf import go_name
 from volcano_py.sandbox.apiserver.resources import ALL_VERBS, STATUS_VERBS, Registry, Resource, Subresource
 from volcano_py.sandbox.apiserver.store import Store
 from volcano_py.sandbox.apiserver.strategies import STRATEGIES
-from volcano_py.sandbox.apiserver.strategies.core import event_from_stored, event_to_stored
+from volcano_py.sandbox.apiserver.strategies.events import event_from_stored, event_to_stored
 from volcano_py.sandbox.apiserver.strategy import Strategy
 from volcano_py.sandbox.apiserver.types import builtin
 
@@ -100,12 +100,8 @@ TABLE: dict[str, list[Row]] = {
         Row("selfsubjectrulesreviews", "SelfSubjectRulesReview", False, verbs=_CREATE),
         Row("subjectaccessreviews", "SubjectAccessReview", False, verbs=_CREATE),
     ],
-    "autoscaling/v2": [
-        Row("horizontalpodautoscalers", "HorizontalPodAutoscaler", True, "hpa", "all", "status")
-    ],
-    "autoscaling/v1": [
-        Row("horizontalpodautoscalers", "HorizontalPodAutoscaler", True, "hpa", "all", "status")
-    ],
+    "autoscaling/v2": [Row("horizontalpodautoscalers", "HorizontalPodAutoscaler", True, "hpa", "all", "status")],
+    "autoscaling/v1": [Row("horizontalpodautoscalers", "HorizontalPodAutoscaler", True, "hpa", "all", "status")],
     "batch/v1": [
         Row("cronjobs", "CronJob", True, "cj", "all", "status"),
         Row("jobs", "Job", True, "", "all", "status"),

@@ -106,9 +106,7 @@ def _struct(type_: Type) -> Callable[[Any, Path, Unknown], Any]:
     def resolve() -> tuple[dict[str, Any], list[Any]]:
         # lazily, for types that contain themselves
         compile_fields()
-        fields = {
-            name: (_lazy(field.type), keep, field.pointer and keep) for name, (field, keep) in table.items()
-        }
+        fields = {name: (_lazy(field.type), keep, field.pointer and keep) for name, (field, keep) in table.items()}
         zeros = [(name, field.type, field.pointer) for name, field in always]
         compiled.append((fields, zeros))
         return compiled[0]
@@ -248,9 +246,7 @@ def _bytes(_: Type) -> Callable[[Any, Path, Unknown], Any]:
         try:
             raw = base64.b64decode("".join(value.split()), validate=True)
         except (binascii.Error, ValueError):
-            at = next(
-                (i for i, c in enumerate(value) if not (c.isalnum() or c in "+/=\r\n")), len(value) // 4 * 4
-            )
+            at = next((i for i, c in enumerate(value) if not (c.isalnum() or c in "+/=\r\n")), len(value) // 4 * 4)
             raise DecodeError(f"illegal base64 data at input byte {at}") from None
         return base64.b64encode(raw).decode()
 
@@ -272,9 +268,7 @@ def parse_time(text: str) -> datetime:
             zone = match.group(8)
             offset = timedelta()
             if zone != "Z":
-                offset = timedelta(hours=int(zone[1:3]), minutes=int(zone[4:6])) * (
-                    -1 if zone[0] == "-" else 1
-                )
+                offset = timedelta(hours=int(zone[1:3]), minutes=int(zone[4:6])) * (-1 if zone[0] == "-" else 1)
             moment = datetime(year, month, day, hour, minute, second, micro, timezone(offset))
             return moment.astimezone(UTC)
         except (ValueError, OverflowError):

@@ -7,6 +7,7 @@ are set here as soon as the definition is stored.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from typing import Any
 
 import orjson
@@ -75,7 +76,9 @@ class Served:
             meta = codec.normalise(builtin("meta.v1.ObjectMeta"), obj.get("metadata"), unknown)
         except codec.DecodeError as error:
             text = str(error).replace("Go struct field ", "Go struct field ObjectMeta.", 1)
-            raise bad_request(f'{self.kind} in version "{self.version}" cannot be handled as a {self.kind}: {text}') from None
+            raise bad_request(
+                f'{self.kind} in version "{self.version}" cannot be handled as a {self.kind}: {text}'
+            ) from None
         obj["metadata"] = meta or {}
         found = [f'unknown field "metadata.{path}"' for path in unknown.paths]
         pruned: list[str] = []
@@ -357,10 +360,8 @@ class Definitions:
                 else:
                     self.api.write(resource, DELETED, obj)
             if collection.entries:
-                try:
+                with contextlib.suppress(RuntimeError):
                     asyncio.get_running_loop().call_later(0.5, self.clean, name)
-                except RuntimeError:
-                    pass
                 return
         crd["metadata"]["finalizers"] = [f for f in crd["metadata"]["finalizers"] if f != FINALIZER]
         if crd["metadata"]["finalizers"]:

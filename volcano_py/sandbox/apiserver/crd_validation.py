@@ -37,11 +37,7 @@ def validate(crd: Object) -> list[Cause]:
             out.append(invalid_value("spec.group", group, text))
     scope = spec.get("scope", "")
     if scope not in ("Cluster", "Namespaced"):
-        out.append(
-            required("spec.scope")
-            if not scope
-            else unsupported("spec.scope", scope, ["Cluster", "Namespaced"])
-        )
+        out.append(required("spec.scope") if not scope else unsupported("spec.scope", scope, ["Cluster", "Namespaced"]))
     _names(names, out)
     _versions(spec, out)
     if not (crd.get("status") or {}).get("storedVersions"):
@@ -163,7 +159,12 @@ def _root(schema: Object, at: str, out: list[Cause]) -> None:
 
 def _structural(schema: Object, at: str, out: list[Cause], root: bool = False) -> None:
     kind = schema.get("type", "")
-    if not kind and not root and not schema.get("x-kubernetes-int-or-string") and not schema.get("x-kubernetes-preserve-unknown-fields"):
+    if (
+        not kind
+        and not root
+        and not schema.get("x-kubernetes-int-or-string")
+        and not schema.get("x-kubernetes-preserve-unknown-fields")
+    ):
         out.append(required(f"{at}.type", "must not be empty for specified object fields"))
     elif kind and kind not in _TYPES:
         out.append(unsupported(f"{at}.type", kind, list(_TYPES)))
@@ -273,7 +274,7 @@ def _list_type(schema: Object, at: str, out: list[Cause]) -> None:
                 text = "entries must all be names of item properties"
                 out.append(invalid_value(f"{at}.x-kubernetes-list-map-keys[{keys.index(key)}]", key, text))
             elif key not in ((items or {}).get("required") or []) and "default" not in inner:
-                text = "this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property"
+                text = "a key of x-kubernetes-list-map-keys must have a default or be a required property"
                 out.append(required(f"{at}.items.properties[{key}].default", text))
 
 

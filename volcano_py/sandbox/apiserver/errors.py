@@ -1,4 +1,4 @@
-"""What the server answers when it says no: Status objects with reason, details and causes, as kube-apiserver words them."""
+"""What the server answers when it says no: Status objects with reason, details and causes, in its own words."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 @dataclass(slots=True)
 class Cause:
-    """One thing wrong with an object: `reason` is FieldValueInvalid and its kin, `field` a path such as spec.ports[0]."""
+    """One thing wrong with an object: `reason` is FieldValueInvalid or its kin, `field` a path like spec.ports[0]."""
 
     reason: str
     message: str
@@ -104,9 +104,7 @@ def forbidden(group: str, resource: str, name: str, why: str) -> StatusError:
 
 
 def method_not_allowed() -> StatusError:
-    return StatusError(
-        405, "MethodNotAllowed", "the server does not allow this method on the requested resource", {}
-    )
+    return StatusError(405, "MethodNotAllowed", "the server does not allow this method on the requested resource", {})
 
 
 def method_not_supported(group: str, resource: str, verb: str) -> StatusError:
@@ -119,9 +117,7 @@ def expired(message: str) -> StatusError:
 
 
 def internal(message: str) -> StatusError:
-    return StatusError(
-        500, "InternalError", f"Internal error occurred: {message}", {"causes": [{"message": message}]}
-    )
+    return StatusError(500, "InternalError", f"Internal error occurred: {message}", {"causes": [{"message": message}]})
 
 
 def invalid(group: str, kind: str, name: str, causes: list[Cause]) -> StatusError:
@@ -164,9 +160,7 @@ def invalid_value(path: str, value: Any, why: str) -> Cause:
 
 def unsupported(path: str, value: Any, allowed: list[str]) -> Cause:
     listing = ", ".join(_shown(choice) for choice in allowed)
-    return Cause(
-        "FieldValueNotSupported", f"Unsupported value: {_shown(value)}: supported values: {listing}", path
-    )
+    return Cause("FieldValueNotSupported", f"Unsupported value: {_shown(value)}: supported values: {listing}", path)
 
 
 def duplicate(path: str, value: Any) -> Cause:

@@ -337,9 +337,7 @@ class _Request(web.BaseRequest):
 
 
 def _request_factory(message: Any, payload: Any, protocol: Any, writer: Any, task: Any) -> web.BaseRequest:
-    return _Request(
-        message, payload, protocol, writer, task, asyncio.get_running_loop(), client_max_size=BODY_LIMIT
-    )
+    return _Request(message, payload, protocol, writer, task, asyncio.get_running_loop(), client_max_size=BODY_LIMIT)
 
 
 __all__ = ["Server", "integer"]

@@ -193,9 +193,7 @@ def annotations_causes(annotations: dict[str, str], path: str) -> list[Cause]:
     return out
 
 
-def validate(
-    metadata: dict[str, Any], namespaced: bool, name_errors: Any, path: str = "metadata"
-) -> list[Cause]:
+def validate(metadata: dict[str, Any], namespaced: bool, name_errors: Any, path: str = "metadata") -> list[Cause]:
     """What is wrong with an object's metadata; `name_errors(name)` gives the kind's own rule for names."""
     out: list[Cause] = []
     generate_name = metadata.get("generateName")
@@ -217,9 +215,7 @@ def validate(
     elif namespace:
         out.append(field_forbidden(f"{path}.namespace", "not allowed on this type"))
     if metadata.get("generation", 0) < 0:
-        out.append(
-            invalid_value(f"{path}.generation", metadata["generation"], "must be greater than or equal to 0")
-        )
+        out.append(invalid_value(f"{path}.generation", metadata["generation"], "must be greater than or equal to 0"))
     if metadata.get("labels"):
         out.extend(labels_causes(metadata["labels"], f"{path}.labels"))
     if metadata.get("annotations"):
@@ -243,7 +239,8 @@ def owners_causes(owners: list[dict[str, Any]], path: str) -> list[Cause]:
             out.append(invalid_value(path, "/v1, Kind=Event", "is disallowed from being an owner"))
         if owner.get("controller"):
             if controller:
-                text = f'Only one reference can have Controller set to true. Found "true" in references for {controller} and {owner.get("name")}'
+                both = f"{controller} and {owner.get('name')}"
+                text = f'Only one reference can have Controller set to true. Found "true" in references for {both}'
                 out.append(invalid_value(path, owners, text))
             controller = owner.get("name", "")
     return out
@@ -278,8 +275,10 @@ def validate_update(new: dict[str, Any], old: dict[str, Any], path: str = "metad
     if old.get("deletionTimestamp"):
         added = [f for f in new.get("finalizers") or [] if f not in (old.get("finalizers") or [])]
         if added:
-            text = f"no new finalizers can be added if the object is being deleted, found new finalizers {added}".replace(
-                "'", '"'
+            text = (
+                f"no new finalizers can be added if the object is being deleted, found new finalizers {added}".replace(
+                    "'", '"'
+                )
             )
             out.append(field_forbidden(f"{path}.finalizers", text))
     return out

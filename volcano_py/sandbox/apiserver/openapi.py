@@ -288,7 +288,11 @@ def _custom_schemas(resource: Resource, schemas: dict[str, Object]) -> None:
     out = {**schema, "type": "object", "properties": properties}
     out["x-kubernetes-group-version-kind"] = _gvk(resource.group, resource.version, resource.kind)
     schemas[name] = out
-    schemas[name + "List" if resource.list_kind == resource.kind + "List" else name.rpartition(".")[0] + "." + resource.list_kind] = _list_schema(resource, name)
+    schemas[
+        name + "List"
+        if resource.list_kind == resource.kind + "List"
+        else name.rpartition(".")[0] + "." + resource.list_kind
+    ] = _list_schema(resource, name)
 
 
 # --- HTTP ------------------------------------------------------------------------------------------------------------
@@ -301,7 +305,9 @@ async def serve(server: Any, http: web.BaseRequest, path: str) -> web.StreamResp
     if rest == "v3":
         body = orjson.dumps(openapi.index())
     elif rest == "v2":
-        if "application/json" not in http.headers.get("Accept", "application/json") and "*/*" not in http.headers.get("Accept", ""):
+        if "application/json" not in http.headers.get("Accept", "application/json") and "*/*" not in http.headers.get(
+            "Accept", ""
+        ):
             raise PageNotFound
         body = orjson.dumps(
             {

@@ -22,9 +22,7 @@ def _query(name: str, text: str, kind: str = "string") -> Object:
 _PRETTY = _query("pretty", "If 'true', then the output is pretty printed.")
 _DRY_RUN = _query("dryRun", "When present, indicates that modifications should not be persisted.")
 _MANAGER = _query("fieldManager", "The name of the actor that is making these changes.")
-_VALIDATION = _query(
-    "fieldValidation", "What to do with unknown or duplicate fields: Ignore, Warn or Strict."
-)
+_VALIDATION = _query("fieldValidation", "What to do with unknown or duplicate fields: Ignore, Warn or Strict.")
 _FORCE = _query("force", "Take over fields of other managers (apply only).", "boolean")
 _LISTING = [
     _query("labelSelector", "Restrict the list by labels."),

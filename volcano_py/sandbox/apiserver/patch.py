@@ -141,7 +141,9 @@ def _index(holder: list[Any], part: str, path: str) -> int:
     if index < 0:
         index += len(holder)
     if not 0 <= index < len(holder):
-        raise PatchError(f"error in patch for path {path}: Unable to access invalid index: {part}: invalid index referenced")
+        raise PatchError(
+            f"error in patch for path {path}: Unable to access invalid index: {part}: invalid index referenced"
+        )
     return index
 
 
@@ -173,7 +175,9 @@ def _add(root: dict[str, Any], path: str, value: Any, insert: bool) -> None:
         if index < 0:
             index += len(holder) + 1
         if not 0 <= index <= len(holder):
-            raise PatchError(f"add operation does not apply: Unable to access invalid index: {key}: invalid index referenced")
+            raise PatchError(
+                f"add operation does not apply: Unable to access invalid index: {key}: invalid index referenced"
+            )
         holder.insert(index, value)
     else:
         holder[key] = value

@@ -133,7 +133,9 @@ def decode(type_: Type, data: bytes) -> dict[str, Any]:
 
 
 def _empty(type_: Type) -> Any:
-    return {"string": "", "bytes": "", "quantity": "0", "bool": False}.get(type_.kind, {} if type_.kind == "struct" else 0)
+    return {"string": "", "bytes": "", "quantity": "0", "bool": False}.get(
+        type_.kind, {} if type_.kind == "struct" else 0
+    )
 
 
 def _value(type_: Type, raw: Any) -> Any:

@@ -79,9 +79,7 @@ def read_write_options(request: Request, patch_type: str = "") -> None:
         request.field_validation = validation
     manager = query.get("fieldManager", "")
     if len(manager) > 128:
-        causes.append(
-            Cause("FieldValueTooLong", "Too long: may not be more than 128 bytes", "fieldManager")
-        )
+        causes.append(Cause("FieldValueTooLong", "Too long: may not be more than 128 bytes", "fieldManager"))
     elif manager and not manager.isprintable():
         causes.append(invalid_value("fieldManager", manager, "should not contain non-printable characters"))
     if patch_type == "apply":

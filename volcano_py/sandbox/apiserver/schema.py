@@ -152,9 +152,7 @@ class Defaulter:
             for name, inner in (schema.get("properties") or {}).items():
                 if not self._needs(inner):
                     continue
-                if "default" in inner and (
-                    name not in value or (value[name] is None and not inner.get("nullable"))
-                ):
+                if "default" in inner and (name not in value or (value[name] is None and not inner.get("nullable"))):
                     value[name] = copy.deepcopy(inner["default"])
                 item = value.get(name)
                 if item.__class__ is dict or item.__class__ is list:

@@ -141,4 +141,3 @@ async def _root(server: Server, http: web.BaseRequest, path: str) -> web.StreamR
             paths.extend(f"/apis/{group}/{version}" for version in versions)
     body = orjson.dumps({"paths": sorted(paths)})
     return web.Response(body=body, headers={"Content-Type": "application/json"})
-

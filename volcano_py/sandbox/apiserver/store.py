@@ -160,9 +160,7 @@ class Store:
     def next_revision(self) -> int:
         return self.revision + 1
 
-    def commit(
-        self, collection: Collection, type_: str, obj: dict[str, Any], fields: dict[str, str]
-    ) -> Entry:
+    def commit(self, collection: Collection, type_: str, obj: dict[str, Any], fields: dict[str, str]) -> Entry:
         """Write an object (without kind and apiVersion): give it the next revision, encode it, tell the watchers."""
         metadata = obj["metadata"]
         metadata["resourceVersion"] = str(self.revision + 1)

@@ -114,7 +114,9 @@ def _merge_list(original: list[Any], patch: list[Any], field: Field) -> list[Any
             return [_clean(rest) for rest in patch if isinstance(rest, dict) and _DIRECTIVE not in rest]
         if directive == "delete":
             if key not in item:
-                raise StrategicError(f"delete patch type with no merge key defined: map: {item} does not contain declared merge key: {key}")
+                raise StrategicError(
+                    f"delete patch type with no merge key: map: {item} does not contain declared merge key: {key}"
+                )
             merged = [row for row in merged if row.get(key) != item[key]]
         elif directive not in (None, "merge"):
             raise StrategicError(f"Unknown patch type found: {directive}")
@@ -162,9 +164,7 @@ def _ordered(merged: list[Any], first: list[Any], server: list[Any], key: str) -
     return out + others[left:] + in_patch[right:]
 
 
-def _reorder(
-    original: dict[str, Any], name: str, order: Any, patch: dict[str, Any], type_: Type | None
-) -> None:
+def _reorder(original: dict[str, Any], name: str, order: Any, patch: dict[str, Any], type_: Type | None) -> None:
     if not isinstance(order, list):
         raise StrategicError(f"expected a list for {_ORDER}{name}")
     field = _field(type_, name)

@@ -58,13 +58,10 @@ async def serve_watch(server: Server, http: web.BaseRequest, request: Request, f
     encode = views.event_encoder(form, include)
     bookmarks = flag(request.query, "allowWatchBookmarks")
     watcher = Watcher(resource, chosen, form, include, encode, bookmarks)
-    store = server.api.store
     with_columns = form.as_ == "Table"
     server.watchers.add(watcher)
     timeout = integer(request.query, "timeoutSeconds") or int(DEFAULT_SECONDS * (1 + random.random()))
-    response = web.StreamResponse(
-        headers={"Content-Type": "application/json", "Cache-Control": "no-cache, private"}
-    )
+    response = web.StreamResponse(headers={"Content-Type": "application/json", "Cache-Control": "no-cache, private"})
     response.enable_chunked_encoding()
     timer = asyncio.get_running_loop().call_later(timeout, watcher.close)
     try:
@@ -105,9 +102,7 @@ async def serve_watch(server: Server, http: web.BaseRequest, request: Request, f
     return response
 
 
-def _line(
-    resource: object, entry: Entry, encode: object, form: Form, include: str, with_columns: bool
-) -> bytes:
+def _line(resource: object, entry: Entry, encode: object, form: Form, include: str, with_columns: bool) -> bytes:
     line: bytes = encode(resource, ADDED, entry)  # type: ignore[operator]
     return _first_with_columns(line, resource) if with_columns else line
 

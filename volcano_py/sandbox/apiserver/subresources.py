@@ -219,7 +219,7 @@ async def bind(api: Api, request: Request, body: Object) -> Plain:
     if pod["metadata"].get("deletionTimestamp"):
         why = f"pod {request.name} is being deleted, cannot be assigned to a host"
     elif spec.get("nodeName"):
-        why = f"pod {request.name} is already assigned to node \"{spec['nodeName']}\""
+        why = f'pod {request.name} is already assigned to node "{spec["nodeName"]}"'
     elif spec.get("schedulingGates"):
         why = f"pod {request.name} has non-empty .spec.schedulingGates"
     if why:
@@ -299,7 +299,9 @@ def _respect_budgets(api: Api, request: Request, pod: Object) -> None:
     budget = matching[0]
     status = budget.get("status") or {}
     name = budget["metadata"]["name"]
-    ready = any(c["type"] == "Ready" and c["status"] == "True" for c in (pod.get("status") or {}).get("conditions") or [])
+    ready = any(
+        c["type"] == "Ready" and c["status"] == "True" for c in (pod.get("status") or {}).get("conditions") or []
+    )
     policy = budget["spec"].get("unhealthyPodEvictionPolicy")
     if not ready and (
         policy == "AlwaysAllow"

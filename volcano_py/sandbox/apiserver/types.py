@@ -54,9 +54,7 @@ class Field:
         self.pointer = pointer
         self.inline = "i" in flags
         self.omit_empty = "e" in flags
-        struct = (
-            type_.kind in ("struct", "time", "microtime", "intstr", "quantity", "duration") and not pointer
-        )
+        struct = type_.kind in ("struct", "time", "microtime", "intstr", "quantity", "duration") and not pointer
         self.always = not self.inline and "z" not in flags and (not self.omit_empty or struct)
         self.strategy = ""
         self.merge_key = ""

@@ -85,7 +85,9 @@ class _Dumper(yaml.SafeDumper):
 
 
 def to_yaml(value: Any) -> bytes:
-    text: str = yaml.dump(value, Dumper=_Dumper, sort_keys=True, default_flow_style=False, width=10**9, allow_unicode=True)
+    text: str = yaml.dump(
+        value, Dumper=_Dumper, sort_keys=True, default_flow_style=False, width=10**9, allow_unicode=True
+    )
     return text.encode()
 
 
@@ -103,7 +105,12 @@ def event_encoder(form: Form, include: str = "") -> Any:
 
         def encode(resource: Resource, type_: str, entry: Entry) -> bytes:
             body = table.table(
-                form, resource, [loaded(resource, entry.tail)], {"resourceVersion": str(entry.rv)}, include, columns=False
+                form,
+                resource,
+                [loaded(resource, entry.tail)],
+                {"resourceVersion": str(entry.rv)},
+                include,
+                columns=False,
             )
             return orjson.dumps({"type": type_, "object": body}) + b"\n"
 

@@ -238,9 +238,7 @@ class Kubelets:
             rows = [status.waiting(container, "PodInitializing") for container in inits]
         while state.init_index < len(inits):
             container = inits[state.init_index]
-            rows[state.init_index] = status.running(
-                state.uid, container, stamp, rows[state.init_index]["restartCount"]
-            )
+            rows[state.init_index] = status.running(state.uid, container, stamp, rows[state.init_index]["restartCount"])
             if container.get("restartPolicy") != "Always":
                 rows[state.init_index]["ready"] = False
                 break
@@ -257,7 +255,14 @@ class Kubelets:
         self._plan_output(pod, state, container, run)
         meta = pod["metadata"]
         self._later(
-            state, container["name"], run.seconds or 0.0, self._end_init, meta["namespace"], meta["name"], state.uid, run
+            state,
+            container["name"],
+            run.seconds or 0.0,
+            self._end_init,
+            meta["namespace"],
+            meta["name"],
+            state.uid,
+            run,
         )
 
     def _end_init(self, namespace: str, name: str, uid: str, run: Run) -> None:
@@ -284,7 +289,11 @@ class Kubelets:
         delay = self._next_backoff(state, container["name"], 0.0)
         last = rows[state.init_index]["state"]
         rows[state.init_index] = status.waiting(
-            container, "CrashLoopBackOff", row["restartCount"] + 1, last, f"back-off {delay:g}s restarting failed container"
+            container,
+            "CrashLoopBackOff",
+            row["restartCount"] + 1,
+            last,
+            f"back-off {delay:g}s restarting failed container",
         )
         self.cluster.set_pod_status(pod)
         self._later(state, container["name"], delay, self._retry_init, namespace, name, uid)
@@ -372,9 +381,7 @@ class Kubelets:
             if container["name"] != container_name or index >= len(rows):
                 continue
             row = rows[index]
-            rows[index] = status.running(
-                uid, container, metadata.now(), row["restartCount"] + 1, row.get("lastState")
-            )
+            rows[index] = status.running(uid, container, metadata.now(), row["restartCount"] + 1, row.get("lastState"))
             state.started[container_name] = asyncio.get_running_loop().time()
             self._settle(pod, rows)
             self.cluster.set_pod_status(pod)

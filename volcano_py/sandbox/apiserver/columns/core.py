@@ -24,7 +24,9 @@ def _service(obj: Object) -> list[Any]:
     external = ",".join(spec.get("externalIPs") or [])
     if kind == "LoadBalancer":
         ingress = (status.get("loadBalancer") or {}).get("ingress") or []
-        external = ",".join(filter(None, [i.get("ip") or i.get("hostname") for i in ingress])) or external or "<pending>"
+        external = (
+            ",".join(filter(None, [i.get("ip") or i.get("hostname") for i in ingress])) or external or "<pending>"
+        )
     elif kind == "ExternalName":
         external = spec.get("externalName", "")
     ports = []
@@ -57,7 +59,11 @@ def _event(obj: Object) -> list[Any]:
     component = source.get("component") or obj.get("reportingComponent") or obj.get("reportingController") or ""
     host = source.get("host") or obj.get("reportingInstance") or ""
     where = ", ".join(filter(None, [component, host]))
-    thing = f"{target.get('kind', '').lower()}/{target.get('name', '')}" if target.get("name") else target.get("kind", "").lower()
+    thing = (
+        f"{target.get('kind', '').lower()}/{target.get('name', '')}"
+        if target.get("name")
+        else target.get("kind", "").lower()
+    )
     message = (obj.get("message") or obj.get("note") or "").strip()
     return [
         since(last) if last else "<unknown>",

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from volcano_py.sandbox.apiserver.strategies import batch, cluster, core, pods, rbac, workloads
+from volcano_py.sandbox.apiserver.strategies import batch, cluster, core, events, pods, rbac, services, workloads
 from volcano_py.sandbox.apiserver.strategy import Strategy
 
 STRATEGIES: dict[str, Strategy] = {
     **core.STRATEGIES,
+    **services.STRATEGIES,
+    **events.STRATEGIES,
     **pods.STRATEGIES,
     **cluster.STRATEGIES,
     **workloads.STRATEGIES,

@@ -90,10 +90,10 @@ def _node_update(new: Object, old: Object, request: Request) -> list[Cause]:
     out = _node(new, request)
     spec, before = new.get("spec") or {}, old.get("spec") or {}
     if before.get("podCIDR") and spec.get("podCIDR") != before["podCIDR"]:
-        text = "node updates may not change podCIDR except from \"\" to valid"
+        text = 'node updates may not change podCIDR except from "" to valid'
         out.append(field_forbidden("spec.podCIDRs", text))
     if before.get("providerID") and spec.get("providerID") != before["providerID"]:
-        text = "node updates may not change providerID except from \"\" to valid"
+        text = 'node updates may not change providerID except from "" to valid'
         out.append(field_forbidden("spec.providerID", text))
     return out
 
@@ -202,9 +202,7 @@ STRATEGIES = {
         validate_create=_node,
         prepare_update=_keep_node_status,
         validate_update=_node_update,
-        fields=lambda obj: {
-            "spec.unschedulable": "true" if (obj.get("spec") or {}).get("unschedulable") else "false"
-        },
+        fields=lambda obj: {"spec.unschedulable": "true" if (obj.get("spec") or {}).get("unschedulable") else "false"},
         field_names=frozenset({"spec.unschedulable"}),
         reset_fields=("status",),
         returns_deleted=False,

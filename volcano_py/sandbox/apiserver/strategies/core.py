@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import base64
-import ipaddress
 from typing import Any
 
 from volcano_py.sandbox.apiserver import metadata, quantity
 from volcano_py.sandbox.apiserver.errors import (
     Cause,
-    duplicate,
     field_forbidden,
     invalid_value,
     required,
@@ -43,7 +41,9 @@ def _key_causes(keys: Any, path: str) -> list[Cause]:
 def _config_map(obj: Object, request: Request) -> list[Cause]:
     data, binary = obj.get("data") or {}, obj.get("binaryData") or {}
     out = _key_causes(data, "data") + _key_causes(binary, "binaryData")
-    out += [invalid_value(f"data[{key}]", key, "duplicate of key present in binaryData") for key in data if key in binary]
+    out += [
+        invalid_value(f"data[{key}]", key, "duplicate of key present in binaryData") for key in data if key in binary
+    ]
     size = sum(len(v) for v in data.values()) + sum(len(v) * 3 // 4 for v in binary.values())
     if size > MAX_SECRET:
         out.append(Cause("FieldValueTooLong", "Too long: may not be more than 1048576 bytes", "[]"))
@@ -111,132 +111,6 @@ def _secret_update(new: Object, old: Object, request: Request) -> list[Cause]:
 def _secret_prepare_update(new: Object, old: Object, request: Request) -> None:
     if not new.get("type"):
         new["type"] = old.get("type", "Opaque")
-
-
-# --- services --------------------------------------------------------------------------------------------------------
-
-_SERVICE_NETWORK = ipaddress.ip_network("10.96.0.0/16")
-
-
-def _default_service(obj: Object) -> None:
-    spec = obj.setdefault("spec", {})
-    spec.setdefault("sessionAffinity", "None")
-    spec.setdefault("type", "ClusterIP")
-    if spec["sessionAffinity"] == "ClientIP":
-        spec.setdefault("sessionAffinityConfig", {}).setdefault("clientIP", {}).setdefault("timeoutSeconds", 10800)
-    for port in spec.get("ports") or ():
-        if not port.get("protocol"):
-            port["protocol"] = "TCP"
-        if not port.get("targetPort"):
-            port["targetPort"] = port.get("port", 0)
-    if spec["type"] in ("NodePort", "LoadBalancer"):
-        spec.setdefault("externalTrafficPolicy", "Cluster")
-    if spec["type"] == "LoadBalancer":
-        spec.setdefault("allocateLoadBalancerNodePorts", True)
-    if spec["type"] != "ExternalName":
-        spec.setdefault("internalTrafficPolicy", "Cluster")
-
-
-class Allocator:
-    """Cluster IPs and node ports that are handed out in order."""
-
-    def __init__(self) -> None:
-        self.next_ip = 10
-        self.next_port = 30000
-
-    def ip(self) -> str:
-        self.next_ip += 1
-        return str(_SERVICE_NETWORK[self.next_ip % (_SERVICE_NETWORK.num_addresses - 2)])
-
-    def port(self) -> int:
-        self.next_port = 30000 + (self.next_port + 1 - 30000) % 2768
-        return self.next_port
-
-
-_ALLOCATOR = Allocator()
-
-
-def _service_create(obj: Object, request: Request) -> None:
-    spec = obj["spec"]
-    if spec["type"] != "ExternalName":
-        if not spec.get("clusterIP"):
-            spec["clusterIP"] = _ALLOCATOR.ip()
-        spec.setdefault("clusterIPs", [spec["clusterIP"]])
-        spec.setdefault("ipFamilies", ["IPv4"])
-        spec.setdefault("ipFamilyPolicy", "SingleStack")
-    if spec["type"] in ("NodePort", "LoadBalancer"):
-        for port in spec.get("ports") or ():
-            if not port.get("nodePort"):
-                port["nodePort"] = _ALLOCATOR.port()
-    obj["status"] = {"loadBalancer": {}}
-
-
-def _service_update(new: Object, old: Object, request: Request) -> None:
-    spec, before = new["spec"], old["spec"]
-    for key in ("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"):
-        if not spec.get(key) and before.get(key) and spec["type"] != "ExternalName":
-            spec[key] = before[key]
-    if spec["type"] in ("NodePort", "LoadBalancer"):
-        ports = {(p.get("name"), p["port"]): p.get("nodePort") for p in before.get("ports") or ()}
-        for port in spec.get("ports") or ():
-            if not port.get("nodePort"):
-                port["nodePort"] = ports.get((port.get("name"), port["port"])) or _ALLOCATOR.port()
-
-
-def _service(obj: Object, request: Request) -> list[Cause]:
-    spec = obj["spec"]
-    out: list[Cause] = []
-    if spec["type"] not in ("ClusterIP", "NodePort", "LoadBalancer", "ExternalName"):
-        choices = ["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"]
-        out.append(unsupported("spec.type", spec["type"], choices))
-    ports = spec.get("ports") or []
-    if not ports and spec["type"] != "ExternalName" and spec.get("clusterIP") != "None":
-        out.append(required("spec.ports"))
-    if spec["type"] == "ExternalName" and not spec.get("externalName"):
-        out.append(required("spec.externalName"))
-    names: set[str] = set()
-    seen: set[tuple[str, int]] = set()
-    for index, port in enumerate(ports):
-        at = f"spec.ports[{index}]"
-        name = port.get("name", "")
-        if len(ports) > 1 and not name:
-            out.append(required(f"{at}.name"))
-        elif name:
-            out.extend(invalid_value(f"{at}.name", name, m) for m in metadata.label_errors(name))
-            if name in names:
-                out.append(duplicate(f"{at}.name", name))
-            names.add(name)
-        number = port.get("port", 0)
-        if not 0 < number < 65536:
-            out.append(invalid_value(f"{at}.port", number, "must be between 1 and 65535, inclusive"))
-        if port["protocol"] not in ("TCP", "UDP", "SCTP"):
-            out.append(unsupported(f"{at}.protocol", port["protocol"], ["SCTP", "TCP", "UDP"]))
-        target = port.get("targetPort")
-        if isinstance(target, int) and not 0 < target < 65536:
-            out.append(invalid_value(f"{at}.targetPort", target, "must be between 1 and 65535, inclusive"))
-        pair = (port["protocol"], number)
-        if pair in seen:
-            out.append(duplicate(at, {"port": number, "protocol": port["protocol"]}))
-        seen.add(pair)
-    out.extend(metadata.labels_causes(spec.get("selector") or {}, "spec.selector"))
-    if spec.get("sessionAffinity") not in ("None", "ClientIP"):
-        out.append(unsupported("spec.sessionAffinity", spec.get("sessionAffinity", ""), ["ClientIP", "None"]))
-    return out
-
-
-def _service_validate_update(new: Object, old: Object, request: Request) -> list[Cause]:
-    out = []
-    before, now = old["spec"], new["spec"]
-    if before["type"] != "ExternalName" and now["type"] != "ExternalName" and before.get("clusterIP"):
-        if now.get("clusterIP") != before["clusterIP"]:
-            out.append(
-                invalid_value(
-                    "spec.clusterIPs[0]",
-                    now.get("clusterIPs") or [],
-                    "may not change once set",
-                )
-            )
-    return out + _service(new, request)
 
 
 # --- volumes ---------------------------------------------------------------------------------------------------------
@@ -317,7 +191,28 @@ def _default_quota(obj: Object) -> None:
 
 
 _QUOTA_NAMES = frozenset(
-    ["cpu", "memory", "ephemeral-storage", "storage", "pods", "services", "replicationcontrollers", "resourcequotas", "secrets", "configmaps", "persistentvolumeclaims", "services.nodeports", "services.loadbalancers", "requests.cpu", "requests.memory", "requests.storage", "requests.ephemeral-storage", "limits.cpu", "limits.memory", "limits.ephemeral-storage"]
+    [
+        "cpu",
+        "memory",
+        "ephemeral-storage",
+        "storage",
+        "pods",
+        "services",
+        "replicationcontrollers",
+        "resourcequotas",
+        "secrets",
+        "configmaps",
+        "persistentvolumeclaims",
+        "services.nodeports",
+        "services.loadbalancers",
+        "requests.cpu",
+        "requests.memory",
+        "requests.storage",
+        "requests.ephemeral-storage",
+        "limits.cpu",
+        "limits.memory",
+        "limits.ephemeral-storage",
+    ]
 )
 
 
@@ -353,113 +248,6 @@ def _default_limits(obj: Object) -> None:
             item.setdefault("defaultRequest", {}).setdefault(name, value)
 
 
-# --- events ----------------------------------------------------------------------------------------------------------
-
-EVENT_FIELDS = frozenset(
-    {
-        "involvedObject.kind",
-        "involvedObject.namespace",
-        "involvedObject.name",
-        "involvedObject.uid",
-        "involvedObject.apiVersion",
-        "involvedObject.resourceVersion",
-        "involvedObject.fieldPath",
-        "regarding.kind",
-        "regarding.namespace",
-        "regarding.name",
-        "regarding.uid",
-        "regarding.apiVersion",
-        "regarding.resourceVersion",
-        "regarding.fieldPath",
-        "reason",
-        "reportingComponent",
-        "reportingController",
-        "source",
-        "type",
-    }
-)
-
-
-def event_fields(obj: Object) -> dict[str, str]:
-    about = obj.get("involvedObject") or {}
-    component = (obj.get("source") or {}).get("component") or obj.get("reportingComponent", "")
-    out = {
-        "reason": obj.get("reason", ""),
-        "type": obj.get("type", ""),
-        "source": component,
-        "reportingComponent": obj.get("reportingComponent", ""),
-        "reportingController": obj.get("reportingComponent", ""),
-    }
-    for key in ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath"):
-        out[f"involvedObject.{key}"] = out[f"regarding.{key}"] = about.get(key, "")
-    return out
-
-
-def _event(obj: Object, request: Request) -> list[Cause]:
-    out: list[Cause] = []
-    about = (obj.get("involvedObject") or {}).get("namespace", "")
-    own = obj["metadata"].get("namespace", "")
-    if (about and about != own) or (not about and own not in ("default", "kube-system") and obj.get("involvedObject")):
-        text = "does not match event.namespace"
-        out.append(invalid_value("involvedObject.namespace", about, text))
-    if request.resource.group == "events.k8s.io" and request.verb == "create":
-        out += _new_event(obj)
-    return out
-
-
-def _new_event(obj: Object) -> list[Cause]:
-    out: list[Cause] = []
-    if obj.get("type") not in ("Normal", "Warning"):
-        out.append(invalid_value("type", "", f"has invalid value: {obj.get('type', '')}"))
-    if not obj.get("eventTime"):
-        return [required("eventTime"), *out]
-    for path, key in (("reportingController", "reportingComponent"), ("reportingInstance", "reportingInstance")):
-        if not obj.get(key):
-            out.append(required(path))
-    for key in ("action", "reason"):
-        if not obj.get(key):
-            out.append(required(key))
-    return out
-
-
-_TO_CORE = {
-    "regarding": "involvedObject",
-    "note": "message",
-    "reportingController": "reportingComponent",
-    "deprecatedSource": "source",
-    "deprecatedFirstTimestamp": "firstTimestamp",
-    "deprecatedLastTimestamp": "lastTimestamp",
-    "deprecatedCount": "count",
-}
-_FROM_CORE = {value: key for key, value in _TO_CORE.items()}
-
-
-def event_to_stored(obj: Object) -> Object:
-    """events.k8s.io/v1 to v1, which is how events are kept."""
-    out = {_TO_CORE.get(key, key): value for key, value in obj.items()}
-    out.setdefault("reportingComponent", "")
-    out.setdefault("reportingInstance", "")
-    return out
-
-
-def event_from_stored(obj: Object) -> Object:
-    """v1 to events.k8s.io/v1."""
-    out = {_FROM_CORE.get(key, key): value for key, value in obj.items()}
-    for key in ("reportingController", "reportingInstance"):
-        if not out.get(key):
-            out.pop(key, None)
-    return out
-
-
-EVENTS = Strategy(
-    fields=event_fields,
-    field_names=EVENT_FIELDS,
-    validate_create=_event,
-    create_on_update=True,
-    # a generateName may end in a dot here, as event recorders like it
-    name_errors=lambda name: metadata.subdomain_errors(name.rstrip(".")),
-)
-
 STRATEGIES = {
     "configmaps": Strategy(validate_create=_config_map, validate_update=_config_map_update, create_on_update=False),
     "secrets": Strategy(
@@ -469,23 +257,6 @@ STRATEGIES = {
         validate_update=_secret_update,
         fields=lambda obj: {"type": obj.get("type", "")},
         field_names=frozenset({"type"}),
-    ),
-    "services": Strategy(
-        default=_default_service,
-        prepare_create=_service_create,
-        validate_create=_service,
-        prepare_update=_service_update,
-        validate_update=_service_validate_update,
-        name_errors=metadata.label_errors,
-        has_status=True,
-        returns_deleted=True,
-        create_on_update=True,
-        reset_fields=("status",),
-        fields=lambda obj: {
-            "spec.clusterIP": obj["spec"].get("clusterIP", ""),
-            "spec.type": obj["spec"].get("type", ""),
-        },
-        field_names=frozenset({"spec.clusterIP", "spec.type"}),
     ),
     "serviceaccounts": Strategy(returns_deleted=True),
     "persistentvolumeclaims": Strategy(
@@ -516,6 +287,4 @@ STRATEGIES = {
     "endpoints": Strategy(create_on_update=True),
     "podtemplates": Strategy(has_generation=False, returns_deleted=True),
     "replicationcontrollers": Strategy(has_status=True, has_generation=True, reset_fields=("status",)),
-    "events": EVENTS,
-    "events.events.k8s.io": EVENTS,
 }

@@ -53,14 +53,20 @@ def pod_spec_causes(spec: Object, path: str = "spec", restart_policies: tuple[st
         name = spec["serviceAccountName"]
         out.extend(invalid_value(f"{path}.serviceAccountName", name, m) for m in metadata.subdomain_errors(name))
     if spec.get("nodeName"):
-        out.extend(invalid_value(f"{path}.nodeName", spec["nodeName"], m) for m in metadata.subdomain_errors(spec["nodeName"]))
+        out.extend(
+            invalid_value(f"{path}.nodeName", spec["nodeName"], m) for m in metadata.subdomain_errors(spec["nodeName"])
+        )
     if spec.get("priorityClassName"):
         name = spec["priorityClassName"]
         out.extend(invalid_value(f"{path}.priorityClassName", name, m) for m in metadata.subdomain_errors(name))
     if spec.get("hostname"):
-        out.extend(invalid_value(f"{path}.hostname", spec["hostname"], m) for m in metadata.label_errors(spec["hostname"]))
+        out.extend(
+            invalid_value(f"{path}.hostname", spec["hostname"], m) for m in metadata.label_errors(spec["hostname"])
+        )
     if spec.get("subdomain"):
-        out.extend(invalid_value(f"{path}.subdomain", spec["subdomain"], m) for m in metadata.label_errors(spec["subdomain"]))
+        out.extend(
+            invalid_value(f"{path}.subdomain", spec["subdomain"], m) for m in metadata.label_errors(spec["subdomain"])
+        )
     tolerations_causes(spec.get("tolerations") or [], f"{path}.tolerations", out)
     _gates(spec, path, out)
     _spread(spec.get("topologySpreadConstraints") or [], f"{path}.topologySpreadConstraints", out)
@@ -83,8 +89,7 @@ def _volumes(volumes: list[Object], path: str, out: list[Cause]) -> set[str]:
         sources = [key for key in volume if key != "name"]
         if len(sources) > 1:
             out.extend(
-                field_forbidden(f"{at}.{source}", "may not specify more than 1 volume type")
-                for source in sources[1:]
+                field_forbidden(f"{at}.{source}", "may not specify more than 1 volume type") for source in sources[1:]
             )
         if volume.get("hostPath") is not None and not volume["hostPath"].get("path"):
             out.append(required(f"{at}.hostPath.path"))
@@ -228,7 +233,7 @@ def tolerations_causes(tolerations: list[Object], path: str, out: list[Cause]) -
         if key:
             out.extend(invalid_value(f"{at}.key", key, m) for m in metadata.qualified_errors(key))
         elif operator != "Exists":
-            text = "operator must be Exists when `key` is empty, which means \"match all values and all keys\""
+            text = 'operator must be Exists when `key` is empty, which means "match all values and all keys"'
             out.append(invalid_value(f"{at}.operator", operator, text))
         if "tolerationSeconds" in toleration and toleration.get("effect") != "NoExecute":
             text = "effect must be 'NoExecute' when `tolerationSeconds` is set"
@@ -314,9 +319,13 @@ def _node_term(term: Object, at: str, out: list[Cause]) -> None:
         if operator in ("In", "NotIn") and not values:
             out.append(required(f"{where}.values", "must be specified when `operator` is 'In' or 'NotIn'"))
         elif operator in ("Exists", "DoesNotExist") and values:
-            out.append(field_forbidden(f"{where}.values", "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"))
+            out.append(
+                field_forbidden(f"{where}.values", "may not be specified when `operator` is 'Exists' or 'DoesNotExist'")
+            )
         elif operator in ("Gt", "Lt") and len(values) != 1:
             out.append(required(f"{where}.values", "must be specified single value when `operator` is 'Lt' or 'Gt'"))
         elif operator not in ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"):
             out.append(invalid_value(f"{where}.operator", operator, "not a valid selector operator"))
-        out.extend(invalid_value(f"{where}.key", row.get("key", ""), m) for m in metadata.qualified_errors(row.get("key", "")))
+        out.extend(
+            invalid_value(f"{where}.key", row.get("key", ""), m) for m in metadata.qualified_errors(row.get("key", ""))
+        )

@@ -63,6 +63,9 @@ def tolerate(spec: Object) -> None:
             tolerations.append(row)
 
 
+_COMPUTED = "priority admission controller computed {} from the given PriorityClass name"
+
+
 def _priority(api: Api, pod: Object, spec: Object, request: Request) -> None:
     name = spec.get("priorityClassName", "")
     collection = api.resource("scheduling.k8s.io", "priorityclasses").collection
@@ -85,11 +88,12 @@ def _priority(api: Api, pod: Object, spec: Object, request: Request) -> None:
             spec["priorityClassName"] = best["metadata"]["name"]
     given = spec.get("priority")
     if given is not None and given != value:
-        text = f"the integer value of priority ({given}) must not be provided in pod spec; priority admission controller computed {value} from the given PriorityClass name"
+        text = f"the integer value of priority ({given}) must not be provided in pod spec; {_COMPUTED.format(value)}"
         raise errors.forbidden("", "pods", pod["metadata"].get("name", ""), text)
     given_policy = spec.get("preemptionPolicy")
     if given_policy is not None and given_policy != policy:
-        text = f"the string value of PreemptionPolicy ({given_policy}) must not be provided in pod spec; priority admission controller computed {policy} from the given PriorityClass name"
+        what = f"the string value of PreemptionPolicy ({given_policy})"
+        text = f"{what} must not be provided in pod spec; {_COMPUTED.format(policy)}"
         raise errors.forbidden("", "pods", pod["metadata"].get("name", ""), text)
     spec["priority"] = value
     spec["preemptionPolicy"] = policy
@@ -146,9 +150,7 @@ def qos_class(spec: Object) -> str:
         }
         requests |= positive
         if not all(
-            name in limits
-            and quantity.parse(limits[name]) > 0
-            and wanted.get(name, limits[name]) == limits[name]
+            name in limits and quantity.parse(limits[name]) > 0 and wanted.get(name, limits[name]) == limits[name]
             for name in ("cpu", "memory")
         ):
             guaranteed = False
@@ -171,7 +173,9 @@ def validate_create(pod: Object, request: Request) -> list[Cause]:
 
 def prepare_update(new: Object, old: Object, request: Request) -> None:
     new["status"] = old.get("status", {})
-    if new["spec"].get("terminationGracePeriodSeconds", 0) < 0 and old["spec"].get("terminationGracePeriodSeconds") != new["spec"].get("terminationGracePeriodSeconds"):
+    if new["spec"].get("terminationGracePeriodSeconds", 0) < 0 and old["spec"].get(
+        "terminationGracePeriodSeconds"
+    ) != new["spec"].get("terminationGracePeriodSeconds"):
         new["spec"]["terminationGracePeriodSeconds"] = 1
     if new["spec"] != old["spec"]:
         new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
@@ -203,7 +207,11 @@ def validate_update(new: Object, old: Object, request: Request) -> list[Cause]:
     deadline, deadline_before = spec.get("activeDeadlineSeconds"), before.get("activeDeadlineSeconds")
     if deadline_before is not None and (deadline is None or deadline > deadline_before):
         shown = deadline
-        text = "must be less than or equal to previous value" if deadline is not None else "must not update from a positive integer to nil value"
+        text = (
+            "must be less than or equal to previous value"
+            if deadline is not None
+            else "must not update from a positive integer to nil value"
+        )
         causes.append(invalid_value("spec.activeDeadlineSeconds", shown, text))
     if gates_before:
         now, then = spec.get("nodeSelector") or {}, before.get("nodeSelector") or {}
@@ -227,6 +235,7 @@ def _tolerations(spec: Object, before: Object, causes: list[Cause]) -> None:
     now, then = spec.get("tolerations") or [], before.get("tolerations") or []
     if now == then:
         return
+
     def bare(toleration: Object) -> Object:
         if toleration.get("effect") == "NoExecute":
             return {k: v for k, v in toleration.items() if k != "tolerationSeconds"}

@@ -24,9 +24,7 @@ def default_pod_spec(spec: Object) -> None:
     for volume in spec.get("volumes") or ():
         default_volume(volume)
     for constraint in spec.get("topologySpreadConstraints") or ():
-        constraint.setdefault("whenUnsatisfiable", "DoNotSchedule") if not constraint.get(
-            "whenUnsatisfiable"
-        ) else None
+        constraint.setdefault("whenUnsatisfiable", "DoNotSchedule") if not constraint.get("whenUnsatisfiable") else None
 
 
 def default_container(container: Object) -> None:
@@ -98,7 +96,7 @@ def default_volume(volume: Object) -> None:
         volume["hostPath"].setdefault("type", "")
     if volume.get("iscsi") is not None:
         volume["iscsi"].setdefault("iscsiInterface", "default")
-    for items in ((volume.get("downwardAPI") or {}).get("items") or ()),:
+    for items in (((volume.get("downwardAPI") or {}).get("items") or ()),):
         for item in items:
             if item.get("fieldRef") is not None:
                 item["fieldRef"].setdefault("apiVersion", "v1")

@@ -80,7 +80,9 @@ def selector_causes(selector: Object | None, path: str) -> list[Cause]:
                 out.append(field_forbidden(f"{at}.values", text))
         else:
             out.append(invalid_value(f"{at}.operator", operator, "not a valid selector operator"))
-        out.extend(invalid_value(f"{at}.key", row.get("key", ""), m) for m in metadata.qualified_errors(row.get("key", "")))
+        out.extend(
+            invalid_value(f"{at}.key", row.get("key", ""), m) for m in metadata.qualified_errors(row.get("key", ""))
+        )
     return out
 
 
@@ -158,7 +160,10 @@ def _budget(obj: Object, request: Request) -> list[Cause]:
         if isinstance(value, int) and value < 0:
             out.append(invalid_value(f"spec.{key}", value, "must be greater than or equal to 0"))
         elif isinstance(value, str) and not (value.endswith("%") and value[:-1].isdigit()):
-            text = "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')"
+            text = (
+                "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', "
+                "regex used for validation is '[0-9]+%')"
+            )
             out.append(invalid_value(f"spec.{key}", value, text))
         elif isinstance(value, str) and int(value[:-1]) > 100:
             out.append(invalid_value(f"spec.{key}", value, "must not be greater than 100%"))

@@ -135,8 +135,9 @@ def warn_duplicate_owners(request: Request, meta: dict[str, Any]) -> None:
             kept.append(owner)
         else:
             text = (
-                f".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, "
-                f"and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: {owner.get('uid')}"
+                ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, "
+                "and may reject such requests as early as 1.24; please fix your requests; "
+                f"duplicate UID(s) observed: {owner.get('uid')}"
             )
             request.warn(text)
     meta["ownerReferences"] = kept

@@ -24,8 +24,8 @@ def read_options(request: Request) -> None:
         try:
             raw = bodies.parse(request.body, request.content_type, None)
         except ParseError as error:
-            text = f"the object provided is unrecognized (must be of type DeleteOptions): couldn't get version/kind; json parse error: {error}"
-            raise errors.bad_request(text) from None
+            text = "the object provided is unrecognized (must be of type DeleteOptions): couldn't get version/kind; "
+            raise errors.bad_request(f"{text}json parse error: {error}") from None
         if isinstance(raw, dict) and raw.get("kind") not in (None, "", "DeleteOptions"):
             text = f'no kind "{raw["kind"]}" is registered for version "{raw.get("apiVersion", "")}" in scheme'
             raise errors.bad_request(text)

@@ -148,18 +148,14 @@ async def apply(api: Api, request: Request) -> Result:
     subresource = request.subresource
     stamp = metadata.now()
     key: managed.Key = (request.manager, "Apply", resource.api_version, subresource)
-    reset = paths(
-        resource.strategy.reset_status_fields if subresource == "status" else resource.strategy.reset_fields
-    )
+    reset = paths(resource.strategy.reset_status_fields if subresource == "status" else resource.strategy.reset_fields)
     entry = resource.collection.get(request.namespace, request.name)
     if entry is None:
         if subresource:
             raise errors.not_found(resource.group, resource.plural, request.name)
         uid = (config.get("metadata") or {}).get("uid")
         if uid:
-            text = (
-                f"Precondition failed: UID in precondition: {uid}, UID in object meta: "
-            )
+            text = f"Precondition failed: UID in precondition: {uid}, UID in object meta: "
             raise errors.conflict(resource.group, resource.plural, request.name, text)
         applied = managed.strip(fieldsets.from_object(resource.type, config_set_source))
         if reset:

@@ -49,7 +49,7 @@ def selection(request: Request) -> Selection:
         try:
             terms = selectors.parse_fields(text)
         except ValueError as error:
-            raise errors.bad_request(f'unable to parse requirement: {error}') from None
+            raise errors.bad_request(f"unable to parse requirement: {error}") from None
         for name, value, _ in terms:
             if not selectable(request.resource, name):
                 raise errors.bad_request(_no_field(request.resource, name, value))
@@ -148,9 +148,7 @@ def select(resource: Resource, chosen: Selection) -> list[Entry]:
     return [entry for entry in rows if chosen.matches(entry)]
 
 
-def _cut(
-    api: Api, request: Request, rows: list[Entry], revision: int, limit: int, chosen: Selection
-) -> Page:
+def _cut(api: Api, request: Request, rows: list[Entry], revision: int, limit: int, chosen: Selection) -> Page:
     if limit <= 0 or len(rows) <= limit or request.query.get("resourceVersion") == "0":
         return Page(rows, revision)
     page, rest = rows[:limit], rows[limit:]
@@ -184,7 +182,7 @@ def _next_page(api: Api, request: Request, chosen: Selection, limit: int, token:
             "The provided continue parameter is too old to display a consistent list result. You can start a new list "
             "without the continue parameter, or use the continue token in this response to retrieve the remainder of "
             "the results. Continuing with the provided token results in an inconsistent list - objects that were "
-            "created, modified, or deleted between the time the first chunk was returned and now may show up in the list."
+            "created, modified, or deleted between the time the first chunk was returned and now may show up."
         )
         error = errors.expired(text)
         fresh = orjson.dumps({"v": "meta.k8s.io/v1", "rv": -1, "start": start})
@@ -220,7 +218,9 @@ def _check_list_options(match: str, version: str, token: str, query: Any) -> Non
     if match:
         if token:
             causes.append(
-                errors.field_forbidden("resourceVersionMatch", "resourceVersionMatch is forbidden when continue is provided")
+                errors.field_forbidden(
+                    "resourceVersionMatch", "resourceVersionMatch is forbidden when continue is provided"
+                )
             )
         if not version:
             causes.append(
@@ -233,7 +233,7 @@ def _check_list_options(match: str, version: str, token: str, query: Any) -> Non
         elif match == "Exact" and version == "0":
             causes.append(
                 errors.field_forbidden(
-                    "resourceVersionMatch", "resourceVersionMatch \"Exact\" is forbidden for resourceVersion \"0\""
+                    "resourceVersionMatch", 'resourceVersionMatch "Exact" is forbidden for resourceVersion "0"'
                 )
             )
     if causes:
