@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from volcano_py.api.scheduling import DEFAULT_QUEUE, QUEUE_OPEN, ROOT_QUEUE
-from volcano_py.sandbox.apiserver.api import Api, Attributes
+from volcano_py.sandbox.apiserver.api import Admission, Api, Attributes
 from volcano_py.sandbox.apiserver.errors import StatusError
 from volcano_py.sandbox.apiserver.store import DELETED, Event
 from volcano_py.webhooks import jobs, podgroups, queues
@@ -49,6 +49,18 @@ def deny(attributes: Attributes, webhook: str, problems: list[str]) -> None:
         message = "; ".join(problems)
         text = f'admission webhook "{webhook}" denied the request: {message}'
         raise StatusError(403, "Forbidden", text)
+
+
+def guarded(rule: Admission, webhook: str) -> Admission:
+    """A rule that meets an object of a wrong shape (the schema is checked later) refuses it instead of failing."""
+
+    async def admit(attributes: Attributes) -> None:
+        try:
+            await rule(attributes)
+        except (TypeError, AttributeError, KeyError, ValueError, IndexError) as error:
+            deny(attributes, webhook, [f"the object cannot be read: {error}"])
+
+    return admit
 
 
 def install(api: Api) -> None:
@@ -102,8 +114,8 @@ def install(api: Api) -> None:
         (PODGROUPS, mutate_podgroup, validate_podgroup),
         (QUEUES, mutate_queue, validate_queue),
     ):
-        api.mutating.setdefault(name, []).append(mutate)
-        api.validating.setdefault(name, []).append(validate)
+        api.mutating.setdefault(name, []).append(guarded(mutate, f"mutate{name.split('s.')[0]}.volcano.sh"))
+        api.validating.setdefault(name, []).append(guarded(validate, f"validate{name.split('s.')[0]}.volcano.sh"))
 
 
 def first_queues() -> list[dict[str, Any]]:

@@ -62,7 +62,8 @@ class Served:
             raise bad_request(f"Object 'Kind' is missing in '{text[:512]}'")
         if version != self.api_version or kind != self.kind:
             if kind != self.kind:
-                name = (raw.get("metadata") or {}).get("name", "")
+                meta = raw.get("metadata")
+                name = meta.get("name", "") if isinstance(meta, dict) else ""
                 cause = errors.invalid_value("kind", kind, f"must be {self.kind}")
                 raise errors.invalid(str(version).rpartition("/")[0], kind, name, [cause])
             text = (

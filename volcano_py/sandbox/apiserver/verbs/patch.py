@@ -135,6 +135,8 @@ async def apply(api: Api, request: Request) -> Result:
     if not isinstance(config, dict):
         raise errors.bad_request("error decoding YAML: the configuration is not an object")
     _check_config(request, config)
+    if config.get("metadata") is None:
+        config = {**config, "metadata": {}}
     config_set_source = {k: v for k, v in config.items() if k not in ("apiVersion", "kind")}
     faults = typed_faults(resource.type, config_set_source)
     if faults:
@@ -142,7 +144,7 @@ async def apply(api: Api, request: Request) -> Result:
         where = f"({request.namespace}/{request.name}; {gvk})"
         message = f"failed to create typed patch object {where}: {faults[0] if len(faults) == 1 else faults}"
         raise errors.StatusError(500, "", message)
-    if config.get("metadata", {}).get("managedFields"):
+    if (config.get("metadata") or {}).get("managedFields"):
         raise errors.bad_request("metadata.managedFields must be nil")
     force = flag(request.query, "force")
     subresource = request.subresource
