@@ -1,4 +1,4 @@
-"""hypothesis strategies: random clusters as manifests, in the notation of the scenarios' unfolded form.
+"""hypothesis strategies: random clusters as complete manifests, and configurations.
 
 They are small and full: few nodes, little room, so that decisions are hard, and every rule has something to say.
 """
@@ -9,90 +9,129 @@ from typing import Any
 
 from hypothesis import strategies as s
 
+from tests.scenarios.table import configuration
+
 Manifest = dict[str, Any]
 
 ZONES = ("a", "b", "c")
 APPS = ("web", "db")
+ZONE_KEYS = ("zone", "topology.kubernetes.io/zone")
+SPREAD_KEYS = (*ZONE_KEYS, "kubernetes.io/hostname")
+IMAGES = ("busybox", "big:1", "repo/huge", "repo/huge:2")
+START = "2026-01-01T00:00:00Z"
+
+
+def one_in(draw: s.DrawFn, n: int) -> bool:
+    return draw(s.integers(1, n)) == n
 
 
 @s.composite
-def nodes(draw: s.DrawFn, least: int = 1, most: int = 6) -> list[Manifest]:
-    found = []
-    for i in range(draw(s.integers(least, most))):
-        labels = {"kubernetes.io/hostname": f"n{i}"}
+def nodes(draw: s.DrawFn, least: int = 1, most: int = 9) -> list[Manifest]:
+    return [draw(node(f"n{i}")) for i in range(draw(s.integers(least, most)))]
+
+
+@s.composite
+def node(draw: s.DrawFn, name: str) -> Manifest:
+    labels = {} if one_in(draw, 12) else {"kubernetes.io/hostname": name}
+    for key in ZONE_KEYS:
         if draw(s.booleans()):
-            labels["zone"] = draw(s.sampled_from(ZONES))
-        if draw(s.booleans()):
-            labels["gen"] = str(draw(s.integers(1, 5)))
-        have = {
-            "cpu": f"{draw(s.sampled_from((1000, 2000, 2500, 4000, 8000)))}m",
-            "memory": f"{draw(s.sampled_from((1, 2, 3, 8)))}Gi",
-            "pods": str(draw(s.sampled_from((1, 2, 4, 110)))),
-        }
-        if draw(s.integers(0, 3)) == 0:
-            have["nvidia.com/gpu"] = str(draw(s.integers(0, 4)))
-        spec: Manifest = {}
-        if draw(s.integers(0, 7)) == 0:
-            spec["unschedulable"] = True
-        if draw(s.integers(0, 3)) == 0:
-            effect = draw(s.sampled_from(("NoSchedule", "PreferNoSchedule", "NoExecute")))
-            spec["taints"] = [{"key": draw(s.sampled_from(("x", "y"))), "value": "1", "effect": effect}]
-        images = []
-        if draw(s.integers(0, 3)) == 0:
-            images.append({"names": ["big:1"], "sizeBytes": draw(s.integers(1, 9)) * 100_000_000})
-        found.append(
-            {
-                "apiVersion": "v1",
-                "kind": "Node",
-                "metadata": {"name": f"n{i}", "uid": f"n{i}", "labels": labels},
-                "spec": spec,
-                "status": {"allocatable": have, "capacity": have, "images": images},
-            }
-        )
+            labels[key] = draw(s.sampled_from(ZONES))
+    if draw(s.booleans()):
+        labels["gen"] = str(draw(s.integers(1, 5)))
+    have = {
+        "cpu": f"{draw(s.sampled_from((1000, 2000, 2500, 4000, 8000)))}m",
+        "memory": f"{draw(s.sampled_from((1, 2, 3, 8)))}Gi",
+        "pods": str(draw(s.sampled_from((1, 2, 4, 110)))),
+    }
+    if one_in(draw, 4):
+        have["nvidia.com/gpu"] = str(draw(s.integers(0, 4)))
+    if one_in(draw, 6):
+        have["ephemeral-storage"] = f"{draw(s.integers(1, 4))}Gi"
+    spec: Manifest = {}
+    if one_in(draw, 8):
+        spec["unschedulable"] = True
+    if one_in(draw, 4):
+        effects = ("NoSchedule", "PreferNoSchedule", "PreferNoSchedule", "NoExecute")
+        spec["taints"] = [
+            {"key": key, "value": "1", "effect": draw(s.sampled_from(effects))}
+            for key in draw(s.sampled_from((["x"], ["y"], ["x", "y"])))
+        ]
+    images = []
+    if one_in(draw, 3):
+        for image in draw(s.lists(s.sampled_from(("big:1", "repo/huge:latest", "busybox:latest")), unique=True)):
+            images.append({"names": [image, f"alias/{image}"], "sizeBytes": draw(s.integers(1, 9)) * 100_000_000})
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "uid": name, "labels": labels},
+        "spec": spec,
+        "status": {"allocatable": have, "capacity": have, "images": images},
+    }
+
+
+@s.composite
+def requests(draw: s.DrawFn) -> Manifest:
+    found: Manifest = {}
+    kind = draw(s.integers(0, 9))
+    if kind > 0:
+        found["cpu"] = f"{draw(s.sampled_from((100, 250, 500, 1000, 1500, 2000)))}m"
+    if kind > 1:
+        found["memory"] = f"{draw(s.sampled_from((64, 256, 512, 1024)))}Mi"
+    if kind == 9:
+        found["nvidia.com/gpu"] = str(draw(s.integers(1, 2)))
+    if kind == 8:
+        found["ephemeral-storage"] = "1Gi"
     return found
+
+
+@s.composite
+def host_ports(draw: s.DrawFn) -> list[Manifest]:
+    port: Manifest = {"containerPort": 80, "hostPort": draw(s.sampled_from((80, 81)))}
+    port["protocol"] = draw(s.sampled_from(("TCP", "TCP", "UDP")))
+    if one_in(draw, 3):
+        port["hostIP"] = draw(s.sampled_from(("10.0.0.1", "10.0.0.2", "0.0.0.0")))
+    return [port]
 
 
 @s.composite
 def pod_spec(draw: s.DrawFn) -> Manifest:
     """A pod's spec: mostly plain, now and then with one of each constraint."""
     spec: Manifest = {"schedulerName": "volcano"}
-    requests: Manifest = {}
-    kind = draw(s.integers(0, 9))
-    if kind > 0:
-        requests["cpu"] = f"{draw(s.sampled_from((100, 250, 500, 1000, 1500, 2000)))}m"
-    if kind > 1:
-        requests["memory"] = f"{draw(s.sampled_from((64, 256, 512, 1024)))}Mi"
-    if kind == 9:
-        requests["nvidia.com/gpu"] = str(draw(s.integers(1, 2)))
-    container: Manifest = {"name": "main", "image": draw(s.sampled_from(("busybox", "big:1")))}
-    container["resources"] = {"requests": requests}
-    if draw(s.integers(0, 7)) == 0:
-        container["ports"] = [{"containerPort": 80, "hostPort": draw(s.sampled_from((80, 81)))}]
+    container: Manifest = {"name": "main", "image": draw(s.sampled_from(IMAGES))}
+    container["resources"] = {"requests": draw(requests())}
+    if one_in(draw, 8):
+        container["ports"] = draw(host_ports())
     spec["containers"] = [container]
-    if draw(s.integers(0, 7)) == 0:
-        spec["initContainers"] = [{"name": "init", "resources": {"requests": {"cpu": "1200m"}}}]
-    if draw(s.integers(0, 5)) == 0:
+    if one_in(draw, 10):
+        second: Manifest = {"name": "second", "image": draw(s.sampled_from(IMAGES))}
+        spec["containers"].append({**second, "resources": {"requests": draw(requests())}})
+    if one_in(draw, 8):
+        init: Manifest = {"name": "init", "image": draw(s.sampled_from(IMAGES))}
+        init["resources"] = {"requests": {"cpu": f"{draw(s.sampled_from((100, 1200)))}m"}}
+        if one_in(draw, 3):
+            init["restartPolicy"] = "Always"
+            if draw(s.booleans()):
+                init["ports"] = draw(host_ports())
+        spec["initContainers"] = [init]
+    if one_in(draw, 20):
+        spec["overhead"] = {"cpu": "50m"}
+    if one_in(draw, 20):
+        spec["priority"] = draw(s.integers(-2, 3))
+    if one_in(draw, 8):
         spec["nodeSelector"] = {"zone": draw(s.sampled_from(ZONES))}
-    if draw(s.integers(0, 3)) == 0:
+    if one_in(draw, 4):
         spec["tolerations"] = [draw(s.sampled_from(_TOLERATIONS))]
     affinity: Manifest = {}
-    if draw(s.integers(0, 3)) == 0:
+    if one_in(draw, 4):
         affinity["nodeAffinity"] = draw(node_affinity())
-    if draw(s.integers(0, 4)) == 0:
+    if one_in(draw, 5):
         affinity["podAffinity"] = draw(pod_affinity())
-    if draw(s.integers(0, 3)) == 0:
+    if one_in(draw, 4):
         affinity["podAntiAffinity"] = draw(pod_affinity())
     if affinity:
         spec["affinity"] = affinity
-    if draw(s.integers(0, 4)) == 0:
-        spec["topologySpreadConstraints"] = [
-            {
-                "maxSkew": draw(s.integers(1, 2)),
-                "topologyKey": draw(s.sampled_from(("zone", "kubernetes.io/hostname"))),
-                "whenUnsatisfiable": draw(s.sampled_from(("DoNotSchedule", "ScheduleAnyway"))),
-                "labelSelector": {"matchLabels": {"app": draw(s.sampled_from(APPS))}},
-            }
-        ]
+    if one_in(draw, 5):
+        spec["topologySpreadConstraints"] = [draw(spread()) for _ in range(draw(s.sampled_from((1, 1, 2))))]
     return spec
 
 
@@ -102,13 +141,49 @@ _TOLERATIONS = (
     {"key": "x", "operator": "Equal", "value": "1", "effect": "NoSchedule"},
     {"key": "y", "value": "1"},
     {"key": "y", "value": "2"},
+    {"key": "y", "operator": "Exists", "effect": "PreferNoSchedule"},
+    {"key": "node.kubernetes.io/unschedulable", "operator": "Exists", "effect": "NoSchedule"},
 )
+
+
+@s.composite
+def spread(draw: s.DrawFn) -> Manifest:
+    found: Manifest = {
+        "maxSkew": draw(s.integers(1, 2)),
+        "topologyKey": draw(s.sampled_from(SPREAD_KEYS)),
+        "whenUnsatisfiable": draw(s.sampled_from(("DoNotSchedule", "ScheduleAnyway"))),
+        "labelSelector": draw(selector()),
+    }
+    if found["whenUnsatisfiable"] == "DoNotSchedule" and one_in(draw, 6):
+        found["minDomains"] = draw(s.integers(2, 3))
+    if one_in(draw, 6):
+        found["nodeAffinityPolicy"] = draw(s.sampled_from(("Honor", "Ignore")))
+    if one_in(draw, 6):
+        found["nodeTaintsPolicy"] = draw(s.sampled_from(("Honor", "Ignore")))
+    return found
+
+
+@s.composite
+def selector(draw: s.DrawFn) -> Manifest:
+    """A selector over the pods' label `app`."""
+    if one_in(draw, 10):
+        return {}
+    if one_in(draw, 4):
+        operator = draw(s.sampled_from(("In", "NotIn", "Exists", "DoesNotExist")))
+        wanted: Manifest = {"key": "app", "operator": operator}
+        if operator in ("In", "NotIn"):
+            wanted["values"] = draw(s.lists(s.sampled_from(APPS), min_size=1, unique=True))
+        return {"matchExpressions": [wanted]}
+    return {"matchLabels": {"app": draw(s.sampled_from(APPS))}}
 
 
 @s.composite
 def node_affinity(draw: s.DrawFn) -> Manifest:
     def term() -> Manifest:
-        operator = draw(s.sampled_from(("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")))
+        operator = draw(s.sampled_from(("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt", "name")))
+        if operator == "name":
+            names = draw(s.lists(s.sampled_from(("n0", "n1", "n2")), min_size=1, max_size=2, unique=True))
+            return {"matchFields": [{"key": "metadata.name", "operator": "In", "values": names}]}
         if operator in ("Gt", "Lt"):
             return {"matchExpressions": [{"key": "gen", "operator": operator, "values": [str(draw(s.integers(1, 4)))]}]}
         wanted: Manifest = {"key": "zone", "operator": operator}
@@ -117,28 +192,35 @@ def node_affinity(draw: s.DrawFn) -> Manifest:
         return {"matchExpressions": [wanted]}
 
     found: Manifest = {}
-    if draw(s.booleans()):
+    if one_in(draw, 3):
         found["requiredDuringSchedulingIgnoredDuringExecution"] = {
             "nodeSelectorTerms": [term() for _ in range(draw(s.integers(1, 2)))]
         }
-    else:
+    if not found or one_in(draw, 4):
         found["preferredDuringSchedulingIgnoredDuringExecution"] = [
             {"weight": draw(s.sampled_from((1, 10, 50))), "preference": term()}
+            for _ in range(draw(s.sampled_from((1, 1, 2))))
         ]
     return found
 
 
 @s.composite
 def pod_affinity(draw: s.DrawFn) -> Manifest:
-    term = {
-        "labelSelector": {"matchLabels": {"app": draw(s.sampled_from(APPS))}},
-        "topologyKey": draw(s.sampled_from(("zone", "kubernetes.io/hostname"))),
-    }
-    if draw(s.booleans()):
-        return {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+    def term() -> Manifest:
+        found: Manifest = {"labelSelector": draw(selector()), "topologyKey": draw(s.sampled_from(SPREAD_KEYS))}
+        if one_in(draw, 8):
+            found["namespaces"] = draw(s.sampled_from((["other"], ["default", "other"])))
+        elif one_in(draw, 8):
+            found["namespaceSelector"] = draw(s.sampled_from(({}, {"matchLabels": {"team": "red"}})))
+        return found
+
+    if one_in(draw, 3):
+        terms = [term() for _ in range(draw(s.sampled_from((1, 1, 2))))]
+        return {"requiredDuringSchedulingIgnoredDuringExecution": terms}
     return {
         "preferredDuringSchedulingIgnoredDuringExecution": [
-            {"weight": draw(s.sampled_from((1, 20))), "podAffinityTerm": term}
+            {"weight": draw(s.sampled_from((1, 20))), "podAffinityTerm": term()}
+            for _ in range(draw(s.sampled_from((1, 1, 2))))
         ]
     }
 
@@ -147,90 +229,174 @@ def pod_affinity(draw: s.DrawFn) -> Manifest:
 def jobs(draw: s.DrawFn, queues: list[str], node_names: list[str]) -> list[Manifest]:
     """PodGroups with their pods; some of them run already."""
     found: list[Manifest] = []
-    for j in range(draw(s.integers(1, 5))):
+    for j in range(draw(s.integers(1, 8))):
         found += draw(job(f"j{j}", j, queues, node_names))
     return found
 
 
 @s.composite
 def job(draw: s.DrawFn, name: str, age: int, queues: list[str], node_names: list[str]) -> list[Manifest]:
-    created = f"2026-01-01T00:00:{age:02d}Z"
+    created = f"2026-01-01T00:00:{draw(s.sampled_from((age, age, 0))):02d}Z"
+    namespace = "other" if one_in(draw, 8) else "default"
     count = draw(s.integers(1, 5))
-    roles = draw(s.sampled_from(((), ("ps", "worker"))))
+    roles = draw(s.sampled_from(((), ("ps", "worker"), ("ps", "worker"))))
     spec: Manifest = {"minMember": draw(s.integers(1, count)), "queue": draw(s.sampled_from(queues))}
-    if draw(s.booleans()):
-        spec["minResources"] = {"cpu": f"{draw(s.integers(1, 40)) * 100}m"}
+    if one_in(draw, 12):
+        spec["minMember"] = draw(s.integers(0, count + 1))
+    if not one_in(draw, 3):
+        spec["minResources"] = draw(min_resources())
     if roles and draw(s.booleans()):
-        spec["minTaskMember"] = {"ps": 1}
-    if draw(s.integers(0, 2)) == 0:
+        spec["minTaskMember"] = draw(s.sampled_from(({"ps": 1}, {"worker": 1}, {"ps": 1, "worker": 2})))
+    if one_in(draw, 3):
         spec["priorityClassName"] = draw(s.sampled_from(("high", "low")))
-    running = draw(s.integers(0, 2)) == 0
-    phase = "Running" if running else draw(s.sampled_from(("Pending", "Inqueue")))
+    running = draw(s.booleans())
+    phase = draw(s.sampled_from(("Running", "Running", "Running", "Unknown", "Inqueue", "Pending", "Completed")))
+    if not running:
+        phase = draw(s.sampled_from(("Pending", "Pending", "Inqueue", "")))
     group = {
         "apiVersion": "scheduling.volcano.sh/v1beta1",
         "kind": "PodGroup",
-        "metadata": {"name": name, "namespace": "default", "uid": f"pg-{name}", "creationTimestamp": created},
+        "metadata": {"name": name, "namespace": namespace, "uid": f"pg-{name}", "creationTimestamp": created},
         "spec": spec,
         "status": {"phase": phase},
     }
     template = draw(pod_spec())
+    named = draw(s.sampled_from(("number", "number", "number", "mixed", "no")))
+    owner = draw(s.sampled_from((None, None, None, "web", "db")))
     found: list[Manifest] = [group]
     for i in range(count):
         role = roles[0 if i == 0 else 1] if roles else ""
-        own = template if draw(s.integers(0, 3)) else draw(pod_spec())
-        annotations = {"scheduling.k8s.io/group-name": name}
-        if role:
-            annotations["volcano.sh/task-spec"] = role
-        pod: Manifest = {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "metadata": {
-                "name": f"{name}-{role or 'task'}-{i}",
-                "namespace": "default",
-                "uid": f"{name}-{i}",
-                "creationTimestamp": created,
-                "labels": {"app": draw(s.sampled_from(APPS))},
-                "annotations": annotations,
-            },
-            "spec": dict(own),
-            "status": {"phase": "Pending"},
+        own = draw(pod_spec()) if one_in(draw, 5) else template
+        numbered = named == "number" or (named == "mixed" and draw(s.booleans()))
+        meta: Manifest = {
+            "name": f"{name}-{role or 'task'}-{i}" if numbered else f"{name}-{role or 'task'}-x{i}",
+            "namespace": namespace,
+            "uid": f"{name}-{i}",
+            "creationTimestamp": "2026-01-01T00:01:00Z" if one_in(draw, 12) else created,
+            "labels": {"app": draw(s.sampled_from(APPS))},
+            "annotations": {"scheduling.k8s.io/group-name": name},
         }
-        if running and draw(s.booleans()):
-            pod["spec"]["nodeName"] = draw(s.sampled_from(node_names))
-            pod["status"]["phase"] = draw(s.sampled_from(("Running", "Running", "Pending", "Succeeded", "Failed")))
-            if draw(s.integers(0, 7)) == 0:
+        if role:
+            meta["annotations"]["volcano.sh/task-spec"] = role
+        if one_in(draw, 20):
+            meta["annotations"]["volcano.sh/task-priority"] = str(draw(s.integers(0, 3)))
+        if owner:
+            meta["ownerReferences"] = [
+                {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": owner, "uid": owner, "controller": True}
+            ]
+        pod: Manifest = {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": dict(own)}
+        pod["status"] = {"phase": "Pending"}
+        if one_in(draw, 20):
+            gates = draw(s.sampled_from((["mine"], [_QUEUE_GATE], [_QUEUE_GATE, "mine"])))
+            pod["spec"]["schedulingGates"] = [{"name": g} for g in gates]
+        elif running and draw(s.booleans()):
+            pod["spec"]["nodeName"] = "gone" if one_in(draw, 20) else draw(s.sampled_from(node_names))
+            phases = ("Running", "Running", "Running", "Pending", "Succeeded", "Failed", "Unknown")
+            pod["status"]["phase"] = draw(s.sampled_from(phases))
+            if one_in(draw, 4):
                 pod["metadata"]["deletionTimestamp"] = created
+        elif one_in(draw, 12):
+            pod["status"]["nominatedNodeName"] = draw(s.sampled_from((*node_names, "gone")))
+        elif one_in(draw, 30):
+            pod["metadata"]["deletionTimestamp"] = created
         found.append(pod)
+    return found
+
+
+_QUEUE_GATE = "scheduling.volcano.sh/queue-allocation-gate"
+
+
+@s.composite
+def min_resources(draw: s.DrawFn) -> Manifest:
+    found = {"cpu": f"{draw(s.integers(1, 40)) * 100}m"}
+    if draw(s.booleans()):  # about as much as a cluster has
+        found["cpu"] = str(draw(s.integers(5, 40)))
+    if one_in(draw, 3):
+        found["memory"] = f"{draw(s.integers(1, 6)) * 512}Mi"
+    if one_in(draw, 8):
+        found["nvidia.com/gpu"] = str(draw(s.integers(1, 3)))
+    if one_in(draw, 8):
+        found["pods"] = str(draw(s.integers(1, 6)))
+    if one_in(draw, 12):
+        found["count/jobs.batch"] = "3"
+    return found
+
+
+@s.composite
+def other_pods(draw: s.DrawFn, node_names: list[str]) -> list[Manifest]:
+    """Pods of other schedulers: only their weight counts."""
+    found = []
+    for i in range(draw(s.sampled_from((0, 0, 1, 2, 3)))):
+        meta: Manifest = {"name": f"o{i}", "namespace": draw(s.sampled_from(("default", "other"))), "uid": f"o{i}"}
+        meta |= {"creationTimestamp": START, "labels": {"app": draw(s.sampled_from(APPS))}}
+        spec = {**draw(pod_spec()), "schedulerName": "default-scheduler"}
+        phase = "Pending"
+        if not one_in(draw, 5):
+            spec["nodeName"] = draw(s.sampled_from(node_names))
+            phase = draw(s.sampled_from(("Running", "Running", "Succeeded")))
+            if one_in(draw, 6):
+                meta["deletionTimestamp"] = START
+        found.append({"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec, "status": {"phase": phase}})
+    return found
+
+
+@s.composite
+def queues(draw: s.DrawFn) -> list[Manifest]:
+    found = []
+    for name in ["default", *(f"q{i}" for i in range(draw(s.sampled_from((0, 0, 1, 1, 2, 3)))))]:
+        spec: Manifest = {"weight": draw(s.integers(1, 4))}
+        if name != "default" and one_in(draw, 3):
+            spec["capability"] = {"cpu": str(draw(s.integers(1, 6)))}
+            if one_in(draw, 3):
+                spec["capability"]["memory"] = f"{draw(s.integers(1, 6))}Gi"
+            if one_in(draw, 4):
+                spec["capability"]["nvidia.com/gpu"] = "1"
+        if name != "default" and one_in(draw, 4):
+            spec["guarantee"] = {"resource": {"cpu": "1", "memory": "1Gi"}}
+        if one_in(draw, 4):
+            spec["priority"] = draw(s.integers(1, 3))
+        state = draw(s.sampled_from(("Closed", "Closing"))) if name != "default" and one_in(draw, 8) else "Open"
+        found.append(
+            {
+                "apiVersion": "scheduling.volcano.sh/v1beta1",
+                "kind": "Queue",
+                "metadata": {"name": name, "uid": name, "creationTimestamp": START},
+                "spec": spec,
+                "status": {"state": state},
+            }
+        )
+    return found
+
+
+@s.composite
+def surroundings(draw: s.DrawFn) -> list[Manifest]:
+    """Services and owners that pods are spread by, namespaces that affinity terms look for."""
+    found: list[Manifest] = []
+    for name, labels in (("default", {"team": "blue"}), ("other", {"team": "red"})):
+        meta = {"name": name, "labels": labels}
+        found.append({"apiVersion": "v1", "kind": "Namespace", "metadata": meta})
+    for app in APPS:
+        if one_in(draw, 4):
+            meta = {"name": app, "namespace": "default"}
+            found.append({"apiVersion": "v1", "kind": "Service", "metadata": meta, "spec": {"selector": {"app": app}}})
+        if draw(s.booleans()):
+            meta = {"name": app, "namespace": "default", "uid": app}
+            replica_spec = {"replicas": 1, "selector": {"matchLabels": {"app": app}}}
+            found.append({"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": meta, "spec": replica_spec})
     return found
 
 
 @s.composite
 def clusters(draw: s.DrawFn) -> list[Manifest]:
-    """A whole cluster: nodes, queues, priority classes, jobs."""
+    """A whole cluster: nodes, queues, priority classes, jobs, and what else is there."""
     all_nodes = draw(nodes())
-    queues = ["default", *(f"q{i}" for i in range(draw(s.integers(0, 2))))]
-    found = list(all_nodes)
-    for name in queues:
-        spec: Manifest = {"weight": draw(s.integers(1, 4))}
-        if name != "default" and draw(s.integers(0, 2)) == 0:
-            spec["capability"] = {"cpu": str(draw(s.integers(1, 6)))}
-        if name != "default" and draw(s.integers(0, 3)) == 0:
-            spec["guarantee"] = {"resource": {"cpu": "1", "memory": "1Gi"}}
-        if draw(s.integers(0, 3)) == 0:
-            spec["priority"] = draw(s.integers(1, 3))
-        state = "Closed" if name != "default" and draw(s.integers(0, 7)) == 0 else "Open"
-        found.append(
-            {
-                "apiVersion": "scheduling.volcano.sh/v1beta1",
-                "kind": "Queue",
-                "metadata": {"name": name, "uid": name, "creationTimestamp": "2026-01-01T00:00:00Z"},
-                "spec": spec,
-                "status": {"state": state},
-            }
-        )
+    all_queues = draw(queues())
+    found = [*all_nodes, *all_queues, *draw(surroundings())]
     for name, value in (("high", 100), ("low", -5)):
         found.append({"kind": "PriorityClass", "metadata": {"name": name}, "value": value})
-    return found + draw(jobs(queues, [n["metadata"]["name"] for n in all_nodes]))
+    node_names = [n["metadata"]["name"] for n in all_nodes]
+    found += draw(jobs([q["metadata"]["name"] for q in all_queues], node_names))
+    return found + draw(other_pods(node_names))
 
 
 PLUGIN_TIERS = (
@@ -244,3 +410,82 @@ PLUGIN_TIERS = (
 def plugin_tiers() -> s.SearchStrategy[list[list[Any]]]:
     """Configurations, in the scenarios' short form."""
     return s.sampled_from(PLUGIN_TIERS).map(lambda tiers: [list(t) for t in tiers])
+
+
+_MORE_TIERS = (
+    *PLUGIN_TIERS,
+    [["priority", "gang", "conformance"], ["overcommit", "drf", "predicates", "proportion", "nodeorder", "binpack"]],
+    [["overcommit", "drf"], ["gang", "predicates", "proportion", "nodeorder"]],
+    [["drf", "priority"], ["overcommit", "gang", "predicates", "nodeorder", "binpack"]],
+    [["gang", "predicates", "proportion"], ["overcommit"]],
+    [["priority"], ["overcommit", "nodeorder", "binpack"]],
+    [["overcommit"], ["gang", "drf", "predicates", "nodeorder"]],
+)
+_FLAGS = {
+    "gang": ("enableJobReady", "enableJobPipelined", "enableJobOrder"),
+    "priority": ("enableJobOrder", "enableTaskOrder"),
+    "drf": ("enableJobOrder",),
+    "proportion": ("enableQueueOrder", "enabledOverused", "enabledAllocatable", "enableJobEnqueued"),
+    "overcommit": ("enableJobEnqueued",),
+    "predicates": ("enablePredicate",),
+    "nodeorder": ("enableNodeOrder",),
+    "binpack": ("enableNodeOrder",),
+}
+_FILTERS = ("NodeAffinity", "NodePorts", "TaintToleration", "PodAffinity", "PodTopologySpread")
+_SCORERS = (
+    "leastrequested",
+    "mostrequested",
+    "balancedresource",
+    "nodeaffinity",
+    "podaffinity",
+    "tainttoleration",
+    "imagelocality",
+    "podtopologyspread",
+)
+_ACTIONS = (*("enqueue, allocate, backfill",) * 4, "allocate, backfill", "enqueue, allocate")
+
+
+@s.composite
+def configurations(draw: s.DrawFn) -> str:
+    """Documents of the flat actions, with arguments and now and then a callback switched off."""
+    tiers = []
+    for names in draw(s.sampled_from(_MORE_TIERS)):
+        tier: list[Any] = []
+        for name in names:
+            settings = draw(arguments(name))
+            if name in _FLAGS and one_in(draw, 12):
+                settings[draw(s.sampled_from(_FLAGS[name]))] = False
+            tier.append({name: settings} if settings else name)
+        tiers.append(tier)
+    conf: Manifest = {"plugins": tiers, "actions": draw(s.sampled_from(_ACTIONS))}
+    return configuration(conf)
+
+
+@s.composite
+def arguments(draw: s.DrawFn, plugin: str) -> Manifest:
+    if not one_in(draw, 4):
+        return {}
+    if plugin == "nodeorder":
+        chosen = draw(s.lists(s.sampled_from(_SCORERS), min_size=1, unique=True))
+        return {f"{name}.weight": draw(s.sampled_from((0, 1, 1, 7))) for name in chosen}
+    if plugin == "binpack":
+        found: Manifest = {"binpack.weight": draw(s.sampled_from((0, 1, 3, -1))), "binpack.cpu": draw(s.integers(0, 3))}
+        if draw(s.booleans()):
+            found |= {"binpack.resources": "nvidia.com/gpu, example.com/x", "binpack.resources.nvidia.com/gpu": 2}
+        return found
+    if plugin == "overcommit":
+        return {"overcommit-factor": draw(s.sampled_from((1, 1.1, 1.7, 0.5)))}
+    if plugin == "predicates":
+        return {f"predicate.{draw(s.sampled_from(_FILTERS))}Enable": draw(s.sampled_from((False, "false")))}
+    return {}
+
+
+@s.composite
+def cases(draw: s.DrawFn) -> Manifest:
+    """A cluster, what to do with it, and how often: the batch form of `simulate run`."""
+    return {
+        "conf": draw(configurations()),
+        "cycles": draw(s.integers(1, 3)),
+        "seed": draw(s.integers(-3, 3)),
+        "objects": draw(clusters()),
+    }

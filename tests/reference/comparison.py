@@ -10,13 +10,15 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from tests.reference import cycles as reference
+from tests.reference.task import Task, compare_tasks, task_of
 from volcano_py.scheduler.framework import deviations
 from volcano_py.scheduler.framework.config import load
 from volcano_py.scheduler.run_once import REGISTRY
@@ -44,15 +46,42 @@ def decide_plainly(case: Case) -> list[reference.Result]:
     return reference.run(case["objects"], case["conf"], case["cycles"], rank)
 
 
-def difference(case: Case) -> str:
-    """Where the two differ first; empty if they do not."""
-    plain = [r.decisions() for r in decide_plainly(case)]
+KNOWN: dict[str, str] = {
+    "bind-refused": "the cache refuses to bind to a node without room, which backfill does not look at",
+    "error-cache": "a role's first failure on a node counts for all its tasks, even if they ask for something else",
+}
+"""Rules that are not followed yet, by the reference's name of the rarity. Each has an example in found/."""
+
+
+def difference(case: Case, known: Container[str] = KNOWN) -> str:
+    """Where the two differ first; empty if they do not, or not before one of the `known` rules matters."""
     fast = decide_fast(case)
-    for number, (p, f) in enumerate(zip(plain, fast, strict=True), 1):
+    for number, (plain, f) in enumerate(zip(decide_plainly(case), fast, strict=True), 1):
+        if any(r in known for r in plain.rarities):
+            return ""
+        p = plain.decisions()
         for what in p:
             if p[what] != f[what]:
                 return f"cycle {number}, {what}:\n  by the rules {p[what]}\n  decided      {f[what]}"
     return ""
+
+
+def is_open(case: Case) -> bool:
+    """Whether Volcano itself leaves the answer open: some job's tasks have no order.
+
+    Names with and without a running number can go round in a circle (1 before 2 by number, 2 before x by age, x
+    before 1 by age); which task comes first then depends on the order in which a map is walked.
+    """
+    jobs: dict[str, list[Task]] = {}
+    for o in case["objects"]:
+        if o["kind"] == "Pod":
+            task = task_of(o)
+            jobs.setdefault(task.job, []).append(task)
+    for tasks in jobs.values():
+        for a, b, c in permutations(tasks, 3):
+            if compare_tasks(a, b) < 0 and compare_tasks(b, c) < 0 and compare_tasks(c, a) < 0:
+                return True
+    return False
 
 
 def smallest(case: Case) -> Case:
@@ -68,7 +97,7 @@ def smallest(case: Case) -> Case:
 
 def _differs(case: Case) -> bool:
     try:
-        return bool(difference(case))
+        return not is_open(case) and bool(difference(case))
     except Exception:  # what is left no longer makes sense to one of them
         return False
 
@@ -80,9 +109,7 @@ def _smaller(case: Case) -> Iterator[Case]:
     for i, o in enumerate(objects):
         if o["kind"] == "PodGroup":  # with its pods
             yield {**case, "objects": [p for p in objects if p is not o and not _belongs(p, o)]}
-        if o["kind"] not in ("PodGroup", "Queue"):
-            yield {**case, "objects": objects[:i] + objects[i + 1 :]}
-        elif o["kind"] == "Queue":
+        else:
             yield {**case, "objects": objects[:i] + objects[i + 1 :]}
     conf = json.loads(case["conf"])
     for i, tier in enumerate(conf["tiers"]):
@@ -103,7 +130,28 @@ def _belongs(pod: Case, group: Case) -> bool:
     return pod["kind"] == "Pod" and annotations.get("scheduling.k8s.io/group-name") == group["metadata"]["name"]
 
 
-_KEPT = ("apiVersion", "kind", "name", "namespace", "uid", "containers", "schedulerName", "phase", "state", "weight")
+_KEPT = frozenset(
+    [
+        "apiVersion",
+        "kind",
+        "name",
+        "namespace",
+        "uid",
+        "creationTimestamp",
+        "containers",
+        "schedulerName",
+        "phase",
+        "state",
+        "weight",
+        "minMember",
+        "labels",
+        "topologyKey",
+        "maxSkew",
+        "whenUnsatisfiable",
+        "labelSelector",
+    ]
+)
+"""Without these an object would not be complete, or would mean something else."""
 
 
 def _parts(value: Any) -> Iterator[Any]:
@@ -140,7 +188,7 @@ def main(count: int, seed: int) -> None:
     )
     @given(cases())
     def search(case: Case) -> None:
-        if difference(case):
+        if not is_open(case) and difference(case):
             found.append(case)
 
     search()

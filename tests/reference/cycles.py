@@ -31,6 +31,8 @@ class Result:
     phases: dict[str, str] = field(default_factory=dict)
     said: set[str] = field(default_factory=set)
     """The plugins that made a difference somewhere."""
+    rarities: set[str] = field(default_factory=set)
+    """Rules that seldom matter and did."""
 
     def decisions(self) -> dict[str, Any]:
         return {
@@ -47,7 +49,7 @@ def cycle(manifests: Iterable[Manifest], conf: configuration.Conf, rank: Rank) -
     for name in conf.actions:
         ACTIONS[name](session)
     session.close()
-    result = Result(bound=session.bound, evicted=session.evicted, said=session.votes.said)
+    result = Result(session.bound, evicted=session.evicted, said=session.votes.said, rarities=session.rarities)
     for job in session.jobs.values():
         result.phases[job.uid] = job.phase
         for task in job.with_status("Pipelined"):

@@ -15,7 +15,8 @@ Check = Callable[[Task, Node], None]
 class PredicateHelper:
     """Remembers on which nodes tasks of one job and role have failed; the next of them is not tried there."""
 
-    def __init__(self, error_cache: bool) -> None:
+    def __init__(self, session: Session, error_cache: bool) -> None:
+        self.session = session
         self.error_cache = error_cache
         self.failed: dict[tuple[str, str], set[str]] = {}
 
@@ -24,15 +25,24 @@ class PredicateHelper:
         use_cache = self.error_cache and bool(task.role) and group in self.failed
         found = []
         for node in nodes:
+            fits = _passes(task, node, check)
             if use_cache and node.name in self.failed[group]:
+                if fits:
+                    self.session.rarities.add("error-cache")
                 continue
-            try:
-                check(task, node)
-            except PredicateError:
-                self.failed.setdefault(group, set()).add(node.name)
-            else:
+            if fits:
                 found.append(node)
+            else:
+                self.failed.setdefault(group, set()).add(node.name)
         return found
+
+
+def _passes(task: Task, node: Node, check: Check) -> bool:
+    try:
+        check(task, node)
+    except PredicateError:
+        return False
+    return True
 
 
 def best_node(session: Session, task: Task, nodes: list[Node]) -> Node | None:

@@ -10,7 +10,7 @@ from tests.reference.cluster import Cluster
 from tests.reference.conf import Conf
 from tests.reference.job import Job
 from tests.reference.kube.node_map import NodeMap
-from tests.reference.node import Node
+from tests.reference.node import Node, NodeError
 from tests.reference.resource import Resource
 from tests.reference.task import Task
 from tests.reference.votes import Votes
@@ -44,6 +44,8 @@ class Session:
         self.votes = Votes(conf)
         self.handlers: list[Handler] = []
         self.closers: list[Callable[[], None]] = []
+        self.rarities: set[str] = set()
+        """Rules that seldom matter and did here; for telling differences apart."""
         self.bound: dict[str, str] = {}
         self.evicted: list[str] = []
         for tier in conf.tiers:
@@ -69,7 +71,11 @@ class Session:
 
     def bind(self, task: Task) -> None:
         """Hand an Allocated task to the cache. Raises NodeError."""
-        self.cluster.add_bind_task(task)
+        try:
+            self.cluster.add_bind_task(task)
+        except NodeError:
+            self.rarities.add("bind-refused")
+            raise
         task.status = "Binding"
         self.bound[task.key] = task.node
 

@@ -58,7 +58,7 @@ def allocate_tasks(session: Session, queue: Queue, job: Job, tasks: Heap[Task]) 
     votes = session.votes
     statement = Statement(session)
     cache = get_bool(session.conf.action_arguments("allocate"), "predicateErrorCacheEnable", True)
-    helper = PredicateHelper(cache)
+    helper = PredicateHelper(session, cache)
 
     def check(task: Task, node: Node) -> None:
         if not task.resreq.less_equal(node.future_idle()):

@@ -20,7 +20,8 @@ def backfill(session: Session) -> None:
         except PredicateError:
             job.fit_errors.add(task.uid)
             continue
-        fit = PredicateHelper(True).predicate_nodes(task, list(session.nodes.values()), session.votes.predicate)
+        helper = PredicateHelper(session, error_cache=True)
+        fit = helper.predicate_nodes(task, list(session.nodes.values()), session.votes.predicate)
         node = best_node(session, task, fit)
         if node is None:
             job.fit_errors.add(task.uid)

@@ -29,7 +29,10 @@ def nodeorder(session: Session, arguments: dict[str, Any]) -> None:
     def node_order(task: Task, node: Node) -> float:
         if weights["imagelocality"] == 0:
             return 0.0
-        return float(images.score(task.pod, node, session.nodes) * weights["imagelocality"])
+        score = images.score(task.pod, node, session.nodes)
+        if score > 0:
+            session.votes.said.add("nodeorder.imagelocality")
+        return float(score * weights["imagelocality"])
 
     def scores_of(name: str, task: Task, nodes: list[Node]) -> list[int] | None:
         """None: the scorer has nothing to say about this pod."""
@@ -60,7 +63,12 @@ def nodeorder(session: Session, arguments: dict[str, Any]) -> None:
         for name, weight in weights.items():
             if name == "imagelocality" or weight == 0:
                 continue
-            for i, score in enumerate(scores_of(name, task, nodes) or ()):
+            scores = scores_of(name, task, nodes)
+            if scores is None:
+                continue
+            if len(set(scores)) > 1:
+                session.votes.said.add(f"nodeorder.{name}")
+            for i, score in enumerate(scores):
                 total[i] += score * weight
         return total
 

@@ -30,29 +30,33 @@ def predicates(session: Session, arguments: dict[str, Any]) -> None:
     node_map = session.node_map
     prepared: dict[str, Prepared] = {}
 
+    def refuse(rule: str) -> None:
+        session.votes.said.add(f"predicates.{rule}")
+        raise PredicateError(rule)
+
     def pre_predicate(task: Task) -> None:
         prepared[task.uid] = Prepared(AffinityState(task.pod, node_map), SpreadState(task.pod, node_map))
         if on("NodeAffinity") and node_affinity.names_contradict(task.pod):
-            raise PredicateError("node affinity conflict")
+            refuse("NodeAffinity")
 
     def predicate(task: Task, node: Node) -> None:
         pod = task.pod
         there = node_map.pods[node.name]
         counted = prepared[task.uid]
         if node.allocatable.max_tasks <= len(there):
-            raise PredicateError("node(s) pod number exceeded")
+            refuse("PodNumber")
         if not taints.unschedulable_is_tolerated(pod, node):
-            raise PredicateError("node(s) were unschedulable")
+            refuse("NodeUnschedulable")
         if on("NodeAffinity") and not node_affinity.required_matches(pod, node):
-            raise PredicateError("node(s) didn't match Pod's node affinity/selector")
+            refuse("NodeAffinity")
         if on("TaintToleration") and not taints.taints_are_tolerated(pod, node):
-            raise PredicateError("node(s) had untolerated taint(s)")
+            refuse("TaintToleration")
         if on("NodePorts") and not ports.ports_are_free(pod, there):
-            raise PredicateError("node(s) didn't have free ports for the requested pod ports")
+            refuse("NodePorts")
         if on("PodAffinity") and not counted.affinity.allows(node):
-            raise PredicateError("node(s) didn't match pod affinity rules")
+            refuse("PodAffinity")
         if on("PodTopologySpread") and not counted.spread.allows(node):
-            raise PredicateError("node(s) didn't match pod topology spread constraints")
+            refuse("PodTopologySpread")
 
     def allocate(task: Task) -> None:
         node_map.add(task.node, task.pod)

@@ -1,0 +1,78 @@
+"""The scheduler decides as the plain one does, pod by pod, on clusters nobody thought of.
+
+REFERENCE_CASES=20000 pytest -m slow tests/reference     more of them, and other ones with REFERENCE_SEED
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, seed, settings
+
+from tests.reference.comparison import KNOWN, Case, decide_plainly, difference, is_open
+from tests.reference.plugins import PLUGINS
+from tests.strategies import cases
+
+FOUND = Path(__file__).parent / "found"
+QUICK = 150
+THOROUGH = int(os.environ.get("REFERENCE_CASES", "1000"))
+SEED = int(os.environ.get("REFERENCE_SEED", "1"))
+SILENT = {"conformance"}
+"""Plugins that speak only about victims, of which these actions make none."""
+LEAST_BINDING = 0.3
+LEAST_SAID = 0.1
+
+
+def compare(count: int, seeded: int, least_said: float) -> None:
+    """Compare on `count` cases, and see to it that they were worth it: that pods are bound, and plugins heard."""
+    seen: Counter[str] = Counter()
+
+    @seed(seeded)
+    @settings(
+        max_examples=count,
+        deadline=None,
+        database=None,
+        phases=[Phase.generate, Phase.shrink],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(cases())
+    def same(case: Case) -> None:
+        if is_open(case):
+            seen["left open by Volcano"] += 1
+            return
+        seen["cases"] += 1
+        plain = decide_plainly(case)
+        seen["bind"] += any(r.bound for r in plain)
+        seen.update({f"{plugin} says" for r in plain for plugin in r.said})
+        rare = {rarity for r in plain for rarity in r.rarities}
+        seen.update(f"rare: {rarity}" for rarity in rare)
+        told = difference(case)
+        assert not told, told
+
+    same()
+    total = seen["cases"]
+    print(f"\n{total} cases; " + "; ".join(f"{what}: {n / total:.0%}" for what, n in sorted(seen.items())))
+    assert seen["bind"] >= LEAST_BINDING * total, "too few cases bind anything"
+    for plugin in PLUGINS.keys() - SILENT:
+        assert seen[f"{plugin} says"] >= least_said * total, f"plugin {plugin} has too little to say"
+
+
+def test_a_few_clusters() -> None:
+    compare(QUICK, SEED, least_said=1 / QUICK)  # so few cases come from few ideas: shares vary
+
+
+@pytest.mark.slow
+def test_many_clusters() -> None:
+    compare(THOROUGH, SEED + 1, LEAST_SAID)
+
+
+@pytest.mark.parametrize("path", sorted(FOUND.glob("*.json")), ids=lambda p: p.stem)
+def test_what_was_found_before(path: Path, request: pytest.FixtureRequest) -> None:
+    if path.stem in KNOWN:
+        request.applymarker(pytest.mark.xfail(reason=KNOWN[path.stem], strict=True))
+    told = difference(json.loads(path.read_text()), known=())
+    assert not told, told
