@@ -11,10 +11,14 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from tests.conformance.outcome import DEVIATION, FAIL, NOT_BUILT, PASS, Outcome
 from volcano_py.api.meta import parse_time
 from volcano_py.scheduler.explain.close import close_jobs
 from volcano_py.scheduler.framework.config import Configuration, load
+from volcano_py.scheduler.framework.fit_errors import Reason
+from volcano_py.scheduler.framework.node_rules import PlainPredicate
 from volcano_py.scheduler.framework.session import Session, Shard
 from volcano_py.scheduler.framework.votes import EvictionContext
 from volcano_py.scheduler.model import plan
@@ -181,7 +185,27 @@ def _rejecter(session: Session) -> None:
     session.votes.add("job_enqueueable", "test-rejecter", lambda job: -1 if job.name == "pgA" else 1)
 
 
-_CUSTOM: dict[str, Callable[[Session], None]] = {"test-rejecter": _rejecter}
+def _fake(session: Session) -> None:
+    """Names every candidate whose priority is 10 a victim."""
+    session.votes.add("victim_tasks", "fake", lambda tasks: [t for t in tasks if t.priority == 10])
+
+
+def _device_fit(session: Session) -> None:
+    """Refuses a node for the task `preemptor` as long as a task `preemptee` there is not Releasing."""
+
+    def ask(task: Task, node: str) -> Reason | None:
+        here = session.cluster.on_node.get(node, {}).values()
+        taken = any(v.name == "preemptee" and session.status(v) != st.RELEASING for v in here)
+        return Reason("hidden device capacity is occupied") if task.name == "preemptor" and taken else None
+
+    session.add_filter("device-fit-after-eviction", PlainPredicate("device-fit-after-eviction", session, ask))
+
+
+_CUSTOM: dict[str, Callable[[Session], None]] = {
+    "test-rejecter": _rejecter,
+    "fake": _fake,
+    "device-fit-after-eviction": _device_fit,
+}
 
 
 def _custom_plugins(case: dict[str, Any], session: Session) -> None:
@@ -199,8 +223,9 @@ def _call(case: dict[str, Any], session: Session, call: dict[str, Any]) -> list[
     if ask is None:
         raise NotBuilt(f"call {call['fn']}")
     got = ask(session, call["args"])
-    if "resultCount" in call and "result" not in call:
-        return [] if len(got) == call["resultCount"] else [f"{call['fn']}: {len(got)} != {call['resultCount']}"]
+    if "resultCount" in call:  # who it is varies from run to run, how many does not
+        count = len(got[0])
+        return [] if count == call["resultCount"] else [f"{call['fn']}: {count} != {call['resultCount']}"]
     wanted = call.get("result")
     return [] if _alike(got, wanted) else [f"{call['fn']}({_short(call['args'])}): {got!r}, expected {wanted!r}"]
 
@@ -276,6 +301,38 @@ def _order_rate(session: Session, args: list[Any]) -> list[Any]:
     return [session.placement.order_rate(task, node), None]
 
 
+def _predicate(session: Session, args: list[Any]) -> list[Any]:
+    task = _task(session, args[0])
+    if args[1]["node"] not in session.table.index:
+        raise NotBuilt("nodes that are not in the session")
+    node = session.table.index[args[1]["node"]]
+    if session.placement.accepts(task, node):
+        return [None]
+    codes = [
+        int(f.reasons[code - 1].code)
+        for _, f in session.placement.filters
+        if f.applies(task) and (code := int(session.placement._codes(f, task)[node]))
+    ]
+    return [{"error": "refused", "codes": codes}]
+
+
+def _batch_rates(session: Session, args: list[Any]) -> list[Any]:
+    task = _task(session, args[0])
+    names = [n["node"] for n in args[1]]
+    if any(n not in session.table.index for n in names):
+        raise NotBuilt("nodes that are not in the session")
+    nodes = np.array([session.table.index[n] for n in names], dtype=np.intp)
+    rates = session.placement.batch_rates(task, nodes)
+    return [dict(zip(names, rates.tolist(), strict=True)), None]
+
+
+def _allocate(session: Session, args: list[Any]) -> list[Any]:
+    task = _task(session, args[0])
+    name = args[1]["node"] if "node" in args[1] else args[1]["name"]
+    session.place(task, session.table.index[name], st.ALLOCATED)
+    return [None]
+
+
 _CALLS: dict[str, Callable[[Session, list[Any]], list[Any]]] = {
     "JobEnqueued": lambda s, a: _said(s, a),
     "JobEnqueueable": lambda s, a: [s.votes.job_enqueueable(_job(s, a[0]))],
@@ -285,6 +342,10 @@ _CALLS: dict[str, Callable[[Session, list[Any]], list[Any]]] = {
     "Reclaimable": lambda s, a: _victims(s, a, s.votes.reclaimable),
     "UnifiedEvictable": _evictable,
     "NodeOrderFn": _order_rate,
+    "PredicateFn": _predicate,
+    "BatchNodeOrderFn": _batch_rates,
+    "VictimTasks": lambda s, a: [_names(s.votes.victim_tasks(_tasks(s, a[0])))],
+    "Allocate": _allocate,
 }
 
 

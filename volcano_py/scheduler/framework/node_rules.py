@@ -53,7 +53,10 @@ class WholeFilter(Protocol):
     answers."""
 
     name: str
-    scope: Literal[Scope.STATIC, Scope.DOMAIN]
+
+    @property
+    def scope(self) -> Literal[Scope.STATIC, Scope.DOMAIN]: ...
+
     reasons: list[Reason]
 
     def applies(self, task: Task) -> bool:
@@ -67,7 +70,10 @@ class LocalFilter(Protocol):
     """A filter over a node's own numbers."""
 
     name: str
-    scope: Literal[Scope.LOCAL]
+
+    @property
+    def scope(self) -> Literal[Scope.LOCAL]: ...
+
     reasons: list[Reason]
 
     def applies(self, task: Task) -> bool: ...
@@ -81,7 +87,10 @@ class StaticScore(Protocol):
     """A score that depends on the Node object. `batch` tells in which of Volcano's two sums it counts."""
 
     name: str
-    scope: Literal[Scope.STATIC]
+
+    @property
+    def scope(self) -> Literal[Scope.STATIC]: ...
+
     batch: bool
 
     def applies(self, task: Task) -> bool: ...
@@ -93,7 +102,10 @@ class LocalScore(Protocol):
     """A score over a node's own numbers."""
 
     name: str
-    scope: Literal[Scope.LOCAL]
+
+    @property
+    def scope(self) -> Literal[Scope.LOCAL]: ...
+
     batch: bool
 
     def applies(self, task: Task) -> bool: ...
@@ -107,7 +119,10 @@ class DomainScore(Protocol):
     """A score that is normalised over the candidates, or depends on other nodes."""
 
     name: str
-    scope: Literal[Scope.DOMAIN]
+
+    @property
+    def scope(self) -> Literal[Scope.DOMAIN]: ...
+
     batch: bool
 
     def applies(self, task: Task) -> bool: ...

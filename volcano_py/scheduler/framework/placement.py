@@ -237,6 +237,15 @@ class Placement:
                 rate += s.over(task, np.array([node])).item(0)
         return rate
 
+    def batch_rates(self, task: Task, candidates: Indices) -> Floats:
+        """The second of the two sums alone (BatchNodeOrderFn)."""
+        view = self.view(task)
+        _, batch = self._sums(view, task, SomeNodes(self.numbers, candidates), candidates)
+        for s in view.domain_scores:
+            if s.batch:
+                batch = batch + s.over(task, candidates)
+        return np.zeros(len(candidates)) + batch
+
     def choose(self, candidates: Indices, rates: Floats) -> int:
         """The candidate with the highest rate; among equals the one of the lowest rank."""
         top = candidates[rates == rates.max()]

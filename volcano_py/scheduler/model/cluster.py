@@ -58,6 +58,8 @@ class Cluster:
         """PodScheduled=False as the pod shows it or as we asked for it: task key → (reason, message)."""
         self.notes: dict[tuple[str, str], str] = {}
         """The last Event message about an object, so that it is not repeated: (kind, key) → message."""
+        self.marks: dict[str, float] = {}
+        """When plugins did what they do only now and then, in seconds since the epoch."""
         self.tried: set[str] = set()
         """Jobs that a cycle with a budget tried in vain: the next one goes on with the others."""
         self.cycle = 0

@@ -14,6 +14,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from volcano_py.api import names
 from volcano_py.api.core import (
     Affinity,
     ContainerPort,
@@ -27,6 +28,8 @@ from volcano_py.scheduler.model.node_table import NodeTable
 from volcano_py.scheduler.model.pod_request import non_zero_request, pod_request
 from volcano_py.scheduler.model.resource import PODS, Resource
 
+DECLARED = (names.RESOURCE_STRATEGY_SCORING_TYPE, names.RESOURCE_STRATEGY_WEIGHT)
+"""Annotations that node rules look at: pods that differ in one of them are of different classes."""
 _encoder = msgspec.msgpack.Encoder()
 
 
@@ -126,6 +129,7 @@ def _key(pod: Pod, request: Resource | None) -> bytes:
     spec = pod.spec
     per_container = [(c.image, c.resources.requests, c.ports, c.restart_policy) for c in spec.containers or ()]
     inits = [(c.image, c.resources.requests, c.ports, c.restart_policy) for c in spec.init_containers or ()]
+    annotations = pod.metadata.annotations or {}
     scoped = bool(spec.affinity or spec.topology_spread_constraints)
     return _encoder.encode(
         (
@@ -140,6 +144,7 @@ def _key(pod: Pod, request: Resource | None) -> bytes:
             spec.host_network,
             pod.metadata.namespace if scoped else "",
             repr(request) if request else "",
+            [annotations.get(key) for key in DECLARED],
         )
     )
 

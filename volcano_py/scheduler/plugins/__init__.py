@@ -4,25 +4,39 @@ from __future__ import annotations
 
 from volcano_py.scheduler.framework.registry import PluginBuilder
 from volcano_py.scheduler.plugins.binpack import Binpack
+from volcano_py.scheduler.plugins.capacity import Capacity
+from volcano_py.scheduler.plugins.cdp import Cdp
 from volcano_py.scheduler.plugins.conformance import Conformance
 from volcano_py.scheduler.plugins.drf import Drf
 from volcano_py.scheduler.plugins.gang import Gang
+from volcano_py.scheduler.plugins.nodegroup import NodeGroup
 from volcano_py.scheduler.plugins.nodeorder import NodeOrder
 from volcano_py.scheduler.plugins.overcommit import Overcommit
+from volcano_py.scheduler.plugins.pdb import Pdb
 from volcano_py.scheduler.plugins.predicates import Predicates
 from volcano_py.scheduler.plugins.priority import Priority
 from volcano_py.scheduler.plugins.proportion import Proportion
+from volcano_py.scheduler.plugins.resource_strategy_fit import ResourceStrategyFit
+from volcano_py.scheduler.plugins.resourcequota import ResourceQuotas
 from volcano_py.scheduler.plugins.sla import Sla
+from volcano_py.scheduler.plugins.tdm import Tdm
 
 PLUGINS: dict[str, PluginBuilder] = {
     "binpack": Binpack,
+    "capacity": Capacity,
+    "cdp": Cdp,
     "conformance": Conformance,
     "drf": Drf,
     "gang": Gang,
+    "nodegroup": NodeGroup,
     "nodeorder": NodeOrder,
     "overcommit": Overcommit,
+    "pdb": Pdb,
     "predicates": Predicates,
     "priority": Priority,
     "proportion": Proportion,
+    "resource-strategy-fit": ResourceStrategyFit,
+    "resourcequota": ResourceQuotas,
     "sla": Sla,
+    "tdm": Tdm,
 }

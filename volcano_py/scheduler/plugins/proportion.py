@@ -12,13 +12,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from volcano_py.scheduler.framework.inqueue import format_names, gated_deducted, inqueue_resource
-from volcano_py.scheduler.framework.plugin_state import state_of
+from volcano_py.scheduler.framework.queue_demand import Demand, demands_of
 from volcano_py.scheduler.framework.session import Handler, Session
 from volcano_py.scheduler.framework.session_job import SessionJob
 from volcano_py.scheduler.framework.votes import PERMIT, REJECT
-from volcano_py.scheduler.model import status as st
-from volcano_py.scheduler.model.cluster import Cluster
-from volcano_py.scheduler.model.job import Job
 from volcano_py.scheduler.model.queue import Queue
 from volcano_py.scheduler.model.resource import (
     CPU,
@@ -31,96 +28,6 @@ from volcano_py.scheduler.model.resource import (
     maximum,
 )
 from volcano_py.scheduler.model.task import Task
-
-
-class Demand:
-    """What the jobs of one queue hold and want; every job counts once."""
-
-    __slots__ = ("allocated", "elastic", "jobs", "request")
-
-    def __init__(self) -> None:
-        self.jobs = 0
-        self.allocated = Resource()
-        self.request = Resource()
-        self.elastic = Resource()
-
-    def count(self, part: JobDemand, sign: int) -> None:
-        self.jobs += sign
-        for total, amount in (
-            (self.allocated, part.allocated),
-            (self.request, part.request),
-            (self.elastic, part.elastic),
-        ):
-            if sign > 0:
-                total.add(amount)
-            else:
-                _take(total, amount)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Demand) and all(getattr(self, f) == getattr(other, f) for f in self.__slots__)
-
-    __hash__ = None  # type: ignore[assignment]
-
-
-class JobDemand:
-    """One job's part of its queue's demand."""
-
-    __slots__ = ("allocated", "elastic", "queue", "request")
-
-    def __init__(self, job: Job) -> None:
-        self.queue = job.queue
-        self.allocated = job.allocated.clone()
-        c = job.counts
-        if sum(c) == c[st.PENDING] + c[st.BOUND] + c[st.BINDING] + c[st.RUNNING]:
-            self.request = job.total_request.clone()
-        else:
-            self.request = Resource()
-            for t in job.tasks.values():
-                if t.status == st.PENDING or st.IS_ALLOCATED[t.status]:
-                    self.request.add(t.request)
-        holds = not self.allocated.is_empty()
-        self.elastic = exceeded_part(job.allocated, job.min_resources or Resource()) if holds else Resource()
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, JobDemand) and all(getattr(self, f) == getattr(other, f) for f in self.__slots__)
-
-    __hash__ = None  # type: ignore[assignment]
-
-
-class Demands:
-    """The kept state: demand by queue, and each job's part in it."""
-
-    def __init__(self) -> None:
-        self.queues: dict[str, Demand] = {}
-        self.jobs: dict[str, JobDemand] = {}
-
-    def put(self, uid: str, job: Job | None) -> None:
-        old = self.jobs.pop(uid, None)
-        if old is not None:
-            demand = self.queues[old.queue]
-            demand.count(old, -1)
-            if not demand.jobs:
-                del self.queues[old.queue]
-        if job is not None and job.pod_group is not None:
-            new = self.jobs[uid] = JobDemand(job)
-            self.queues.setdefault(new.queue, Demand()).count(new, +1)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Demands) and self.queues == other.queues and self.jobs == other.jobs
-
-    __hash__ = None  # type: ignore[assignment]
-
-
-def build(model: Cluster) -> Demands:
-    demands = Demands()
-    for uid, job in model.jobs.items():
-        demands.put(uid, job)
-    return demands
-
-
-def apply(demands: Demands, model: Cluster, changed: set[str]) -> None:
-    for uid in changed:
-        demands.put(uid, model.jobs.get(uid))
 
 
 class Attributes:
@@ -227,7 +134,7 @@ class Proportion:
         self.attributes: dict[str, Attributes] = {}
 
     def on_session_open(self, session: Session) -> None:
-        self.attributes = attributes = _attributes(session, self.name)
+        self.attributes = attributes = _attributes(session)
         fill(list(attributes.values()), session.total)
         fair = session.on("fair-admission")
         whole = [(d, session.total[d]) for d in session.total.names()]
@@ -342,9 +249,9 @@ class Proportion:
             session.gauges.append(("queue_overused", label, float(over)))
 
 
-def _attributes(session: Session, plugin: str) -> dict[str, Attributes]:
+def _attributes(session: Session) -> dict[str, Attributes]:
     """Attributes of the queues that own a job."""
-    demands = state_of(session.cluster, plugin, None, build, apply, session.cluster.check_states)
+    demands = demands_of(session.cluster)
     guaranteed = Resource()
     for queue in session.queues.values():
         if queue.guarantee is not None:
@@ -372,10 +279,3 @@ def _without_pods(job: SessionJob, minimum: Resource) -> Resource:
         if minimum[d] > job.model.total_request[d]:
             missing[d] = minimum[d] - job.model.total_request[d]
     return missing
-
-
-def _take(total: Resource, amount: Resource) -> None:
-    """Subtract one part of a sum; scalars that are used up are not there any more."""
-    total.sub_unchecked(amount)
-    if total.scalars is not None:
-        total.scalars = {k: v for k, v in total.scalars.items() if v} or None

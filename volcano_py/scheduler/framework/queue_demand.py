@@ -1,0 +1,114 @@
+"""What the jobs of each queue hold and want, kept between sessions.
+
+Volcano: the queue sums of proportion and capacity.
+"""
+
+from __future__ import annotations
+
+from volcano_py.scheduler.framework.plugin_state import state_of
+from volcano_py.scheduler.model import status as st
+from volcano_py.scheduler.model.cluster import Cluster
+from volcano_py.scheduler.model.job import Job
+from volcano_py.scheduler.model.resource import Resource, exceeded_part
+
+
+class Demand:
+    """What the jobs of one queue hold and want; every job counts once."""
+
+    __slots__ = ("allocated", "elastic", "jobs", "request")
+
+    def __init__(self) -> None:
+        self.jobs = 0
+        self.allocated = Resource()
+        self.request = Resource()
+        self.elastic = Resource()
+
+    def count(self, part: JobDemand, sign: int) -> None:
+        self.jobs += sign
+        for total, amount in (
+            (self.allocated, part.allocated),
+            (self.request, part.request),
+            (self.elastic, part.elastic),
+        ):
+            if sign > 0:
+                total.add(amount)
+            else:
+                _take(total, amount)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Demand) and all(getattr(self, f) == getattr(other, f) for f in self.__slots__)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+class JobDemand:
+    """One job's part of its queue's demand."""
+
+    __slots__ = ("allocated", "elastic", "queue", "request")
+
+    def __init__(self, job: Job) -> None:
+        self.queue = job.queue
+        self.allocated = job.allocated.clone()
+        c = job.counts
+        if sum(c) == c[st.PENDING] + c[st.BOUND] + c[st.BINDING] + c[st.RUNNING]:
+            self.request = job.total_request.clone()
+        else:
+            self.request = Resource()
+            for t in job.tasks.values():
+                if t.status == st.PENDING or st.IS_ALLOCATED[t.status]:
+                    self.request.add(t.request)
+        holds = not self.allocated.is_empty()
+        self.elastic = exceeded_part(job.allocated, job.min_resources or Resource()) if holds else Resource()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, JobDemand) and all(getattr(self, f) == getattr(other, f) for f in self.__slots__)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+class Demands:
+    """The kept state: demand by queue, and each job's part in it."""
+
+    def __init__(self) -> None:
+        self.queues: dict[str, Demand] = {}
+        self.jobs: dict[str, JobDemand] = {}
+
+    def put(self, uid: str, job: Job | None) -> None:
+        old = self.jobs.pop(uid, None)
+        if old is not None:
+            demand = self.queues[old.queue]
+            demand.count(old, -1)
+            if not demand.jobs:
+                del self.queues[old.queue]
+        if job is not None and job.pod_group is not None:
+            new = self.jobs[uid] = JobDemand(job)
+            self.queues.setdefault(new.queue, Demand()).count(new, +1)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Demands) and self.queues == other.queues and self.jobs == other.jobs
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def build(model: Cluster) -> Demands:
+    demands = Demands()
+    for uid, job in model.jobs.items():
+        demands.put(uid, job)
+    return demands
+
+
+def apply(demands: Demands, model: Cluster, changed: set[str]) -> None:
+    for uid in changed:
+        demands.put(uid, model.jobs.get(uid))
+
+
+def demands_of(cluster: Cluster) -> Demands:
+    """The demands of all queues now. Not to be written."""
+    return state_of(cluster, "queue-demand", None, build, apply, cluster.check_states)
+
+
+def _take(total: Resource, amount: Resource) -> None:
+    """Subtract one part of a sum; scalars that are used up are not there any more."""
+    total.sub_unchecked(amount)
+    if total.scalars is not None:
+        total.scalars = {k: v for k, v in total.scalars.items() if v} or None

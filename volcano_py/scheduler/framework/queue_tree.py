@@ -1,0 +1,215 @@
+"""Queues with what they deserve, may have and hold: a flat list, or a tree below `root`.
+
+Volcano: capacity's queue attributes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from volcano_py.api.scheduling import ROOT_QUEUE
+from volcano_py.scheduler.framework.inqueue import gated_deducted, inqueue_resource
+from volcano_py.scheduler.framework.queue_demand import demands_of
+from volcano_py.scheduler.framework.session import Session
+from volcano_py.scheduler.model.queue import Queue
+from volcano_py.scheduler.model.resource import (
+    INFINITY,
+    MAX,
+    MAX_INT,
+    Resource,
+    exceeded_part,
+    maximum,
+    share,
+)
+
+
+class QueueNode:
+    """One queue in one session. Sums of inner queues hold those of all queues below."""
+
+    __slots__ = (
+        "allocated",
+        "capability",
+        "children",
+        "deserved",
+        "elastic",
+        "guarantee",
+        "inqueue",
+        "name",
+        "path",
+        "queue",
+        "real_capability",
+        "request",
+        "share",
+    )
+
+    def __init__(self, queue: Queue) -> None:
+        self.queue = queue
+        self.name = queue.name
+        self.path: list[QueueNode] = []
+        """From root down to the parent."""
+        self.children: list[QueueNode] = []
+        self.allocated = Resource()
+        self.request = Resource()
+        self.elastic = Resource()
+        self.inqueue = Resource()
+        self.guarantee = queue.guarantee.clone() if queue.guarantee else Resource()
+        self.deserved = queue.deserved.clone() if queue.deserved else Resource()
+        self.capability = queue.capability.clone() if queue.capability else Resource()
+        self.real_capability = Resource()
+        self.share = 0.0
+
+    @property
+    def is_leaf(self) -> bool:
+        return not self.children
+
+    def update_share(self) -> None:
+        """The largest part it holds of what it deserves; who deserves nothing has it all."""
+        if self.deserved.is_empty():
+            self.share = 1.0
+        else:
+            self.share = max([0.0, *(share(self.allocated[d], self.deserved[d]) for d in self.deserved.names())])
+
+
+class QueueTree:
+    """All queues by name; `problem` says why the hierarchy cannot be used, if it cannot."""
+
+    def __init__(self) -> None:
+        self.nodes: dict[str, QueueNode] = {}
+        self.problem = ""
+
+    def upwards(self, node: QueueNode) -> Iterator[QueueNode]:
+        """The queue, its parent, and so on up to root."""
+        yield node
+        yield from reversed(node.path)
+
+    def ancestors(self, node: QueueNode, levels: int) -> list[QueueNode]:
+        """The nearest ancestors, at most `levels` of them, without root."""
+        return [q for q in reversed(node.path) if q.name != ROOT_QUEUE][:levels]
+
+    def common_level(self, a: QueueNode, b: QueueNode) -> int:
+        """How deep the ancestors of two queues are the same."""
+        level = 0
+        for i, (x, y) in enumerate(zip(a.path, b.path, strict=False)):
+            if x is not y:
+                break
+            level = i
+        return level
+
+    def below_common(self, a: QueueNode, b: QueueNode) -> tuple[QueueNode, QueueNode]:
+        """The queues just below the last common ancestor, on the way to each."""
+        level = self.common_level(a, b)
+        return _at(a, level + 1), _at(b, level + 1)
+
+
+def _at(node: QueueNode, level: int) -> QueueNode:
+    return node.path[level] if level < len(node.path) else node
+
+
+def flat(session: Session) -> QueueTree:
+    """Each queue that owns a job by itself."""
+    found = QueueTree()
+    guaranteed = Resource()
+    for queue in session.queues.values():
+        if queue.guarantee is not None:
+            guaranteed.add(queue.guarantee)
+    free = exceeded_part(session.total, guaranteed)
+    for name in demands_of(session.cluster).queues:
+        if name not in session.queues:
+            continue
+        q = found.nodes[name] = QueueNode(session.queues[name])
+        q.real_capability = free.clone().add(q.guarantee)
+        if q.queue.capability is not None:
+            if q.capability.milli_cpu <= 0:
+                q.capability.milli_cpu = MAX
+            if q.capability.memory <= 0:
+                q.capability.memory = MAX
+            q.real_capability.min_dimension(q.capability, INFINITY)
+        q.deserved.min_dimension(q.real_capability, INFINITY)
+        q.deserved = maximum(q.deserved, q.guarantee)
+    _add_demand(session, found)
+    return found
+
+
+def tree(session: Session) -> QueueTree:
+    """All queues below `root`. A broken hierarchy is told in `problem`."""
+    found = QueueTree()
+    found.nodes = {name: QueueNode(queue) for name, queue in session.queues.items()}
+    found.problem = _link(session, found)
+    if found.problem:
+        return found
+    root = found.nodes[ROOT_QUEUE]
+    if root.queue.capability is None:
+        root.capability = Resource.infinite()
+        for name in session.total.scalars or ():
+            root.capability[name] = MAX_INT
+    root.real_capability = root.capability.clone()
+    _descend(root)
+    _add_demand(session, found)
+    return found
+
+
+def _link(session: Session, found: QueueTree) -> str:
+    """Parents and paths; returns what is wrong with them."""
+    if ROOT_QUEUE not in found.nodes:
+        return "there is no queue root; create it"
+    for name, q in found.nodes.items():
+        path: list[QueueNode] = []
+        at = q
+        while at.name != ROOT_QUEUE:
+            parent = found.nodes.get(at.queue.parent or ROOT_QUEUE)
+            if parent is None:
+                return f"queue {at.name}: its parent {at.queue.parent} does not exist; create it or change spec.parent"
+            if parent is q or parent in path:
+                return f"queue {name}: it is its own ancestor; change spec.parent of {at.name}"
+            path.insert(0, parent)
+            at = parent
+        q.path = path
+        if path:
+            path[-1].children.append(q)
+    for job in session.jobs.values():
+        if not found.nodes[job.queue].is_leaf:
+            return f"job {job.uid} is in queue {job.queue}, which has queues below it; move it to a leaf queue"
+    return ""
+
+
+def _descend(parent: QueueNode) -> None:
+    """What the queues below may have, from the top down."""
+    guaranteed, deserved = Resource(), Resource()
+    for q in parent.children:
+        q.deserved = maximum(q.deserved, q.guarantee)
+        if q.capability.milli_cpu <= 0:
+            q.capability.milli_cpu = parent.capability.milli_cpu
+        if q.capability.memory <= 0:
+            q.capability.memory = parent.capability.memory
+        for name, amount in (parent.capability.scalars or {}).items():
+            if name not in (q.capability.scalars or {}):
+                q.capability[name] = amount
+        guaranteed.add(q.guarantee)
+        deserved.add(q.deserved)
+    if parent.name == ROOT_QUEUE:
+        parent.guarantee, parent.deserved = guaranteed.clone(), deserved
+    for q in parent.children:
+        q.real_capability = exceeded_part(parent.real_capability, guaranteed).add(q.guarantee)
+        q.real_capability.min_dimension(q.capability, INFINITY)
+        _descend(q)
+
+
+def _add_demand(session: Session, found: QueueTree) -> None:
+    """What jobs hold and want, added to their queue and to all above it."""
+    for name, demand in demands_of(session.cluster).queues.items():
+        node = found.nodes.get(name)
+        if node is None:
+            continue
+        for q in found.upwards(node):
+            q.allocated.add(demand.allocated)
+            q.request.add(demand.request)
+            q.elastic.add(demand.elastic)
+    for job in session.jobs.values():
+        if job.min_resources is None:
+            continue
+        if job.phase == "Inqueue" or (job.phase == "Running" and job.allocated_num >= job.min_available):
+            amount = gated_deducted(session, job, inqueue_resource(job))
+            for q in found.upwards(found.nodes[job.queue]):
+                q.inqueue.add(amount)
+    for q in found.nodes.values():
+        q.update_share()

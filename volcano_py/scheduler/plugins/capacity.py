@@ -1,0 +1,261 @@
+"""capacity: queues have what they deserve by their own numbers, flat or in a tree. Volcano: plugin capacity.
+
+The callbacks; how a tree is read and summed stands in `framework.queue_tree`. While a hierarchy is broken nobody is let
+in, placed or reclaimed from, and moves of tasks do not touch the sums.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+from msgspec import field
+
+from volcano_py.scheduler.framework.arguments import decode
+from volcano_py.scheduler.framework.inqueue import format_names, gated_deducted
+from volcano_py.scheduler.framework.queue_tree import QueueNode, QueueTree, flat, tree
+from volcano_py.scheduler.framework.session import Handler, Session
+from volcano_py.scheduler.framework.session_job import SessionJob
+from volcano_py.scheduler.framework.victims import victims_queue
+from volcano_py.scheduler.framework.votes import PERMIT, REJECT, EvictionContext
+from volcano_py.scheduler.model.queue import Queue
+from volcano_py.scheduler.model.resource import CPU, MEMORY, ZERO, Resource, intersection
+from volcano_py.scheduler.model.task import Task
+
+
+class Arguments(msgspec.Struct):
+    ancestor_reclaim_level: int = field(default=0, name="ancestorReclaimLevel")
+    """How many levels up reclaiming looks at what an ancestor deserves."""
+    dra: bool = field(default=False, name="capacity.DynamicResourceAllocationEnable")
+    dra_consumable: bool = field(default=False, name="capacity.DRAConsumableCapacityEnable")
+    """Accepted; quotas of dynamic resources are not built yet."""
+
+
+class Capacity:
+    """See `Arguments`; `enableHierarchy` switches the tree on."""
+
+    name = "capacity"
+
+    def __init__(self, arguments: Mapping[str, Any]) -> None:
+        read, self.warnings = decode(Arguments, f"plugin {self.name}", arguments)
+        self.level = max(read.ancestor_reclaim_level, 0)
+
+    def on_session_open(self, session: Session) -> None:
+        self.session = session
+        self.hierarchy = session.enabled(self.name, "enableHierarchy")
+        self.tree: QueueTree = tree(session) if self.hierarchy else flat(session)
+        votes = session.votes
+        if self.tree.problem:
+            self.warnings.append(f"plugin {self.name}: {self.tree.problem}")
+        else:
+            votes.add("queue_order", self.name, self._order)
+            if self.hierarchy:
+                votes.add("victim_queue_order", self.name, self._victim_order)
+        votes.add("allocatable", self.name, self._allocatable)
+        votes.add("preemptive", self.name, self._preemptive)
+        votes.add("job_enqueueable", self.name, self._enqueueable)
+        votes.add("job_enqueued", self.name, self._enqueued)
+        votes.add("reclaimable", self.name, self._reclaimable)
+        votes.add("unified_evictable", self.name, self._evictable)
+        session.handlers.append(
+            Handler(self.name, lambda task, _: self._moved(task, +1), lambda task, _: self._moved(task, -1))
+        )
+
+    # ---- orders -----------------------------------------------------------------------------------------
+
+    def _order(self, left: Queue, right: Queue) -> int:
+        if left.priority != right.priority:
+            return -1 if left.priority > right.priority else 1
+        a, b = self.tree.nodes[left.name], self.tree.nodes[right.name]
+        if self.hierarchy:
+            if a.is_leaf != b.is_leaf:
+                return -1 if a.is_leaf else 1
+            if a.is_leaf:
+                a, b = self.tree.below_common(a, b)
+        return _compare_share(a, b)
+
+    def _victim_order(self, left: Queue, right: Queue, preemptor: Queue | None) -> int:
+        if preemptor is None:
+            return 0
+        mine = self.tree.nodes[preemptor.name]
+        a = self.tree.common_level(self.tree.nodes[left.name], mine)
+        b = self.tree.common_level(self.tree.nodes[right.name], mine)
+        return (a < b) - (a > b)
+
+    # ---- letting in and placing -------------------------------------------------------------------------
+
+    def _usable(self, queue: Queue) -> QueueNode | None:
+        """The queue's node, if jobs may be served from it."""
+        node = self.tree.nodes.get(queue.name)
+        if self.tree.problem or node is None or queue.state != "Open":
+            return None
+        return node if not self.hierarchy or node.is_leaf else None
+
+    def _allocatable(self, queue: Queue, task: Task) -> bool:
+        node = self._usable(queue)
+        if node is None:
+            return False
+        for q in self.tree.upwards(node):
+            for d, amount in task.spec_class.demands:
+                if q.allocated[d] + amount > q.real_capability[d]:
+                    return False
+        return True
+
+    def _preemptive(self, queue: Queue, tasks: Sequence[Task]) -> bool:
+        node = self.tree.nodes.get(queue.name)
+        if self.tree.problem or node is None or queue.state != "Open":
+            return False
+        request = Resource()
+        for t in tasks:
+            request.add(t.request)
+        if not node.allocated.clone().add(request).less_equal_dimension(node.real_capability, request)[0]:
+            return False
+        levels = self.level if self.hierarchy else 0
+        for q in [node, *self.tree.ancestors(node, levels)]:
+            used = q.allocated.clone().add(request)
+            if used.less_equal_partly_dimension(q.deserved, request, drop_zero=True)[0]:
+                return True
+        return False
+
+    def _enqueueable(self, job: SessionJob) -> int:
+        node = self._usable(self.session.queues[job.queue])
+        if node is None:
+            return REJECT
+        if job.min_resources is None:
+            return PERMIT
+        for q in self.tree.upwards(node):
+            wanted = job.min_resources.clone().add(q.allocated).add(q.inqueue).sub_unchecked(q.elastic)
+            fits, lacking = wanted.less_equal_dimension(q.real_capability, job.min_resources)
+            if not fits:
+                text = format_names("queue resource quota insufficient", "insufficient", lacking)
+                self.session.note(job, "Normal", "Unschedulable", text)
+                return REJECT
+        return PERMIT
+
+    def _enqueued(self, job: SessionJob) -> None:
+        node = self.tree.nodes.get(job.queue)
+        if job.min_resources is None or node is None or self.tree.problem:
+            return
+        amount = gated_deducted(self.session, job, job.min_resources)
+        for q in self.tree.upwards(node):
+            q.inqueue.add(amount)
+
+    def _moved(self, task: Task, sign: int) -> None:
+        job = self.session.jobs.get(task.job)
+        node = self.tree.nodes.get(job.queue) if job is not None else None
+        if node is None or self.tree.problem:
+            return
+        for q in self.tree.upwards(node):
+            if sign > 0:
+                q.allocated.add(task.request)
+            else:
+                q.allocated.sub_unchecked(task.request)
+            q.update_share()
+
+    # ---- victims ----------------------------------------------------------------------------------------
+
+    def _reclaimable(self, reclaimer: Task, candidates: list[Task]) -> tuple[list[Task], int]:
+        if self.tree.problem:
+            return [], REJECT
+        mine = self.session.jobs.get(reclaimer.job)
+        own = self.tree.nodes.get(mine.queue) if mine is not None else None
+        left: dict[str, Resource] = {}
+        victims: list[Task] = []
+        order = victims_queue(self.session, candidates, reclaimer)
+        while order:
+            v = order.pop()
+            job = self.session.jobs.get(v.job)
+            node = self.tree.nodes.get(job.queue) if job is not None else None
+            if node is None or not intersection(v.request, reclaimer.request, ignore_pods=True):
+                continue
+            allocated = left.setdefault(node.name, node.allocated.clone())
+            if not node.guarantee.less_equal(allocated.clone().sub_unchecked(v.request), ZERO):
+                continue
+            if not intersection(v.request, node.deserved):
+                if own is not None and self._kin_without_claim(reclaimer, own, node):
+                    continue
+            elif not allocated.greater_partly_relevant(node.deserved, v.request)[0]:
+                continue
+            checked = self._ancestors_give(v, node, own, left)
+            if checked is None:
+                continue
+            for name in (node.name, *checked):
+                left[name].sub_unchecked(v.request)
+            victims.append(v)
+        return victims, PERMIT
+
+    def _kin_without_claim(self, reclaimer: Task, own: QueueNode, other: QueueNode) -> bool:
+        """Queues under one ancestor, and the reclaimer asks for nothing that its queue deserves."""
+        if not self.hierarchy or not self.level:
+            return False
+        near = {q.name for q in self.tree.ancestors(own, self.level)}
+        kin = any(q.name in near for q in self.tree.ancestors(other, self.level))
+        return kin and not intersection(reclaimer.request, own.deserved)
+
+    def _ancestors_give(
+        self, victim: Task, node: QueueNode, own: QueueNode | None, left: dict[str, Resource]
+    ) -> list[str] | None:
+        """The ancestors that lose with the victim's queue; None: one of them must not."""
+        if not self.hierarchy or not self.level:
+            return []
+        checked = []
+        mine = self.tree.ancestors(own, self.level) if own is not None else []
+        for i, q in enumerate(self.tree.ancestors(node, self.level)):
+            if i < len(mine) and mine[i].name == q.name:
+                continue
+            allocated = left.setdefault(q.name, q.allocated.clone())
+            claimed = intersection(victim.request, q.deserved)
+            if claimed and not allocated.greater_partly_relevant(q.deserved, victim.request)[0]:
+                return None
+            checked.append(q.name)
+        return checked
+
+    def _evictable(self, context: EvictionContext, candidates: list[Task]) -> tuple[list[Task], int]:
+        if context.kind == "gangpreempt":
+            return candidates, PERMIT
+        if self.tree.problem:
+            return [], REJECT
+        left: dict[str, Resource] = {}
+        victims = []
+        for v in candidates:
+            job = self.session.jobs.get(v.job)
+            node = self.tree.nodes.get(job.queue) if job is not None else None
+            if node is None:
+                continue
+            allocated = left.setdefault(node.name, node.allocated.clone())
+            if not node.guarantee.less_equal(allocated.clone().sub_unchecked(v.request), ZERO):
+                continue
+            immediate = not intersection(v.request, node.deserved)
+            if immediate or allocated.greater_partly_relevant(node.deserved, v.request)[0]:
+                allocated.sub_unchecked(v.request)
+                victims.append(v)
+        return victims, PERMIT
+
+    # ---- metrics ----------------------------------------------------------------------------------------
+
+    def on_session_close(self, session: Session) -> None:
+        """Queue metrics, in the units of Resource."""
+        for q in self.tree.nodes.values():
+            label = {"queue_name": q.name}
+            for kind, amount in (
+                ("allocated", q.allocated),
+                ("request", q.request),
+                ("deserved", q.deserved),
+                ("capacity", q.capability),
+                ("real_capacity", q.real_capability),
+                ("inqueue", q.inqueue),
+            ):
+                session.gauges.append((f"queue_{kind}_milli_cpu", label, amount[CPU]))
+                session.gauges.append((f"queue_{kind}_memory_bytes", label, amount[MEMORY]))
+                for name, value in (amount.scalars or {}).items():
+                    session.gauges.append((f"queue_{kind}_scalar_resources", {**label, "resource": name}, value))
+            session.gauges.append(("queue_share", label, q.share))
+            session.gauges.append(("queue_overused", label, float(q.share > 1)))
+
+
+def _compare_share(a: QueueNode, b: QueueNode) -> int:
+    """The smaller share first; of equal ones the queue that deserves something."""
+    if a.share != b.share:
+        return -1 if a.share < b.share else 1
+    return int(a.deserved.is_empty()) - int(b.deserved.is_empty())

@@ -1,0 +1,48 @@
+"""cdp: a pod that has just started is left alone for a while. Volcano: plugin cdp (cool-down protection)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from volcano_py.api import names
+from volcano_py.api.duration import parse_duration
+from volcano_py.api.meta import parse_time
+from volcano_py.scheduler.framework.session import Session
+from volcano_py.scheduler.framework.votes import PERMIT
+from volcano_py.scheduler.model.task import Task
+
+
+class Cdp:
+    """No arguments. The time is the pod's label or annotation `volcano.sh/cooldown-time`."""
+
+    name = "cdp"
+
+    def __init__(self, arguments: Mapping[str, Any]) -> None:
+        pass
+
+    def on_session_open(self, session: Session) -> None:
+        def spare(_: Task, candidates: list[Task]) -> tuple[list[Task], int]:
+            return [t for t in candidates if not cooling(t, session.now)], PERMIT
+
+        session.votes.add("preemptable", self.name, spare)
+        session.votes.add("reclaimable", self.name, spare)
+
+
+def cooling(task: Task, now: float) -> bool:
+    """Whether a running pod was scheduled less than its cool-down time ago."""
+    meta = task.pod.metadata
+    text = (meta.labels or {}).get(names.COOLDOWN_TIME) or (meta.annotations or {}).get(names.COOLDOWN_TIME)
+    if not text or task.pod.status.phase != "Running":
+        return False
+    try:
+        cooldown = parse_duration(text)
+    except ValueError:
+        return False
+    return any(
+        c.type == "PodScheduled"
+        and c.status == "True"
+        and c.last_transition_time
+        and parse_time(c.last_transition_time) + cooldown > now
+        for c in task.pod.status.conditions or ()
+    )

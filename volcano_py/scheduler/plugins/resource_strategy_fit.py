@@ -1,0 +1,232 @@
+"""resource-strategy-fit: fill or spread, resource by resource. Volcano: plugin resource-strategy-fit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import msgspec
+import numpy as np
+from msgspec import field
+from numpy.typing import NDArray
+
+from volcano_py.api import names
+from volcano_py.scheduler.framework.arguments import decode
+from volcano_py.scheduler.framework.fit_errors import Code, Reason
+from volcano_py.scheduler.framework.node_rules import DOMAIN, LOCAL, Codes, Floats, Scope
+from volcano_py.scheduler.framework.session import Session
+from volcano_py.scheduler.model.node_table import NodeNumbers, Numbers
+from volcano_py.scheduler.model.resource import EPS
+from volcano_py.scheduler.model.task import Task
+
+MOST = "MostAllocated"
+LEAST = "LeastAllocated"
+_DEFAULT_WEIGHT = 10
+
+
+class Strategy(msgspec.Struct):
+    """How one resource counts."""
+
+    type: str = LEAST
+    weight: int = 1
+
+
+class Sra(msgspec.Struct):
+    """Keep nodes with scarce resources for those who ask for them."""
+
+    enable: bool = False
+    resources: str = ""
+    weight: int = 0
+    resource_weight: dict[str, int] = field(default_factory=dict, name="resourceWeight")
+
+
+class Proportional(msgspec.Struct):
+    """Leave cpu and memory beside idle devices."""
+
+    enable: bool = False
+    resources: str = ""
+    resource_proportion: dict[str, float] = field(default_factory=dict, name="resourceProportion")
+
+
+class Arguments(msgspec.Struct):
+    weight: int = field(default=_DEFAULT_WEIGHT, name="resourceStrategyFitWeight")
+    """Of the strategies; negative means 10."""
+    resources: dict[str, Strategy] = {}
+    """By resource name; a name may end in `*`. None: cpu and memory, LeastAllocated."""
+    sra: Sra = field(default_factory=Sra)
+    proportional: Proportional = field(default_factory=Proportional)
+
+
+class ResourceStrategyFit:
+    """See `Arguments`."""
+
+    name = "resource-strategy-fit"
+
+    def __init__(self, arguments: Mapping[str, Any]) -> None:
+        read, self.warnings = decode(Arguments, f"plugin {self.name}", arguments)
+        self.weight = read.weight if read.weight >= 0 else _DEFAULT_WEIGHT
+        self.sra, self.proportional = read.sra, read.proportional
+        self.resources: dict[str, Strategy] = {}
+        for name, s in (read.resources or {"cpu": Strategy(), "memory": Strategy()}).items():
+            if name == "*" or "*" in name[:-1]:
+                continue
+            kind = s.type if s.type in (MOST, LEAST) else LEAST
+            self.resources[name] = Strategy(kind, s.weight if s.weight > 0 else 1)
+
+    def strategy_of(self, resource: str) -> Strategy | None:
+        """An exact name counts more than a pattern, a longer pattern more than a shorter one."""
+        if resource in self.resources:
+            return self.resources[resource]
+        fitting = [n for n in self.resources if n.endswith("*") and resource.startswith(n[:-1])]
+        return self.resources[max(fitting, key=len)] if fitting else None
+
+    def on_session_open(self, session: Session) -> None:
+        session.add_score(self.name, _Score(session, self))
+        if self.proportional.enable:
+            session.add_filter(self.name, _Filter(session, self.proportional))
+
+
+class _Score:
+    name = "resource-strategy-fit"
+    scope: Literal[Scope.LOCAL] = LOCAL
+    batch = False
+
+    def __init__(self, session: Session, plugin: ResourceStrategyFit) -> None:
+        self._numbers = session.numbers
+        self._rows = session.table.rows
+        self._plugin = plugin
+        self._scarce = [r.strip() for r in plugin.sra.resources.split(",") if r.strip()] if plugin.sra.enable else []
+
+    def applies(self, task: Task) -> bool:
+        return True
+
+    def _wanted(self, task: Task) -> tuple[list[tuple[int, float, str, int]], int]:
+        """(row, request, type, weight) of each resource that counts, and the weight of all."""
+        annotations = task.pod.metadata.annotations or {}
+        override = annotations.get(names.RESOURCE_STRATEGY_SCORING_TYPE)
+        wanted = []
+        if override:
+            try:
+                weights = msgspec.json.decode(
+                    annotations.get(names.RESOURCE_STRATEGY_WEIGHT, "").encode(), type=dict[str, int]
+                )
+            except msgspec.DecodeError:
+                weights = {}
+            kind = override if override in (MOST, LEAST) else LEAST
+            wanted = [(d, kind, weights[d]) for d in task.request.names() if d in weights]
+        else:
+            for d in task.request.names():
+                strategy = self._plugin.strategy_of(d)
+                if strategy is not None:
+                    wanted.append((d, strategy.type, strategy.weight))
+        return [(self._rows[d], task.request[d], kind, w) for d, kind, w in wanted], self._plugin.weight
+
+    def rate(self, task: Task, numbers: Numbers) -> Floats:
+        wanted, factor = self._wanted(task)
+        count = len(numbers.max_pods)
+        score, over, weights = np.zeros(count), np.zeros(count, dtype=bool), 0
+        for row, request, kind, weight in wanted:
+            capacity = numbers.allocatable[row]
+            has = capacity > 0
+            weights += weight
+            if weight == 0:
+                continue
+            full = numbers.used[row] + request
+            over |= has & (full > capacity)
+            part = (full if kind == MOST else capacity - full) / np.where(has, capacity, 1.0) * weight
+            score += np.where(has, part, 0.0)
+        if weights > 0:
+            score = score / weights
+        return np.where(over, 0.0, score * 100 * factor) + self._scarcities(task, numbers)
+
+    def _scarcities(self, task: Task, numbers: Numbers) -> Floats:
+        sra = self._plugin.sra
+        count = len(numbers.max_pods)
+        if not sra.enable or sra.weight <= 0:
+            return np.zeros(count)
+        weights, present = 0, np.zeros(count)
+        for name in self._scarce:
+            weight = sra.resource_weight.get(name, 1)
+            weights += weight
+            if name in self._rows:
+                present += np.where(numbers.allocatable[self._rows[name]] > 0, weight, 0)
+        if not weights:
+            return np.zeros(count)
+        lacking = np.zeros(count, dtype=bool)
+        for d in task.request.names():
+            lacking |= numbers.allocatable[self._rows[d]] == 0
+        return np.where(lacking, 0.0, (1 - present / weights) * 100 * sra.weight)
+
+    def rate_one(self, task: Task, node: int) -> float:
+        return self._at(task, self._numbers, node)
+
+    def _at(self, task: Task, numbers: Numbers, node: int) -> float:
+        return self._strategy(task, numbers, node) + self._scarcity(task, numbers, node)
+
+    def _strategy(self, task: Task, numbers: Numbers, node: int) -> float:
+        wanted, factor = self._wanted(task)
+        score, weights = 0.0, 0
+        for row, request, kind, weight in wanted:
+            capacity = numbers.allocatable.item(row, node)
+            weights += weight
+            if capacity == 0 or weight == 0:
+                continue
+            full = request + numbers.used.item(row, node)
+            if full > capacity:
+                return 0.0
+            score += (full if kind == MOST else capacity - full) / capacity * weight
+        if weights > 0:
+            score /= weights
+        return score * 100 * factor
+
+    def _scarcity(self, task: Task, numbers: Numbers, node: int) -> float:
+        sra = self._plugin.sra
+        if not sra.enable or sra.weight <= 0:
+            return 0.0
+        for d in task.request.names():
+            if numbers.allocatable.item(self._rows[d], node) == 0:
+                return 0.0
+        weights = present = 0
+        for name in self._scarce:
+            weight = sra.resource_weight.get(name, 1)
+            weights += weight
+            row = self._rows.get(name)
+            if row is not None and numbers.allocatable.item(row, node) > 0:
+                present += weight
+        return (1 - present / weights) * 100 * sra.weight if weights else 0.0
+
+
+class _Filter:
+    """Refuses nodes on which too little cpu or memory would be left beside idle devices."""
+
+    name = "resource-strategy-fit"
+    scope: Literal[Scope.DOMAIN] = DOMAIN
+
+    def __init__(self, session: Session, settings: Proportional) -> None:
+        self._numbers: NodeNumbers = session.numbers
+        self._rows = session.table.rows
+        self._listed = [r.strip() for r in settings.resources.split(",") if r.strip()]
+        self._proportion = settings.resource_proportion
+        self.reasons = [Reason(f"proportional of resource {r} check failed", Code.UNRESOLVABLE) for r in self._listed]
+
+    def applies(self, task: Task) -> bool:
+        return all(task.request[r] < EPS for r in self._listed)
+
+    def codes(self, task: Task) -> Codes:
+        n = self._numbers
+        codes = np.zeros(len(n.max_pods), dtype=np.int8)
+        for i, name in enumerate(self._listed):
+            row = self._rows.get(name)
+            if row is None:
+                continue
+            cpu_rate, memory_rate = (self._rate(f"{name}.{kind}") for kind in ("cpu", "memory"))
+            idle: NDArray[np.float64] = n.idle[row]
+            short = (n.idle[0] - task.request.milli_cpu < idle * cpu_rate) | (
+                n.idle[1] - task.request.memory < idle * memory_rate * 1_000_000
+            )
+            codes[(codes == 0) & (n.allocatable[row] > 0) & short] = i + 1
+        return codes
+
+    def _rate(self, key: str) -> float:
+        rate = self._proportion.get(key, 1.0)
+        return rate if rate >= 0 else 1.0

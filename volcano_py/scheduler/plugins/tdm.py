@@ -1,0 +1,203 @@
+"""tdm: nodes that are lent to this cluster at certain hours. Volcano: plugin tdm (time division
+multiplexing).
+
+A node with the label `volcano.sh/revocable-zone` takes only pods that accept that (annotation
+`volcano.sh/revocable-zone: "*"` or `volcano.sh/preemptable: "true"`), within the zone's hours (UTC); when
+they end, its preemptable pods are evicted a few at a time.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any, Literal
+
+import msgspec
+import numpy as np
+from msgspec import field
+from numpy.typing import NDArray
+
+from volcano_py.api import names
+from volcano_py.api.duration import parse_duration
+from volcano_py.scheduler.framework.arguments import decode
+from volcano_py.scheduler.framework.fit_errors import Code, Reason
+from volcano_py.scheduler.framework.node_rules import DOMAIN, Codes, Floats, Scope
+from volcano_py.scheduler.framework.session import Session
+from volcano_py.scheduler.framework.session_job import SessionJob
+from volcano_py.scheduler.framework.votes import PERMIT, REJECT
+from volcano_py.scheduler.model import status as st
+from volcano_py.scheduler.model.task import Task, flag
+
+_PREFIX = "tdm.revocable-zone."
+
+
+class Arguments(msgspec.Struct):
+    period: str = field(default="1m", name="tdm.evict.period")
+    """At most so often pods are evicted from zones whose hours are over."""
+    extra: dict[str, Any] = {}
+    """`tdm.revocable-zone.<zone>`: its hours, `HH:MM-HH:MM`."""
+
+
+def window(text: object, now: float) -> tuple[float, float] | None:
+    """Today's hours of a zone in seconds since the epoch, both ends included; None if they cannot be read."""
+    if not isinstance(text, str) or text.count("-") != 1:
+        return None
+    start, _, end = text.strip().partition("-")
+    midnight = datetime.fromtimestamp(now, UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    try:
+        opens, closes = (midnight + _clock(part) for part in (start, end))
+    except ValueError:
+        return None
+    if opens >= closes:
+        closes += timedelta(days=1)
+    return opens.timestamp(), closes.timestamp()
+
+
+def _clock(text: str) -> timedelta:
+    hours, colon, minutes = text.strip().partition(":")
+    if not colon or not 0 <= int(hours) < 24 or not 0 <= int(minutes) < 60:
+        raise ValueError(text)
+    return timedelta(hours=int(hours), minutes=int(minutes))
+
+
+def zone_of(task: Task) -> str:
+    """`*` if the pod may be put on lent nodes, else ""."""
+    annotations = task.pod.metadata.annotations or {}
+    if names.REVOCABLE_ZONE in annotations:
+        return "*" if annotations[names.REVOCABLE_ZONE] == "*" else ""
+    return "*" if flag(annotations, {}, names.PREEMPTABLE, absent=False) else ""
+
+
+class Tdm:
+    """See `Arguments`."""
+
+    name = "tdm"
+
+    def __init__(self, arguments: Mapping[str, Any]) -> None:
+        read, self.warnings = decode(Arguments, f"plugin {self.name}", arguments, prefixes=(_PREFIX,))
+        self.hours = {key.removeprefix(_PREFIX): value for key, value in read.extra.items()}
+        try:
+            self.period = parse_duration(read.period)
+        except ValueError as e:
+            self.period = 60.0
+            self.warnings.append(f"plugin {self.name}: argument tdm.evict.period: {e}; 1m stays in force")
+
+    def refusal(self, zone: str, now: float) -> str:
+        """Why a zone takes nobody now; "" if its hours are on."""
+        raw = self.hours.get(zone)
+        hours = window(raw, now)
+        if hours is None:
+            return f"revocable zone {zone} not support"
+        if not hours[0] <= now <= hours[1]:
+            return f"current time beyond revocable zone {zone}:{raw}"
+        return ""
+
+    def on_session_open(self, session: Session) -> None:
+        zones = [(n.metadata.labels or {}).get(names.REVOCABLE_ZONE, "") for n in session.table.objects]
+        refused = {zone: self.refusal(zone, session.now) for zone in {*zones, *self.hours} if zone}
+
+        def preemptable(preemptor: Task, candidates: list[Task]) -> tuple[list[Task], int]:
+            if preemptor.preemptable or zone_of(preemptor):
+                return [], REJECT
+            by_job: dict[str, list[Task]] = {}
+            for t in candidates:
+                node = session.node_of(t)
+                outside = node is not None and not zones[node]
+                if t.preemptable and session.status(t) == st.RUNNING and outside and t.job in session.jobs:
+                    by_job.setdefault(t.job, []).append(t)
+            return _few_of_each(session, by_job), PERMIT
+
+        def victims(_: list[Task]) -> list[Task]:
+            last = session.cluster.marks.get("tdm-evicted")
+            if last is not None and session.now < last + self.period:
+                return []
+            session.cluster.marks["tdm-evicted"] = session.now
+            found: list[Task] = []
+            for zone in self.hours:
+                if not refused[zone]:
+                    continue
+                by_job: dict[str, list[Task]] = {}
+                for node, of in enumerate(zones):
+                    for t in session.on_node(node) if of == zone else ():
+                        if t.preemptable and session.status(t) == st.RUNNING and t.job in session.jobs:
+                            by_job.setdefault(t.job, []).append(t)
+                found += _few_of_each(session, by_job)
+            return found
+
+        votes = session.votes
+        session.add_filter(self.name, _Filter(zones, refused))
+        session.add_score(self.name, _Score(zones))
+        votes.add("preemptable", self.name, preemptable)
+        votes.add("victim_tasks", self.name, victims)
+        votes.add("job_order", self.name, lambda job: int(job.model.preemptable))
+        votes.add("job_pipelined", self.name, lambda job: PERMIT if job.is_pipelined() else REJECT)
+        votes.add("job_starving", self.name, lambda j: not j.model.preemptable and j.counts[st.PENDING] > 0)
+
+
+def _few_of_each(session: Session, by_job: dict[str, list[Task]]) -> list[Task]:
+    return [t for uid, tasks in by_job.items() for t in tasks[: most_victims(session.jobs[uid])]]
+
+
+def most_victims(job: SessionJob) -> int:
+    """How many of a job may go at once: by its disruption budget annotations, else one."""
+    annotations = job.pod_group.metadata.annotations or {}
+    total, running = len(job.tasks), job.counts[st.RUNNING]
+    least, most = annotations.get(names.JDB_MIN_AVAILABLE), annotations.get(names.JDB_MAX_UNAVAILABLE)
+    if least:
+        minimum = _count(least, total)
+        if minimum is not None:
+            return running - minimum if running >= minimum else 1
+    elif most:
+        maximum = _count(most, total)
+        if maximum is not None:
+            finished = job.counts[st.SUCCEEDED] + job.counts[st.FAILED]
+            unavailable = total - finished - running
+            return max(maximum - unavailable, 0)
+    return 1
+
+
+def _count(text: str, total: int) -> int | None:
+    """A number, or a percentage of all tasks rounded up."""
+    try:
+        if text.endswith("%"):
+            return math.ceil(total * int(text[:-1]) / 100)
+        return int(text)
+    except ValueError:
+        return None
+
+
+class _Filter:
+    name = "tdm"
+    scope: Literal[Scope.DOMAIN] = DOMAIN
+
+    def __init__(self, zones: list[str], refused: dict[str, str]) -> None:
+        texts = ["not allow to dispatch to revocable node", *sorted({t for t in refused.values() if t})]
+        self.reasons = [Reason(text, Code.UNRESOLVABLE) for text in texts]
+        number = {"": 1} | {text: i + 1 for i, text in enumerate(texts) if i}
+        self._guest = np.array([number[refused[z]] if z and refused[z] else 0 for z in zones], dtype=np.int8)
+        self._other = np.array([number[refused[z]] if z else 0 for z in zones], dtype=np.int8)
+
+    def applies(self, task: Task) -> bool:
+        return bool(self._other.any())
+
+    def codes(self, task: Task) -> Codes:
+        return self._guest if zone_of(task) else self._other
+
+
+class _Score:
+    name = "tdm"
+    scope: Literal[Scope.DOMAIN] = DOMAIN
+    batch = False
+
+    def __init__(self, zones: list[str]) -> None:
+        self._lent = np.array([bool(z) for z in zones], dtype=bool)
+
+    def applies(self, task: Task) -> bool:
+        return bool(self._lent.any())
+
+    def constant(self, task: Task) -> float | None:
+        return None if zone_of(task) else 0.0
+
+    def over(self, task: Task, candidates: NDArray[np.intp]) -> Floats:
+        return np.where(self._lent[candidates] & bool(zone_of(task)), 100.0, 0.0)
