@@ -36,6 +36,8 @@ lint: setup ## ruff, mypy on the decision core, import contracts
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-logo
+	@echo "Longest modules (lines):"
+	@find volcano_py -name '*.py' | xargs wc -l | sort -rn | sed -n '2,9p'
 
 bench: setup ## run the decision benchmarks and print their table
 	@$(BIN)/python -m benchmarks decision

@@ -19,6 +19,7 @@ DEVIATIONS = {
     "quiet-events": "an Event about a waiting job is repeated only when its reason changes",
     "explain-queue-limits": "a job whose queue may not take more says so in its message, where Volcano is silent",
     "fair-admission": "queues are let in by weight, and what was let in counts as demand before its pods exist",
+    "protections-hold": "whom conformance, pdb, cdp or gang spare is no victim, whichever tier answers",
     "bare-pods": "a pod without a PodGroup is a job of one task at once, before the controller has made its group",
 }
 """id → what is decided when it is on."""

@@ -97,6 +97,8 @@ class Session:
         self.total = cluster.nodes.total()
         self.kube = KubeView(cluster, self.numbers)
         self.votes = Votes()
+        if self.on("protections-hold"):
+            self.votes.protectors = frozenset(("conformance", "pdb", "cdp", "gang"))
         self.handlers: list[Handler] = []
         self.work = Work(budget)
         self.gauges: list[tuple[str, dict[str, str], float]] = []
@@ -185,9 +187,10 @@ class Session:
         return [t for t in job.tasks.values() if statuses[t.slot] == st.PENDING]
 
     def on_node(self, node: int) -> list[Task]:
-        """The tasks that take room on a node since before this session, in the order of their names."""
-        here = self.cluster.on_node.get(self.table.names[node], {})
-        return [here[key] for key in sorted(here)]
+        """The tasks that take room on a node since before this session, the youngest first: plugins that may only
+        give some of them away then give those."""
+        here = self.cluster.on_node.get(self.table.names[node], {}).values()
+        return sorted(here, key=lambda t: (t.created, t.index or 0, t.key), reverse=True)
 
     def future_idle(self, node: int) -> Resource:
         """What will be free on a node: idle, plus what is being released, minus what is promised."""

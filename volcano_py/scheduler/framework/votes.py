@@ -88,6 +88,8 @@ class Votes:
         self._tiers: dict[str, list[Tier]] = {point: [] for point in POINTS}
         self._flat: dict[str, Tier] = {point: [] for point in POINTS}
         self.faults: list[Fault] = []
+        self.protectors: frozenset[str] = frozenset()
+        """Plugins whose protection holds although another tier names victims (deviation protections-hold)."""
 
     def add(self, point: str, plugin: str, callback: Callback) -> None:
         """Register a callback; a second one of the same plugin replaces the first. KeyError: no such
@@ -297,14 +299,31 @@ class Votes:
         tier; an intersection that becomes empty lets the next callback of the tier start anew (both as in
         Volcano).
         """
-        for tier in self._tiers[point]:
+        found, heard = self._first_tier(point, evictor, candidates)
+        if not found or not self.protectors:
+            return found
+        for number, tier in enumerate(self._tiers[point]):
+            for plugin, ask in tier:
+                # gang speaks for a gang's minimum where it was asked; the others protect pods, wherever they stand
+                if plugin in self.protectors and (plugin != "gang" or number < heard):
+                    try:
+                        allowed = {t.uid for t in ask(evictor, candidates)[0]}
+                    except Exception as e:
+                        self.fault(plugin, point, e)
+                        return []
+                    found = [t for t in found if t.uid in allowed]
+        return found
+
+    def _first_tier(self, point: str, evictor: Any, candidates: list[Task]) -> tuple[list[Task], int]:
+        """The answer of the first tier that has one, and that tier's number."""
+        for number, tier in enumerate(self._tiers[point]):
             victims: list[Task] | None = None
             for plugin, ask in tier:
                 try:
                     answer, vote = ask(evictor, candidates)
                 except Exception as e:
                     self.fault(plugin, point, e)
-                    return []
+                    return [], number
                 if vote == ABSTAIN:
                     continue
                 if not answer:
@@ -316,8 +335,8 @@ class Votes:
                     uids = {t.uid for t in answer}
                     victims = [t for t in victims if t.uid in uids] or None
             if victims is not None:
-                return victims
-        return []
+                return victims, number
+        return [], len(self._tiers[point])
 
     def victim_tasks(self, tasks: list[Task]) -> list[Task]:
         """The union of a tier's answers; the first tier that names anybody decides."""
