@@ -31,8 +31,8 @@ from volcano_py.sandbox.cluster import Sandbox
 UNTIL_SECONDS = 10.0
 EVENT_SECONDS = 6.0
 USERS = {
-    "token-alice": User("alice", ("dev", "system:authenticated"), "alice"),
-    "token-bob": User("bob", ("system:authenticated",), "bob"),
+    "token-alice": User("alice", ("dev", "system:authenticated"), "alice-uid"),
+    "token-bob": User("bob", ("system:authenticated",), "bob-uid"),
 }
 
 
@@ -222,6 +222,8 @@ class Story:
         headers = {"Accept": "application/json", "User-Agent": "recorder"}
         user = request.get("user", "admin")
         token = {"admin": self.sandbox.token, "bad": "nobody-knows-this"}.get(user, f"token-{user}")
+        if user.startswith("token:"):
+            token = self._text(user.removeprefix("token:"))
         if user != "none":
             headers["Authorization"] = f"Bearer {token}"
         headers.update({key: self._text(value) for key, value in (request.get("headers") or {}).items()})
@@ -243,7 +245,7 @@ class Story:
         async with self.session.request(request["method"], self._url(request), data=body, headers=headers) as answer:
             text = (await answer.read()).decode("utf-8", "replace")
             value = None
-            if "json" in answer.headers.get("Content-Type", "") and text:
+            if "yaml" not in answer.headers.get("Content-Type", "") and text[:1] in "{[":
                 with contextlib.suppress(ValueError):
                     value = json.loads(text)
             return answer.status, answer.headers, value, text
@@ -395,9 +397,10 @@ def _keywords(schema: Any, depth: int) -> Any:
     out = {key: schema[key] for key in schema if key in _KEYWORDS or key.startswith("x-")}
     if depth and "properties" in schema:
         out["properties"] = {key: _keywords(row, depth - 1) for key, row in schema["properties"].items()}
-    for key in ("items", "additionalProperties"):
-        if isinstance(schema.get(key), dict) and depth < 2:
-            out[key] = _keywords(schema[key], 0)
+    if isinstance(schema.get("items"), dict) and depth:
+        out["items"] = _keywords(schema["items"], 0)
+    if isinstance(schema.get("additionalProperties"), dict):
+        out["additionalProperties"] = _keywords(schema["additionalProperties"], 0)
     return out
 
 

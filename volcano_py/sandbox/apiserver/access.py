@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -40,9 +41,22 @@ Authorizer = Callable[[Question], bool | None]
 
 @dataclass(slots=True)
 class Authenticator:
-    """Users by bearer token."""
+    """Users by bearer token; `accounts` are tokens of service accounts (user, end, namespace, name)."""
 
-    tokens: Mapping[str, User] = field(default_factory=dict)
+    tokens: dict[str, User] = field(default_factory=dict)
+    accounts: dict[str, tuple[User, float, str, str]] = field(default_factory=dict)
+    account_exists: Callable[[str, str, str], bool] = lambda namespace, name, uid: True
+
+    def find(self, token: str) -> User | None:
+        """The user of a token that is still good."""
+        found = self.tokens.get(token)
+        if found is not None or token not in self.accounts:
+            return found
+        user, ends, namespace, name = self.accounts[token]
+        if time.time() > ends or not self.account_exists(namespace, name, user.uid):
+            del self.accounts[token]
+            return None
+        return user
 
     def user(self, http: web.BaseRequest) -> User:
         """The user of a request; no credentials make an anonymous one, wrong ones are a 401."""
@@ -50,7 +64,7 @@ class Authenticator:
         if not header:
             return ANONYMOUS
         scheme, _, token = header.partition(" ")
-        found = self.tokens.get(token.strip()) if scheme.lower() == "bearer" else None
+        found = self.find(token.strip()) if scheme.lower() == "bearer" else None
         if found is None:
             raise errors.StatusError(401, "Unauthorized", "Unauthorized")
         return found
@@ -105,13 +119,19 @@ def authorize(api: Api, request: Request) -> None:
     )
     if allowed(api, question):
         return
+    raise denied(request, user, request.verb)
+
+
+def denied(request: Request, user: User, verb: str) -> errors.StatusError:
+    """The 403 for a verb on a request's resource."""
+    resource = request.resource
     what = f"{resource.plural}/{request.subresource}" if request.subresource else resource.plural
     where = f'in the namespace "{request.namespace}"' if request.namespace else "at the cluster scope"
-    why = f'User "{user.name}" cannot {request.verb} resource "{what}" in API group "{resource.group}" {where}'
+    why = f'User "{user.name}" cannot {verb} resource "{what}" in API group "{resource.group}" {where}'
     name = f' "{request.name}"' if request.name else ""
     message = f"{errors.qualified(resource.group, resource.plural)}{name} is forbidden: {why}"
     info = errors.details(resource.group, resource.plural, request.name)
-    raise errors.StatusError(403, "Forbidden", message, info)
+    return errors.StatusError(403, "Forbidden", message, info)
 
 
 def authorize_path(api: Api, user: User, method: str, path: str) -> None:
@@ -123,16 +143,13 @@ def authorize_path(api: Api, user: User, method: str, path: str) -> None:
     raise errors.StatusError(403, "Forbidden", message, {})
 
 
-def impersonated(api: Api, user: User, headers: Mapping[str, Any]) -> User:
+def impersonated(api: Api, user: User, headers: Mapping[str, Any], request: Request) -> User:
     """The user that the Impersonate headers name, if the asker may act as them."""
     name = headers.get("Impersonate-User")
     if not name:
         return user
     question = Question(user, "impersonate", resource="users", name=name)
     if not allowed(api, question):
-        why = f'User "{user.name}" cannot impersonate resource "users" in API group "" at the cluster scope'
-        raise errors.StatusError(
-            403, "Forbidden", f'users "{name}" is forbidden: {why}', errors.details("", "users", name)
-        )
+        raise denied(request, user, f"impersonate-on:user-info:{request.verb}")
     groups = tuple(headers.getall("Impersonate-Group", ()))  # type: ignore[attr-defined]
     return User(name, (*groups, "system:authenticated"), headers.get("Impersonate-Uid", ""))

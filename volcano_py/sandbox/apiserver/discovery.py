@@ -65,15 +65,18 @@ def _legacy(api: Api, http: web.BaseRequest, target: Route) -> Object:
     return {**out, "groupVersion": group_version, "resources": rows}
 
 
-def ordered_groups(registry: Registry) -> list[str]:
-    """Built-in groups in the server's order, then those of CRDs by the names of their API services."""
+def ordered_groups(registry: Registry, by_name: bool = False) -> list[str]:
+    """Built-in groups in the server's order, then those of CRDs by the names of their API services, or their own."""
     builtin, custom = [], []
     for group, versions in registry.groups.items():
         if any(r.custom is not None for resources in versions.values() for r in resources.values()):
             custom.append(group)
         else:
             builtin.append(group)
-    custom.sort(key=lambda group: min(f"{version}.{group}" for version in registry.groups[group]))
+    if by_name:
+        custom.sort()
+    else:
+        custom.sort(key=lambda group: min(f"{version}.{group}" for version in registry.groups[group]))
     return builtin + custom
 
 
@@ -139,7 +142,7 @@ def _storage_hash(resource: Resource) -> str:
 def aggregated(registry: Registry, core: bool) -> Object:
     """The APIGroupDiscoveryList of the core group or of all others."""
     items = []
-    groups = [""] if core else [group for group in ordered_groups(registry) if group]
+    groups = [""] if core else [group for group in ordered_groups(registry, by_name=True) if group]
     for group in groups:
         versions = []
         for version in ordered_versions(registry, group):

@@ -113,7 +113,11 @@ class Server:
         if handler is not None:
             access.authorize_path(self.api, user, http.method, path)
             return await handler(self, http, path)
-        target = route(self.api.registry, path)
+        try:
+            target = route(self.api.registry, path)
+        except errors.PageNotFound:
+            access.authorize_path(self.api, user, http.method, path)
+            raise
         if isinstance(target, Route):
             access.authorize_path(self.api, user, http.method, path)
             return await self._discover(http, target)
@@ -140,7 +144,7 @@ class Server:
             user_agent=headers.get("User-Agent", ""),
         )
         http[WARNINGS] = request.warnings
-        user = access.impersonated(self.api, user, headers)
+        user = access.impersonated(self.api, user, headers, request)
         request.user = user
         access.authorize(self.api, request)
         if http.method == "HEAD" and target.resource.custom is None:

@@ -194,6 +194,8 @@ def _add_type(type_: Type | None, schemas: dict[str, Object], name: str) -> None
             if key in described:
                 properties[key] = {"type": "string", "description": described[key].get("description", "")}
         for key, field in type_.fields.items():
+            if described and key not in described:
+                continue  # behind a feature gate that is off
             properties[key] = _property(field, described.get(key, {}), schemas)
     if properties:
         out["properties"] = dict(sorted(properties.items()))
@@ -322,4 +324,8 @@ async def serve(server: Any, http: web.BaseRequest, path: str) -> web.StreamResp
         )
     else:
         body = openapi.document(rest.removeprefix("v3/"))
-    return web.Response(body=body, headers={"Content-Type": "application/json"})
+    etag = '"' + hashlib.sha256(body).hexdigest().upper() + '"'
+    kind = "text/plain; charset=utf-8" if rest == "v3" else "application/json"
+    if http.headers.get("If-None-Match") == etag:
+        return web.Response(status=304, headers={"Etag": etag})
+    return web.Response(body=body, headers={"Content-Type": kind, "Etag": etag})

@@ -120,7 +120,8 @@ def operations(resource: Resource, schema: str) -> Object:
         single["parameters"] = [_PATH_NAME, *own]
         out[at + "/{name}"] = single
     for name, sub in resource.subresources.items():
-        if name in ("proxy", "attach", "exec", "portforward"):
+        if name in _CONNECT:
+            out.update(_connect(resource, sub, f"{at}/{{name}}/{name}", scope, own))
             continue
         out[f"{at}/{{name}}/{name}"] = {
             **_subresource(resource, sub, schema, scope, write, patches),
@@ -162,11 +163,40 @@ def _subresource(
     if "create" in sub.verbs:
         out["post"] = _operation(resource, "create", "post", suffix, write, schema, _body(schema))
         out.pop("get", None) if "get" not in sub.verbs else None
-    if sub.group is not None:
+    if sub.group is not None or sub.kind != resource.kind:
         for operation in out.values():
             operation["x-kubernetes-group-version-kind"] = {
-                "group": sub.group,
-                "version": sub.version,
+                "group": resource.group if sub.group is None else sub.group,
+                "version": sub.version or resource.version,
                 "kind": sub.kind,
             }
+    return out
+
+
+_CONNECT = {
+    "attach": ("get", "post"),
+    "exec": ("get", "post"),
+    "portforward": ("get", "post"),
+    "proxy": ("get", "put", "post", "delete", "options", "head", "patch"),
+}
+
+
+def _connect(resource: Resource, sub: Subresource, at: str, scope: str, own: list[Object]) -> Object:
+    """Subresources that are streams and proxies: they have operations, but no bodies of ours."""
+    title = sub.name[:1].upper() + sub.name[1:]
+    out: Object = {}
+    for suffix, path in (("", at), ("WithPath", at + "/{path}")):
+        if suffix and sub.name != "proxy":
+            continue
+        rows: Object = {"parameters": [_PATH_NAME, *own]}
+        for method in _CONNECT[sub.name]:
+            verb = method.capitalize()
+            rows[method] = {
+                "tags": ["core_v1"],
+                "operationId": f"connect{_group_words(resource)}{verb}{scope}{resource.kind}{title}{suffix}",
+                "responses": {"200": {"description": "OK", "content": {"*/*": {"schema": {"type": "string"}}}}},
+                "x-kubernetes-action": "connect",
+                "x-kubernetes-group-version-kind": {"group": "", "version": resource.version, "kind": sub.kind},
+            }
+        out[path] = rows
     return out

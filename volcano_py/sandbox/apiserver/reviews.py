@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from volcano_py.sandbox.apiserver import access, codec, errors, metadata
+from volcano_py.sandbox.apiserver import access, codec, errors, managed, metadata
 from volcano_py.sandbox.apiserver.access import Question
 from volcano_py.sandbox.apiserver.api import Api, Plain
 from volcano_py.sandbox.apiserver.bodies import read_object
 from volcano_py.sandbox.apiserver.request import Request, User
+from volcano_py.sandbox.apiserver.types import builtin
 
 Object = dict[str, Any]
 
@@ -26,8 +27,27 @@ def _body(request: Request) -> Object:
         raise errors.bad_request(f'{kind} in version "v1" cannot be handled as a {kind}: {error}') from None
 
 
+def tracked(request: Request, go_name: str, obj: Object, api_version: str) -> None:
+    """Say in managedFields what the asker has set, as for any object that is created."""
+    shape = builtin(go_name)
+    asked = {key: value for key, value in obj.items() if key in ("spec", "metadata")}
+    managed.update(
+        shape,
+        codec.normalise(shape, {}, codec.Unknown()),
+        asked,
+        manager=request.manager,
+        api_version=api_version,
+        subresource=request.subresource,
+        time=metadata.now(),
+        created=True,
+    )
+    obj["metadata"] = asked["metadata"]
+
+
 def _answer(request: Request, obj: Object) -> Plain:
     resource = request.resource
+    if "selfsubjectr" not in resource.plural:
+        tracked(request, resource.type.go_name, obj, resource.api_version)
     return Plain({"kind": resource.kind, "apiVersion": resource.api_version, **obj}, 201)
 
 
@@ -52,9 +72,9 @@ async def who_am_i(api: Api, request: Request) -> Plain:
 async def token(api: Api, request: Request) -> Plain:
     obj = _body(request)
     authenticator = api.extensions.get("authenticator")
-    found = authenticator.tokens.get(obj["spec"].get("token", "")) if authenticator else None
+    found = authenticator.find(obj["spec"].get("token", "")) if authenticator else None
     if found is None:
-        obj["status"] = {"user": {}, "error": "[invalid bearer token, token lookup failed]"}
+        obj["status"] = {"user": {}, "error": "invalid bearer token"}
     else:
         obj["status"] = {"authenticated": True, "user": user_info(found)}
     return _answer(request, obj)
@@ -82,7 +102,7 @@ def _check(spec: Object) -> None:
     if both[0] == both[1]:
         text = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
         cause = errors.invalid_value("spec.resourceAttributes", spec.get("resourceAttributes"), text)
-        raise errors.invalid(AUTHORIZATION, "SelfSubjectAccessReview", "", [cause])
+        raise errors.invalid(AUTHORIZATION, "", "", [cause])
 
 
 async def may_i(api: Api, request: Request) -> Plain:
@@ -114,6 +134,7 @@ async def my_rules(api: Api, request: Request) -> Plain:
         more, more_paths = lister(request.user, obj["spec"].get("namespace", ""))
         rules += more
         paths += more_paths
+    obj["spec"] = {}
     obj["status"] = {"resourceRules": rules, "nonResourceRules": paths, "incomplete": False}
     return _answer(request, obj)
 

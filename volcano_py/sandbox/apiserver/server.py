@@ -16,7 +16,9 @@ from volcano_py.sandbox.apiserver import (
     metadata,
     namespaces,
     openapi,
+    rbac,
     subresources,
+    tokens,
 )
 from volcano_py.sandbox.apiserver.api import Api
 from volcano_py.sandbox.apiserver.errors import PageNotFound
@@ -40,12 +42,19 @@ def new_api() -> Api:
     api.extensions["definitions"] = crd.Definitions(api)
     api.extensions["openapi"] = openapi.OpenAPI(api.registry)
     _bootstrap(api)
+    rbac.install(api)
+    tokens.install(api)
     return api
 
 
-def new_server(api: Api, tokens: dict[str, User]) -> Server:
-    """The HTTP side of an API for the given users."""
-    authenticator = access.Authenticator(tokens)
+def new_server(api: Api, users: dict[str, User]) -> Server:
+    """The HTTP side of an API for users by token."""
+
+    def account_exists(namespace: str, name: str, uid: str) -> bool:
+        entry = api.store.collections["serviceaccounts"].get(namespace, name)
+        return entry is not None and entry.uid == uid
+
+    authenticator = access.Authenticator(users, account_exists=account_exists)
     api.extensions["authenticator"] = authenticator
     server = Server(api, authenticator)
     for path in ("/version", "/version/"):

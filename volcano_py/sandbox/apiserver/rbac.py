@@ -1,0 +1,314 @@
+"""RBAC: what roles and bindings allow, that nobody grants more than they hold, and the roles of a new cluster."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from volcano_py.sandbox.apiserver import codec, errors, metadata
+from volcano_py.sandbox.apiserver.access import MASTERS, Question, allowed
+from volcano_py.sandbox.apiserver.api import Api
+from volcano_py.sandbox.apiserver.request import Request, User
+from volcano_py.sandbox.apiserver.store import ADDED
+
+Object = dict[str, Any]
+
+GROUP = "rbac.authorization.k8s.io"
+_PLURALS = ("roles", "clusterroles", "rolebindings", "clusterrolebindings")
+
+
+class Rbac:
+    """The rules that are bound to users; read again when a role or binding has changed."""
+
+    def __init__(self, api: Api) -> None:
+        self.collections = {plural: api.resource(GROUP, plural).collection for plural in _PLURALS}
+        self.stale = True
+        # (namespace or "" for everywhere, subjects, rules)
+        self.bound: list[tuple[str, frozenset[tuple[str, str]], list[Object]]] = []
+        for collection in self.collections.values():
+            collection.observers.append(self._forget)
+
+    def _forget(self, event: Any) -> None:
+        self.stale = True
+
+    def _load(self) -> None:
+        self.bound.clear()
+        for plural in ("clusterrolebindings", "rolebindings"):
+            for entry in self.collections[plural].select():
+                binding = entry.load()
+                rules = self.rules_of(binding["roleRef"], entry.namespace)
+                if rules:
+                    self.bound.append((entry.namespace, _subjects(binding, entry.namespace), rules))
+        self.stale = False
+
+    def rules_of(self, reference: Object, namespace: str) -> list[Object]:
+        """The rules of the role that a binding names."""
+        name = reference.get("name", "")
+        if reference.get("kind") == "ClusterRole":
+            entry = self.collections["clusterroles"].get("", name)
+        else:
+            entry = self.collections["roles"].get(namespace, name)
+        return (entry.load().get("rules") or []) if entry is not None else []
+
+    def rules_for(self, user: User, namespace: str) -> list[Object]:
+        """Every rule that holds for a user in a namespace."""
+        if self.stale:
+            self._load()
+        names = {("User", user.name), *(("Group", group) for group in user.groups)}
+        out: list[Object] = []
+        for where, subjects, rules in self.bound:
+            if (not where or where == namespace) and not names.isdisjoint(subjects):
+                out.extend(rules)
+        return out
+
+    def authorize(self, question: Question) -> bool | None:
+        """The Authorizer."""
+        rules = self.rules_for(question.user, question.namespace)
+        if question.path:
+            return True if any(_allows_path(rule, question) for rule in rules) else None
+        return True if any(_allows(rule, question) for rule in rules) else None
+
+    def lister(self, user: User, namespace: str) -> tuple[list[Object], list[Object]]:
+        """The rules of a user for a SelfSubjectRulesReview: (on resources, on paths)."""
+        rules = self.rules_for(user, namespace)
+        paths = [rule for rule in rules if rule.get("nonResourceURLs")]
+        return [rule for rule in rules if rule.get("resources")], paths
+
+
+def _subjects(binding: Object, namespace: str) -> frozenset[tuple[str, str]]:
+    out = set()
+    for subject in binding.get("subjects") or ():
+        if subject["kind"] == "ServiceAccount":
+            where = subject.get("namespace") or namespace
+            out.add(("User", f"system:serviceaccount:{where}:{subject['name']}"))
+        else:
+            out.add((subject["kind"], subject["name"]))
+    return frozenset(out)
+
+
+def _has(values: list[str] | None, wanted: str) -> bool:
+    return bool(values) and (wanted in values or "*" in values)  # type: ignore[operator]
+
+
+def _allows(rule: Object, question: Question) -> bool:
+    if not _has(rule.get("verbs"), question.verb) or not _has(rule.get("apiGroups"), question.group):
+        return False
+    resources = rule.get("resources") or []
+    whole = f"{question.resource}/{question.subresource}" if question.subresource else question.resource
+    if not ("*" in resources or whole in resources or f"*/{question.subresource}" in resources):
+        return False
+    names = rule.get("resourceNames")
+    return not names or question.name in names
+
+
+def _allows_path(rule: Object, question: Question) -> bool:
+    if not _has(rule.get("verbs"), question.verb):
+        return False
+    for pattern in rule.get("nonResourceURLs") or ():
+        if pattern in ("*", question.path):
+            return True
+        if pattern.endswith("*") and question.path.startswith(pattern[:-1]):
+            return True
+    return False
+
+
+# --- escalation ------------------------------------------------------------------------------------------------------
+
+
+def _covered(rule: Object, held: list[Object]) -> bool:
+    """Whether held rules together give everything that a rule gives."""
+    for verb in rule.get("verbs") or ():
+        for path in rule.get("nonResourceURLs") or ():
+            if not any(_has(h.get("verbs"), verb) and _covers_path(h.get("nonResourceURLs"), path) for h in held):
+                return False
+        for group in rule.get("apiGroups") or ():
+            for resource in rule.get("resources") or ():
+                for name in rule.get("resourceNames") or [""]:
+                    if not any(_gives(h, verb, group, resource, name) for h in held):
+                        return False
+    return True
+
+
+def _gives(held: Object, verb: str, group: str, resource: str, name: str) -> bool:
+    names = held.get("resourceNames")
+    return (
+        _has(held.get("verbs"), verb)
+        and _has(held.get("apiGroups"), group)
+        and _has(held.get("resources"), resource)
+        and (not names or name in names)
+    )
+
+
+def _covers_path(patterns: list[str] | None, path: str) -> bool:
+    return any(p in ("*", path) or (p.endswith("*") and path.startswith(p[:-1])) for p in patterns or ())
+
+
+def check_grant(api: Api, request: Request, rules: list[Object], name: str, verb: str, role: tuple[str, str]) -> None:
+    """403 when a user would grant rules that they do not hold and may not escalate (or bind)."""
+    user = request.user
+    if MASTERS in user.groups:
+        return
+    asked = Question(user, verb, GROUP, resource=role[0], namespace=request.namespace, name=role[1])
+    if allowed(api, asked):
+        return
+    rbac: Rbac = api.extensions["rbac"]
+    held = rbac.rules_for(user, request.namespace)
+    missing = [rule for rule in rules if not _covered(rule, held)]
+    if not missing:
+        return
+    groups = ", ".join(f'"{group}"' for group in user.groups)
+    lines = "\n".join(_shown(rule) for rule in missing)
+    why = f'user "{user.name}" (groups=[{groups}]) is attempting to grant RBAC permissions not currently held:\n{lines}'
+    raise errors.forbidden(GROUP, request.resource.plural, name, why)
+
+
+def _shown(rule: Object) -> str:
+    parts = []
+    for key, title in (
+        ("apiGroups", "APIGroups"),
+        ("resources", "Resources"),
+        ("resourceNames", "ResourceNames"),
+        ("nonResourceURLs", "NonResourceURLs"),
+        ("verbs", "Verbs"),
+    ):
+        if rule.get(key):
+            values = ", ".join(f'"{value}"' for value in rule[key])
+            parts.append(f"{title}:[{values}]")
+    return "{" + ", ".join(parts) + "}"
+
+
+def _guard_role(api: Api, obj: Object, request: Request) -> None:
+    name = obj["metadata"].get("name", "")
+    check_grant(api, request, obj.get("rules") or [], name, "escalate", (request.resource.plural, name))
+
+
+def _guard_binding(api: Api, obj: Object, request: Request) -> None:
+    reference = obj["roleRef"]
+    rules = api.extensions["rbac"].rules_of(reference, request.namespace)
+    plural = "clusterroles" if reference.get("kind") == "ClusterRole" else "roles"
+    name = obj["metadata"].get("name", "")
+    check_grant(api, request, rules, name, "bind", (plural, reference.get("name", "")))
+
+
+# --- a new cluster ---------------------------------------------------------------------------------------------------
+
+_VIEW = ["get", "list", "watch"]
+_EDIT = ["create", "delete", "deletecollection", "patch", "update"]
+_CORE = [
+    "bindings",
+    "configmaps",
+    "endpoints",
+    "events",
+    "limitranges",
+    "persistentvolumeclaims",
+    "persistentvolumeclaims/status",
+    "pods",
+    "pods/log",
+    "pods/status",
+    "replicationcontrollers",
+    "replicationcontrollers/scale",
+    "resourcequotas",
+    "resourcequotas/status",
+    "serviceaccounts",
+    "services",
+    "services/status",
+]
+_APPS = ["daemonsets", "deployments", "deployments/scale", "replicasets", "replicasets/scale", "statefulsets"]
+
+
+def _rules(verbs: list[str]) -> list[Object]:
+    return [
+        {"verbs": verbs, "apiGroups": [""], "resources": _CORE},
+        {"verbs": verbs, "apiGroups": ["apps"], "resources": [*_APPS, "statefulsets/scale", "controllerrevisions"]},
+        {"verbs": verbs, "apiGroups": ["batch"], "resources": ["cronjobs", "jobs", "cronjobs/status", "jobs/status"]},
+        {"verbs": verbs, "apiGroups": ["autoscaling"], "resources": ["horizontalpodautoscalers"]},
+        {"verbs": verbs, "apiGroups": ["policy"], "resources": ["poddisruptionbudgets"]},
+        {"verbs": verbs, "apiGroups": ["networking.k8s.io"], "resources": ["ingresses", "networkpolicies"]},
+    ]
+
+
+_SECRETS = {"verbs": [*_VIEW, *_EDIT], "apiGroups": [""], "resources": ["secrets", "pods/exec", "pods/eviction"]}
+_ALL: list[Object] = [
+    {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]},
+    {"verbs": ["*"], "nonResourceURLs": ["*"]},
+]
+_DISCOVERY = ["/api", "/api/*", "/apis", "/apis/*", "/healthz", "/livez", "/openapi", "/openapi/*", "/readyz"]
+_PUBLIC = ["/healthz", "/livez", "/readyz", "/version", "/version/"]
+_SELF: list[Object] = [
+    {
+        "verbs": ["create"],
+        "apiGroups": ["authorization.k8s.io"],
+        "resources": ["selfsubjectaccessreviews", "selfsubjectrulesreviews"],
+    },
+    {"verbs": ["create"], "apiGroups": ["authentication.k8s.io"], "resources": ["selfsubjectreviews"]},
+]
+_ROLES: list[tuple[str, list[Object], dict[str, str]]] = [
+    ("cluster-admin", _ALL, {}),
+    (
+        "admin",
+        [
+            *_rules([*_VIEW, *_EDIT]),
+            _SECRETS,
+            {"verbs": [*_VIEW, *_EDIT], "apiGroups": [GROUP], "resources": ["roles", "rolebindings"]},
+        ],
+        {},
+    ),
+    ("edit", [*_rules([*_VIEW, *_EDIT]), _SECRETS], {f"{GROUP}/aggregate-to-admin": "true"}),
+    ("view", _rules(_VIEW), {f"{GROUP}/aggregate-to-edit": "true"}),
+    ("system:discovery", [{"verbs": ["get"], "nonResourceURLs": [*_DISCOVERY, "/version", "/version/"]}], {}),
+    ("system:public-info-viewer", [{"verbs": ["get"], "nonResourceURLs": _PUBLIC}], {}),
+    ("system:basic-user", _SELF, {}),
+]
+_BINDINGS = {
+    "cluster-admin": [MASTERS],
+    "system:discovery": ["system:authenticated"],
+    "system:basic-user": ["system:authenticated"],
+    "system:public-info-viewer": ["system:authenticated", "system:unauthenticated"],
+}
+
+
+def install(api: Api) -> None:
+    """Authorize by RBAC, and make the default roles and bindings."""
+    rbac = Rbac(api)
+    api.extensions["rbac"] = rbac
+    api.extensions.setdefault("authorizers", []).append(rbac.authorize)
+    api.extensions.setdefault("rule_listers", []).append(rbac.lister)
+    for plural, guard in (
+        ("roles", _guard_role),
+        ("clusterroles", _guard_role),
+        ("rolebindings", _guard_binding),
+        ("clusterrolebindings", _guard_binding),
+    ):
+        strategy = api.resource(GROUP, plural).strategy
+        strategy.admit_create = guard
+        strategy.admit_update = lambda api, new, old, request, guard=guard: guard(api, new, request)
+    for name, rules, labels in _ROLES:
+        _put(api, "clusterroles", name, {"rules": rules}, labels)
+    for name, groups in _BINDINGS.items():
+        subjects = [{"kind": "Group", "apiGroup": GROUP, "name": group} for group in groups]
+        role = {"apiGroup": GROUP, "kind": "ClusterRole", "name": name}
+        _put(api, "clusterrolebindings", name, {"subjects": subjects, "roleRef": role}, {})
+
+
+def _put(api: Api, plural: str, name: str, body: Object, labels: dict[str, str]) -> None:
+    resource = api.resource(GROUP, plural)
+    stamp = metadata.now()
+    fields = {f"f:{key}": {} for key in body}
+    meta = {
+        "name": name,
+        "uid": metadata.new_uid(),
+        "creationTimestamp": stamp,
+        "labels": {"kubernetes.io/bootstrapping": "rbac-defaults", **labels},
+        "annotations": {"rbac.authorization.kubernetes.io/autoupdate": "true"},
+        "managedFields": [
+            {
+                "manager": "kube-apiserver",
+                "operation": "Update",
+                "apiVersion": resource.api_version,
+                "time": stamp,
+                "fieldsType": "FieldsV1",
+                "fieldsV1": fields,
+            }
+        ],
+    }
+    made = codec.normalise(resource.type, {"metadata": meta, **body}, codec.Unknown())
+    api.write(resource, ADDED, made)
