@@ -11,8 +11,9 @@ from typing import Any, NoReturn
 
 import click
 
+from volcano_py.cli.errors import in_words
 from volcano_py.kube.client import Client
-from volcano_py.kube.errors import ApiError, Unreachable
+from volcano_py.kube.errors import ApiError, KubeError, Unreachable
 
 FAILED = 255
 
@@ -32,11 +33,17 @@ def call(what: str, kubeconfig: str, master: str, work: Callable[[Client], Await
         async with Client.for_flags(kubeconfig or None, master or None) as client:
             await work(client)
 
+    if master and not master.startswith(("http://", "https://")):
+        give_up(what, f"--master {master!r} is no URL; write it as https://host:port")
     try:
         asyncio.run(connected())
     except ApiError as e:
-        give_up(what, e.message)
-    except (Unreachable, ValueError, OSError) as e:
+        give_up(what, str(e))
+    except Unreachable as e:
+        give_up(what, f"{e}; does the API server run, and does --kubeconfig or --master name it?")
+    except OSError as e:
+        give_up(what, in_words(e))
+    except (KubeError, ValueError) as e:
         give_up(what, str(e))
 
 

@@ -7,7 +7,7 @@ import logging
 
 import click
 
-from volcano_py.cli.errors import fail
+from volcano_py.cli.errors import fail, in_words
 
 
 @click.command(
@@ -21,6 +21,7 @@ def controller_manager(flags: tuple[str, ...]) -> None:
     from volcano_py.controllers.manager import run
     from volcano_py.controllers.options import Options, parse_flags
     from volcano_py.kube.client import Client
+    from volcano_py.kube.errors import KubeError
 
     options = parse_flags(flags)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname).1s %(name)s: %(message)s")
@@ -40,5 +41,9 @@ def controller_manager(flags: tuple[str, ...]) -> None:
         fail("leadership was lost; another instance works now")
     except ValueError as e:
         fail(str(e), 2)
+    except KubeError as e:
+        fail(str(e))
+    except OSError as e:
+        fail(in_words(e))
     except KeyboardInterrupt:
         raise SystemExit(0) from None

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from volcano_py.cli.errors import fail
+from volcano_py.cli.errors import fail, in_words
 
 
 @click.command()
@@ -29,6 +29,8 @@ def demo(keep: bool, seed: int, kubeconfig: Path) -> None:
         completed = asyncio.run(play(story(seed), kubeconfig.absolute(), keep))
     except (DemoError, ApiError, Unreachable) as e:
         fail(str(e))
+    except OSError as e:
+        fail(f"{in_words(e)}; name another place with --kubeconfig")
     except KeyboardInterrupt:
         fail("interrupted; the cluster of the demo is down", 130)
     if not completed:

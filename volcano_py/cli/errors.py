@@ -1,13 +1,65 @@
-"""How our programs end when they cannot go on: one line, no traceback."""
+"""How our programs end when they cannot go on: one line that says what to do, no traceback."""
 
 from __future__ import annotations
 
-from typing import NoReturn
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any, NoReturn
 
 import click
+
+USAGE = 2
+"""Exit code of a mistake on the command line."""
 
 
 def fail(message: str, code: int = 1) -> NoReturn:
     """Print `error: message` and exit."""
     click.echo(click.style("error: ", fg="red") + message, err=True)
     raise SystemExit(code)
+
+
+class Program(click.Group):
+    """The root of a command tree: mistakes of usage are one line, with the command that explains it."""
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        **extra: Any,
+    ) -> Any:
+        if not standalone_mode:
+            return super().main(args, prog_name, complete_var, False, **extra)
+        try:
+            code = super().main(args, prog_name, complete_var, False, **extra)
+        except click.UsageError as error:
+            _explain(error)
+        except click.ClickException as error:
+            fail(error.format_message(), error.exit_code)
+        except (click.Abort, KeyboardInterrupt):
+            fail("interrupted", 130)
+        except BrokenPipeError:
+            # Whoever read our output has seen enough; Python must not complain when it flushes at the end.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            sys.exit(1)
+        except OSError as error:
+            fail(in_words(error))
+        sys.exit(code if isinstance(code, int) else 0)
+
+
+def _explain(error: click.UsageError) -> NoReturn:
+    no_arguments = getattr(click.exceptions, "NoArgsIsHelpError", ())
+    if no_arguments and isinstance(error, no_arguments):
+        error.show()
+        sys.exit(USAGE)
+    text = " ".join(error.format_message().split()).rstrip(".")
+    command = error.ctx.command_path if error.ctx is not None else ""
+    fail(f"{text} (see `{command} --help`)" if command else text, USAGE)
+
+
+def in_words(error: OSError) -> str:
+    """An operating system error as `file: what is wrong`, without its number."""
+    what = error.strerror or str(error) or type(error).__name__
+    return f"{error.filename}: {what}" if error.filename else what

@@ -10,6 +10,7 @@ from importlib import import_module
 import click
 
 from volcano_py import __version__
+from volcano_py.cli.errors import Program
 
 COMMANDS = {
     "demo": ("volcano_py.cli.demo", "demo", "Show a gang job scheduled on an embedded cluster."),
@@ -23,8 +24,8 @@ COMMANDS = {
 """name → (module, attribute, one line of help)."""
 
 
-class LazyGroup(click.Group):
-    """A group that knows its commands' names and help, and imports them when they are called."""
+class LazyGroup(Program):
+    """A program that knows its commands' names and help, and imports them when they are called."""
 
     def __init__(self, commands: dict[str, tuple[str, str, str]], **kwargs: object) -> None:
         super().__init__(**kwargs)  # type: ignore[arg-type]
@@ -53,7 +54,7 @@ class LazyGroup(click.Group):
 
             near = get_close_matches(args[0], self._lazy, 1)
             hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(self._lazy)}"
-            raise click.UsageError(f"no command {args[0]}; {hint}", ctx)
+            raise click.UsageError(f"no command {args[0]!r}; {hint}", ctx)
         return super().resolve_command(ctx, args)
 
 

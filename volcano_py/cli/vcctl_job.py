@@ -14,6 +14,7 @@ from volcano_py.api.kinds import COMMAND, EVENT, JOB
 from volcano_py.api.meta import parse_time
 from volcano_py.cli.columns import human_duration, line, widest
 from volcano_py.cli.connection import api_options, call, give_up
+from volcano_py.cli.errors import in_words
 from volcano_py.kube.client import Client
 
 Manifest = dict[str, Any]
@@ -76,7 +77,9 @@ def run(
             manifest = job_manifest(
                 name, namespace, image, minimum, replicas, resources(requests), resources(limits), scheduler
             )
-    except (ValueError, OSError) as e:
+    except OSError as e:
+        give_up(what, in_words(e))
+    except ValueError as e:
         give_up(what, str(e))
 
     async def work(client: Client) -> None:
@@ -92,7 +95,7 @@ def _from_file(path: str) -> Manifest:
     try:
         document = yaml.safe_load(Path(path).read_text())
     except yaml.YAMLError as e:
-        raise ValueError(f"{path}: not valid YAML: {e}") from None
+        raise ValueError(f"{path}: not valid YAML: {' '.join(str(e).split())}") from None
     if not isinstance(document, dict) or document.get("kind") != "Job":
         raise ValueError(f"{path}: must hold one Job (batch.volcano.sh/v1alpha1)")
     return document

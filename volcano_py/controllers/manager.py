@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable, Sequence
+from difflib import get_close_matches
 
-from aiohttp import web
-from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+from prometheus_client import generate_latest
 
 from volcano_py.api.kinds import JOB, QUEUE, ResourceType
 from volcano_py.controllers import metrics
@@ -23,6 +23,7 @@ from volcano_py.controllers.runner import Cluster, Controller, run_controllers
 from volcano_py.kube.client import Client
 from volcano_py.kube.events import EventRecorder
 from volcano_py.kube.leader import LeaderElection
+from volcano_py.scheduler.serve import serving
 
 log = logging.getLogger(__name__)
 COMPONENT = "vc-controller-manager"
@@ -46,8 +47,37 @@ MAKERS: dict[str, Callable[[Cluster, Options], Controller]] = {
 """Controller name, as in `--controllers`, to what makes it."""
 
 
+NOT_BUILT = (
+    "cronjob-controller",
+    "jobflow-controller",
+    "jobtemplate-controller",
+    "hyperNode-controller",
+    "sharding-controller",
+    "colocation-config-controller",
+)
+"""Volcano's other controllers; naming one is no mistake."""
+
+
+def check_selection(selection: Sequence[str]) -> list[str]:
+    """Warnings about `--controllers`. Raises ValueError when nothing is left to run."""
+    warnings = []
+    for entry in selection:
+        name = entry.removeprefix("-").removeprefix("+")
+        if name in NOT_BUILT and not entry.startswith("-"):
+            warnings.append(f"--controllers: {name} is not built yet; it is left out")
+        elif name != "*" and name not in NOT_BUILT and name not in MAKERS:
+            near = get_close_matches(name, [*MAKERS, *NOT_BUILT], 1)
+            hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(MAKERS)}"
+            warnings.append(f"--controllers: there is no {name}; {hint}")
+    if not enabled(selection, MAKERS):
+        raise ValueError("; ".join(["--controllers selects no controller", *warnings]))
+    return warnings
+
+
 def make_controllers(cluster: Cluster, options: Options) -> list[Controller]:
     """The selected controllers. Raises ValueError for a selection that makes no sense."""
+    for warning in check_selection(options.controllers):
+        log.warning("%s", warning)
     made = {name: MAKERS[name](cluster, options) for name in enabled(options.controllers, MAKERS)}
     sinks: dict[ResourceType, Sink] = {}
     jobs, queues = made.get(JobController.name), made.get(QueueController.name)
@@ -102,34 +132,9 @@ async def run(client: Client, options: Options, *, started: asyncio.Event | None
         raise NotLeading("leadership was lost") from None
 
 
-@contextlib.asynccontextmanager
-async def _endpoints(options: Options) -> AsyncIterator[None]:
+def _endpoints(options: Options) -> contextlib.AbstractAsyncContextManager[dict[str, int]]:
     """/healthz and /metrics, each where it is wanted."""
-    sites: list[tuple[str, str]] = []
-    if options.enable_healthz:
-        sites.append((options.healthz_address, "/healthz"))
-    if options.enable_metrics:
-        sites.append((options.listen_address, "/metrics"))
-    runners = []
-    try:
-        for address, path in sites:
-            app = web.Application()
-            app.router.add_get(path, _healthz if path == "/healthz" else _metrics)
-            runner = web.AppRunner(app)
-            runners.append(runner)
-            await runner.setup()
-            host, _, port = address.rpartition(":")
-            await web.TCPSite(runner, host or None, int(port)).start()
-            log.info("%s is served on %s", path, address)
-        yield
-    finally:
-        for runner in runners:
-            await runner.cleanup()
-
-
-async def _healthz(request: web.Request) -> web.Response:
-    return web.Response(text="ok")
-
-
-async def _metrics(request: web.Request) -> web.Response:
-    return web.Response(body=generate_latest(metrics.REGISTRY), headers={"Content-Type": CONTENT_TYPE_LATEST})
+    return serving(
+        metrics=(options.listen_address, lambda: generate_latest(metrics.REGISTRY)) if options.enable_metrics else None,
+        healthz=(options.healthz_address, lambda: "") if options.enable_healthz else None,
+    )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable, Sequence
+from typing import NoReturn
 
 from msgspec import Struct, field
 
@@ -63,9 +64,9 @@ def enabled(selection: Sequence[str], known: Iterable[str]) -> list[str]:
 
 
 def parse_flags(arguments: Sequence[str], program: str = "volcano-py controller-manager") -> Options:
-    """The options that command-line flags stand for. Prints usage and exits on a mistake."""
+    """The options that command-line flags stand for. A mistake is one line and exit code 2."""
     defaults = Options()
-    parser = argparse.ArgumentParser(prog=program, description="Runs Volcano's controllers.", allow_abbrev=False)
+    parser = _Parser(prog=program, description="Runs Volcano's controllers.", allow_abbrev=False)
 
     def text(flag: str, default: str, help: str) -> None:
         parser.add_argument(flag, default=default, metavar="TEXT", help=f"{help} (default {default!r})")
@@ -112,6 +113,12 @@ def parse_flags(arguments: Sequence[str], program: str = "volcano-py controller-
     except ValueError as error:
         parser.error(str(error))
     return Options(**given)
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        """One line; the usage of thirty flags would hide it."""
+        self.exit(2, f"error: {message} (see `{self.prog} --help`)\n")
 
 
 def _boolean(text: str) -> bool:

@@ -79,8 +79,10 @@ def from_kubeconfig(
     file = existing[0]
     try:
         document = yaml.load(file.read_bytes(), getattr(yaml, "CSafeLoader", yaml.SafeLoader)) or {}
-    except (OSError, yaml.YAMLError) as error:
-        raise KubeError(f"kubeconfig {file} cannot be read: {error}") from error
+    except OSError as error:
+        raise KubeError(f"kubeconfig {file} cannot be read: {error.strerror or error}") from error
+    except yaml.YAMLError as error:
+        raise KubeError(f"kubeconfig {file} is not valid YAML: {' '.join(str(error).split())}") from error
     if not isinstance(document, dict):
         raise KubeError(f"kubeconfig {file} is not a mapping; is it a kubeconfig?")
     name = context or document.get("current-context")
@@ -92,9 +94,19 @@ def from_kubeconfig(
     if user.get("exec") or user.get("auth-provider"):
         return _official(str(file), name, server)
     base = file.parent
+    try:
+        for part, key in ((cluster, "certificate-authority"), (user, "client-certificate"), (user, "client-key")):
+            if part.get(key) and not part.get(f"{key}-data"):
+                (base / part[key]).read_bytes()  # OpenSSL's own errors do not name the file
+        tls = _tls(cluster, user, base)
+    except (OSError, ValueError) as error:
+        raise KubeError(
+            f"kubeconfig {file}: the certificates of cluster {chosen.get('cluster')!r} or user {chosen.get('user')!r} "
+            f"cannot be used: {error}"
+        ) from error
     return Credentials(
         server=(server or cluster.get("server") or "http://localhost:8080").rstrip("/"),
-        ssl=_tls(cluster, user, base),
+        ssl=tls,
         headers=_headers(user, base),
         namespace=chosen.get("namespace") or "default",
         proxy=cluster.get("proxy-url"),
@@ -122,10 +134,16 @@ def in_cluster() -> Credentials:
 
 
 def _entry(document: dict[str, Any], plural: str, key: str, name: str | None, file: Path) -> dict[str, Any]:
-    for entry in document.get(plural) or ():
+    listed = document.get(plural) or []
+    if not isinstance(listed, list) or not all(isinstance(entry, dict) for entry in listed):
+        raise KubeError(f"kubeconfig {file}: {plural} must be a list of maps with name and {key}")
+    for entry in listed:
         if entry.get("name") == name:
-            return entry.get(key) or {}
-    known = ", ".join(sorted(str(e.get("name")) for e in document.get(plural) or ())) or "none"
+            found = entry.get(key) or {}
+            if not isinstance(found, dict):
+                raise KubeError(f"kubeconfig {file}: {plural} {name!r}: {key} must be a map")
+            return found
+    known = ", ".join(sorted(str(e.get("name")) for e in listed)) or "none"
     raise KubeError(f"kubeconfig {file} has no {key} {name!r}; {plural} there: {known}")
 
 
