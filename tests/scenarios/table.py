@@ -12,8 +12,9 @@
       pods: [complete manifests, where the short form does not reach]
       expect: {bound: {g-0: n1}, ...}
 
-A job's pods are called `<job>-<i>` or `<job>-<task>-<i>`. `runsOn: node` makes them run there. Every queue but `default` and `root` has to be listed.
-`expect` may hold: bound (map, or a number, or per job {g: 3}), pipelined, evicted, phases, waiting (job → words that its reason contains), messages.
+A job's pods are called `<job>-<i>` or `<job>-<task>-<i>`. `runsOn: node` makes them run there. Every queue but
+`default` and `root` has to be listed. `expect` may hold: bound (map, or a number, or per job {g: 3}), pipelined,
+evicted, phases, waiting (job → words that its reason contains), faults.
 """
 
 from __future__ import annotations

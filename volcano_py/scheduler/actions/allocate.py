@@ -11,7 +11,13 @@ from __future__ import annotations
 import heapq
 from typing import Any
 
+import msgspec
+import numpy as np
+from msgspec import field
+from numpy.typing import NDArray
+
 from volcano_py.scheduler.actions.task_queue import task_queue
+from volcano_py.scheduler.framework.arguments import decode
 from volcano_py.scheduler.framework.fit_errors import FitErrors
 from volcano_py.scheduler.framework.priority_queue import PriorityQueue
 from volcano_py.scheduler.framework.session import Session
@@ -20,6 +26,17 @@ from volcano_py.scheduler.framework.statement import Statement
 from volcano_py.scheduler.model import status as st
 from volcano_py.scheduler.model.queue import Queue
 from volcano_py.scheduler.model.task import Task
+
+
+class Arguments(msgspec.Struct):
+    error_cache: bool = field(default=True, name="predicateErrorCacheEnable")
+    """Without the deviation own-verdict: do not try a pod where another of its role was refused."""
+
+
+def _settings(session: Session) -> Arguments:
+    read, _ = decode(Arguments, "action allocate", session.configuration.action_arguments.get("allocate"))
+    return read
+
 
 _Waiting = list[tuple[tuple[Any, ...], SessionJob]]
 
@@ -75,6 +92,9 @@ def allocate_tasks(session: Session, queue: Queue, job: SessionJob, todo: list[T
     """Place a job's tasks until it is ready; None: neither ready nor pipelined, and nothing has happened."""
     votes, placement = session.votes, session.placement
     statement = Statement(session)
+    refused: dict[str, NDArray[np.bool_]] = {}
+    """By role: where one of its pods was refused (only without own-verdict)."""
+    remembers = not session.on("own-verdict") and _settings(session).error_cache
     while todo:
         task = todo.pop()
         session.work.tasks_tried += 1
@@ -97,7 +117,11 @@ def allocate_tasks(session: Session, queue: Queue, job: SessionJob, todo: list[T
             break
         node = _nominated(session, task)
         if node is None:
-            node = placement.best(task)
+            before = refused.get(task.role)
+            node = placement.best(task, without=before)
+            if remembers and task.role:
+                now = ~placement.accepted(task)
+                refused[task.role] = now if before is None else now | before
         if node is None:
             job.record_fit_errors(task, placement.refusal(task))
             if job.need_continue_allocating(session.statuses):

@@ -20,6 +20,7 @@ DEVIATIONS = {
     "explain-queue-limits": "a job whose queue may not take more says so in its message, where Volcano is silent",
     "fair-admission": "queues are let in by weight, and what was let in counts as demand before its pods exist",
     "protections-hold": "whom conformance, pdb, cdp or gang spare is no victim, whichever tier answers",
+    "own-verdict": "a pod is judged by itself, not by what other pods of its role were refused for",
     "bare-pods": "a pod without a PodGroup is a job of one task at once, before the controller has made its group",
 }
 """id → what is decided when it is on."""

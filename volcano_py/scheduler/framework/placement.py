@@ -190,13 +190,13 @@ class Placement:
     def fits_soon(self, task: Task, node: int) -> bool:
         return bool(self.view(task).future[node])
 
-    def best(self, task: Task, room: bool = True) -> int | None:
+    def best(self, task: Task, room: bool = True, without: Bools | None = None) -> int | None:
         """The best node of the first non-empty group: room now, then room soon; own shard before others.
 
-        None: no node accepts the task; `refusal` says why.
+        `without`: nodes that are not to be looked at. None: no node accepts the task; `refusal` says why.
         """
         view = self.view(task)
-        if room and self.shard is None and not view.domain_filters:
+        if room and self.shard is None and without is None and not view.domain_filters:
             constant = self._constant(view, task)
             if constant is not None:
                 if constant != view.constant:
@@ -205,6 +205,8 @@ class Placement:
                 if first is not None or not view.future.any():
                     return first
         ok = self.accepted(task, room)
+        if without is not None:
+            ok = ok & ~without
         groups = [ok & view.idle, ok & view.future & ~view.idle] if room else [ok]
         if self.shard is not None:
             groups = [part for g in groups for part in (g & self.shard, g & ~self.shard)]

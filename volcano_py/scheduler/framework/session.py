@@ -27,7 +27,7 @@ from volcano_py.scheduler.model.cluster import Cluster
 from volcano_py.scheduler.model.job import Job
 from volcano_py.scheduler.model.plan import Bind, Emit, Event, Evict
 from volcano_py.scheduler.model.queue import Queue
-from volcano_py.scheduler.model.resource import ZERO, Resource
+from volcano_py.scheduler.model.resource import EPS, ZERO, Resource
 from volcano_py.scheduler.model.task import Task
 
 
@@ -87,6 +87,8 @@ class Session:
         self.statuses = bytearray(cluster.statuses)
         self.placed: dict[int, int] = {}
         """Node column by task slot, for tasks that this session has placed."""
+        self.bound_on: dict[int, list[Task]] = {}
+        """Tasks that this session has handed to the binder, by node column."""
         self.evicting: set[int] = set()
         """Slots of pipelined tasks for whom somebody was evicted."""
         self.queues: dict[str, Queue] = dict(cluster.queues)
@@ -303,10 +305,24 @@ class Session:
         """Hand tasks to the binder, together."""
         operations = []
         for t in tasks:
+            node = self.placed[t.slot]
+            if t.best_effort and not self._has_room(t, node):
+                break
             self.move(t, st.BINDING)
-            operations.append(Bind(t.namespace, t.name, t.uid, self.table.names[self.placed[t.slot]], t.job, None))
+            self.bound_on.setdefault(node, []).append(t)
+            operations.append(Bind(t.namespace, t.name, t.uid, self.table.names[node], t.job, None))
         if operations:
             self.emit(operations)
+
+    def _has_room(self, task: Task, node: int) -> bool:
+        """Whether a node has room for a task, counting only what is really bound there.
+
+        Only tasks that were placed without looking at room can fail this. Volcano: the cache's check of a Binding task.
+        """
+        rows = task.spec_class.checked_rows(self.table)
+        taken = sum(t.spec_class.vector(self.table)[rows] for t in self.bound_on.get(node, ()))
+        idle = self.cluster.nodes.numbers.idle[rows, node] - taken
+        return bool((task.spec_class.vector(self.table)[rows] - idle < EPS).all())
 
     def evict(self, task: Task, reason: str) -> None:
         """End a task now."""

@@ -77,6 +77,7 @@ class Statement:
                 operations.append(Evict(task.namespace, task.name, task.uid, task.job, reason, self.beneficiary))
             elif kind == "allocate":
                 session.move(task, st.BINDING)
+                session.bound_on.setdefault(node, []).append(task)
                 operations.append(Bind(task.namespace, task.name, task.uid, session.table.names[node], task.job))
         self.steps = []
         if operations:
