@@ -48,7 +48,7 @@ def deny(attributes: Attributes, webhook: str, problems: list[str]) -> None:
     if problems:
         message = "; ".join(problems)
         text = f'admission webhook "{webhook}" denied the request: {message}'
-        raise StatusError(403, "Forbidden", text)
+        raise StatusError(400, "", text)
 
 
 def guarded(rule: Admission, webhook: str) -> Admission:

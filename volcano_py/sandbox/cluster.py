@@ -181,6 +181,8 @@ class Sandbox:
             self.collector.stop()
         if hasattr(self, "server"):
             await self.server.stop()
+            for hook in self.api.hooks:
+                await hook.close()
         if self._folder is not None:
             with contextlib.suppress(OSError):
                 self._folder.cleanup()

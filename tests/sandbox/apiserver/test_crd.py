@@ -169,4 +169,4 @@ async def test_volcanos_admission_speaks(api: Http) -> None:
     assert made["spec"]["queue"] == "default" and made["spec"]["tasks"][0]["name"] == "default0"
     bad = {**job, "metadata": {"name": "k"}, "spec": {**job["spec"], "minAvailable": 5}}
     status, answer = await api.call("POST", path, bad)
-    assert status == 403 and "validatejob.volcano.sh" in answer["message"]
+    assert status == 400 and "validatejob.volcano.sh" in answer["message"]

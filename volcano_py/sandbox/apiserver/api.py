@@ -74,6 +74,8 @@ class Api:
     subresources: dict[tuple[str, str], Callable[[Api, Request], Awaitable[Result | Plain]]] = field(
         default_factory=dict
     )
+    # what else wants to see writes: dynamic admission, quota; each has wants(), mutate() and validate()
+    hooks: list[Any] = field(default_factory=list)
     logs: dict[str, bytes] = field(default_factory=dict)  # pod uid/container -> text
     extensions: dict[str, Any] = field(default_factory=dict)  # state that added modules keep here
 
@@ -130,7 +132,9 @@ class Api:
     def admits(self, resource: Resource) -> bool:
         """Whether anything wants to see writes of this resource."""
         name = resource.qualified
-        return any(table.get(name) or table.get("*") for table in (self.mutating, self.validating))
+        if any(table.get(name) or table.get("*") for table in (self.mutating, self.validating)):
+            return True
+        return any(hook.wants(resource) for hook in self.hooks)
 
     async def admit(self, chain: str, attributes: Attributes) -> None:
         """Run the mutating or validating callables of a resource."""
@@ -138,6 +142,9 @@ class Api:
         name = attributes.request.resource.qualified
         for rule in (*table.get("*", ()), *table.get(name, ())):
             await rule(attributes)
+        for hook in self.hooks:
+            if hook.wants(attributes.request.resource):
+                await (hook.mutate if chain == "mutating" else hook.validate)(attributes)
 
     # --- writing -----------------------------------------------------------------------------------------------------
 

@@ -7,6 +7,7 @@ stands in the way of an object that the real server would take.
 from __future__ import annotations
 
 import logging
+import re
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -94,7 +95,8 @@ def fault(text: str) -> str:
     from cel_expr_python import cel
 
     try:
-        cel.NewEnv(variables={"self": cel.Type.DYN, "oldSelf": cel.Type.DYN}).compile(text)
+        names = ("self", "oldSelf", *_REQUEST_VARIABLES)
+        cel.NewEnv(variables=dict.fromkeys(names, cel.Type.DYN)).compile(text)
     except Exception as error:
         shown = str(error)
         return f"compilation failed: {shown}" if "Syntax error" in shown else ""
@@ -118,6 +120,40 @@ def _program(text: str) -> Any:
     return None if found is _BROKEN else found
 
 
+_REQUEST_VARIABLES = ("object", "oldObject", "request", "params", "namespaceObject", "authorizer", "variables")
+
+
+def evaluate_with(text: str, data: Schema) -> Any:
+    """The value of an expression over the variables of admission; ValueError when it fails."""
+    from cel_expr_python import cel
+
+    key = "admission:" + text
+    program = _COMPILED.get(key)
+    if program is None:
+        env = _COMPILED.get("admission")
+        if env is None:
+            names = dict.fromkeys(_REQUEST_VARIABLES, cel.Type.DYN)
+            env = _COMPILED["admission"] = cel.NewEnv(variables=names)
+        try:
+            program = _COMPILED[key] = env.compile(text)
+        except Exception as error:  # the library raises several kinds
+            raise ValueError(str(error).splitlines()[0]) from None
+    given = {name: data.get(name) for name in _REQUEST_VARIABLES}
+    try:
+        result = program.eval(data=given)
+    except Exception as error:
+        raise ValueError(str(error)) from None
+    if result.type() == cel.Type.ERROR:
+        raise ValueError(_plainly(str(result)))
+    return result.plain_value()
+
+
+def _plainly(text: str) -> str:
+    """The library's faults in the words of cel-go."""
+    missing = re.search(r'Key not found in map : "?([^"]+)"?', text)
+    return f"no such key: {missing.group(1)}" if missing else text
+
+
 def evaluate(text: str, new: Any, old: Any) -> Any:
     """The value of an expression over self and oldSelf; raises ValueError when it fails."""
     program = _program(text)
@@ -128,7 +164,7 @@ def evaluate(text: str, new: Any, old: Any) -> Any:
     except Exception as error:
         raise ValueError(str(error)) from None
     if result.type() == _error_type():
-        raise ValueError(str(result))
+        raise ValueError(_plainly(str(result)))
     return result.plain_value()
 
 

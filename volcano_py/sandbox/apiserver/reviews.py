@@ -27,10 +27,12 @@ def _body(request: Request) -> Object:
         raise errors.bad_request(f'{kind} in version "v1" cannot be handled as a {kind}: {error}') from None
 
 
-def tracked(request: Request, go_name: str, obj: Object, api_version: str) -> None:
+def tracked(
+    request: Request, go_name: str, obj: Object, api_version: str, parts: tuple[str, ...] = ("spec", "metadata")
+) -> None:
     """Say in managedFields what the asker has set, as for any object that is created."""
     shape = builtin(go_name)
-    asked = {key: value for key, value in obj.items() if key in ("spec", "metadata")}
+    asked = {key: value for key, value in obj.items() if key in parts}
     managed.update(
         shape,
         codec.normalise(shape, {}, codec.Unknown()),

@@ -13,6 +13,7 @@ from volcano_py.sandbox.apiserver import (
     builtin,
     codec,
     crd,
+    dynamic_admission,
     metadata,
     namespaces,
     openapi,
@@ -43,6 +44,7 @@ def new_api() -> Api:
     api.extensions["openapi"] = openapi.OpenAPI(api.registry)
     _bootstrap(api)
     rbac.install(api)
+    dynamic_admission.install(api)
     tokens.install(api)
     return api
 

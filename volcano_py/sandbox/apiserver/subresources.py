@@ -11,6 +11,7 @@ from volcano_py.sandbox.apiserver.api import Api, Attributes, Plain, Result, com
 from volcano_py.sandbox.apiserver.bodies import read_object
 from volcano_py.sandbox.apiserver.columns.workloads import selector_text
 from volcano_py.sandbox.apiserver.request import Request, flag, integer
+from volcano_py.sandbox.apiserver.reviews import tracked
 from volcano_py.sandbox.apiserver.store import DELETED, MODIFIED, Entry
 from volcano_py.sandbox.apiserver.types import builtin
 from volcano_py.sandbox.apiserver.verbs import delete as deletion
@@ -195,7 +196,9 @@ async def bind(api: Api, request: Request, body: Object) -> Plain:
         text = "; ".join(f"{cause.field}: {cause.message}" for cause in causes)
         raise errors.StatusError(500, "", text)
     if api.admits(request.resource):
+        body["metadata"]["namespace"] = request.namespace
         whole = {"kind": "Binding", "apiVersion": "v1", **body}
+        tracked(request, "core.v1.Binding", whole, "v1", ("metadata", "target"))
         attributes = Attributes("CREATE", request, whole, None)
         await api.admit("mutating", attributes)
         await api.admit("validating", attributes)
@@ -259,6 +262,12 @@ async def eviction(api: Api, request: Request) -> Result | Plain:
     if request.options.get("dryRun"):
         request.dry_run = True
     deletion.check_preconditions(request, entry)
+    if api.admits(request.resource):
+        body["metadata"]["namespace"] = request.namespace
+        attributes = Attributes("CREATE", request, {"kind": "Eviction", "apiVersion": "policy/v1", **body}, None)
+        await api.admit("mutating", attributes)
+        await api.admit("validating", attributes)
+        request.subresource = ""
     phase = (pod.get("status") or {}).get("phase")
     free = phase in ("Succeeded", "Failed", "Pending") or pod["metadata"].get("deletionTimestamp")
     if not free:

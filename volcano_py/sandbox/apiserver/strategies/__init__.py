@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from volcano_py.sandbox.apiserver.strategies import batch, cluster, core, events, pods, rbac, services, workloads
+from volcano_py.sandbox.apiserver.strategies import (
+    admission,
+    batch,
+    cluster,
+    core,
+    events,
+    pods,
+    rbac,
+    services,
+    workloads,
+)
 from volcano_py.sandbox.apiserver.strategy import Strategy
 
 STRATEGIES: dict[str, Strategy] = {
@@ -14,4 +24,5 @@ STRATEGIES: dict[str, Strategy] = {
     **workloads.STRATEGIES,
     **batch.STRATEGIES,
     **rbac.STRATEGIES,
+    **admission.STRATEGIES,
 }

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import orjson
+
 from volcano_py.sandbox.apiserver import codec, errors, managed, metadata
 from volcano_py.sandbox.apiserver.api import Api, Attributes, Result, bare, complete, match_namespace
 from volcano_py.sandbox.apiserver.lifecycle import check_create
@@ -68,7 +70,7 @@ async def create_object(
             if resource.collection.get(meta.get("namespace", ""), meta["name"]) is None:
                 break
     if api.admits(resource):
-        attributes = Attributes("CREATE", request, complete(resource, obj), None)
+        attributes = Attributes("CREATE", request, orjson.loads(orjson.dumps(complete(resource, obj))), None)
         await api.admit("mutating", attributes)
         assert attributes.obj is not None
         obj = renormalised(resource, attributes.obj)

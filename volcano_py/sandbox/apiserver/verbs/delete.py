@@ -207,7 +207,7 @@ async def delete_collection(api: Api, request: Request, entries: list[Entry]) ->
     out = []
     for entry in entries:
         single = Request(
-            "delete",
+            "deletecollection",
             request.resource,
             entry.namespace,
             entry.name,

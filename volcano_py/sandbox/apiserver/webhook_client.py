@@ -1,0 +1,103 @@
+"""Calling an admission webhook over HTTPS, and checking that what it answers is an answer."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import ssl
+from dataclasses import dataclass, field
+from typing import Any
+
+import aiohttp
+import orjson
+
+Object = dict[str, Any]
+
+
+class CallError(Exception):
+    """The webhook could not be asked, or did not answer sensibly; the text is what the client is told."""
+
+
+@dataclass(slots=True)
+class WebhookClient:
+    """One session for each authority. `services` tells where a service's port is, as there is no service network."""
+
+    services: dict[tuple[str, str, int], tuple[str, int]] = field(default_factory=dict)
+    _sessions: dict[str, aiohttp.ClientSession] = field(default_factory=dict)
+
+    def _session(self, bundle: str) -> aiohttp.ClientSession:
+        session = self._sessions.get(bundle)
+        if session is None or session.closed:
+            authority = base64.b64decode(bundle).decode() if bundle else None
+            try:
+                context = ssl.create_default_context(cadata=authority)
+            except ssl.SSLError as error:
+                raise CallError(f"failed to call webhook: unable to load root certificates: {error}") from None
+            connector = aiohttp.TCPConnector(ssl=context)
+            session = self._sessions[bundle] = aiohttp.ClientSession(connector=connector)
+        return session
+
+    async def close(self) -> None:
+        for session in self._sessions.values():
+            await session.close()
+        self._sessions.clear()
+
+    def _url(self, config: Object, timeout: int) -> tuple[str, str]:
+        """(what to call, what to call it in messages)."""
+        if config.get("url"):
+            url = config["url"]
+            return f"{url}?timeout={timeout}s", f"{url}?timeout={timeout}s"
+        service = config.get("service") or {}
+        namespace, name, port = service.get("namespace", ""), service.get("name", ""), service.get("port", 443)
+        path = "/" + service.get("path", "").lstrip("/")
+        shown = f"https://{name}.{namespace}.svc:{port}{path}?timeout={timeout}s"
+        found = self.services.get((namespace, name, port))
+        if found is None:
+            raise CallError(f'failed to call webhook: Post "{shown}": service "{name}" not found')
+        return f"https://{found[0]}:{found[1]}{path}?timeout={timeout}s", shown
+
+    async def review(self, config: Object, request: Object, timeout: int) -> Object:
+        """The response of a webhook to an AdmissionReview; CallError when there is none."""
+        url, shown = self._url(config, timeout)
+        body = orjson.dumps({"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "request": request})
+        headers = {"Content-Type": "application/json", "Accept": "application/json, */*"}
+        try:
+            async with asyncio.timeout(timeout):
+                session = self._session(config.get("caBundle", ""))
+                async with session.post(url, data=body, headers=headers) as answer:
+                    text = await answer.read()
+                    status = answer.status
+        except TimeoutError:
+            raise CallError(f'failed to call webhook: Post "{shown}": context deadline exceeded') from None
+        except (aiohttp.ClientError, OSError, ValueError) as error:
+            raise CallError(f'failed to call webhook: Post "{shown}": {_told(error)}') from None
+        if status == 404:
+            raise CallError("failed to call webhook: the server could not find the requested resource")
+        if not 200 <= status < 300:
+            why = 'an error on the server ("unknown") has prevented the request from succeeding'
+            raise CallError(f"failed to call webhook: {why}")
+        return _checked(text, request["uid"])
+
+
+def _told(error: Exception) -> str:
+    if isinstance(error, aiohttp.ClientConnectorCertificateError):
+        return "tls: failed to verify certificate: x509: certificate signed by unknown authority"
+    if isinstance(error, aiohttp.ClientConnectorError):
+        return f"dial tcp {error.host}:{error.port}: connect: {(error.os_error.strerror or 'failed').lower()}"
+    return str(error) or type(error).__name__
+
+
+def _checked(text: bytes, uid: str) -> Object:
+    try:
+        review = orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        raise CallError(f"failed to call webhook: couldn't get version/kind; json parse error: {error}") from None
+    if not isinstance(review, dict) or review.get("kind") != "AdmissionReview":
+        raise CallError("failed to call webhook: the answer is no AdmissionReview")
+    response = review.get("response")
+    if not isinstance(response, dict):
+        raise CallError("received invalid webhook response: webhook response was absent")
+    if response.get("uid") != uid:
+        got = response.get("uid", "")
+        raise CallError(f'received invalid webhook response: expected response.uid="{uid}", got "{got}"')
+    return response
