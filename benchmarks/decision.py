@@ -44,6 +44,7 @@ def run_one(spec: dict[str, Any]) -> dict[str, Any]:
     intake = time.perf_counter() - started
     gc.collect()
     gc.freeze()
+    gc.set_threshold(50_000, 20, 50)  # as the live loop does
     gc.enable()
     encoded.clear()
     counts = {"bound": 0, "evicted": 0}

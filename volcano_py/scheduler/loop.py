@@ -51,6 +51,8 @@ SHORTEST_PAUSE = 0.02
 """Seconds between two cycles, in which changes come in."""
 QUIET = 0.005
 """Seconds without a change after which a burst counts as over."""
+MOST_SAID = 1_000
+"""Different warnings since the configuration was read; more are not told."""
 WAITING_PHASES = ("", "Pending", "Inqueue")
 
 
@@ -244,11 +246,20 @@ class Scheduler:
         self._duration = self._ended - begun
 
     def _tell_once(self, report: Report) -> None:
-        faults = (f"plugin {f.plugin} failed in {f.point} at {f.subject}: {f.error}" for f in report.faults)
-        for text in (*report.warnings, *faults):
-            if text not in self._said and len(self._said) < 10_000:
-                self._said.add(text)
-                log.warning("%s", text)
+        for text in report.warnings:
+            self._say(text, text)
+        for f in report.faults:
+            # Once a fault, whatever it hit: a predicate that raises does so for every pod and node.
+            at = f" at {f.subject}" if f.subject else ""
+            self._say(
+                f"{f.plugin} {f.point} {f.error}",
+                f"plugin {f.plugin} failed in {f.point}{at}: {f.error}; it is closed there and the cycle goes on",
+            )
+
+    def _say(self, key: str, text: str) -> None:
+        if key not in self._said and len(self._said) < MOST_SAID:
+            self._said.add(key)
+            log.warning("%s", text)
 
     # ---- what is heard -----------------------------------------------------------------------------------
 
@@ -295,6 +306,7 @@ class Scheduler:
         while True:
             await asyncio.sleep(INTERVAL)
             if self.configuration_file.poll():
+                self._said.clear()
                 self._make_dirty()
 
     # ---- what is shown -----------------------------------------------------------------------------------

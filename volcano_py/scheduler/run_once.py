@@ -108,7 +108,11 @@ def run_once(
     report.faults = session.votes.faults
     report.unfinished = session.work.exhausted
     for operation in emitted:
-        model.expect(operation)
+        if isinstance(operation, PodGroupStatus):
+            uid = f"{operation.namespace}/{operation.name}"
+            model.expect_status(uid, session.new_statuses[uid])
+        else:
+            model.expect(operation)
         report.bound += isinstance(operation, Bind)
         report.evicted += isinstance(operation, Evict)
     model.dirty = report.unfinished or any(isinstance(o, Bind | Evict | PodGroupStatus) for o in emitted)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import ssl
 from collections.abc import AsyncIterator, Callable
 
 from aiohttp import web
+
+log = logging.getLogger(__name__)
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -62,7 +65,9 @@ async def _serve(
     except OSError as error:
         why = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
         raise OSError(f"{path} cannot be served on {address} ({why}); choose another address") from None
-    return runner.addresses[0][1]
+    port = runner.addresses[0][1]
+    log.info("%s is served on %s", path, f"{host or '*'}:{port}")
+    return port
 
 
 def split_address(address: str) -> tuple[str, int]:

@@ -71,8 +71,8 @@ def allocate(session: Session) -> None:
         job = heapq.heappop(waiting)[1]
         todo = tasks[job.uid]
         session.work.jobs_tried += 1
-        statement = allocate_tasks(session, queue, job, todo)
-        if statement is not None and votes.job_ready(job):
+        statement, ready = allocate_tasks(session, queue, job, todo)
+        if ready:
             statement.commit()
             if todo:
                 heapq.heappush(waiting, (votes.job_key(job), job))
@@ -88,8 +88,11 @@ def _placeable(task: Task) -> bool:
     return not task.best_effort and (not task.sched_gated or task.only_queue_gate)
 
 
-def allocate_tasks(session: Session, queue: Queue, job: SessionJob, todo: list[Task]) -> Statement | None:
-    """Place a job's tasks until it is ready; None: neither ready nor pipelined, and nothing has happened."""
+def allocate_tasks(session: Session, queue: Queue, job: SessionJob, todo: list[Task]) -> tuple[Statement, bool]:
+    """Place a job's tasks until it is ready; the statement, and whether it is.
+
+    A statement that makes the job neither ready nor pipelined is taken back and comes back empty.
+    """
     votes, placement = session.votes, session.placement
     statement = Statement(session)
     refused: dict[str, NDArray[np.bool_]] = {}
@@ -132,11 +135,12 @@ def allocate_tasks(session: Session, queue: Queue, job: SessionJob, todo: list[T
         else:
             failed = statement.pipeline(task, node, evicted=False)
         if failed is None and votes.job_ready(job):
-            break
-    if votes.job_ready(job) or votes.job_pipelined(job):
-        return statement
-    statement.discard()
-    return None
+            return statement, True
+    if votes.job_ready(job):
+        return statement, True
+    if not votes.job_pipelined(job):
+        statement.discard()
+    return statement, False
 
 
 def _queue_refuses(queue: Queue, task: Task) -> str:

@@ -35,6 +35,7 @@ def close_jobs(session: Session) -> None:
         meta = job.pod_group.metadata
         if changed:
             urgent = phase == "Inqueue" and was != "Inqueue"
+            session.new_statuses[job.uid] = status
             session.emit([plan.PodGroupStatus(meta.namespace, meta.name, meta.uid, _as_dict(status), urgent)])
         _tell_job(session, job, changed)
         _tell_tasks(session, job)

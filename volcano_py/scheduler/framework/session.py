@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from volcano_py.api.scheduling import PodGroupCondition
+from volcano_py.api.scheduling import PodGroupCondition, PodGroupStatus
 from volcano_py.scheduler.framework.config import Configuration
 from volcano_py.scheduler.framework.kube_view import KubeView
 from volcano_py.scheduler.framework.node_rules import Filter, Score
@@ -103,6 +103,8 @@ class Session:
             self.votes.protectors = frozenset(("conformance", "pdb", "cdp", "gang"))
         self.handlers: list[Handler] = []
         self.work = Work(budget)
+        self.new_statuses: dict[str, PodGroupStatus] = {}
+        """PodGroup statuses that were emitted at the close, by job."""
         self.gauges: list[tuple[str, dict[str, str], float]] = []
         """Metrics that plugins report at close: name without prefix, labels, value."""
         self.pod_index: Any = None

@@ -204,11 +204,8 @@ class Cluster:
                 if key in self.tasks:
                     self.told[key] = (operation.reason, operation.message)
             case PodGroupStatus():
-                job = self.jobs.get(f"{operation.namespace}/{operation.name}")
-                if job is not None and job.pod_group is not None:
-                    new = msgspec.convert(operation.status, api.PodGroupStatus)
-                    job.pod_group = msgspec.structs.replace(job.pod_group, status=new)
-                    self.job_changes.add(job.uid)
+                status_ = msgspec.convert(operation.status, api.PodGroupStatus)
+                self.expect_status(f"{operation.namespace}/{operation.name}", status_)
             case Event():
                 self.notes[operation.kind, f"{operation.namespace}/{operation.name}"] = operation.message
             case QueueStatus():
@@ -217,6 +214,13 @@ class Cluster:
                     allocated: core.ResourceList = dict(operation.allocated)
                     new_status = msgspec.structs.replace(queue.object.status, allocated=allocated)
                     queue.object = msgspec.structs.replace(queue.object, status=new_status)
+
+    def expect_status(self, uid: str, new: api.PodGroupStatus) -> None:
+        """A PodGroup's new status is on its way."""
+        job = self.jobs.get(uid)
+        if job is not None and job.pod_group is not None:
+            job.pod_group = msgspec.structs.replace(job.pod_group, status=new)
+            self.job_changes.add(uid)
 
     def retract(self, operation: Operation) -> None:
         """An operation failed: the object is as the API server last showed it."""
