@@ -6,7 +6,7 @@ DATA ?=
 KEEP ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow conformance reference lint bench clean
+.PHONY: help setup demo test test-slow conformance lint reference-long bench clean
 
 help: ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -32,12 +32,17 @@ test-slow: setup ## run the suites that need a cluster or minutes
 conformance: setup ## compare with recorded answers: make conformance DATA=<folder>
 	@$(BIN)/python -m tests.conformance $(if $(DATA),--data $(DATA))
 
-lint: setup ## ruff, mypy on the decision core, import contracts
+lint: setup ## ruff, mypy on the decision core, import contracts, Dockerfile, YAML; prints the longest modules
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-logo
+	@$(BIN)/hadolint Dockerfile
+	@$(BIN)/yamllint -d '{extends: relaxed, rules: {line-length: disable}}' conf crds .github tests/scenarios
 	@echo "Longest modules (lines):"
 	@find volcano_py -name '*.py' | xargs wc -l | sort -rn | sed -n '2,9p'
+
+reference-long: setup ## compare 20,000 random clusters with the reference scheduler
+	@REFERENCE_CASES=20000 $(BIN)/python -m pytest -m slow tests/reference
 
 bench: setup ## run the decision benchmarks and print their table
 	@$(BIN)/python -m benchmarks decision
