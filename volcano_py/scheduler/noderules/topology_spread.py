@@ -145,7 +145,7 @@ class SpreadPreference:
             size = int(rated.sum())
             counts = pods[candidates]
         else:
-            size = len(np.unique(here[rated & (here >= 0)]))
+            size = len(np.unique(here[rated]))  # by default nodes without the key are rated too: one domain
             counted = has_keys & _included(self._session, task, c)
             counts = d.at_nodes(d.sums(np.where(counted, pods, 0)))[candidates]
         weight = math.log(size + 2)
