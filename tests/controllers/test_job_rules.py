@@ -7,11 +7,11 @@ from volcano_py.api import batch, bus
 from volcano_py.api.batch import Job, JobSpec, JobStatus, Task, TaskState
 from volcano_py.api.codec import from_manifest
 from volcano_py.api.core import Pod
-from volcano_py.api.scheduling import PodGroup
+from volcano_py.api.scheduling import PodGroup, Queue
 from volcano_py.controllers.instructions import Create, Delete, Patch, Together, UpdateStatus
 from volcano_py.controllers.job import events
 from volcano_py.controllers.job.kill import Target, kill
-from volcano_py.controllers.job.observed import Observed
+from volcano_py.controllers.job.observed import Observed, Unready
 from volcano_py.controllers.job.podgroup import keep_podgroup, min_resources
 from volcano_py.controllers.job.pods import build_pod, stable_suffix
 from volcano_py.controllers.job.request import Decision, Request, decide
@@ -368,3 +368,10 @@ def test_pods_of_others_are_nobodys():
     stray.metadata.owner_references[0].api_version = "batch/v1"
     assert events.job_key(stray) is None
     assert events.job_key(made_pod(0, annotations={"volcano.sh/job-version": "x"})) is None
+
+
+def test_a_job_of_more_pods_than_a_cluster_holds_is_refused_before_they_are_made():
+    one = typed(job(task(replicas=2**31 - 1)))
+    one.status.state.phase = batch.PENDING
+    with pytest.raises(Unready, match=r"ask for 2147483647 pods.*lower spec\.tasks\[\]\.replicas"):
+        sync(Observed(one, queue=Queue(), podgroup=from_manifest(PodGroup, {"status": {"phase": "Inqueue"}})), None)

@@ -13,7 +13,7 @@ from volcano_py.cli.errors import fail
 from volcano_py.scheduler.framework.config import DEFAULT_TEXT, Configuration, ConfigurationError
 from volcano_py.simulate.batch import configuration, run_lines
 from volcano_py.simulate.cycles import CycleResult, Simulation
-from volcano_py.simulate.manifests import ManifestError, read
+from volcano_py.simulate.manifests import STRUCTS, ManifestError, read
 
 
 @click.group()
@@ -53,14 +53,18 @@ def run(
         raise click.UsageError("give manifests to read, or - for standard input")
     try:
         chosen = _configuration(conf, parity)
-        simulation = Simulation(read(files), seed=seed, raw=raw)
+        manifests = read(files)
+        simulation = Simulation(manifests, seed=seed, raw=raw)
     except (ConfigurationError, ManifestError) as e:
         fail(str(e), 2)
-    for warning in chosen.warnings:
+    results = [simulation.cycle(chosen) for _ in range(cycles)]
+    for warning in (*chosen.warnings, *simulation.warnings):
         click.echo(f"warning: {warning}", err=True)
+    for kind in dict.fromkeys(m["kind"] for m in manifests if m["kind"] not in STRUCTS):
+        hint = "; describe its PodGroup and pods, no controller makes them here" if kind == "Job" else ""
+        click.echo(f"left out: {kind}, the scheduler does not look at this kind{hint}", err=True)
     for refused in simulation.refused:
         click.echo(f"cannot be used: {refused}", err=True)
-    results = [simulation.cycle(chosen) for _ in range(cycles)]
     if output == "json":
         document = {"cycles": [msgspec.to_builtins(r) for r in results]}
         click.echo(orjson.dumps(document, option=orjson.OPT_INDENT_2))

@@ -56,6 +56,8 @@ class Simulation:
         self.now = _latest(given) if now is None else now
         self.seed = seed
         self.cluster = Cluster(default_queue=default_queue)
+        self.warnings: list[str] = []
+        """What was odd in the configuration, once each; known after the first cycle."""
         self.refused: list[str] = []
         """Objects that the scheduler cannot use, with the reason."""
         self.objects: dict[tuple[str, str], Manifest] = {}
@@ -84,6 +86,7 @@ class Simulation:
             emitted.extend(operations)
 
         report = run_once(self.cluster, configuration, self.now, self.seed, emit=emit)
+        self.warnings += [w for w in dict.fromkeys(report.warnings) if w not in self.warnings]
         result = _result(report, emitted)
         self._react(emitted)
         self.now += PERIOD

@@ -248,7 +248,7 @@ async def test_the_configuration_is_reloaded_while_it_runs(tmp_path, api):
         await live.until(lambda: live.bound("g"))
 
 
-async def test_a_plugin_that_raises_stops_nothing(tmp_path, api, caplog):
+async def test_a_plugin_that_cannot_be_opened_places_nobody_and_is_named_once(tmp_path, api, caplog):
     plugins = tmp_path / "plugins"
     plugins.mkdir()
     (plugins / "bad.py").write_text(
@@ -262,9 +262,13 @@ async def test_a_plugin_that_raises_stops_nothing(tmp_path, api, caplog):
     put_node(api, "n1")
     put_gang(api, "g", 1)
     async with Live(tmp_path, api, scheduler_conf=str(conf), plugins_dir=str(plugins)) as live:
-        await live.until(lambda: live.bound("g"))
         await live.until(lambda: "plugin bad failed in on_session_open" in caplog.text)
+        await live.until(lambda: live.scheduler.cycles > 3)
         assert caplog.text.count("plugin bad failed") == 1
+        assert not live.bound(), "without its votes nobody is placed"
+        assert b'volcano_py_plugin_faults_total{plugin="bad",point="on_session_open"}' in live.scheduler._expose()
+        conf.write_text(CONF)
+        await live.until(lambda: live.bound("g"))
 
 
 async def test_a_cycle_that_fails_knows_what_it_emitted(tmp_path, api, monkeypatch):

@@ -29,6 +29,10 @@ from volcano_py.controllers.job.pods import build_pod
 from volcano_py.controllers.job.state import Rule
 from volcano_py.controllers.job.volumes import keep_claims
 
+MOST_PODS = 150_000
+"""What Kubernetes supports in a whole cluster. A job of more is a slip of the pen, and its pods alone would take
+all memory that we have."""
+
 
 def sync(seen: Observed, rule: Rule | None) -> list[Instruction]:
     """PodGroup first; pods once the scheduler has let it in; then the status, and the phase that `rule` says.
@@ -42,6 +46,12 @@ def sync(seen: Observed, rule: Rule | None) -> list[Instruction]:
         raise Unready("JobStatusError", f"queue {job.spec.queue!r} not found: create it, or change spec.queue")
     if not job.status.state.phase:
         return [_first_status(seen)]
+    asked = sum(task.replicas for task in job.spec.tasks or ())
+    if asked > MOST_PODS:
+        raise Unready(
+            "TooManyPods",
+            f"the tasks ask for {asked} pods, a Kubernetes cluster holds {MOST_PODS}: lower spec.tasks[].replicas",
+        )
 
     status = fresh_status(job)
     forwarding = bool(seen.queue.spec.extend_clusters)
