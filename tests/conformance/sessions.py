@@ -119,8 +119,6 @@ def _configuration(case: dict[str, Any], parity: bool) -> Configuration:
             name = plugin["name"]
             if name not in REGISTRY.plugins and name not in left_out and name not in _CUSTOM:
                 raise NotBuilt(f"plugin {name}")
-            if plugin.get("enableHierarchy") and name == "drf":
-                raise NotBuilt("plugin drf with hierarchy")
         tier["plugins"] = [p for p in tier["plugins"] if p["name"] not in left_out]
     for action in case["actions"]:
         if action not in REGISTRY.actions:

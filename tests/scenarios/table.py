@@ -99,7 +99,8 @@ def _taint(text: str) -> Manifest:
 def _queue(name: str, queue: Manifest) -> Manifest:
     queue = dict(queue)
     state = queue.pop("state", "Open")
-    return {"kind": "Queue", "metadata": {"name": name}, "spec": queue, "status": {"state": state}}
+    metadata = {"name": name, "annotations": queue.pop("annotations", {})}
+    return {"kind": "Queue", "metadata": metadata, "spec": queue, "status": {"state": state}}
 
 
 def _job(name: str, job: Manifest, order: int) -> list[Manifest]:

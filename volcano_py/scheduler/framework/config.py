@@ -169,7 +169,8 @@ def _tier(tier: Any, place: str, absent_flags: bool | None, warnings: list[str])
             raise ConfigurationError(f"{where} ({name}): arguments must be a map, found {arguments!r}")
         options.append(PluginOption(name, frozenset(enabled), {str(k): v for k, v in arguments.items()}))
     names = {o.name for o in options}
-    if "proportion" in names and any(o.name == "drf" and "enableHierarchy" in o.enabled for o in options):
+    checked = absent_flags is None  # tiers that are handed over behind the loader are not checked
+    if checked and "proportion" in names and any(o.name == "drf" and "enableHierarchy" in o.enabled for o in options):
         raise ConfigurationError(
             f"{place}: proportion and drf with hierarchy enabled conflicts; "
             "remove proportion from this tier or set enableHierarchy: false on drf"

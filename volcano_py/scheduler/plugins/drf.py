@@ -1,4 +1,4 @@
-"""drf: dominant resource fairness among jobs. Volcano: plugin drf (without hierarchy).
+"""drf: dominant resource fairness among jobs, and with hierarchy among queues. Volcano: plugin drf.
 
 A job's share is its largest part of any resource of the cluster. The shares of all jobs are kept between
 sessions (`build`, `apply`); a session works on its own copies of those it moves.
@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from volcano_py.scheduler.framework.fair_tree import FairTree
 from volcano_py.scheduler.framework.plugin_state import state_of
 from volcano_py.scheduler.framework.session import Handler, Session
 from volcano_py.scheduler.framework.votes import PERMIT
 from volcano_py.scheduler.model.cluster import Cluster
+from volcano_py.scheduler.model.queue import Queue
 from volcano_py.scheduler.model.resource import Resource
 from volcano_py.scheduler.model.task import Task
 
@@ -85,6 +87,8 @@ class Drf:
                     victims.append(t)
             return victims, PERMIT
 
+        if session.enabled(self.name, "enableHierarchy"):
+            _hierarchy(session)
         session.votes.add("job_order", self.name, lambda job: now.get(job.uid, shares.get(job.uid, 0.0)))
         session.votes.add("preemptable", self.name, preemptable)
         session.handlers.append(Handler(self.name, on_allocate, on_deallocate))
@@ -94,3 +98,42 @@ class Drf:
         for uid, job in session.jobs.items():
             value = self._now.get(uid, self._shares.get(uid, 0.0))
             session.gauges.append(("job_share", {"job_ns": job.namespace, "job_id": job.name}, value))
+
+
+def _hierarchy(session: Session) -> None:
+    """Order queues, and reclaim between them, by their places in the tree."""
+    tree = FairTree(session.total)
+    for job in session.jobs.values():
+        tree.add_job(job.uid, session.queues[job.queue], job.allocated, job.model.total_request)
+    tree.refresh()
+
+    def moved(task: Task, sign: int) -> None:
+        job = session.jobs.get(task.job)
+        if job is not None:
+            tree.move(job.uid, job.queue, task.request, sign)
+            tree.refresh()
+
+    def order(left: Queue, right: Queue) -> int:
+        difference = tree.compare(left, right)
+        return (difference > 0) - (difference < 0)
+
+    def reclaimable(reclaimer: Task, candidates: list[Task]) -> tuple[list[Task], int]:
+        mine = session.jobs.get(reclaimer.job)
+        if mine is None:
+            return [], PERMIT
+        moved(reclaimer, +1)
+        victims = []
+        for t in candidates:
+            job = session.jobs.get(t.job)
+            if job is None:
+                continue
+            moved(t, -1)
+            if tree.compare(session.queues[mine.queue], session.queues[job.queue]) < 0:
+                victims.append(t)
+            moved(t, +1)
+        moved(reclaimer, -1)
+        return victims, PERMIT
+
+    session.votes.add("queue_order", "drf", order)
+    session.votes.add("reclaimable", "drf", reclaimable)
+    session.handlers.append(Handler("drf", lambda t, _: moved(t, +1), lambda t, _: moved(t, -1)))
