@@ -10,7 +10,10 @@ import msgspec
 import orjson
 
 from volcano_py.cli.errors import fail
+from volcano_py.scheduler.extensions import ExtensionError, extended
 from volcano_py.scheduler.framework.config import DEFAULT_TEXT, Configuration, ConfigurationError
+from volcano_py.scheduler.framework.registry import Registry
+from volcano_py.scheduler.run_once import REGISTRY
 from volcano_py.simulate.batch import configuration, run_lines
 from volcano_py.simulate.cycles import CycleResult, Simulation
 from volcano_py.simulate.manifests import STRUCTS, ManifestError, read
@@ -29,6 +32,7 @@ def simulate() -> None:
 @click.option("--raw", is_flag=True, help="Take the objects exactly as they are, without defaults or added queues.")
 @click.option("--seed", type=int, default=0, help="Decides among nodes of equal score.")
 @click.option("--jsonl", is_flag=True, help="Batch form: one case a line on standard input, one result a line out.")
+@click.option("--plugins-dir", default="", help="A folder with plugins and actions of your own.")
 @click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True)
 def run(
     files: tuple[str, ...],
@@ -38,23 +42,28 @@ def run(
     raw: bool,
     seed: int,
     jsonl: bool,
+    plugins_dir: str,
     output: str,
 ) -> None:
     """Run the real cycle over manifests (nodes, queues, PodGroups, pods, …) and print what it decides.
 
     Between two cycles bound pods start to run and evicted pods are gone; nothing else happens.
     """
+    try:
+        registry = extended(REGISTRY, plugins_dir)
+    except ExtensionError as e:
+        fail(str(e), 2)
     if jsonl:
-        for line in run_lines(sys.stdin.buffer, parity=parity, raw=raw):
+        for line in run_lines(sys.stdin.buffer, parity=parity, raw=raw, registry=registry):
             sys.stdout.buffer.write(line + b"\n")
             sys.stdout.buffer.flush()
         return
     if not files:
         raise click.UsageError("give manifests to read, or - for standard input")
     try:
-        chosen = _configuration(conf, parity)
+        chosen = _configuration(conf, parity, registry)
         manifests = read(files)
-        simulation = Simulation(manifests, seed=seed, raw=raw)
+        simulation = Simulation(manifests, seed=seed, raw=raw, registry=registry)
     except (ConfigurationError, ManifestError) as e:
         fail(str(e), 2)
     results = [simulation.cycle(chosen) for _ in range(cycles)]
@@ -73,15 +82,15 @@ def run(
             _table(result, number if cycles > 1 else 0)
 
 
-def _configuration(path: Path | None, parity: bool) -> Configuration:
+def _configuration(path: Path | None, parity: bool, registry: Registry) -> Configuration:
     if path is None:
-        return configuration(DEFAULT_TEXT, parity)
+        return configuration(DEFAULT_TEXT, parity, registry)
     try:
         text = path.read_text()
     except OSError as e:
         raise ConfigurationError(f"{path}: {e.strerror}") from None
     try:
-        return configuration(text, parity)
+        return configuration(text, parity, registry)
     except ConfigurationError as e:
         raise ConfigurationError(f"{path}: {e}") from None
 

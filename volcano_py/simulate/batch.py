@@ -11,6 +11,7 @@ import orjson
 
 from volcano_py.scheduler.framework import deviations
 from volcano_py.scheduler.framework.config import Configuration, ConfigurationError, load
+from volcano_py.scheduler.framework.registry import Registry
 from volcano_py.scheduler.run_once import REGISTRY
 from volcano_py.simulate.cycles import Simulation
 from volcano_py.simulate.manifests import ManifestError, parse
@@ -18,13 +19,15 @@ from volcano_py.simulate.manifests import ManifestError, parse
 _OPTIONS = frozenset(("raw", "parity", "schedulerNames", "defaultQueue"))
 
 
-def configuration(text: str, parity: bool) -> Configuration:
+def configuration(text: str, parity: bool, registry: Registry = REGISTRY) -> Configuration:
     """A configuration document; `parity` switches all deviations off. Raises ConfigurationError."""
-    loaded = load(text, REGISTRY.actions)
+    loaded = load(text, registry.actions)
     return msgspec.structs.replace(loaded, deviations=deviations.PARITY) if parity else loaded
 
 
-def run_lines(lines: Iterable[str | bytes], *, parity: bool = False, raw: bool = False) -> Iterator[bytes]:
+def run_lines(
+    lines: Iterable[str | bytes], *, parity: bool = False, raw: bool = False, registry: Registry = REGISTRY
+) -> Iterator[bytes]:
     """Run every case; a case that cannot be run yields its id and the error, and the others go on."""
     for number, line in enumerate(lines, 1):
         if not line.strip():
@@ -35,7 +38,7 @@ def run_lines(lines: Iterable[str | bytes], *, parity: bool = False, raw: bool =
             if not isinstance(case, dict):
                 raise ManifestError("a case must be a JSON object")
             name = case.get("id", name)
-            cycles = run_case(case, parity=parity, raw=raw)
+            cycles = run_case(case, parity=parity, raw=raw, registry=registry)
         except (ConfigurationError, ManifestError) as e:
             yield orjson.dumps({"id": name, "error": str(e)})
         except orjson.JSONDecodeError as e:
@@ -44,7 +47,9 @@ def run_lines(lines: Iterable[str | bytes], *, parity: bool = False, raw: bool =
             yield orjson.dumps({"id": name, "cycles": cycles})
 
 
-def run_case(case: dict[str, Any], *, parity: bool = False, raw: bool = False) -> list[dict[str, Any]]:
+def run_case(
+    case: dict[str, Any], *, parity: bool = False, raw: bool = False, registry: Registry = REGISTRY
+) -> list[dict[str, Any]]:
     """One case: its cycles' results. Raises ConfigurationError, ManifestError."""
     options = case.get("options") or {}
     unknown = set(options) - _OPTIONS
@@ -60,8 +65,9 @@ def run_case(case: dict[str, Any], *, parity: bool = False, raw: bool = False) -
         raw=bool(options.get("raw", raw)),
         scheduler_names=frozenset(options.get("schedulerNames") or ("volcano",)),
         default_queue=options.get("defaultQueue", "default"),
+        registry=registry,
     )
-    conf = configuration(case.get("conf") or "", bool(options.get("parity", parity)))
+    conf = configuration(case.get("conf") or "", bool(options.get("parity", parity)), registry)
     results = []
     for _ in range(int(case.get("cycles", 1))):
         result = msgspec.to_builtins(simulation.cycle(conf))

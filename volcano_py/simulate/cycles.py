@@ -15,9 +15,10 @@ import msgspec
 from volcano_py.api.meta import format_time, parse_time
 from volcano_py.scheduler.explain.messages import job_message
 from volcano_py.scheduler.framework.config import Configuration
+from volcano_py.scheduler.framework.registry import Registry
 from volcano_py.scheduler.model import plan
 from volcano_py.scheduler.model.cluster import Cluster
-from volcano_py.scheduler.run_once import Report, run_once
+from volcano_py.scheduler.run_once import REGISTRY, Report, run_once
 from volcano_py.simulate.complete import complete
 from volcano_py.simulate.manifests import Manifest, ManifestError, as_struct
 
@@ -51,7 +52,9 @@ class Simulation:
         raw: bool = False,
         scheduler_names: frozenset[str] = frozenset(("volcano",)),
         default_queue: str = "default",
+        registry: Registry = REGISTRY,
     ) -> None:
+        self.registry = registry
         given = list(manifests)
         self.now = _latest(given) if now is None else now
         self.seed = seed
@@ -85,7 +88,7 @@ class Simulation:
         def emit(operations: Sequence[plan.Operation]) -> None:
             emitted.extend(operations)
 
-        report = run_once(self.cluster, configuration, self.now, self.seed, emit=emit)
+        report = run_once(self.cluster, configuration, self.now, self.seed, emit=emit, registry=self.registry)
         self.warnings += [w for w in dict.fromkeys(report.warnings) if w not in self.warnings]
         result = _result(report, emitted)
         self._react(emitted)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.scenarios.table import configuration, manifests
+from volcano_py.testing.table import configuration, manifests
 from volcano_py.scheduler.framework.config import load
 from volcano_py.scheduler.model import plan
 from volcano_py.scheduler.run_once import REGISTRY, run_once

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.scenarios.table import configuration, manifests
+from volcano_py.testing.table import configuration, manifests
 from volcano_py.scheduler.framework.config import load
 from volcano_py.scheduler.framework.node_rules import PlainPredicate, PlainScore
 from volcano_py.scheduler.framework.registry import Registry

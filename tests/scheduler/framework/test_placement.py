@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import given, settings
 
-from tests.scenarios.table import configuration
+from volcano_py.testing.table import configuration
 from tests.strategies import Manifest, clusters, plugin_tiers
 from volcano_py.scheduler.framework.config import load
 from volcano_py.scheduler.framework.node_rules import LOCAL

@@ -1,0 +1,70 @@
+"""Running scenarios: a cluster in, decisions out, differences told."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from volcano_py.scheduler.framework.config import load
+from volcano_py.scheduler.framework.registry import Action, PluginBuilder, Registry
+from volcano_py.scheduler.run_once import REGISTRY
+from volcano_py.simulate.cycles import CycleResult, Simulation
+from volcano_py.testing.table import configuration, manifests
+
+Scenario = dict[str, Any]
+_EXPECTED = frozenset(("bound", "pipelined", "evicted", "phases", "waiting", "faults"))
+
+
+def registry(
+    plugins: Mapping[str, PluginBuilder] | None = None, actions: Mapping[str, Action] | None = None
+) -> Registry:
+    """The built-in plugins and actions with yours beside them."""
+    return Registry({**REGISTRY.plugins, **(plugins or {})}, {**REGISTRY.actions, **(actions or {})})
+
+
+def scenarios(path: str | Path) -> list[Scenario]:
+    """The scenarios of a YAML file. Raises ValueError for a file that holds none."""
+    found = yaml.safe_load(Path(path).read_text())
+    if not isinstance(found, list) or not all(isinstance(s, dict) and "name" in s for s in found):
+        raise ValueError(f"{path}: must be a list of scenarios, each with a name")
+    return found
+
+
+def check(scenario: Scenario, known: Registry = REGISTRY) -> None:
+    """Run a scenario. Raises AssertionError with what differs."""
+    simulation = Simulation(manifests(scenario), seed=scenario.get("seed", 0), registry=known)
+    simulation.cluster.check_states = True
+    conf = load(configuration(scenario.get("conf")), known.actions)
+    for number, expect in enumerate(scenario.get("cycles") or [scenario["expect"]], 1):
+        compare(simulation.cycle(conf), expect or {}, number)
+    refused = Counter(text.split(":")[0] for text in simulation.refused)
+    assert refused == Counter(scenario.get("refused") or []), f"refused: {simulation.refused}"
+
+
+def compare(result: CycleResult, expect: dict[str, Any], number: int) -> None:
+    """Hold one cycle's result against what is expected of it; what is not named must not have happened."""
+    unknown = set(expect) - _EXPECTED
+    assert not unknown, f"the scenario expects something that is not looked at: {unknown}"
+    bound = {key.removeprefix("default/"): node for key, node in result.bound.items()}
+    wanted = expect.get("bound", {})
+    if isinstance(wanted, int):
+        assert len(bound) == wanted, f"cycle {number}: bound {bound}"
+    elif wanted and all(isinstance(v, int) for v in wanted.values()):
+        per_job = Counter(next((j for j in wanted if pod.startswith(f"{j}-")), pod) for pod in bound)
+        assert dict(per_job) == {k: v for k, v in wanted.items() if v}, f"cycle {number}: bound {bound}"
+    else:
+        assert bound == wanted, f"cycle {number}: bound {bound}, expected {wanted}"
+    pipelined = {key.removeprefix("default/"): node for key, node in result.pipelined.items()}
+    assert pipelined == expect.get("pipelined", {}), f"cycle {number}: pipelined {pipelined}"
+    evicted = sorted(key.removeprefix("default/") for key in result.evicted)
+    assert evicted == sorted(expect.get("evicted", [])), f"cycle {number}: evicted {evicted}"
+    for job, phase in expect.get("phases", {}).items():
+        assert result.phases[f"default/{job}"] == phase, f"cycle {number}: phases {result.phases}"
+    for job, words in expect.get("waiting", {}).items():
+        reason = result.waiting.get(f"default/{job}", "")
+        assert words in reason, f"cycle {number}: {job} waits because of {reason!r}"
+    assert len(result.faults) == expect.get("faults", 0), f"cycle {number}: {result.faults}"
