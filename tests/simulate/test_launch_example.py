@@ -25,7 +25,7 @@ status: {phase: Running}
 """
 CONF = """
 actions: "enqueue, allocate, tally"
-tiers: [{plugins: [{name: gang}, {name: predicates}, {name: launch, arguments: {launch.weight: 3}}, {name: binpack}]}]
+tiers: [{plugins: [{name: gang}, {name: predicates}, {name: launch, arguments: {launch.weight: 3}}]}]
 """
 
 
