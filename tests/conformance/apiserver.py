@@ -427,7 +427,7 @@ async def replay(folder: Path, names: list[str], verbose: bool) -> list[Outcome]
     """Run stories and print their counts; one Outcome for each request."""
     outcomes: list[Outcome] = []
     files = sorted((folder / "http").glob("*.json"))
-    sandbox = Sandbox(nodes=0, hollow=False, volcano_admission=False, users=USERS, first_queues=False)
+    sandbox = Sandbox(nodes=0, hollow=False, count=False, volcano_admission=False, users=USERS, first_queues=False)
     async with sandbox, aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=False)) as session:
         sandbox.admin(User("admin", ("system:masters", "system:authenticated"), "admin"))
         for file in files:

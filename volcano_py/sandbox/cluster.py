@@ -31,6 +31,7 @@ from volcano_py.sandbox.components import Components
 from volcano_py.sandbox.gc import GarbageCollector
 from volcano_py.sandbox.kubelet.kubelet import BACKOFF_FIRST, Kubelets
 from volcano_py.sandbox.kubelet.local import LocalCluster
+from volcano_py.sandbox.quota import QuotaController
 from volcano_py.sandbox.shapes import NodeShape
 
 Object = dict[str, Any]
@@ -68,8 +69,8 @@ class Sandbox:
     nodes: how many, or ready-made Node objects. shapes: taken in turn for the nodes. components: which of scheduler
     and controller-manager to start as child processes. path: where to write the kubeconfig (a temporary file when
     None). users: more tokens. crds: extra definitions, or False for none at all. volcano_admission: whether Volcano's
-    rules for Jobs, PodGroups and Queues apply. first_queues: whether root and default are there. hollow and collect:
-    whether kubelets and garbage collector run.
+    rules for Jobs, PodGroups and Queues apply. first_queues: whether root and default are there. hollow, collect
+    and count: whether kubelets, garbage collector and quota controller run.
     backoff: seconds before a crashed container starts again.
     """
 
@@ -89,6 +90,7 @@ class Sandbox:
         volcano_admission: bool = True,
         hollow: bool = True,
         collect: bool = True,
+        count: bool = True,
         first_queues: bool = True,
         backoff: float = BACKOFF_FIRST,
     ) -> None:
@@ -103,13 +105,14 @@ class Sandbox:
         self.crds = crds
         self.volcano_admission = volcano_admission
         self.first_queues = first_queues
-        self.hollow, self.collect, self.backoff = hollow, collect, backoff
+        self.hollow, self.collect, self.count, self.backoff = hollow, collect, count, backoff
         self.token = secrets.token_urlsafe(24)
         self.api: Api
         self.server: Server
         self.components: Components | None = None
         self.kubelets: Kubelets | None = None
         self.collector: GarbageCollector | None = None
+        self.quotas: QuotaController | None = None
         self.authority = b""
         self._folder: tempfile.TemporaryDirectory[str] | None = None
 
@@ -165,6 +168,9 @@ class Sandbox:
         if self.collect:
             self.collector = GarbageCollector(self.api)
             self.collector.start()
+        if self.count:
+            self.quotas = QuotaController(self.api)
+            self.quotas.start()
         await asyncio.sleep(0)
         if self.wanted_components:
             assert self.path is not None
@@ -179,6 +185,8 @@ class Sandbox:
             self.kubelets.stop()
         if self.collector is not None:
             self.collector.stop()
+        if self.quotas is not None:
+            self.quotas.stop()
         if hasattr(self, "server"):
             await self.server.stop()
             for hook in self.api.hooks:

@@ -23,8 +23,8 @@ def fingerprint(cluster: Cluster) -> dict[str, Any]:
     nodes = {}
     for name, i in table.index.items():
         rows = {
-            resource: tuple(float(getattr(n, kind)[row, i]) for kind in ("allocatable", "idle", "used",
-            "releasing")) for resource, row in table.rows.items()
+            resource: tuple(float(getattr(n, kind)[row, i]) for kind in ("allocatable", "idle", "used", "releasing"))
+            for resource, row in table.rows.items()
         }
         pods = (float(n.kube_pods[i]), n.kube_nonzero[:, i].tolist(), float(n.max_pods[i]))
         nodes[name] = ({k: v for k, v in rows.items() if any(v)}, pods)

@@ -14,9 +14,11 @@ from volcano_py.sandbox.apiserver import (
     codec,
     crd,
     dynamic_admission,
+    limits,
     metadata,
     namespaces,
     openapi,
+    quota,
     rbac,
     subresources,
     tokens,
@@ -44,7 +46,9 @@ def new_api() -> Api:
     api.extensions["openapi"] = openapi.OpenAPI(api.registry)
     _bootstrap(api)
     rbac.install(api)
+    limits.install(api)
     dynamic_admission.install(api)
+    quota.install(api)
     tokens.install(api)
     return api
 

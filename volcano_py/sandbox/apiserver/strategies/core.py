@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 from typing import Any
 
-from volcano_py.sandbox.apiserver import metadata, quantity
+from volcano_py.sandbox.apiserver import quantity
 from volcano_py.sandbox.apiserver.errors import (
     Cause,
     field_forbidden,
@@ -183,71 +183,6 @@ def _volume_create(obj: Object, request: Request) -> None:
         finalizers.append("kubernetes.io/pv-protection")
 
 
-# --- quotas, limits --------------------------------------------------------------------------------------------------
-
-
-def _default_quota(obj: Object) -> None:
-    obj.setdefault("spec", {})
-
-
-_QUOTA_NAMES = frozenset(
-    [
-        "cpu",
-        "memory",
-        "ephemeral-storage",
-        "storage",
-        "pods",
-        "services",
-        "replicationcontrollers",
-        "resourcequotas",
-        "secrets",
-        "configmaps",
-        "persistentvolumeclaims",
-        "services.nodeports",
-        "services.loadbalancers",
-        "requests.cpu",
-        "requests.memory",
-        "requests.storage",
-        "requests.ephemeral-storage",
-        "limits.cpu",
-        "limits.memory",
-        "limits.ephemeral-storage",
-    ]
-)
-
-
-def _quota(obj: Object, request: Request) -> list[Cause]:
-    out: list[Cause] = []
-    for name, value in ((obj.get("spec") or {}).get("hard") or {}).items():
-        at = f"spec.hard[{name}]"
-        faults = metadata.qualified_errors(name)
-        if faults:
-            out.extend(invalid_value(at, name, fault) for fault in faults)
-        elif "/" not in name and name not in _QUOTA_NAMES and not name.split(".")[-1].startswith("hugepages-"):
-            out.append(invalid_value(at, name, "must be a standard resource type or fully qualified"))
-            out.append(invalid_value(at, name, "must be a standard resource for quota"))
-        if quantity.parse(value) < 0:
-            out.append(invalid_value(at, value, "must be greater than or equal to 0"))
-    return out
-
-
-def _no_empty_limits(obj: Object, request: Request) -> None:
-    if not obj["spec"].get("limits"):
-        obj["spec"]["limits"] = None  # an empty list does not survive storage
-
-
-def _default_limits(obj: Object) -> None:
-    for item in (obj.get("spec") or {}).get("limits") or ():
-        if item.get("type") != "Container":
-            continue
-        for name, value in (item.get("max") or {}).items():
-            item.setdefault("default", {}).setdefault(name, value)
-        for name, value in (item.get("default") or {}).items():
-            item.setdefault("defaultRequest", {}).setdefault(name, value)
-        for name, value in (item.get("min") or {}).items():
-            item.setdefault("defaultRequest", {}).setdefault(name, value)
-
-
 STRATEGIES = {
     "configmaps": Strategy(validate_create=_config_map, validate_update=_config_map_update, create_on_update=False),
     "secrets": Strategy(
@@ -275,15 +210,6 @@ STRATEGIES = {
         returns_deleted=True,
         reset_fields=("status",),
     ),
-    "resourcequotas": Strategy(
-        default=_default_quota,
-        validate_create=_quota,
-        validate_update=lambda new, old, request: _quota(new, request),
-        has_status=True,
-        returns_deleted=True,
-        reset_fields=("status",),
-    ),
-    "limitranges": Strategy(default=_default_limits, prepare_create=_no_empty_limits, create_on_update=True),
     "endpoints": Strategy(create_on_update=True),
     "podtemplates": Strategy(has_generation=False, returns_deleted=True),
     "replicationcontrollers": Strategy(has_status=True, has_generation=True, reset_fields=("status",)),
