@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 from pathlib import Path
 
 import click
@@ -25,6 +26,8 @@ def demo(keep: bool, seed: int, kubeconfig: Path) -> None:
     from volcano_py.demo.story import story
     from volcano_py.kube.errors import ApiError, Unreachable
 
+    # ended from outside the cluster of the demo ends, too, as with Ctrl-C
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         completed = asyncio.run(play(story(seed), kubeconfig.absolute(), keep))
     except (DemoError, ApiError, Unreachable) as e:
