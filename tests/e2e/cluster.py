@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import shutil
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
+
+import aiohttp
 
 from volcano_py.api.kinds import JOB, NODE, POD, PODGROUP, QUEUE
 from volcano_py.kube.client import Client
@@ -136,3 +139,29 @@ async def kubectl(sandbox: Sandbox, tmp_path: Path, *arguments: str, stdin: str 
     out, err = await process.communicate(stdin.encode())
     assert process.returncode is not None
     return process.returncode, out.decode(), err.decode()
+
+
+def log_of(sandbox: Sandbox, component: str) -> str:
+    """What a component has logged so far."""
+    assert sandbox.logs is not None
+    file = sandbox.logs / f"{component}.log"
+    return file.read_text() if file.exists() else ""
+
+
+SERVE_METRICS = ("--enable-metrics", "--listen-address=127.0.0.1:0")
+"""Flags of a component whose `metrics_of` a test asks for."""
+
+
+async def metrics_of(sandbox: Sandbox, component: str = "scheduler") -> dict[str, float]:
+    """The component's metrics: name with labels → value."""
+    found = re.search(r"/metrics is served on (\S+)", log_of(sandbox, component))
+    assert found, f"{component} was not started with SERVE_METRICS"
+    async with aiohttp.ClientSession() as session, session.get(f"http://{found[1]}/metrics") as answer:
+        lines = (await answer.text()).splitlines()
+    rows = (line.rpartition(" ") for line in lines if not line.startswith("#"))
+    return {name: float(value) for name, _, value in rows}
+
+
+async def nodes_of(client: Client, job_name: str) -> list[str]:
+    """The nodes of a job's pods, "" for one that is not bound."""
+    return [p["spec"].get("nodeName", "") for p in await pods_of(client, job_name)]
