@@ -18,6 +18,7 @@ from volcano_py.sandbox.apiserver import (
     metadata,
     namespaces,
     openapi,
+    policies,
     quota,
     rbac,
     subresources,
@@ -47,6 +48,7 @@ def new_api() -> Api:
     _bootstrap(api)
     rbac.install(api)
     limits.install(api)
+    policies.install(api)
     dynamic_admission.install(api)
     quota.install(api)
     tokens.install(api)

@@ -9,6 +9,7 @@ from volcano_py.sandbox.apiserver.strategies import (
     core,
     events,
     pods,
+    policies,
     quotas,
     rbac,
     services,
@@ -26,5 +27,6 @@ STRATEGIES: dict[str, Strategy] = {
     **workloads.STRATEGIES,
     **batch.STRATEGIES,
     **rbac.STRATEGIES,
+    **policies.STRATEGIES,
     **admission.STRATEGIES,
 }
