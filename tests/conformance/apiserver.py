@@ -108,8 +108,7 @@ class Stream:
     def _put(self, line: bytes) -> None:
         if line.strip():
             event = json.loads(line)
-            annotations = event.get("object", {}).get("metadata", {}).get("annotations") or {}
-            if event.get("type") != "BOOKMARK" or "k8s.io/initial-events-end" in annotations:
+            if event.get("type") != "BOOKMARK" or b"k8s.io/initial-events-end" in line:
                 self.events.put_nowait(event)
 
     async def take(self, count: int, until_end: bool) -> tuple[list[Any], bool]:

@@ -21,6 +21,7 @@ from volcano_py.sandbox.apiserver import (
     policies,
     quota,
     rbac,
+    scale,
     subresources,
     tokens,
 )
@@ -41,6 +42,7 @@ def new_api() -> Api:
     api = Api()
     builtin.install(api.registry, api.store)
     subresources.install(api)
+    scale.install(api)
     api.resource("", "namespaces").strategy.delete = namespaces.delete
     api.resource("apiextensions.k8s.io", "customresourcedefinitions").strategy = crd.STRATEGY
     api.extensions["definitions"] = crd.Definitions(api)

@@ -1,4 +1,4 @@
-"""Subresources that are not status: scale, binding, eviction, log, finalize, and those that only exist on paper."""
+"""Subresources that are not status or scale: binding, eviction, log, finalize, and those that only exist on paper."""
 
 from __future__ import annotations
 
@@ -6,17 +6,14 @@ from typing import Any
 
 import orjson
 
-from volcano_py.sandbox.apiserver import codec, errors, jsonpath, metadata, patch, selectors
+from volcano_py.sandbox.apiserver import codec, errors, metadata, selectors
 from volcano_py.sandbox.apiserver.api import Api, Attributes, Plain, Result, complete
 from volcano_py.sandbox.apiserver.bodies import read_object
-from volcano_py.sandbox.apiserver.columns.workloads import selector_text
 from volcano_py.sandbox.apiserver.request import Request, flag, integer
 from volcano_py.sandbox.apiserver.reviews import tracked
 from volcano_py.sandbox.apiserver.store import DELETED, MODIFIED, Entry
 from volcano_py.sandbox.apiserver.types import builtin
 from volcano_py.sandbox.apiserver.verbs import delete as deletion
-from volcano_py.sandbox.apiserver.verbs.patch import invalid_patch, patch_type
-from volcano_py.sandbox.apiserver.verbs.update import change_object
 
 Object = dict[str, Any]
 
@@ -24,7 +21,6 @@ Object = dict[str, Any]
 def install(api: Api) -> None:
     """Make the built-in subresources served."""
     table = api.subresources
-    table["*", "scale"] = scale
     table["pods", "binding"] = binding
     table["pods", "eviction"] = eviction
     table["pods", "log"] = log
@@ -62,113 +58,6 @@ async def as_update(api: Api, request: Request) -> Result | Plain:
     if request.verb == "update":
         return await updating.update(api, request)
     return await patching.patch_object(api, request)
-
-
-# --- scale -----------------------------------------------------------------------------------------------------------
-
-
-def scale_of(request: Request, entry: Entry) -> Object:
-    """The Scale of an object."""
-    resource = request.resource
-    obj = entry.load()
-    meta = obj["metadata"]
-    kept = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
-    out: Object = {
-        "kind": "Scale",
-        "apiVersion": "autoscaling/v1",
-        "metadata": {key: meta[key] for key in kept if key in meta},
-        "spec": {},
-        "status": {"replicas": 0},
-    }
-    if resource.custom is not None:
-        paths = resource.custom.subresources["scale"]
-        wanted = _number(obj, paths["specReplicasPath"])
-        if wanted is None:
-            text = f"the spec replicas field {paths['specReplicasPath']!r} does not exist"
-            raise errors.internal(text.replace("'", '"'))
-        if wanted:
-            out["spec"]["replicas"] = wanted
-        out["status"]["replicas"] = _number(obj, paths["statusReplicasPath"]) or 0
-        label_path = paths.get("labelSelectorPath")
-        found = jsonpath.find(label_path, obj) if label_path else []
-        if found and isinstance(found[0], str) and found[0]:
-            out["status"]["selector"] = found[0]
-        return out
-    spec, status = obj["spec"], obj.get("status") or {}
-    if spec.get("replicas"):
-        out["spec"]["replicas"] = spec["replicas"]
-    out["status"]["replicas"] = status.get("replicas", 0)
-    if isinstance(spec.get("selector"), dict):
-        selector = spec["selector"]
-        if resource.plural == "replicationcontrollers":
-            selector = {"matchLabels": selector}
-        out["status"]["selector"] = selector_text(selector)
-    return out
-
-
-def _number(obj: Object, path: str) -> int | None:
-    found = jsonpath.find(path, obj)
-    return found[0] if found and isinstance(found[0], int) else None
-
-
-async def scale(api: Api, request: Request) -> Result | Plain:
-    """GET, PUT and PATCH of a Scale."""
-    resource = request.resource
-    entry = entry_of(request)
-    if request.verb == "get":
-        return Plain(scale_of(request, entry))
-    current = scale_of(request, entry)
-    if request.verb == "patch":
-        kind = patch_type(request)
-        try:
-            document = orjson.loads(request.body)
-        except orjson.JSONDecodeError:
-            raise errors.bad_request("error decoding patch: unexpected end of JSON input") from None
-        if kind == patch.JSON_PATCH:
-            raw = patch.json_patch(current, document)
-        else:
-            raw = patch.merge_patch(current, document)
-    else:
-        raw = read_object(request.body, request.content_type, "Scale", None)
-    try:
-        wanted = codec.normalise(builtin("autoscaling.v1.Scale"), raw, codec.Unknown())
-    except codec.DecodeError as error:
-        if request.verb == "patch":
-            raise invalid_patch(raw, str(error)) from None
-        raise errors.bad_request(f'Scale in version "v1" cannot be handled as a Scale: {error}') from None
-    name = wanted["metadata"].get("name", request.name)
-    if name != request.name:
-        text = f"the name of the object ({name}) does not match the name on the URL ({request.name})"
-        raise errors.bad_request(text)
-    replicas = wanted["spec"].get("replicas", 0)
-    if replicas < 0 and resource.custom is not None:
-        path = resource.custom.subresources["scale"]["specReplicasPath"]
-        cause = errors.invalid_value(path, replicas, "should be a non-negative integer")
-        raise errors.invalid(resource.group, resource.kind, request.name, [cause])
-    if replicas < 0:
-        cause = errors.invalid_value("spec.replicas", replicas, "must be greater than or equal to 0")
-        raise errors.invalid("autoscaling", "Scale", request.name, [cause])
-    version = wanted["metadata"].get("resourceVersion", "")
-
-    def change(obj: Object) -> Object:
-        if resource.custom is not None:
-            _put(obj, resource.custom.subresources["scale"]["specReplicasPath"], replicas)
-        else:
-            obj["spec"] = {**obj["spec"], "replicas": replicas}
-        if version:
-            obj["metadata"]["resourceVersion"] = version
-        return orjson.loads(orjson.dumps(obj))
-
-    uid = wanted["metadata"].get("uid", "")
-    await change_object(api, request, lambda old: change(orjson.loads(orjson.dumps(old))), uid=uid)
-    return Plain(scale_of(request, entry_of(request)))
-
-
-def _put(obj: Object, path: str, value: int) -> None:
-    *parents, last = [part for part in path.split(".") if part]
-    for part in parents:
-        obj = obj.setdefault(part, {})
-    obj[last] = value
 
 
 # --- pods ------------------------------------------------------------------------------------------------------------

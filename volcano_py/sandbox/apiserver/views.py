@@ -84,6 +84,15 @@ class _Dumper(yaml.SafeDumper):
         return True
 
 
+def _string(dumper: _Dumper, value: str) -> yaml.ScalarNode:
+    """A string that would be read as something else is quoted the way Go's encoder does it."""
+    plain = dumper.resolve(yaml.ScalarNode, value, (True, False)) == "tag:yaml.org,2002:str"
+    return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=None if plain else '"')
+
+
+_Dumper.add_representer(str, _string)
+
+
 def to_yaml(value: Any) -> bytes:
     text: str = yaml.dump(
         value, Dumper=_Dumper, sort_keys=True, default_flow_style=False, width=10**9, allow_unicode=True
