@@ -63,9 +63,8 @@ def job_message(session: Session, job: SessionJob) -> str:
     if job.job_fit_errors:
         text += f". Origin reason is: {job.job_fit_errors}"
     else:
-        for task in pending:
-            errors = job.fit_errors.get(task.key)
-            if errors is not None:
-                text += f". Origin reason is {task.name}: {errors}"
-                break
+        refused = [t for t in pending if t.key in job.fit_errors]
+        if refused:
+            first = min(refused, key=lambda t: t.key)
+            text += f". Origin reason is {first.name}: {job.fit_errors[first.key]}"
     return text
