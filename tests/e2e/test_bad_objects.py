@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.e2e.cluster import SERVE_METRICS, Manifest, bound, cluster, job, kubectl, log_of, metrics_of, node, until
+from tests.e2e.cluster import (
+    SERVE_METRICS,
+    Manifest,
+    bound,
+    cluster,
+    group_phase,
+    job,
+    kubectl,
+    log_of,
+    metrics_of,
+    node,
+    phase_of,
+    until,
+)
 from volcano_py.api.kinds import EVENT, JOB, POD
 from volcano_py.kube.client import Client
 from volcano_py.sandbox.apiserver.server import put
@@ -153,9 +167,10 @@ async def test_an_absurd_request_leaves_nothing_behind_when_it_is_gone(tmp_path:
         await client.create(JOB, job("beside", 1, "1", seconds=600), "default")
 
         async def beside() -> bool:
-            return await bound(client, "beside") == 1
+            return await phase_of(client, "beside") == "Running" and await group_phase(client, "beside") == "Running"
 
-        await until(beside, "what came beside it is not bound")
+        await until(beside, "what came beside it does not run")
+        await asyncio.sleep(0.5)  # the scheduler has seen that
         await client.delete(POD, "absurd", "default")
         await client.create(JOB, job("later", 1, "1", seconds=600), "default")
 

@@ -13,48 +13,17 @@ import signal
 from collections import Counter
 from pathlib import Path
 from random import Random
-from typing import Any
 
 import pytest
 
 from tests.e2e.cluster import cluster, job, until
-from volcano_py.api.kinds import JOB, POD
-from volcano_py.kube.client import Client
-from volcano_py.kube.informer import Informer
+from tests.e2e.journal import api_agrees, journal
+from volcano_py.api.kinds import JOB
 from volcano_py.sandbox.cluster import Sandbox
 
 GANGS, MEMBERS, KILLS = 100, 20, 20
 NODES, CPUS = 50, 48
 """Room for 2,400 pods of 1 cpu."""
-
-
-class Journal:
-    """All that happened to pods, in the order of the API server."""
-
-    def __init__(self) -> None:
-        self.node_of: dict[str, str] = {}
-        self.name_of: dict[str, str] = {}
-        self.on_node: Counter[str] = Counter()
-        self.wrong: list[str] = []
-        self.events = 0
-
-    def saw(self, pod: dict[str, Any]) -> None:
-        self.events += 1
-        uid, name, node = pod["metadata"]["uid"], pod["metadata"]["name"], pod["spec"].get("nodeName", "")
-        if name in self.name_of.values() and self.name_of.get(uid) != name:
-            self.wrong.append(f"{name} exists a second time")
-        self.name_of[uid] = name
-        before = self.node_of.get(uid, "")
-        if before and node != before:
-            self.wrong.append(f"{name} went from {before} to {node}")
-        if node and not before:
-            self.node_of[uid] = node
-            self.on_node[node] += 1
-            if self.on_node[node] > CPUS:
-                self.wrong.append(f"{node} is over-allocated by {name}")
-
-    def bound_of(self, gang: str) -> int:
-        return sum(1 for uid in self.node_of if self.name_of[uid].startswith(f"{gang}-main-"))
 
 
 async def _dispatcher(sandbox: Sandbox) -> int:
@@ -89,12 +58,10 @@ async def _kill(sandbox: Sandbox, what: str) -> None:
 @pytest.mark.slow
 async def test_nothing_is_bound_twice_and_no_gang_in_part(tmp_path: Path) -> None:
     random = Random(20)
-    async with cluster(tmp_path, nodes=NODES, shape=f"cpu={CPUS},memory=256Gi") as (sandbox, client):
-        journal = Journal()
-        pods: Informer[Any] = Informer(client, POD, dict)
-        pods.on(add=journal.saw, update=lambda _, new: journal.saw(new))
-        watching = asyncio.create_task(pods.run())
-        await pods.synced.wait()
+    async with (
+        cluster(tmp_path, nodes=NODES, shape=f"cpu={CPUS},memory=256Gi") as (sandbox, client),
+        journal(client, CPUS) as kept,
+    ):
         in_flight: list[int] = []
         killed: Counter[str] = Counter()
         per_round = GANGS // KILLS
@@ -104,7 +71,7 @@ async def test_nothing_is_bound_twice_and_no_gang_in_part(tmp_path: Path) -> Non
                 await client.create(JOB, job(name, MEMBERS, "1", seconds=3600), "default")
             await asyncio.sleep(random.uniform(0.1, 1.3))
             submitted = (round_ + 1) * per_round * MEMBERS
-            in_flight.append(submitted - len(journal.node_of))
+            in_flight.append(submitted - len(kept.node_of))
             what = random.choice(("scheduler", "dispatcher", "controller-manager"))
             await _kill(sandbox, what)
             killed[what] += 1
@@ -113,25 +80,18 @@ async def test_nothing_is_bound_twice_and_no_gang_in_part(tmp_path: Path) -> Non
             process = sandbox.components.processes["scheduler"] if sandbox.components else None
             if process is not None and process.returncode is not None and sandbox.components is not None:
                 await sandbox.components.start(["scheduler"])
-            return len(journal.node_of) >= GANGS * MEMBERS
+            return len(kept.node_of) >= GANGS * MEMBERS
 
-        await until(all_bound, f"only {len(journal.node_of)} pods are bound", 90)
+        await until(all_bound, f"only {len(kept.node_of)} pods are bound", 90)
         await asyncio.sleep(1)
-        watching.cancel()
         print(
             f"\nkilled {dict(killed)}; operations in flight at a kill: {min(in_flight)} to {max(in_flight)}; "
-            f"{journal.events} events, {len(journal.node_of)} pods bound"
+            f"{kept.events} events, {len(kept.node_of)} pods bound"
         )
         assert sum(killed.values()) == KILLS
         assert sorted(in_flight)[KILLS // 4] >= 100
-        assert journal.wrong == []
-        assert len(journal.name_of) == GANGS * MEMBERS
-        assert {journal.bound_of(f"gang-{i}") for i in range(GANGS)} == {MEMBERS}
-        assert max(journal.on_node.values()) <= CPUS
-        await _api_agrees(client, journal)
-
-
-async def _api_agrees(client: Client, journal: Journal) -> None:
-    """What the API server holds at the end is what the journal says."""
-    held = {p["metadata"]["uid"]: p["spec"].get("nodeName", "") for p in await client.list(POD, "default")}
-    assert held == journal.node_of
+        assert kept.wrong == []
+        assert len(kept.name_of) == GANGS * MEMBERS
+        assert {kept.bound_of(f"gang-{i}") for i in range(GANGS)} == {MEMBERS}
+        assert max(kept.on_node.values()) <= CPUS
+        await api_agrees(client, kept)

@@ -19,6 +19,7 @@ from volcano_py.api.scheduling import PodGroup, Queue
 from volcano_py.controllers import metrics
 from volcano_py.controllers.executor import Executor, NotLeading
 from volcano_py.controllers.mirror import Mirror
+from volcano_py.controllers.trouble import Trouble
 from volcano_py.kube.client import Client
 from volcano_py.kube.errors import KubeError
 from volcano_py.kube.informer import Informer
@@ -96,13 +97,14 @@ async def run_controllers(cluster: Cluster, controllers: Sequence[Controller]) -
                 await informer.synced.wait()
             log.info("caches are filled; starting %s", ", ".join(one.name for one in controllers))
             for controller in controllers:
+                trouble = Trouble(log)
                 for number in range(controller.workers):
-                    group.create_task(_work(controller), name=f"{controller.name} {number}")
+                    group.create_task(_work(controller, trouble), name=f"{controller.name} {number}")
     except* NotLeading:
         raise NotLeading from None
 
 
-async def _work(controller: Controller) -> None:
+async def _work(controller: Controller, trouble: Trouble) -> None:
     queue = controller.queue
     while True:
         key = await queue.get()
@@ -111,7 +113,7 @@ async def _work(controller: Controller) -> None:
         except NotLeading:
             raise
         except KubeError as error:
-            log.warning("%s: %s: %s; trying again", controller.name, key, error)
+            trouble.tell(f"{controller.name}: {key}", error)
             metrics.RECONCILE_FAILURES.labels(controller.name).inc()
             queue.add_rate_limited(key)
         except Exception:

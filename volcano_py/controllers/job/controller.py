@@ -27,6 +27,7 @@ from volcano_py.controllers.job.request import Decision, Request, decide
 from volcano_py.controllers.job.volumes import claim_name
 from volcano_py.controllers.mirror import Mirror
 from volcano_py.controllers.runner import Cluster
+from volcano_py.controllers.trouble import Trouble
 from volcano_py.kube.errors import ApiError, Conflict, KubeError
 from volcano_py.kube.workqueue import WorkQueue
 
@@ -53,6 +54,7 @@ class JobController:
         self.workers = workers
         self._max_requeue = max_requeue
         self._clock = clock
+        self._trouble = Trouble(log)
         self._executor = cluster.executor
         self._pending: dict[str, dict[Request, None]] = {}
         self._delayed = DelayedActions(self._add)
@@ -143,7 +145,7 @@ class JobController:
         if isinstance(error, Conflict):
             self.queue.add_after(key, CONFLICT_SECONDS)
             return
-        log.warning("job %s: %s; trying again", key, error)
+        self._trouble.tell(f"job {key}", error)
         metrics.RECONCILE_FAILURES.labels(self.name).inc()
         if isinstance(error, Unready):
             self._say(job, error.reason, str(error), "Warning")

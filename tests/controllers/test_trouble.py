@@ -1,0 +1,19 @@
+"""Failed attempts in the log."""
+
+import logging
+
+from volcano_py.controllers.trouble import QUIET_SECONDS, Trouble
+from volcano_py.kube.errors import Forbidden, Unreachable
+
+
+def test_a_server_that_is_away_is_told_once_in_a_while_and_a_refusal_each_time(caplog):
+    now = 0.0
+    trouble = Trouble(logging.getLogger("test"), lambda: now)
+    for i in range(100):
+        trouble.tell(f"job {i}", Unreachable("no answer"))
+        trouble.tell(f"job {i}", Forbidden(403, "Forbidden", "no"))
+    assert sum("no answer" in r.message for r in caplog.records if r.levelno == logging.WARNING) == 1
+    assert sum(r.message.endswith(": no; trying again") for r in caplog.records) == 100
+    now = QUIET_SECONDS
+    trouble.tell("job 7", Unreachable("no answer"))
+    assert caplog.records[-1].message == "job 7: no answer; trying again"

@@ -1,0 +1,33 @@
+"""Telling of failed attempts in the log: refusals each time, a server that does not answer once in a while.
+
+While it is away every object that is worked on fails again and again; a line each would bury the rest.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+
+from volcano_py.kube.errors import Unreachable
+
+QUIET_SECONDS = 10.0
+
+
+class Trouble:
+    """One a controller."""
+
+    def __init__(self, log: logging.Logger, clock: Callable[[], float] = time.monotonic) -> None:
+        self._log = log
+        self._clock = clock
+        self._told = float("-inf")
+
+    def tell(self, subject: str, error: Exception) -> None:
+        """An attempt failed and will be made again; `subject` names the object."""
+        level = logging.WARNING
+        if isinstance(error, Unreachable):
+            if self._clock() - self._told < QUIET_SECONDS:
+                level = logging.DEBUG
+            else:
+                self._told = self._clock()
+        self._log.log(level, "%s: %s; trying again", subject, error)
