@@ -9,8 +9,6 @@ from typing import Any
 
 from hypothesis import strategies as s
 
-from tests.scenarios.table import configuration
-
 Manifest = dict[str, Any]
 
 ZONES = ("a", "b", "c")
@@ -21,7 +19,13 @@ IMAGES = ("busybox", "big:1", "repo/huge", "repo/huge:2")
 START = "2026-01-01T00:00:00Z"
 
 
-def one_in(draw: s.DrawFn, n: int) -> bool:
+THEMES = ("", "", "ports", "spread", "affinity", "gates", "queues", "leaving", "leaving", "roles", "requests", "empty")
+"""What a cluster is about: of that it has much. Rules that meet seldom meet there."""
+
+
+def one_in(draw: s.DrawFn, n: int, often: bool = False) -> bool:
+    """True once in `n` times; every second time if it is what the cluster is about."""
+    n = 2 if often else n
     return draw(s.integers(1, n)) == n
 
 
@@ -39,7 +43,7 @@ def node(draw: s.DrawFn, name: str) -> Manifest:
     if draw(s.booleans()):
         labels["gen"] = str(draw(s.integers(1, 5)))
     have = {
-        "cpu": f"{draw(s.sampled_from((1000, 2000, 2500, 4000, 8000)))}m",
+        "cpu": f"{draw(s.sampled_from((1000, 2000, 2500, 4000, 8000, 8000)))}m",
         "memory": f"{draw(s.sampled_from((1, 2, 3, 8)))}Gi",
         "pods": str(draw(s.sampled_from((1, 2, 4, 110)))),
     }
@@ -70,9 +74,9 @@ def node(draw: s.DrawFn, name: str) -> Manifest:
 
 
 @s.composite
-def requests(draw: s.DrawFn) -> Manifest:
+def requests(draw: s.DrawFn, theme: str = "") -> Manifest:
     found: Manifest = {}
-    kind = draw(s.integers(0, 9))
+    kind = draw(s.integers(0, 1 if theme == "empty" and draw(s.booleans()) else 9))
     if kind > 0:
         found["cpu"] = f"{draw(s.sampled_from((100, 250, 500, 1000, 1500, 2000)))}m"
     if kind > 1:
@@ -86,34 +90,33 @@ def requests(draw: s.DrawFn) -> Manifest:
 
 @s.composite
 def host_ports(draw: s.DrawFn) -> list[Manifest]:
-    port: Manifest = {"containerPort": 80, "hostPort": draw(s.sampled_from((80, 81)))}
-    port["protocol"] = draw(s.sampled_from(("TCP", "TCP", "UDP")))
-    if one_in(draw, 3):
-        port["hostIP"] = draw(s.sampled_from(("10.0.0.1", "10.0.0.2", "0.0.0.0")))
-    return [port]
+    found = []
+    for number in draw(s.sampled_from(([80], [80], [81], [80, 81]))):
+        port: Manifest = {"containerPort": number, "hostPort": number}
+        port["protocol"] = draw(s.sampled_from(("TCP", "TCP", "UDP")))
+        if one_in(draw, 3):
+            port["hostIP"] = draw(s.sampled_from(("10.0.0.1", "10.0.0.2", "0.0.0.0")))
+        found.append(port)
+    return found
 
 
 @s.composite
-def pod_spec(draw: s.DrawFn) -> Manifest:
+def pod_spec(draw: s.DrawFn, theme: str = "") -> Manifest:
     """A pod's spec: mostly plain, now and then with one of each constraint."""
     spec: Manifest = {"schedulerName": "volcano"}
     container: Manifest = {"name": "main", "image": draw(s.sampled_from(IMAGES))}
-    container["resources"] = {"requests": draw(requests())}
-    if one_in(draw, 8):
+    container["resources"] = {"requests": draw(requests(theme))}
+    if one_in(draw, 8, theme == "ports"):
         container["ports"] = draw(host_ports())
     spec["containers"] = [container]
-    if one_in(draw, 10):
+    if one_in(draw, 10, theme == "requests"):
         second: Manifest = {"name": "second", "image": draw(s.sampled_from(IMAGES))}
-        spec["containers"].append({**second, "resources": {"requests": draw(requests())}})
-    if one_in(draw, 8):
-        init: Manifest = {"name": "init", "image": draw(s.sampled_from(IMAGES))}
-        init["resources"] = {"requests": {"cpu": f"{draw(s.sampled_from((100, 1200)))}m"}}
-        if one_in(draw, 3):
-            init["restartPolicy"] = "Always"
-            if draw(s.booleans()):
-                init["ports"] = draw(host_ports())
-        spec["initContainers"] = [init]
-    if one_in(draw, 20):
+        spec["containers"].append({**second, "resources": {"requests": draw(requests(theme))}})
+    if one_in(draw, 8, theme == "requests"):
+        spec["initContainers"] = [
+            draw(init_container(f"init-{i}", theme)) for i in range(draw(s.sampled_from((1, 1, 2))))
+        ]
+    if one_in(draw, 20, theme == "requests"):
         spec["overhead"] = {"cpu": "50m"}
     if one_in(draw, 20):
         spec["priority"] = draw(s.integers(-2, 3))
@@ -124,15 +127,26 @@ def pod_spec(draw: s.DrawFn) -> Manifest:
     affinity: Manifest = {}
     if one_in(draw, 4):
         affinity["nodeAffinity"] = draw(node_affinity())
-    if one_in(draw, 5):
+    if one_in(draw, 6, theme == "affinity"):
         affinity["podAffinity"] = draw(pod_affinity())
-    if one_in(draw, 4):
+    if one_in(draw, 5, theme == "affinity"):
         affinity["podAntiAffinity"] = draw(pod_affinity())
     if affinity:
         spec["affinity"] = affinity
-    if one_in(draw, 5):
-        spec["topologySpreadConstraints"] = [draw(spread()) for _ in range(draw(s.sampled_from((1, 1, 2))))]
+    if one_in(draw, 6, theme == "spread"):
+        spec["topologySpreadConstraints"] = [draw(spread(theme)) for _ in range(draw(s.sampled_from((1, 1, 2))))]
     return spec
+
+
+@s.composite
+def init_container(draw: s.DrawFn, name: str, theme: str = "") -> Manifest:
+    found: Manifest = {"name": name, "image": draw(s.sampled_from(IMAGES))}
+    found["resources"] = {"requests": {"cpu": f"{draw(s.sampled_from((100, 700, 1200)))}m"}}
+    if one_in(draw, 3):
+        found["restartPolicy"] = "Always"
+        if one_in(draw, 4, theme == "ports"):
+            found["ports"] = draw(host_ports())
+    return found
 
 
 _TOLERATIONS = (
@@ -147,18 +161,18 @@ _TOLERATIONS = (
 
 
 @s.composite
-def spread(draw: s.DrawFn) -> Manifest:
+def spread(draw: s.DrawFn, theme: str = "") -> Manifest:
     found: Manifest = {
         "maxSkew": draw(s.integers(1, 2)),
         "topologyKey": draw(s.sampled_from(SPREAD_KEYS)),
-        "whenUnsatisfiable": draw(s.sampled_from(("DoNotSchedule", "ScheduleAnyway"))),
+        "whenUnsatisfiable": draw(s.sampled_from(("DoNotSchedule", "ScheduleAnyway", "ScheduleAnyway"))),
         "labelSelector": draw(selector()),
     }
     if found["whenUnsatisfiable"] == "DoNotSchedule" and one_in(draw, 6):
         found["minDomains"] = draw(s.integers(2, 3))
-    if one_in(draw, 6):
+    if one_in(draw, 6, theme == "spread"):
         found["nodeAffinityPolicy"] = draw(s.sampled_from(("Honor", "Ignore")))
-    if one_in(draw, 6):
+    if one_in(draw, 6, theme == "spread"):
         found["nodeTaintsPolicy"] = draw(s.sampled_from(("Honor", "Ignore")))
     return found
 
@@ -226,50 +240,38 @@ def pod_affinity(draw: s.DrawFn) -> Manifest:
 
 
 @s.composite
-def jobs(draw: s.DrawFn, queues: list[str], node_names: list[str]) -> list[Manifest]:
+def jobs(draw: s.DrawFn, queues: list[str], node_names: list[str], theme: str = "") -> list[Manifest]:
     """PodGroups with their pods; some of them run already."""
     found: list[Manifest] = []
     for j in range(draw(s.integers(1, 8))):
-        found += draw(job(f"j{j}", j, queues, node_names))
+        found += draw(job(f"j{j}", j, queues, node_names, theme))
     return found
 
 
 @s.composite
-def job(draw: s.DrawFn, name: str, age: int, queues: list[str], node_names: list[str]) -> list[Manifest]:
+def job(draw: s.DrawFn, name: str, age: int, queues: list[str], nodes: list[str], theme: str = "") -> list[Manifest]:
     created = f"2026-01-01T00:00:{draw(s.sampled_from((age, age, 0))):02d}Z"
     namespace = "other" if one_in(draw, 8) else "default"
     count = draw(s.integers(1, 5))
-    roles = draw(s.sampled_from(((), ("ps", "worker"), ("ps", "worker"))))
-    spec: Manifest = {"minMember": draw(s.integers(1, count)), "queue": draw(s.sampled_from(queues))}
-    if one_in(draw, 12):
-        spec["minMember"] = draw(s.integers(0, count + 1))
-    if not one_in(draw, 3):
-        spec["minResources"] = draw(min_resources())
-    if roles and draw(s.booleans()):
-        spec["minTaskMember"] = draw(s.sampled_from(({"ps": 1}, {"worker": 1}, {"ps": 1, "worker": 2})))
-    if one_in(draw, 3):
-        spec["priorityClassName"] = draw(s.sampled_from(("high", "low")))
     running = draw(s.booleans())
-    phase = draw(s.sampled_from(("Running", "Running", "Running", "Unknown", "Inqueue", "Pending", "Completed")))
-    if not running:
-        phase = draw(s.sampled_from(("Pending", "Pending", "Inqueue", "")))
-    group = {
-        "apiVersion": "scheduling.volcano.sh/v1beta1",
-        "kind": "PodGroup",
-        "metadata": {"name": name, "namespace": namespace, "uid": f"pg-{name}", "creationTimestamp": created},
-        "spec": spec,
-        "status": {"phase": phase},
-    }
-    template = draw(pod_spec())
-    named = draw(s.sampled_from(("number", "number", "number", "mixed", "no")))
+    group = draw(pod_group(name, namespace, created, count, queues, running, theme))
+    roles = draw(s.sampled_from(((), ("ps", "worker"), ("ps", "worker"))))
+    if theme == "roles":
+        roles = ("ps", "worker")
+    if roles and draw(s.booleans()):
+        minimums = ({"ps": 1}, {"worker": 1}, {"worker": 2}, {"ps": 1, "worker": 2})
+        group["spec"]["minTaskMember"] = draw(s.sampled_from(minimums))
+    template = draw(pod_spec(theme))
+    naming = draw(s.sampled_from(("number", "number", "number", "mixed", "no", "short")))
     owner = draw(s.sampled_from((None, None, None, "web", "db")))
     found: list[Manifest] = [group]
     for i in range(count):
         role = roles[0 if i == 0 else 1] if roles else ""
-        own = draw(pod_spec()) if one_in(draw, 5) else template
-        numbered = named == "number" or (named == "mixed" and draw(s.booleans()))
+        own = draw(pod_spec(theme)) if one_in(draw, 6, theme == "roles") else template
+        numbered = naming == "number" or (naming == "mixed" and draw(s.booleans()))
+        full = f"{name}-{role or 'task'}-{'' if numbered else 'x'}{i}"
         meta: Manifest = {
-            "name": f"{name}-{role or 'task'}-{i}" if numbered else f"{name}-{role or 'task'}-x{i}",
+            "name": f"{name}-{count - i}" if naming == "short" else full,
             "namespace": namespace,
             "uid": f"{name}-{i}",
             "creationTimestamp": "2026-01-01T00:01:00Z" if one_in(draw, 12) else created,
@@ -286,21 +288,51 @@ def job(draw: s.DrawFn, name: str, age: int, queues: list[str], node_names: list
             ]
         pod: Manifest = {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": dict(own)}
         pod["status"] = {"phase": "Pending"}
-        if one_in(draw, 20):
+        if one_in(draw, 20, theme == "gates"):
             gates = draw(s.sampled_from((["mine"], [_QUEUE_GATE], [_QUEUE_GATE, "mine"])))
             pod["spec"]["schedulingGates"] = [{"name": g} for g in gates]
         elif running and draw(s.booleans()):
-            pod["spec"]["nodeName"] = "gone" if one_in(draw, 20) else draw(s.sampled_from(node_names))
-            phases = ("Running", "Running", "Running", "Pending", "Succeeded", "Failed", "Unknown")
+            pod["spec"]["nodeName"] = "gone" if one_in(draw, 20) else draw(s.sampled_from(nodes))
+            phases = ("Running", "Running", "Running", "Running", "Pending", "Succeeded", "Failed", "Unknown")
             pod["status"]["phase"] = draw(s.sampled_from(phases))
-            if one_in(draw, 4):
+            if one_in(draw, 6, theme == "leaving"):
                 pod["metadata"]["deletionTimestamp"] = created
         elif one_in(draw, 12):
-            pod["status"]["nominatedNodeName"] = draw(s.sampled_from((*node_names, "gone")))
+            pod["status"]["nominatedNodeName"] = draw(s.sampled_from((*nodes, "gone")))
         elif one_in(draw, 30):
             pod["metadata"]["deletionTimestamp"] = created
         found.append(pod)
     return found
+
+
+@s.composite
+def pod_group(
+    draw: s.DrawFn,
+    name: str,
+    namespace: str,
+    created: str,
+    count: int,
+    queues: list[str],
+    running: bool,
+    theme: str,
+) -> Manifest:
+    spec: Manifest = {"minMember": draw(s.integers(1, count)), "queue": draw(s.sampled_from(queues))}
+    if one_in(draw, 12):
+        spec["minMember"] = draw(s.integers(0, count + 1))
+    if theme in ("gates", "queues") or not one_in(draw, 3):
+        spec["minResources"] = draw(min_resources())
+    if one_in(draw, 3):
+        spec["priorityClassName"] = draw(s.sampled_from(("high", "low")))
+    phases = ("Pending", "Pending", "Inqueue", "")
+    if running:
+        phases = ("Running", "Running", "Running", "Unknown", "Inqueue", "Pending", "Completed")
+    return {
+        "apiVersion": "scheduling.volcano.sh/v1beta1",
+        "kind": "PodGroup",
+        "metadata": {"name": name, "namespace": namespace, "uid": f"pg-{name}", "creationTimestamp": created},
+        "spec": spec,
+        "status": {"phase": draw(s.sampled_from(phases))},
+    }
 
 
 _QUEUE_GATE = "scheduling.volcano.sh/queue-allocation-gate"
@@ -315,21 +347,23 @@ def min_resources(draw: s.DrawFn) -> Manifest:
         found["memory"] = f"{draw(s.integers(1, 6)) * 512}Mi"
     if one_in(draw, 8):
         found["nvidia.com/gpu"] = str(draw(s.integers(1, 3)))
-    if one_in(draw, 8):
+    if one_in(draw, 5):
         found["pods"] = str(draw(s.integers(1, 6)))
     if one_in(draw, 12):
         found["count/jobs.batch"] = "3"
-    return found
+    if one_in(draw, 12):
+        found["ephemeral-storage"] = "2Gi"
+    return {} if one_in(draw, 20) else found
 
 
 @s.composite
-def other_pods(draw: s.DrawFn, node_names: list[str]) -> list[Manifest]:
+def other_pods(draw: s.DrawFn, node_names: list[str], theme: str = "") -> list[Manifest]:
     """Pods of other schedulers: only their weight counts."""
     found = []
     for i in range(draw(s.sampled_from((0, 0, 1, 2, 3)))):
         meta: Manifest = {"name": f"o{i}", "namespace": draw(s.sampled_from(("default", "other"))), "uid": f"o{i}"}
         meta |= {"creationTimestamp": START, "labels": {"app": draw(s.sampled_from(APPS))}}
-        spec = {**draw(pod_spec()), "schedulerName": "default-scheduler"}
+        spec = {**draw(pod_spec(theme)), "schedulerName": "default-scheduler"}
         phase = "Pending"
         if not one_in(draw, 5):
             spec["nodeName"] = draw(s.sampled_from(node_names))
@@ -341,18 +375,20 @@ def other_pods(draw: s.DrawFn, node_names: list[str]) -> list[Manifest]:
 
 
 @s.composite
-def queues(draw: s.DrawFn) -> list[Manifest]:
+def queues(draw: s.DrawFn, theme: str = "") -> list[Manifest]:
     found = []
     for name in ["default", *(f"q{i}" for i in range(draw(s.sampled_from((0, 0, 1, 1, 2, 3)))))]:
         spec: Manifest = {"weight": draw(s.integers(1, 4))}
-        if name != "default" and one_in(draw, 3):
-            spec["capability"] = {"cpu": str(draw(s.integers(1, 6)))}
+        if name != "default" and one_in(draw, 3, theme == "queues"):
+            spec["capability"] = {"cpu": str(draw(s.integers(1, 12)))}
             if one_in(draw, 3):
                 spec["capability"]["memory"] = f"{draw(s.integers(1, 6))}Gi"
             if one_in(draw, 4):
                 spec["capability"]["nvidia.com/gpu"] = "1"
-        if name != "default" and one_in(draw, 4):
-            spec["guarantee"] = {"resource": {"cpu": "1", "memory": "1Gi"}}
+            if one_in(draw, 4):
+                spec["capability"]["pods"] = str(draw(s.integers(1, 5)))
+        if name != "default" and one_in(draw, 4, theme == "queues"):
+            spec["guarantee"] = {"resource": {"cpu": str(draw(s.integers(1, 4))), "memory": "1Gi"}}
         if one_in(draw, 4):
             spec["priority"] = draw(s.integers(1, 3))
         state = draw(s.sampled_from(("Closed", "Closing"))) if name != "default" and one_in(draw, 8) else "Open"
@@ -369,14 +405,14 @@ def queues(draw: s.DrawFn) -> list[Manifest]:
 
 
 @s.composite
-def surroundings(draw: s.DrawFn) -> list[Manifest]:
+def surroundings(draw: s.DrawFn, theme: str = "") -> list[Manifest]:
     """Services and owners that pods are spread by, namespaces that affinity terms look for."""
     found: list[Manifest] = []
     for name, labels in (("default", {"team": "blue"}), ("other", {"team": "red"})):
         meta = {"name": name, "labels": labels}
         found.append({"apiVersion": "v1", "kind": "Namespace", "metadata": meta})
     for app in APPS:
-        if one_in(draw, 4):
+        if one_in(draw, 4, theme == "spread"):
             meta = {"name": app, "namespace": "default"}
             found.append({"apiVersion": "v1", "kind": "Service", "metadata": meta, "spec": {"selector": {"app": app}}})
         if draw(s.booleans()):
@@ -389,14 +425,15 @@ def surroundings(draw: s.DrawFn) -> list[Manifest]:
 @s.composite
 def clusters(draw: s.DrawFn) -> list[Manifest]:
     """A whole cluster: nodes, queues, priority classes, jobs, and what else is there."""
-    all_nodes = draw(nodes())
-    all_queues = draw(queues())
-    found = [*all_nodes, *all_queues, *draw(surroundings())]
+    theme = draw(s.sampled_from(THEMES))
+    all_nodes = draw(nodes(1, 3)) if theme == "leaving" else draw(nodes(2))
+    all_queues = draw(queues(theme))
+    found = [*all_nodes, *all_queues, *draw(surroundings(theme))]
     for name, value in (("high", 100), ("low", -5)):
         found.append({"kind": "PriorityClass", "metadata": {"name": name}, "value": value})
     node_names = [n["metadata"]["name"] for n in all_nodes]
-    found += draw(jobs([q["metadata"]["name"] for q in all_queues], node_names))
-    return found + draw(other_pods(node_names))
+    found += draw(jobs([q["metadata"]["name"] for q in all_queues], node_names, theme))
+    return found + draw(other_pods(node_names, theme))
 
 
 PLUGIN_TIERS = (
@@ -410,82 +447,3 @@ PLUGIN_TIERS = (
 def plugin_tiers() -> s.SearchStrategy[list[list[Any]]]:
     """Configurations, in the scenarios' short form."""
     return s.sampled_from(PLUGIN_TIERS).map(lambda tiers: [list(t) for t in tiers])
-
-
-_MORE_TIERS = (
-    *PLUGIN_TIERS,
-    [["priority", "gang", "conformance"], ["overcommit", "drf", "predicates", "proportion", "nodeorder", "binpack"]],
-    [["overcommit", "drf"], ["gang", "predicates", "proportion", "nodeorder"]],
-    [["drf", "priority"], ["overcommit", "gang", "predicates", "nodeorder", "binpack"]],
-    [["gang", "predicates", "proportion"], ["overcommit"]],
-    [["priority"], ["overcommit", "nodeorder", "binpack"]],
-    [["overcommit"], ["gang", "drf", "predicates", "nodeorder"]],
-)
-_FLAGS = {
-    "gang": ("enableJobReady", "enableJobPipelined", "enableJobOrder"),
-    "priority": ("enableJobOrder", "enableTaskOrder"),
-    "drf": ("enableJobOrder",),
-    "proportion": ("enableQueueOrder", "enabledOverused", "enabledAllocatable", "enableJobEnqueued"),
-    "overcommit": ("enableJobEnqueued",),
-    "predicates": ("enablePredicate",),
-    "nodeorder": ("enableNodeOrder",),
-    "binpack": ("enableNodeOrder",),
-}
-_FILTERS = ("NodeAffinity", "NodePorts", "TaintToleration", "PodAffinity", "PodTopologySpread")
-_SCORERS = (
-    "leastrequested",
-    "mostrequested",
-    "balancedresource",
-    "nodeaffinity",
-    "podaffinity",
-    "tainttoleration",
-    "imagelocality",
-    "podtopologyspread",
-)
-_ACTIONS = (*("enqueue, allocate, backfill",) * 4, "allocate, backfill", "enqueue, allocate")
-
-
-@s.composite
-def configurations(draw: s.DrawFn) -> str:
-    """Documents of the flat actions, with arguments and now and then a callback switched off."""
-    tiers = []
-    for names in draw(s.sampled_from(_MORE_TIERS)):
-        tier: list[Any] = []
-        for name in names:
-            settings = draw(arguments(name))
-            if name in _FLAGS and one_in(draw, 12):
-                settings[draw(s.sampled_from(_FLAGS[name]))] = False
-            tier.append({name: settings} if settings else name)
-        tiers.append(tier)
-    conf: Manifest = {"plugins": tiers, "actions": draw(s.sampled_from(_ACTIONS))}
-    return configuration(conf)
-
-
-@s.composite
-def arguments(draw: s.DrawFn, plugin: str) -> Manifest:
-    if not one_in(draw, 4):
-        return {}
-    if plugin == "nodeorder":
-        chosen = draw(s.lists(s.sampled_from(_SCORERS), min_size=1, unique=True))
-        return {f"{name}.weight": draw(s.sampled_from((0, 1, 1, 7))) for name in chosen}
-    if plugin == "binpack":
-        found: Manifest = {"binpack.weight": draw(s.sampled_from((0, 1, 3, -1))), "binpack.cpu": draw(s.integers(0, 3))}
-        if draw(s.booleans()):
-            found |= {"binpack.resources": "nvidia.com/gpu, example.com/x", "binpack.resources.nvidia.com/gpu": 2}
-        return found
-    if plugin == "overcommit":
-        return {"overcommit-factor": draw(s.sampled_from((1, 1.1, 1.7, 0.5)))}
-    if plugin == "predicates":
-        return {f"predicate.{draw(s.sampled_from(_FILTERS))}Enable": draw(s.sampled_from((False, "false")))}
-    return {}
-
-
-@s.composite
-def cases(draw: s.DrawFn) -> Manifest:
-    """A cluster, what to do with it, and how often: the batch form of `simulate run`."""
-    return {
-        "conf": draw(configurations()),
-        "cycles": draw(s.integers(1, 3)),
-        "seed": draw(s.integers(-3, 3)),
-        "objects": draw(clusters()),
-    }

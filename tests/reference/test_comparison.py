@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 
 from tests.reference.comparison import KNOWN, Case, decide_plainly, difference, is_open
 from tests.reference.plugins import PLUGINS
-from tests.strategies import cases
+from tests.reference.strategies import cases
 
 FOUND = Path(__file__).parent / "found"
 QUICK = 150

@@ -62,6 +62,8 @@ def allocate_tasks(session: Session, queue: Queue, job: Job, tasks: Heap[Task]) 
 
     def check(task: Task, node: Node) -> None:
         if not task.resreq.less_equal(node.future_idle()):
+            if task.resreq.less_equal(node.idle):
+                session.rarities.add("future-idle")
             raise PredicateError("node(s) resource fit failed")
         votes.predicate(task, node)
 

@@ -1,0 +1,91 @@
+"""hypothesis strategies: cases for both schedulers, with configurations of every kind."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import strategies as s
+
+from volcano_py.testing.table import configuration
+from tests.strategies import PLUGIN_TIERS, Manifest, clusters, one_in
+
+_MORE_TIERS = (
+    *PLUGIN_TIERS,
+    [["priority", "gang", "conformance"], ["overcommit", "drf", "predicates", "proportion", "nodeorder", "binpack"]],
+    [["overcommit", "drf"], ["gang", "predicates", "proportion", "nodeorder"]],
+    [["drf", "priority"], ["overcommit", "gang", "predicates", "nodeorder", "binpack"]],
+    [["gang", "predicates", "proportion"], ["overcommit"]],
+    [["priority"], ["overcommit", "nodeorder", "binpack"]],
+    [["overcommit"], ["gang", "drf", "predicates", "nodeorder"]],
+)
+_FLAGS = {
+    "gang": ("enableJobReady", "enableJobPipelined", "enableJobOrder"),
+    "priority": ("enableJobOrder", "enableTaskOrder"),
+    "drf": ("enableJobOrder",),
+    "proportion": ("enableQueueOrder", "enabledOverused", "enabledAllocatable", "enableJobEnqueued"),
+    "overcommit": ("enableJobEnqueued",),
+    "predicates": ("enablePredicate",),
+    "nodeorder": ("enableNodeOrder",),
+    "binpack": ("enableNodeOrder",),
+}
+_FILTERS = ("NodeAffinity", "NodePorts", "TaintToleration", "PodAffinity", "PodTopologySpread")
+_SCORERS = (
+    "leastrequested",
+    "mostrequested",
+    "balancedresource",
+    "nodeaffinity",
+    "podaffinity",
+    "tainttoleration",
+    "imagelocality",
+    "podtopologyspread",
+)
+_ACTIONS = (*("enqueue, allocate, backfill",) * 4, "allocate, backfill", "enqueue, allocate")
+
+
+@s.composite
+def configurations(draw: s.DrawFn) -> str:
+    """Documents of the flat actions, with arguments and now and then a callback switched off."""
+    tiers = []
+    for names in draw(s.sampled_from(_MORE_TIERS)):
+        tier: list[Any] = []
+        for name in names:
+            settings = draw(arguments(name))
+            if name in _FLAGS and one_in(draw, 8):
+                settings[draw(s.sampled_from(_FLAGS[name]))] = False
+            tier.append({name: settings} if settings else name)
+        tiers.append(tier)
+    conf: Manifest = {"plugins": tiers, "actions": draw(s.sampled_from(_ACTIONS))}
+    if draw(s.booleans()):
+        own = {"predicateErrorCacheEnable": draw(s.sampled_from((True, False, False)))}
+        conf["configurations"] = [{"name": "allocate", "arguments": own}]
+    return configuration(conf)
+
+
+@s.composite
+def arguments(draw: s.DrawFn, plugin: str) -> Manifest:
+    if not one_in(draw, 4):
+        return {}
+    if plugin == "nodeorder":
+        chosen = draw(s.lists(s.sampled_from(_SCORERS), min_size=1, unique=True))
+        return {f"{name}.weight": draw(s.sampled_from((0, 1, 1, 7))) for name in chosen}
+    if plugin == "binpack":
+        found: Manifest = {"binpack.weight": draw(s.sampled_from((0, 1, 3, -1))), "binpack.cpu": draw(s.integers(0, 3))}
+        if draw(s.booleans()):
+            found |= {"binpack.resources": "nvidia.com/gpu, example.com/x", "binpack.resources.nvidia.com/gpu": 2}
+        return found
+    if plugin == "overcommit":
+        return {"overcommit-factor": draw(s.sampled_from((1, 1.1, 1.7, 0.5)))}
+    if plugin == "predicates":
+        return {f"predicate.{draw(s.sampled_from(_FILTERS))}Enable": draw(s.sampled_from((False, "false")))}
+    return {}
+
+
+@s.composite
+def cases(draw: s.DrawFn) -> Manifest:
+    """A cluster, what to do with it, and how often: the batch form of `simulate run`."""
+    return {
+        "conf": draw(configurations()),
+        "cycles": draw(s.integers(1, 3)),
+        "seed": draw(s.integers(-3, 3)),
+        "objects": draw(clusters()),
+    }
