@@ -121,7 +121,7 @@ async def test_typed_generators_send_protobuf(kubectl: Kubectl) -> None:
     lab = ("-n", "lab")
     await kubectl(*lab, "create", "secret", "generic", "s", "--from-literal=user=me")
     await kubectl(*lab, "create", "serviceaccount", "sa")
-    await kubectl(*lab, "create", "quota", "q", "--hard=pods=5,requests.cpu=2")
+    await kubectl(*lab, "create", "quota", "q", "--hard=pods=5,count/secrets=9")
     await kubectl(*lab, "create", "deployment", "web", "--image=nginx", "--replicas=2", "--port=80")
     await kubectl(*lab, "create", "job", "once", "--image=busybox", "--", "sleep", "1")
     await kubectl(*lab, "create", "cronjob", "often", "--image=busybox", "--schedule=*/5 * * * *")
@@ -136,7 +136,7 @@ async def test_typed_generators_send_protobuf(kubectl: Kubectl) -> None:
     assert deployment["spec"]["replicas"] == 2
     assert deployment["spec"]["template"]["spec"]["containers"][0]["ports"][0]["containerPort"] == 80
     quota = json.loads(await kubectl(*lab, "get", "quota", "q", "-o", "json"))
-    assert quota["spec"]["hard"] == {"pods": "5", "requests.cpu": "2"}
+    assert quota["spec"]["hard"] == {"count/secrets": "9", "pods": "5"}
     assert json.loads(await kubectl("get", "pc", "high", "-o", "json"))["value"] == 1000
     assert rows(await kubectl(*lab, "get", "deploy,job,cronjob,svc"))
     await kubectl("delete", "namespace", "lab")

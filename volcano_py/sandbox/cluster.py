@@ -56,7 +56,7 @@ def crd_folder() -> Path:
 def read_crds(folder: Path) -> list[Object]:
     """All definitions in a folder's YAML files."""
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    out = []
+    out: list[Object] = []
     for path in sorted(folder.glob("*.yaml")):
         with path.open("rb") as file:
             out.extend(document for document in yaml.load_all(file, Loader=loader) if document)

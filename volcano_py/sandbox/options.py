@@ -7,14 +7,18 @@ import gc
 import os
 import signal
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any, TypeVar
 
 import click
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 DEFAULT_KUBECONFIG = Path(".sandbox") / "kubeconfig"
 
 
-def _kubeconfig_option() -> object:
+def _kubeconfig_option() -> Callable[[F], F]:
     return click.option(
         "--kubeconfig",
         type=click.Path(dir_okay=False, path_type=Path),
@@ -44,7 +48,7 @@ def fail(text: str) -> None:
     metavar="RESOURCE=AMOUNT,…",
     help="What a node offers, e.g. cpu=32,memory=256Gi,nvidia.com/gpu=8; several are taken in turn.",
 )
-@_kubeconfig_option()  # type: ignore[operator]
+@_kubeconfig_option()
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @click.option("--port", default=0, show_default=True, help="The port to listen on; 0 takes a free one.")
 @click.option(
@@ -141,7 +145,7 @@ async def _report_ended(cluster: object) -> None:
 
 
 @sandbox.command()
-@_kubeconfig_option()  # type: ignore[operator]
+@_kubeconfig_option()
 def down(kubeconfig: Path) -> None:
     """Stop the sandbox that uses a kubeconfig."""
     import time
@@ -163,7 +167,7 @@ def down(kubeconfig: Path) -> None:
 
 
 @sandbox.command()
-@_kubeconfig_option()  # type: ignore[operator]
+@_kubeconfig_option()
 def status(kubeconfig: Path) -> None:
     """Tell whether a sandbox is up."""
     from volcano_py.sandbox import kubeconfig as files
@@ -176,7 +180,7 @@ def status(kubeconfig: Path) -> None:
 
 
 @sandbox.command("kubeconfig")
-@_kubeconfig_option()  # type: ignore[operator]
+@_kubeconfig_option()
 def show_kubeconfig(kubeconfig: Path) -> None:
     """Print the kubeconfig of the sandbox that is up."""
     try:

@@ -107,12 +107,13 @@ class Api:
         if not isinstance(version, str) or not isinstance(kind, str):
             raise bad_request("Object 'Kind' is missing or not a string")
         if resource.custom is not None:
-            return resource.custom.decode(request, raw, problems)
+            decoded: Object = resource.custom.decode(request, raw, problems)
+            return decoded
         if version != resource.api_version or kind != resource.kind:
             raise bad_request(f"{_handled(resource, raw)}: {self._mismatch(version, kind, resource)}")
         unknown = codec.Unknown()
         try:
-            obj = codec.normalise(resource.type, raw, unknown)
+            obj: Object = codec.normalise(resource.type, raw, unknown)
         except codec.DecodeError as error:
             raise bad_request(f"{_handled(resource, raw)}: {error}") from None
         report(request, problems + [f'unknown field "{path}"' for path in unknown.paths])

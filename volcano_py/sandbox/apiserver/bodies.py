@@ -131,7 +131,7 @@ def _key(key: Any) -> str:
     return key if isinstance(key, str) else str(key)
 
 
-_Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping)  # type: ignore[no-untyped-call]
+_Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping)
 
 
 def parse_yaml(body: bytes, duplicates: list[str] | None = None) -> Any:

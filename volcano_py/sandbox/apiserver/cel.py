@@ -92,7 +92,7 @@ _BROKEN = object()
 
 def fault(text: str) -> str:
     """Why an expression is no rule; empty when it is one (or uses what this CEL does not know)."""
-    from cel_expr_python import cel
+    from cel_expr_python import cel  # type: ignore[import-untyped]
 
     try:
         names = ("self", "oldSelf", *_REQUEST_VARIABLES)

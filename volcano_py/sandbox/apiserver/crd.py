@@ -276,8 +276,8 @@ class Definitions:
             if entry.name == crd["metadata"]["name"] or other["spec"]["group"] != spec["group"]:
                 continue
             taken = (other.get("status") or {}).get("acceptedNames") or {}
-            resources |= {taken.get("plural"), taken.get("singular"), *(taken.get("shortNames") or [])}
-            kinds |= {taken.get("kind"), taken.get("listKind")}
+            resources |= {taken.get("plural", ""), taken.get("singular", ""), *(taken.get("shortNames") or [])}
+            kinds |= {taken.get("kind", ""), taken.get("listKind", "")}
         accepted: Object = {}
         conflict = None
         for key, used, reason in (

@@ -76,7 +76,7 @@ class DynamicAdmission:
     def _reload(self, event: Any) -> None:
         lists = []
         for plural in _KINDS:
-            rows = []
+            rows: list[Hook] = []
             for entry in self.api.resource(GROUP, plural).collection.select():
                 rows.extend(hook_of(row) for row in entry.load().get("webhooks") or [])
             lists.append(rows)

@@ -16,6 +16,7 @@ from aiohttp.http_exceptions import HttpProcessingError
 from volcano_py.sandbox.apiserver import access, errors, reviews, subresources, views
 from volcano_py.sandbox.apiserver.api import Api, Plain, Result
 from volcano_py.sandbox.apiserver.negotiate import Form, negotiate, not_acceptable
+from volcano_py.sandbox.apiserver.patch import APPLY_PATCH
 from volcano_py.sandbox.apiserver.request import Request, flag, integer, read_write_options
 from volcano_py.sandbox.apiserver.routing import Route, Target, route
 from volcano_py.sandbox.apiserver.store import TooLarge
@@ -189,7 +190,7 @@ class Server:
             result = await delete.delete(api, request)
         else:
             kind = patch.patch_type(request) if verb == "patch" else ""
-            read_write_options(request, "apply" if kind == patch.patch.APPLY_PATCH else kind)
+            read_write_options(request, "apply" if kind == APPLY_PATCH else kind)
             if verb == "create":
                 result = await create.create(api, request)
             elif verb == "update":
@@ -209,7 +210,7 @@ class Server:
         form = self._form(http, writing=request.verb != "get") if name not in ("log",) else Form()
         if request.verb in ("create", "update", "patch"):
             kind = patch.patch_type(request) if request.verb == "patch" else ""
-            read_write_options(request, "apply" if kind == patch.patch.APPLY_PATCH else kind)
+            read_write_options(request, "apply" if kind == APPLY_PATCH else kind)
         result = await handler(self.api, request)
         if isinstance(result, Plain):
             return self._plain(result, request)

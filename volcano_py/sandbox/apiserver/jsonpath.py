@@ -96,6 +96,6 @@ def _holds(row: Any, field: tuple[str, ...], operator: str, literal: Any) -> boo
     if operator == "!=":
         return bool(row != literal)
     try:
-        return {"<": row < literal, ">": row > literal, "<=": row <= literal, ">=": row >= literal}[operator]
+        return bool({"<": row < literal, ">": row > literal, "<=": row <= literal, ">=": row >= literal}[operator])
     except TypeError:
         return False

@@ -78,8 +78,10 @@ def _apply(root: dict[str, Any], operation: dict[str, Any]) -> None:
         holder, key = _holder(root, path)
         if isinstance(holder, list):
             holder.pop(_index(holder, key, path))
+        elif key in holder:
+            del holder[key]
         else:
-            holder.pop(key, None)  # a field that is not there is as good as removed
+            raise PatchError(f"error in remove for path: '{path}': Unable to remove nonexistent key: {key}")
     elif op in ("move", "copy"):
         source = operation.get("from")
         if not isinstance(source, str):

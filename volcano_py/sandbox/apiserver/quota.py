@@ -177,9 +177,9 @@ def _in_scope(term: Object, pod: Object) -> bool:
     spec = pod.get("spec") or {}
     best_effort = (pod.get("status") or {}).get("qosClass") == "BestEffort"
     if scope in ("BestEffort", "NotBestEffort"):
-        return best_effort == (scope == "BestEffort")
+        return bool(best_effort == (scope == "BestEffort"))
     if scope in ("Terminating", "NotTerminating"):
-        return (spec.get("activeDeadlineSeconds") is not None) == (scope == "Terminating")
+        return bool((spec.get("activeDeadlineSeconds") is not None) == (scope == "Terminating"))
     if scope == "PriorityClass":
         name, values = spec.get("priorityClassName") or "", term.get("values") or []
         operator = term.get("operator")

@@ -292,7 +292,7 @@ def install(api: Api) -> None:
 def _put(api: Api, plural: str, name: str, body: Object, labels: dict[str, str]) -> None:
     resource = api.resource(GROUP, plural)
     stamp = metadata.now()
-    fields = {f"f:{key}": {} for key in body}
+    fields: Object = {f"f:{key}": {} for key in body}
     meta = {
         "name": name,
         "uid": metadata.new_uid(),

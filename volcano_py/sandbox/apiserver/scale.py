@@ -118,7 +118,8 @@ async def scale(api: Api, request: Request) -> Result | Plain:
             obj["spec"] = {**obj["spec"], "replicas": replicas}
         if version:
             obj["metadata"]["resourceVersion"] = version
-        return orjson.loads(orjson.dumps(obj))
+        copy: Object = orjson.loads(orjson.dumps(obj))
+        return copy
 
     uid = wanted["metadata"].get("uid", "")
     await change_object(api, request, lambda old: change(orjson.loads(orjson.dumps(old))), uid=uid)

@@ -241,5 +241,6 @@ def _combined(value: Any, schema: Schema, path: str, out: list[Cause]) -> None:
                     out.extend(causes(value, row, path, False))
             elif name != "not" and not any(map(fits, rows)):
                 # the alternative that comes nearest
-                out.extend(min((causes(value, row, path, False) for row in rows), key=len))
+                found: list[list[Cause]] = [causes(value, row, path, False) for row in rows]
+                out.extend(sorted(found, key=len)[0])
             out.append(invalid_value(NOWHERE, "", f'"{path}" {text}'))

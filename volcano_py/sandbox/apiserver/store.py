@@ -53,7 +53,8 @@ class Entry:
 
     def load(self) -> dict[str, Any]:
         """A fresh copy of the object, without kind and apiVersion."""
-        return orjson.loads(b"{" + self.tail)
+        obj: dict[str, Any] = orjson.loads(b"{" + self.tail)
+        return obj
 
 
 class Event:

@@ -29,7 +29,8 @@ def _merge_map(original: dict[str, Any] | None, patch: dict[str, Any], type_: Ty
     if directive is not None:
         patch = {key: value for key, value in patch.items() if key != _DIRECTIVE}
         if directive == "replace":
-            return _clean(patch)
+            cleaned: dict[str, Any] = _clean(patch)
+            return cleaned
         if directive == "delete":
             return {}
         if directive != "merge":

@@ -43,9 +43,10 @@ def typed_body(request: Request, go_name: str, kind: str) -> Object:
     """The request's body as a built-in kind of its own."""
     raw = read_object(request.body, request.content_type, kind, None)
     try:
-        return codec.normalise(builtin(go_name), raw, codec.Unknown())
+        body: Object = codec.normalise(builtin(go_name), raw, codec.Unknown())
     except codec.DecodeError as error:
         raise errors.bad_request(f'{kind} in version "v1" cannot be handled as a {kind}: {error}') from None
+    return body
 
 
 async def as_update(api: Api, request: Request) -> Result | Plain:

@@ -88,7 +88,8 @@ PLAIN = Printer((NAME, Column("Created At", "date", description="The time of cre
 def printer_of(resource: Resource) -> Printer:
     """The columns of a resource."""
     if resource.custom is not None:
-        return resource.custom.printer
+        printer: Printer = resource.custom.printer
+        return printer
     from volcano_py.sandbox.apiserver.columns import PRINTERS
 
     return PRINTERS.get(resource.qualified, PLAIN)

@@ -86,7 +86,8 @@ class Type:
 
 @cache
 def _table() -> dict[str, list[list[Any]]]:
-    return orjson.loads((Path(__file__).parent / "data" / "types.json").read_bytes())
+    table: dict[str, list[list[Any]]] = orjson.loads((Path(__file__).parent / "data" / "types.json").read_bytes())
+    return table
 
 
 @cache
@@ -97,7 +98,8 @@ def definitions() -> dict[str, Any]:
     if spec is None or spec.origin is None:
         raise RuntimeError("the sandbox needs kubernetes-validate; install volcano-py[sandbox]")
     path = Path(spec.origin).parent / "kubernetes-json-schema" / DEFINITIONS_VERSION / "_definitions.json"
-    return orjson.loads(path.read_bytes())["$defs"]
+    schemas: dict[str, Any] = orjson.loads(path.read_bytes())["$defs"]
+    return schemas
 
 
 def definition_name(go_name: str) -> str:

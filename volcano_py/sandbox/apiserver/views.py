@@ -32,7 +32,8 @@ def object_body(form: Form, resource: Resource, tail: bytes, include: str = "") 
 
 
 def loaded(resource: Resource, tail: bytes) -> Object:
-    return orjson.loads(resource.object_bytes(tail))
+    obj: Object = orjson.loads(resource.object_bytes(tail))
+    return obj
 
 
 def partial(form: Form, obj: Object) -> Object:
@@ -86,7 +87,8 @@ class _Dumper(yaml.SafeDumper):
 
 def _string(dumper: _Dumper, value: str) -> yaml.ScalarNode:
     """A string that would be read as something else is quoted the way Go's encoder does it."""
-    plain = dumper.resolve(yaml.ScalarNode, value, (True, False)) == "tag:yaml.org,2002:str"
+    tag = dumper.resolve(yaml.ScalarNode, value, (True, False))  # type: ignore[no-untyped-call]
+    plain = tag == "tag:yaml.org,2002:str"
     return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=None if plain else '"')
 
 

@@ -10,7 +10,7 @@ Object = dict[str, Any]
 
 
 def name(obj: Object) -> str:
-    return obj["metadata"]["name"]
+    return str(obj["metadata"]["name"])
 
 
 def pairs(labels: Object | None, empty: str = "<none>") -> str:
@@ -128,7 +128,8 @@ def _pv(obj: Object) -> list[Any]:
 def _quota(obj: Object) -> list[Any]:
     status = obj.get("status") or {}
     hard, used = status.get("hard") or {}, status.get("used") or {}
-    requests, limits = [], []
+    requests: list[str] = []
+    limits: list[str] = []
     for key in sorted(hard):
         text = f"{key}: {used.get(key, '0')}/{hard[key]}"
         (limits if key.startswith("limits.") else requests).append(text)
@@ -233,9 +234,7 @@ PRINTERS = {
         ),
         _service,
     ),
-    "serviceaccounts": Printer(
-        (NAME, Column("Secrets"), AGE), lambda o: [name(o), len(o.get("secrets") or []), age(o)]
-    ),
+    "serviceaccounts": Printer((NAME, AGE), lambda o: [name(o), age(o)]),
     "events": _EVENTS,
     "events.events.k8s.io": _EVENTS,
     "persistentvolumeclaims": Printer(

@@ -131,7 +131,7 @@ def _client(config: Object, at: str, out: list[Cause]) -> None:
             out.append(invalid_value(f"{at}.url", "", f"host must be specified; {form}"))
     else:
         for key in ("name", "namespace"):
-            if not service.get(key):
+            if not (service or {}).get(key):
                 out.append(required(f"{at}.service.{key}", f"service {key} is required"))
 
 

@@ -70,7 +70,8 @@ _frozen_secret = _immutable(("data",))
 
 
 def _config_map_update(new: Object, old: Object, request: Request) -> list[Cause]:
-    return _frozen_config_map(new, old) + _config_map(new, request)
+    out: list[Cause] = _frozen_config_map(new, old)
+    return out + _config_map(new, request)
 
 
 def _default_secret(obj: Object) -> None:
@@ -102,7 +103,7 @@ def _secret(obj: Object, request: Request) -> list[Cause]:
 
 
 def _secret_update(new: Object, old: Object, request: Request) -> list[Cause]:
-    out = _frozen_secret(new, old)
+    out: list[Cause] = _frozen_secret(new, old)
     if new.get("type") != old.get("type"):
         out.append(invalid_value("type", new.get("type", ""), "field is immutable"))
     return out + _secret(new, request)

@@ -124,7 +124,7 @@ def _update(policies: tuple[str, ...], allowed: tuple[str, ...] | None = None) -
     validate = _workload(policies)
 
     def validate_update(new: Object, old: Object, request: Request) -> list[Cause]:
-        out = validate(new, request)
+        out: list[Cause] = validate(new, request)
         if new["spec"].get("selector") != old["spec"].get("selector"):
             out.append(invalid_value("spec.selector", new["spec"].get("selector"), "field is immutable"))
         if allowed is not None:

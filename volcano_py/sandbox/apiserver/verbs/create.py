@@ -108,7 +108,8 @@ def empty(resource: Resource) -> dict[str, Any]:
     """What a new object is compared with to learn who owns its fields."""
     if resource.custom is not None:
         return {"metadata": {}}
-    return codec.normalise(resource.type, {}, codec.Unknown())
+    made: dict[str, Any] = codec.normalise(resource.type, {}, codec.Unknown())
+    return made
 
 
 def renormalised(resource: Resource, obj: dict[str, Any]) -> dict[str, Any]:

@@ -71,7 +71,8 @@ async def delete(api: Api, request: Request) -> Result | Plain:
     if entry is None:
         raise errors.not_found(resource.group, resource.plural, request.name)
     if resource.strategy.delete is not None:
-        return await resource.strategy.delete(api, request, entry)
+        answer: Result | Plain = await resource.strategy.delete(api, request, entry)
+        return answer
     tail, gone = await delete_entry(api, request, entry)
     if gone and not resource.strategy.returns_deleted:
         return success(request, entry)

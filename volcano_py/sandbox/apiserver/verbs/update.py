@@ -41,7 +41,8 @@ async def update(api: Api, request: Request) -> Result:
     encoded = orjson.dumps(new)
 
     def change(_: Object) -> Object:
-        return orjson.loads(encoded)  # a fresh copy for each try
+        copy: Object = orjson.loads(encoded)  # a fresh one for each try
+        return copy
 
     return await change_object(api, request, change, uid=meta.get("uid", ""), create=new)
 
@@ -230,10 +231,8 @@ def _keep_status(new: Object, old: Object) -> None:
 
 def spec_changed(resource: Resource, new: Object, old: Object) -> bool:
     """Whether a change counts as a new generation: anything but metadata and status."""
-    if resource.custom is not None and not resource.strategy.has_status:
-        ignored = ("metadata",)
-    else:
-        ignored = ("metadata", "status")
+    with_status = resource.custom is not None and not resource.strategy.has_status
+    ignored = ("metadata",) if with_status else ("metadata", "status")
     keys = {key for key in (*new, *old) if key not in ignored}
     return any(new.get(key) != old.get(key) for key in keys)
 
