@@ -79,6 +79,7 @@ class Scheduler:
         """Where metrics and healthz are served."""
         self._seed = options.seed if seed is None else seed
         self._changed = asyncio.Event()
+        self.stopping = False
         self._said: set[str] = set()
         self._ended = 0.0
         self._duration = 0.0
@@ -282,7 +283,7 @@ class Scheduler:
             log.info("leading: cycles may run")
             self.quarantine.tell_again()
             self.model.dirty = True
-        else:
+        elif not self.stopping:
             log.warning("not leading; the Lease is held by %s", self.handle.holder or "nobody")
         self._changed.set()
 
@@ -359,8 +360,14 @@ async def serve(options: Options, started: Callable[[Scheduler], None] = lambda 
     started(scheduler)
     task = asyncio.create_task(scheduler.run())
     loop = asyncio.get_running_loop()
+
+    def stop(name: str) -> None:
+        log.info("%s: stopping", name)
+        scheduler.stopping = True
+        task.cancel()
+
     for signal_ in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(signal_, task.cancel)
+        loop.add_signal_handler(signal_, stop, signal_.name)
     if options.cache_dumper:
         loop.add_signal_handler(signal.SIGUSR1, scheduler.write_dump)
     with contextlib.suppress(asyncio.CancelledError):
