@@ -22,6 +22,7 @@ from volcano_py.sandbox.apiserver.types import (
     builtin,
     definition_name,
     definitions,
+    marks,
 )
 
 Object = dict[str, Any]
@@ -190,6 +191,7 @@ def _add_type(type_: Type | None, schemas: dict[str, Object], name: str) -> None
             if value.get("format"):
                 properties[key]["format"] = value["format"]
     else:
+        marked = marks().get(type_.go_name, {})
         for key in ("apiVersion", "kind"):
             if key in described:
                 properties[key] = {"type": "string", "description": described[key].get("description", "")}
@@ -197,11 +199,23 @@ def _add_type(type_: Type | None, schemas: dict[str, Object], name: str) -> None
             if described and key not in described:
                 continue  # behind a feature gate that is off
             properties[key] = _property(field, described.get(key, {}), schemas)
+            mark = marked.get(key)
+            if mark is not None:
+                _mark(properties[key], mark)
     if properties:
         out["properties"] = dict(sorted(properties.items()))
     for key, value in given.items():
         if key.startswith("x-kubernetes-"):
             out[key] = value
+
+
+def _mark(schema: Object, mark: Object) -> None:
+    """Add the values that a field may take, and its default."""
+    if "items" in mark:
+        schema["items"] = {**schema["items"], "enum": mark["items"]}
+    for key in ("enum", "default"):
+        if key in mark:
+            schema[key] = mark[key]
 
 
 def _ref(name: str) -> Object:
@@ -216,8 +230,6 @@ def _property(field: Field, given: Object, schemas: dict[str, Object]) -> Object
         out["default"] = {}
     if given.get("description"):
         out["description"] = given["description"]
-    if given.get("enum"):
-        out["enum"] = given["enum"]
     for key, value in given.items():
         if key.startswith("x-kubernetes-"):
             out[key] = value

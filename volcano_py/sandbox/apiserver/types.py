@@ -102,6 +102,13 @@ def definitions() -> dict[str, Any]:
     return schemas
 
 
+@cache
+def marks() -> dict[str, Any]:
+    """What only comments in the Go sources say of fields: the values they may take, and defaults."""
+    table: dict[str, Any] = orjson.loads((Path(__file__).parent / "data" / "enums.json").read_bytes())
+    return table
+
+
 def definition_name(go_name: str) -> str:
     """`core.v1.Pod` to `io.k8s.api.core.v1.Pod`."""
     return _PREFIXES.get(go_name.split(".", 1)[0], "io.k8s.api.") + go_name
