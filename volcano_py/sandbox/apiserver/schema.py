@@ -12,6 +12,7 @@ from typing import Any
 import orjson
 
 from volcano_py.sandbox.apiserver import codec
+from volcano_py.sandbox.apiserver.errors import Cause, type_invalid
 from volcano_py.sandbox.apiserver.types import Field, Type, builtin, scalar
 
 Schema = dict[str, Any]
@@ -103,6 +104,26 @@ def prune(value: Any, schema: Schema, root: bool = False, path: str = "", unknow
             for index, item in enumerate(value):
                 if item.__class__ is dict or item.__class__ is list:
                     prune(item, items, False, f"{path}[{index}]", unknown)
+
+
+def misplaced_nulls(value: Any, schema: Schema, path: str = "") -> list[Cause]:
+    """Nulls where the schema has a type and no default: an applied configuration may not have them."""
+    out: list[Cause] = []
+    if isinstance(value, dict):
+        properties, extra = schema.get("properties") or {}, schema.get("additionalProperties")
+        for key, item in value.items():
+            inner = properties.get(key, extra)
+            if not isinstance(inner, dict) or (not path and key == "metadata"):
+                continue
+            at = f"{path}.{key}" if path else key
+            kind = inner.get("type")
+            if item is None and kind and not inner.get("nullable") and "default" not in inner:
+                out.append(type_invalid(at, "null", f'{at} in body must be of type {kind}: "null"'))
+            out.extend(misplaced_nulls(item, inner, at))
+    elif isinstance(value, list) and isinstance(schema.get("items"), dict):
+        for index, item in enumerate(value):
+            out.extend(misplaced_nulls(item, schema["items"], f"{path}[{index}]"))
+    return out
 
 
 def _embedded_metadata(value: Any, path: str, unknown: list[str] | None) -> Any:

@@ -11,6 +11,7 @@ from volcano_py.sandbox.apiserver import bodies, errors, fieldsets, managed, met
 from volcano_py.sandbox.apiserver.api import Api, Result, StrictError, complete
 from volcano_py.sandbox.apiserver.bodies import ParseError
 from volcano_py.sandbox.apiserver.request import Request, flag
+from volcano_py.sandbox.apiserver.schema import misplaced_nulls
 from volcano_py.sandbox.apiserver.types import Type
 from volcano_py.sandbox.apiserver.verbs.create import create_object, paths
 from volcano_py.sandbox.apiserver.verbs.update import change_object
@@ -184,6 +185,10 @@ async def apply(api: Api, request: Request) -> Result:
             reset=reset,
         )
         merged["metadata"].pop("managedFields", None)
+        if resource.custom is not None:
+            nulls = misplaced_nulls(merged, resource.custom.schema)
+            if nulls:
+                raise errors.invalid(resource.group, resource.kind, request.name, nulls)
         server_side.resolve_conflicts(resource.type, live_bare, merged, managers, key, force, reset, allowed)
         if last_applied is not None:
             _set_last_applied(merged, config)
