@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +10,8 @@ import yaml
 
 from volcano_py.api import names
 from volcano_py.api.kinds import COMMAND, EVENT, JOB
-from volcano_py.api.meta import parse_time
-from volcano_py.cli.columns import human_duration, line, widest
+from volcano_py.cli import job_view
+from volcano_py.cli.columns import line, widest
 from volcano_py.cli.connection import api_options, call, give_up
 from volcano_py.cli.errors import in_words
 from volcano_py.kube.client import Client
@@ -84,7 +83,7 @@ def run(
 
     async def work(client: Client) -> None:
         created = await client.create(JOB, manifest, namespace)
-        click.echo(f"run job {created['metadata']['name']} successfully")
+        click.echo(f"run job {created['metadata'].get('name', '')} successfully")
 
     call(what, kubeconfig, master, work)
 
@@ -175,7 +174,7 @@ def list_(
         ]
         print_jobs(jobs, all_namespaces)
 
-    call("list jobs", kubeconfig, master, work)
+    call("list job", kubeconfig, master, work)
 
 
 def print_jobs(jobs: list[Manifest], namespaces: bool) -> None:
@@ -246,23 +245,19 @@ def resume(namespace: str, name: str, kubeconfig: str, master: str) -> None:
 
 async def send_command(client: Client, namespace: str, name: str, action: str) -> None:
     """Create the Command that asks for an action on a job."""
-    found = await client.get(JOB, name, namespace)
+    found = (await client.get(JOB, name, namespace))["metadata"]
     reference = {
         "apiVersion": JOB.api_version,
         "kind": "Job",
-        "name": found["metadata"]["name"],
-        "uid": found["metadata"].get("uid", ""),
+        "name": found.get("name", ""),
+        "uid": found.get("uid", ""),
         "controller": True,
         "blockOwnerDeletion": True,
     }
     command = {
         "apiVersion": COMMAND.api_version,
         "kind": "Command",
-        "metadata": {
-            "generateName": f"{name}-{action.lower()}-",
-            "namespace": namespace,
-            "ownerReferences": [reference],
-        },
+        "metadata": {"generateName": f"{found.get('name', '')}-{action.lower()}-", "ownerReferences": [reference]},
         "target": reference,
         "action": action,
     }
@@ -278,100 +273,8 @@ def view(namespace: str, name: str, kubeconfig: str, master: str) -> None:
     async def work(client: Client) -> None:
         found = await client.get(JOB, name, namespace)
         events = await client.list(EVENT, namespace)
-        mine = [e for e in events if e["metadata"]["name"].startswith(f"{name}.")]
-        click.echo("\n".join(describe(found)))
-        _print_events(mine)
+        mine = f"{found['metadata'].get('name', '')}."
+        shown = [e for e in events if e["metadata"]["name"].startswith(mine)]
+        click.echo("\n".join((*job_view.describe(found), *job_view.events(shown))))
 
     call("view job", kubeconfig, master, work)
-
-
-def describe(j: Manifest) -> list[str]:
-    """A job as text, line by line."""
-    metadata, spec, status = j["metadata"], j.get("spec") or {}, j.get("status") or {}
-    plugins = spec.get("plugins") or {}
-    out = [f"Name:       \t{metadata['name']}", f"Namespace:  \t{metadata.get('namespace', '')}"]
-    out += _map_lines("Labels:     ", metadata.get("labels")) + _map_lines("Annotations:", metadata.get("annotations"))
-    out += ["API Version:\t" + j.get("apiVersion", JOB.api_version), "Kind:       \tJob", "Metadata:"]
-    out += [
-        f"  Creation Timestamp:\t{metadata.get('creationTimestamp', '')}",
-        f"  Generate Name:     \t{metadata.get('generateName', '')}",
-        f"  Generation:        \t{metadata.get('generation', 0)}",
-        f"  Resource Version:  \t{metadata.get('resourceVersion', '')}",
-        f"  UID:               \t{metadata.get('uid', '')}",
-        "Spec:",
-        f"  Min Available:     \t{spec.get('minAvailable', 0)}",
-        "  Plugins:",
-    ]
-    out += [f"    {plugin.capitalize()}:\t{plugins.get(plugin)}" for plugin in ("env", "ssh") if plugin in plugins]
-    out += [f"  Scheduler Name:    \t{spec.get('schedulerName', '')}", "  Tasks:"]
-    for task in spec.get("tasks") or ():
-        out += _task_lines(task)
-    out.append("Status:")
-    for key in ("succeeded", "pending", "running", "failed", "minAvailable", "retryCount", "version"):
-        if status.get(key):
-            label = "".join(f" {c}" if c.isupper() else c for c in key).title()
-            out.append(f"  {label + ':':<19}\t{status[key]}")
-    state = status.get("state") or {}
-    out += ["  State:", f"    Phase:\t{state.get('phase', '')}"]
-    if state.get("message"):
-        out.append(f"    Message:\t{state['message']}")
-    out += _map_lines("  Controlled Resources:", status.get("controlledResources"))
-    if status.get("conditions"):
-        out.append("  Conditions:")
-        for c in status["conditions"]:
-            out += [
-                f"    Status:          \t{c.get('status')}",
-                f"    Transition Time: \t{c.get('lastTransitionTime')}",
-            ]
-    return out
-
-
-def _map_lines(label: str, values: dict[str, str] | None) -> list[str]:
-    if not values:
-        return [f"{label}\t<none>"]
-    pad = " " * len(label)
-    return [f"{label if i == 0 else pad}\t{k}={v}" for i, (k, v) in enumerate(sorted(values.items()))]
-
-
-def _task_lines(task: Manifest) -> list[str]:
-    template = task.get("template") or {}
-    pod = template.get("spec") or {}
-    out = [f"    Name:\t{task.get('name', '')}", f"    Replicas:\t{task.get('replicas', 0)}", "    Template:"]
-    if (template.get("metadata") or {}).get("name"):
-        out.append(f"      Metadata Name:\t{template['metadata']['name']}")
-    for c in pod.get("containers") or ():
-        out.append("      Container:")
-        if c.get("command"):
-            out.append("        Command:\t" + " ".join(c["command"]))
-        out += [f"        Image:\t{c.get('image', '')}", f"        Name: \t{c.get('name', '')}"]
-        if c.get("ports"):
-            out.append("        Ports:")
-            out += [f"          {p.get('name', '-')}:\t{p.get('containerPort')}" for p in c["ports"]]
-        for kind in ("limits", "requests"):
-            amounts = (c.get("resources") or {}).get(kind)
-            if amounts:
-                out.append(f"        {kind.capitalize()}:")
-                out += [f"          {k}:\t{v}" for k, v in sorted(amounts.items())]
-        if c.get("workingDir"):
-            out.append(f"        Working Dir:\t{c['workingDir']}")
-    if pod.get("imagePullSecrets"):
-        out.append("      Image Pull Secrets:")
-        out += [f"        Name:\t{s.get('name')}" for s in pod["imagePullSecrets"]]
-    out.append(f"      Restart Policy:\t{pod.get('restartPolicy', '')}")
-    return out
-
-
-def _print_events(events: list[Manifest]) -> None:
-    if not events:
-        click.echo("Events:\t<none>")
-        return
-    click.echo("Events:")
-    rows = [("Type", "Reason", "Age", "From", "Message")]
-    for e in events:
-        stamp = e.get("lastTimestamp") or e.get("eventTime") or e["metadata"].get("creationTimestamp")
-        age = human_duration(time.time() - parse_time(stamp)) if stamp else "<unknown>"
-        source = (e.get("source") or {}).get("component") or e.get("reportingComponent", "")
-        rows.append((e.get("type", ""), e.get("reason", ""), age, source, e.get("message", "")))
-    widths = [max(len(r[i]) for r in rows) + 2 for i in range(4)] + [0]
-    for row in rows:
-        click.echo("  " + line(row, widths))

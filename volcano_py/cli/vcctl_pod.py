@@ -34,14 +34,17 @@ def list_(queue: str, job: str, namespace: str, all_namespaces: bool, kubeconfig
 
     async def work(client: Client) -> None:
         pods = await _pods(client, None if all_namespaces else namespace, queue, job)
-        print_pods(sorted(pods, key=lambda p: (p["metadata"]["namespace"], p["metadata"]["name"])), all_namespaces)
+        if pods:
+            print_pods(in_order(pods), all_namespaces)
+        else:
+            click.echo("No resources found")
 
-    call("list pods", kubeconfig, master, work)
+    call("list pod", kubeconfig, master, work)
 
 
 async def _pods(client: Client, namespace: str | None, queue: str, job: str) -> list[Manifest]:
     if job:
-        found = await client.list(POD, namespace, label_selector=f"{names.JOB_NAME}={job}")
+        found = await client.list(POD, namespace, label_selector=f"{names.JOB_NAME} in ({job})")
         for p in found:
             if queue and (p["metadata"].get("labels") or {}).get(names.QUEUE_NAME) != queue:
                 raise ValueError(f"the input vcjob {job} does not match the queue {queue}")
@@ -49,22 +52,31 @@ async def _pods(client: Client, namespace: str | None, queue: str, job: str) -> 
     if not queue:
         return list(await client.list(POD, namespace, label_selector=names.JOB_NAME))
     everything = await client.list(POD, namespace)
-    return [
-        p
-        for p in everything
-        if (p["metadata"].get("labels") or {}).get(names.QUEUE_NAME) == queue
-        or (p["metadata"].get("annotations") or {}).get(names.POD_QUEUE_NAME) == queue
-    ]
+    labelled = [p for p in everything if (p["metadata"].get("labels") or {}).get(names.QUEUE_NAME) == queue]
+    annotated = [p for p in everything if (p["metadata"].get("annotations") or {}).get(names.POD_QUEUE_NAME) == queue]
+    return union(labelled, annotated)
+
+
+def union(pods: list[Manifest], more: list[Manifest]) -> list[Manifest]:
+    """`pods` and those of `more` that are not among them."""
+    known = {_key(p) for p in pods}
+    return [*pods, *(p for p in more if _key(p) not in known)]
+
+
+def in_order(pods: list[Manifest]) -> list[Manifest]:
+    """By namespace and name."""
+    return sorted(pods, key=_key)
+
+
+def _key(p: Manifest) -> tuple[str, str]:
+    return p["metadata"].get("namespace", ""), p["metadata"]["name"]
 
 
 def print_pods(pods: list[Manifest], namespaces: bool) -> None:
-    """The table of pods."""
-    if not pods:
-        click.echo("No resources found")
-        return
+    """The table of pods; without any, its header."""
     header: tuple[str, ...] = ("Namespace", *_HEADER) if namespaces else _HEADER
     rows = [[p["metadata"]["namespace"], *pod_row(p)] if namespaces else pod_row(p) for p in pods]
-    widths = [max(len(header[i]) + 2, *(len(r[i]) + 8 for r in rows)) for i in range(len(header))]
+    widths = [max([len(header[i]) + 2, *(len(r[i]) + 8 for r in rows)]) for i in range(len(header))]
     click.echo(line(header, widths))
     for row in rows:
         click.echo(line(row, widths))

@@ -92,6 +92,11 @@ async def _print(client: Client, queues: list[Manifest]) -> None:
         of_queue = counts.setdefault(group.get("spec", {}).get("queue", ""), {})
         phase = (group.get("status") or {}).get("phase", "")
         of_queue[phase] = of_queue.get(phase, 0) + 1
+    print_queues(queues, counts)
+
+
+def print_queues(queues: list[Manifest], counts: dict[str, dict[str, int]]) -> None:
+    """The table of queues; `counts`: PodGroups by queue and phase."""
     click.echo(line(_HEADER, _WIDTHS))
     for q in queues:
         name, spec = q["metadata"]["name"], q.get("spec") or {}
@@ -111,10 +116,12 @@ def operate(name: str, action: str, weight: int, kubeconfig: str, master: str) -
     what = "operate queue"
     if not name:
         give_up(what, "queue name must be specified")
+    if not action:
+        give_up(what, "action can not be null")
     if action not in ("open", "close", "update"):
-        give_up(what, f"action {action!r} is not supported; use open, close or update")
+        give_up(what, f"action {action} invalid, valid actions are open, close and update")
     if action == "update" and weight == 0:
-        give_up(what, "when update queue, weight must be specified and not be 0")
+        give_up(what, f"when update queue {name}, weight must be specified, the value must be greater than 0")
 
     async def work(client: Client) -> None:
         if action == "update":
@@ -126,19 +133,19 @@ def operate(name: str, action: str, weight: int, kubeconfig: str, master: str) -
 
 
 async def _send(client: Client, name: str, action: str) -> None:
-    found = await client.get(QUEUE, name)
+    found = (await client.get(QUEUE, name))["metadata"]
     reference = {
         "apiVersion": QUEUE.api_version,
         "kind": "Queue",
-        "name": found["metadata"]["name"],
-        "uid": found["metadata"].get("uid", ""),
+        "name": found.get("name", ""),
+        "uid": found.get("uid", ""),
         "controller": True,
         "blockOwnerDeletion": True,
     }
     command = {
         "apiVersion": COMMAND.api_version,
         "kind": "Command",
-        "metadata": {"generateName": f"{name}-{action.lower()}-", "ownerReferences": [reference]},
+        "metadata": {"generateName": f"{found.get('name', '')}-{action.lower()}-", "ownerReferences": [reference]},
         "target": reference,
         "action": action,
     }
