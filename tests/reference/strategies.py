@@ -6,8 +6,8 @@ from typing import Any
 
 from hypothesis import strategies as s
 
-from volcano_py.testing.table import configuration
 from tests.strategies import PLUGIN_TIERS, Manifest, clusters, one_in
+from volcano_py.testing.table import configuration
 
 _MORE_TIERS = (
     *PLUGIN_TIERS,
