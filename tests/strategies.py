@@ -291,6 +291,8 @@ def job(draw: s.DrawFn, name: str, age: int, queues: list[str], nodes: list[str]
         if one_in(draw, 20, theme == "gates"):
             gates = draw(s.sampled_from((["mine"], [_QUEUE_GATE], [_QUEUE_GATE, "mine"])))
             pod["spec"]["schedulingGates"] = [{"name": g} for g in gates]
+            if one_in(draw, 8):
+                pod["metadata"]["deletionTimestamp"] = created
         elif running and draw(s.booleans()):
             pod["spec"]["nodeName"] = "gone" if one_in(draw, 20) else draw(s.sampled_from(nodes))
             phases = ("Running", "Running", "Running", "Running", "Pending", "Succeeded", "Failed", "Unknown")

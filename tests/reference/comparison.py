@@ -47,6 +47,7 @@ def decide_plainly(case: Case) -> list[reference.Result]:
 
 
 KNOWN: dict[str, str] = {
+    "no-scalar": "ephemeral-storage of minResources is not held for jobs that were let in, being no scalar",
     "future-idle": "room that is idle now but promised to a pipelined task is not given to another",
 }
 """Rules that are not followed yet, by the reference's name of the rarity. Each has an example in found/."""

@@ -51,6 +51,7 @@ def cycle(manifests: Iterable[Manifest], conf: configuration.Conf, rank: Rank) -
     session.close()
     result = Result(session.bound, evicted=session.evicted, said=session.votes.said, rarities=session.rarities)
     for job in session.jobs.values():
+        result.rarities |= job.rarities
         result.phases[job.uid] = job.phase
         for task in job.with_status("Pipelined"):
             result.pipelined[task.key] = task.node

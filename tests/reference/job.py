@@ -28,6 +28,8 @@ class Job:
         self.tasks: dict[str, Task] = {}
         self.fit_errors: set[str] = set()
         """Uids of tasks for which no node was found in this session."""
+        self.rarities: set[str] = set()
+        """As the session's."""
 
     # --- counting
 
@@ -149,4 +151,6 @@ class Job:
                 lacking = least.get(name) - have.get(name)
                 if lacking > 0:
                     result.add_scalar(name, lacking)
+            elif least.get(name) > 0:
+                self.rarities.add("no-scalar")
         return result
