@@ -190,6 +190,28 @@ async def test_a_binding_assigns_a_pod_once(api: Http) -> None:
     assert (await api.call("POST", PODS + "/b/binding", other))[0] == 409
 
 
+async def test_a_scale_can_be_applied(api: Http) -> None:
+    body = {
+        "metadata": {"name": "d"},
+        "spec": {
+            "selector": {"matchLabels": {"a": "b"}},
+            "template": {
+                "metadata": {"labels": {"a": "b"}},
+                "spec": {"containers": [{"name": "c", "image": "x"}]},
+            },
+        },
+    }
+    where = "/apis/apps/v1/namespaces/default/deployments"
+    await api.ok("POST", f"{where}?fieldManager=me", body)
+    config = "kind: Scale\napiVersion: autoscaling/v1\nmetadata: {name: d}\nspec: {replicas: 3}\n"
+    status, answer = await api.call("PATCH", f"{where}/d/scale?fieldManager=auto", config, APPLY)
+    assert status == 409 and answer["details"]["causes"][0]["field"] == ".spec.replicas"
+    scale = await api.ok("PATCH", f"{where}/d/scale?fieldManager=auto&force=true", config, APPLY)
+    assert scale["spec"]["replicas"] == 3
+    status, answer = await api.call("PATCH", f"{where}/d/scale?fieldManager=other", config.replace("3", "4"), APPLY)
+    assert status == 409 and 'conflict with "auto" with subresource "scale"' in answer["message"]
+
+
 async def test_scale_is_a_scale(api: Http) -> None:
     path = "/apis/apps/v1/namespaces/default/deployments"
     template = {"metadata": {"labels": {"a": "b"}}, "spec": pod("x")["spec"]}
