@@ -12,14 +12,13 @@ from pathlib import Path
 
 import click
 
-from tests.conformance import apiserver, functions, sessions
+from tests.conformance import apiserver, functions, sessions, webhooks
 from tests.conformance.outcome import DEVIATION, FAIL, NOT_BUILT, PASS, UNBUILDABLE, Outcome
 
 _PADDING = 500
 _LEAST_SAME = 0.97
 """Below this share of equal answers the API server's differences are failures."""
 _LATER = {
-    "webhooks": "webhooks",
     "controllers": "controllers",
     "job-plugins": "job-plugins",
     "cli": "cli",
@@ -60,6 +59,7 @@ def _all(data: Path) -> list[Outcome]:
     ]
     found += functions.run_folder(scheduler)
     found += _apiserver(data)
+    found += webhooks.run_folder(data / "webhooks")
     for folder, area in _LATER.items():
         found += [Outcome(area, "", NOT_BUILT, area)] * _cases(data / folder)
     return found
