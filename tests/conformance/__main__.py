@@ -12,7 +12,7 @@ from pathlib import Path
 
 import click
 
-from tests.conformance import apiserver, functions, sessions, webhooks
+from tests.conformance import apiserver, cli, functions, sessions, webhooks
 from tests.conformance.outcome import DEVIATION, FAIL, NOT_BUILT, PASS, UNBUILDABLE, Outcome
 
 _PADDING = 500
@@ -21,7 +21,6 @@ _LEAST_SAME = 0.97
 _LATER = {
     "controllers": "controllers",
     "job-plugins": "job-plugins",
-    "cli": "cli",
 }
 """Areas whose runners belong to the control plane's issue: counted as not built yet."""
 
@@ -60,6 +59,7 @@ def _all(data: Path) -> list[Outcome]:
     found += functions.run_folder(scheduler)
     found += _apiserver(data)
     found += webhooks.run_folder(data / "webhooks")
+    found += cli.run_folder(data / "cli")
     for folder, area in _LATER.items():
         found += [Outcome(area, "", NOT_BUILT, area)] * _cases(data / folder)
     return found
