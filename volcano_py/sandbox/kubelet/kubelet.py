@@ -286,7 +286,7 @@ class Kubelets:
             status.conditions(pod["status"], False, False)
             self.cluster.set_pod_status(pod)
             return
-        delay = self._next_backoff(state, container["name"], 0.0)
+        delay = self._next_backoff(state, container["name"])
         last = rows[state.init_index]["state"]
         rows[state.init_index] = status.waiting(
             container,
@@ -350,9 +350,15 @@ class Kubelets:
         again = policy == "Always" or (policy == "OnFailure" and run.exit_code != 0)
         if again:
             ran = asyncio.get_running_loop().time() - state.started.get(container_name, 0.0)
-            delay = self._next_backoff(state, container_name, ran)
-            text = f"back-off {delay:g}s restarting failed container={container_name} pod={name}"
-            rows[index] = status.waiting(container, "CrashLoopBackOff", restarts, ended["state"], text)
+            if container_name in state.backoff and ran <= BACKOFF_RESET:
+                delay = self._next_backoff(state, container_name)
+                text = f"back-off {delay:g}s restarting failed container={container_name} pod={name}"
+                rows[index] = status.waiting(container, "CrashLoopBackOff", restarts, ended["state"], text)
+            else:
+                # the first time there is no waiting, only what it takes a kubelet to see it
+                state.backoff[container_name] = self.backoff
+                delay = self.backoff / 10
+                rows[index] = ended
             self._later(state, container_name, delay, self._restart, namespace, name, uid, container_name)
         else:
             rows[index] = ended
@@ -363,7 +369,9 @@ class Kubelets:
     def _settle(self, pod: Object, rows: list[Object]) -> None:
         """Phase and conditions from the states of the containers."""
         codes = [(row["state"].get("terminated") or {}).get("exitCode") for row in rows]
-        if all(code is not None for code in codes):
+        policy = pod["spec"].get("restartPolicy", "Always")
+        over = policy == "Never" or (policy == "OnFailure" and not any(codes))
+        if over and all(code is not None for code in codes):
             succeeded = not any(codes)
             pod["status"]["phase"] = "Succeeded" if succeeded else "Failed"
             status.conditions(pod["status"], True, False, "PodCompleted" if succeeded else "PodFailed")
@@ -381,16 +389,15 @@ class Kubelets:
             if container["name"] != container_name or index >= len(rows):
                 continue
             row = rows[index]
-            rows[index] = status.running(uid, container, metadata.now(), row["restartCount"] + 1, row.get("lastState"))
+            last = row["state"] if "terminated" in row["state"] else row.get("lastState")
+            rows[index] = status.running(uid, container, metadata.now(), row["restartCount"] + 1, last)
             state.started[container_name] = asyncio.get_running_loop().time()
             self._settle(pod, rows)
             self.cluster.set_pod_status(pod)
             self._plan_end(pod, state, container)
 
-    def _next_backoff(self, state: _Pod, name: str, ran: float) -> float:
-        """Seconds before the next start: doubling, and from the beginning after a long run."""
-        if ran > BACKOFF_RESET:
-            state.backoff.pop(name, None)
+    def _next_backoff(self, state: _Pod, name: str) -> float:
+        """Seconds before the next start: twice as many each time."""
         delay = state.backoff.get(name, self.backoff)
         state.backoff[name] = min(delay * 2, BACKOFF_LIMIT)
         return delay
