@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 
 import click
@@ -27,7 +28,7 @@ def line(values: Sequence[object], widths: Sequence[int]) -> str:
 def _cell(text: str, width: int) -> str:
     padded = text.ljust(width)
     colour = _COLOURS.get(text)
-    return click.style(padded, fg=colour) if colour and click.get_text_stream("stdout").isatty() else padded
+    return click.style(padded, fg=colour) if colour and sys.stdout.isatty() else padded
 
 
 def widest(header: str, values: Sequence[str], extra: int) -> int:

@@ -25,6 +25,10 @@ CONFIRM_SECONDS = 60.0
 """A write that the informer does not confirm in this time is dropped from the picture."""
 
 
+REMEMBERED = 10_000
+"""Deletions that an answer to a write of ours may be overtaken by."""
+
+
 class Mirror(Generic[T]):
     """Objects by key (`namespace/name`), and optionally by an index."""
 
@@ -37,6 +41,8 @@ class Mirror(Generic[T]):
         self._objects: dict[str, T] = {}
         self._index: dict[str, dict[str, T]] = {}
         self._ended: dict[str, str] = {}
+        self._gone: dict[str, None] = {}
+        """uids whose deletion the informer has seen lately, oldest first."""
         informer.on(add=self._seen, update=lambda old, new: self._seen(new), delete=self._dropped)
 
     @property
@@ -62,6 +68,8 @@ class Mirror(Generic[T]):
             log.warning("answer of the API server for a %s: %s", self._struct.__name__, error)
             return
         key = obj.key
+        if obj.metadata.uid in self._gone:
+            return  # the watch was faster than the answer: this is what the object was before its end
         if self._newer(obj) and self._ended.get(key) != obj.metadata.uid:
             self._put(obj)
             if key not in self._informer.store:
@@ -90,6 +98,9 @@ class Mirror(Generic[T]):
             self._put(obj)
 
     def _dropped(self, obj: T) -> None:
+        self._gone[obj.metadata.uid] = None
+        if len(self._gone) > REMEMBERED:
+            del self._gone[next(iter(self._gone))]
         if self._ended.get(obj.key) == obj.metadata.uid:
             del self._ended[obj.key]
         current = self._objects.get(obj.key)
