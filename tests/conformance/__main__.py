@@ -12,14 +12,13 @@ from pathlib import Path
 
 import click
 
-from tests.conformance import apiserver, cli, functions, sessions, webhooks
+from tests.conformance import apiserver, cli, controllers, functions, sessions, webhooks
 from tests.conformance.outcome import DEVIATION, FAIL, NOT_BUILT, PASS, UNBUILDABLE, Outcome
 
 _PADDING = 500
 _LEAST_SAME = 0.97
 """Below this share of equal answers the API server's differences are failures."""
 _LATER = {
-    "controllers": "controllers",
     "job-plugins": "job-plugins",
 }
 """Areas whose runners belong to the control plane's issue: counted as not built yet."""
@@ -59,6 +58,7 @@ def _all(data: Path) -> list[Outcome]:
     found += functions.run_folder(scheduler)
     found += _apiserver(data)
     found += webhooks.run_folder(data / "webhooks")
+    found += controllers.run_folder(data / "controllers")
     found += cli.run_folder(data / "cli")
     for folder, area in _LATER.items():
         found += [Outcome(area, "", NOT_BUILT, area)] * _cases(data / folder)
