@@ -19,7 +19,9 @@ from volcano_py.api.kinds import JOB, QUEUE
 from volcano_py.kube.client import Client
 from volcano_py.sandbox.cluster import Sandbox
 
-JOB_HEADER = "Creation       Phase       JobType     Replicas    Min   Pending   Running   Succeeded   Failed    Unknown     RetryCount"
+COLUMNS = ("Creation", "Phase", "JobType", "Replicas", "Min", "Pending", "Running", "Succeeded", "Failed", "Unknown")
+WIDTHS = (15, 12, 12, 12, 6, 10, 10, 12, 10, 12)
+JOB_HEADER = "".join(map(str.ljust, COLUMNS, WIDTHS)) + "RetryCount"
 
 
 async def reaches(client: Client, name: str, phase: str) -> None:
