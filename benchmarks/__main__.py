@@ -8,6 +8,7 @@ import click
 import orjson
 
 from benchmarks.decision import decision, run_one
+from benchmarks.sandbox import sandbox
 
 
 @click.group()
@@ -22,6 +23,7 @@ def one() -> None:
 
 
 main.add_command(decision)
+main.add_command(sandbox)
 
 if __name__ == "__main__":
     main(prog_name="python -m benchmarks")

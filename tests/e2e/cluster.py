@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-import shutil
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -14,6 +13,7 @@ from typing import Any
 
 import aiohttp
 
+from tests.kubectl import find as find_kubectl
 from volcano_py.api.kinds import JOB, NODE, POD, PODGROUP, QUEUE
 from volcano_py.kube.client import Client
 from volcano_py.sandbox.cluster import Sandbox
@@ -121,8 +121,8 @@ async def bound(client: Client, job_name: str) -> int:
 
 async def kubectl(sandbox: Sandbox, tmp_path: Path, *arguments: str, stdin: str = "") -> tuple[int, str, str]:
     """Run the real kubectl against a sandbox: exit code, output, errors."""
-    program = shutil.which("kubectl")
-    assert program, "kubectl is not on PATH; install it to run this test"
+    program = find_kubectl()
+    assert program, "no kubectl: install it, or make setup"
     process = await asyncio.create_subprocess_exec(
         program,
         *arguments,

@@ -1,0 +1,40 @@
+"""The benchmarks run and come out as their scenarios say; how fast is not for a test to judge."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parents[2]
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "benchmarks", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, cwd=HERE, timeout=300)
+
+
+def test_our_own_scenarios_are_what_decision_reads(tmp_path: Path) -> None:
+    out = tmp_path / "out.json"
+    done = run("decision", "--only", "gang-small", "--only", "singles-small", "--json", str(out))
+    assert done.returncode == 0, done.stderr
+    assert [(r["id"], r["bound"]) for r in json.loads(out.read_text())] == [("gang-small", 64), ("singles-small", 400)]
+    assert len({len(line) for line in done.stdout.splitlines()}) == 1, "the table is aligned"
+    missing = run("decision", "--only", "nothing")
+    assert missing.returncode == 2 and "no scenario nothing in scenarios.json" in missing.stderr
+
+
+@pytest.mark.slow
+def test_the_sandbox_is_measured(tmp_path: Path) -> None:
+    out = tmp_path / "out.json"
+    done = run("sandbox", "--nodes", "12", "--pods", "200", "--json", str(out))
+    figures = json.loads(out.read_text())
+    assert (figures["nodes"], figures["pods"], figures["gangs"]) == (12, 200, 2)
+    assert figures["creations_per_s"] > 0 and figures["bindings_per_s"] > 0
+    assert 0 < figures["server_empty_mib"] <= figures["server_running_mib"]
+    assert figures["server_of_it_mib"] < figures["altogether_mib"]
+    assert 0 < figures["start_ready_s"] < figures["start_first_job_s"]
+    assert "pod creations" in done.stdout and "target" in done.stdout.splitlines()[0]
