@@ -1,6 +1,7 @@
 """What thinking costs: scenarios through the real cycle, without an API server, each in a process of its own.
 
-`cycle_s` is the median of the cycles after the first where the scenario repeats them, else the one cycle; `intake_s` is objects into the model.
+`cycle_s` is the median of the cycles after the first where the scenario repeats them, else the one cycle;
+`intake_s` is objects into the model.
 """
 
 from __future__ import annotations
@@ -113,7 +114,8 @@ def decision(scenarios: Path, only: tuple[str, ...], out: Path | None) -> None:
         raise click.BadParameter(f"no scenario {sorted(missing)[0]} in {scenarios.name}", param_hint="--only")
     results = []
     print(
-        f"{'scenario':24} {'cycle s':>9} {'intake s':>9} {'cpu s':>8} {'bound':>7} {'evicted':>8} {'pipelined':>9} {'peak MB':>8}"
+        f"{'scenario':24} {'cycle s':>9} {'intake s':>9} {'cpu s':>8} "
+        f"{'bound':>7} {'evicted':>8} {'pipelined':>9} {'peak MB':>8}"
     )
     for spec in known:
         if only and spec["id"] not in only:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import shutil
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -14,9 +13,10 @@ from typing import Any
 
 import aiohttp
 
+from tests import kubectl
 from volcano_py.sandbox.cluster import Sandbox
 
-KUBECTL = shutil.which("kubectl")
+KUBECTL = kubectl.find()
 PODS = "/api/v1/namespaces/default/pods"
 CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
 MERGE = "application/merge-patch+json"
@@ -138,7 +138,7 @@ class Kubectl:
 
     async def run(self, *arguments: str, stdin: str = "", **environment: str) -> tuple[int, str, str]:
         """(exit code, stdout, stderr)."""
-        assert KUBECTL is not None
+        assert KUBECTL is not None, "no kubectl: install it, or make setup"
         process = await asyncio.create_subprocess_exec(
             KUBECTL,
             *arguments,

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.sandbox.clients import KUBECTL, Http, Kubectl, http
+from tests.sandbox.clients import Http, Kubectl, http
 from volcano_py.sandbox.cluster import Sandbox
 
 
@@ -24,6 +24,4 @@ async def api(sandbox: Sandbox) -> AsyncIterator[Http]:
 
 @pytest.fixture
 def kubectl(sandbox: Sandbox, tmp_path: Path) -> Kubectl:
-    if KUBECTL is None:
-        pytest.skip("no kubectl on PATH")
     return Kubectl(sandbox, tmp_path)

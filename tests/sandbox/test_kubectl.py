@@ -104,7 +104,7 @@ async def test_apply_edit_patch_and_delete(kubectl: Kubectl, tmp_path: Path) -> 
     editor.chmod(0o755)
     assert "pod/web edited" in await kubectl("edit", "pod", "web", EDITOR=str(editor))
     assert await kubectl("get", "pod", "web", "-o", "jsonpath={.spec.containers[0].image}") == "busybox:3"
-    assert await kubectl("delete", "pod", "web") == 'pod "web" deleted\n'
+    assert (await kubectl("delete", "pod", "web")).startswith('pod "web" deleted')
     code, _, err = await kubectl.run("get", "pod", "web")
     assert code == 1 and 'pods "web" not found' in err
 

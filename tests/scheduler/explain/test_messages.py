@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from volcano_py.testing.table import configuration, manifests
 from volcano_py.scheduler.framework.config import load
 from volcano_py.scheduler.model import plan
 from volcano_py.scheduler.run_once import REGISTRY, run_once
 from volcano_py.simulate.cycles import Simulation
+from volcano_py.testing.table import configuration, manifests
 
 SCENARIO: dict[str, Any] = {
     "nodes": {"n1": {"cpu": 2}},

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from volcano_py.testing.table import configuration, manifests
 from volcano_py.scheduler.framework.config import load
 from volcano_py.scheduler.framework.node_rules import PlainPredicate, PlainScore
 from volcano_py.scheduler.framework.registry import Registry
@@ -15,6 +14,7 @@ from volcano_py.scheduler.framework.session import Handler, Session
 from volcano_py.scheduler.model import plan
 from volcano_py.scheduler.run_once import REGISTRY, Report, run_once
 from volcano_py.simulate.cycles import Simulation
+from volcano_py.testing.table import configuration, manifests
 
 CLUSTER: dict[str, Any] = {
     "nodes": {"n1": {"cpu": 2}, "n2": {"cpu": 2}},

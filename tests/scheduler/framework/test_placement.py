@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import given, settings
 
-from volcano_py.testing.table import configuration
 from tests.strategies import Manifest, clusters, plugin_tiers
 from volcano_py.scheduler.framework.config import load
 from volcano_py.scheduler.framework.node_rules import LOCAL
@@ -15,6 +14,7 @@ from volcano_py.scheduler.model import status as st
 from volcano_py.scheduler.model.node_table import SomeNodes
 from volcano_py.scheduler.run_once import REGISTRY, Report, open_plugins
 from volcano_py.simulate.cycles import Simulation
+from volcano_py.testing.table import configuration
 
 
 class _Untimed:
