@@ -94,7 +94,7 @@ def host_ports(draw: s.DrawFn) -> list[Manifest]:
     for number in draw(s.sampled_from(([80], [80], [81], [80, 81]))):
         port: Manifest = {"containerPort": number, "hostPort": number}
         port["protocol"] = draw(s.sampled_from(("TCP", "TCP", "UDP")))
-        if one_in(draw, 3):
+        if draw(s.booleans()):
             port["hostIP"] = draw(s.sampled_from(("10.0.0.1", "10.0.0.2", "0.0.0.0")))
         found.append(port)
     return found
@@ -113,14 +113,12 @@ def pod_spec(draw: s.DrawFn, theme: str = "") -> Manifest:
         second: Manifest = {"name": "second", "image": draw(s.sampled_from(IMAGES))}
         spec["containers"].append({**second, "resources": {"requests": draw(requests(theme))}})
     if one_in(draw, 8, theme == "requests"):
-        spec["initContainers"] = [
-            draw(init_container(f"init-{i}", theme)) for i in range(draw(s.sampled_from((1, 1, 2))))
-        ]
+        spec["initContainers"] = [draw(init_container(f"init-{i}", theme)) for i in range(draw(s.integers(1, 3)))]
     if one_in(draw, 20, theme == "requests"):
         spec["overhead"] = {"cpu": "50m"}
     if one_in(draw, 20):
         spec["priority"] = draw(s.integers(-2, 3))
-    if one_in(draw, 8):
+    if one_in(draw, 8, theme == "spread"):
         spec["nodeSelector"] = {"zone": draw(s.sampled_from(ZONES))}
     if one_in(draw, 4):
         spec["tolerations"] = [draw(s.sampled_from(_TOLERATIONS))]
@@ -319,10 +317,10 @@ def pod_group(
     theme: str,
 ) -> Manifest:
     spec: Manifest = {"minMember": draw(s.integers(1, count)), "queue": draw(s.sampled_from(queues))}
-    if one_in(draw, 12):
+    if one_in(draw, 12, theme == "empty"):
         spec["minMember"] = draw(s.integers(0, count + 1))
     if theme in ("gates", "queues") or not one_in(draw, 3):
-        spec["minResources"] = draw(min_resources())
+        spec["minResources"] = draw(min_resources(theme))
     if one_in(draw, 3):
         spec["priorityClassName"] = draw(s.sampled_from(("high", "low")))
     phases = ("Pending", "Pending", "Inqueue", "")
@@ -341,9 +339,9 @@ _QUEUE_GATE = "scheduling.volcano.sh/queue-allocation-gate"
 
 
 @s.composite
-def min_resources(draw: s.DrawFn) -> Manifest:
+def min_resources(draw: s.DrawFn, theme: str = "") -> Manifest:
     found = {"cpu": f"{draw(s.integers(1, 40)) * 100}m"}
-    if draw(s.booleans()):  # about as much as a cluster has
+    if theme != "queues" and draw(s.booleans()):  # about as much as a cluster has
         found["cpu"] = str(draw(s.integers(5, 40)))
     if one_in(draw, 3):
         found["memory"] = f"{draw(s.integers(1, 6)) * 512}Mi"
@@ -382,7 +380,7 @@ def queues(draw: s.DrawFn, theme: str = "") -> list[Manifest]:
     for name in ["default", *(f"q{i}" for i in range(draw(s.sampled_from((0, 0, 1, 1, 2, 3)))))]:
         spec: Manifest = {"weight": draw(s.integers(1, 4))}
         if name != "default" and one_in(draw, 3, theme == "queues"):
-            spec["capability"] = {"cpu": str(draw(s.integers(1, 12)))}
+            spec["capability"] = {"cpu": str(draw(s.integers(1, 8)))}
             if one_in(draw, 3):
                 spec["capability"]["memory"] = f"{draw(s.integers(1, 6))}Gi"
             if one_in(draw, 4):
@@ -425,9 +423,9 @@ def surroundings(draw: s.DrawFn, theme: str = "") -> list[Manifest]:
 
 
 @s.composite
-def clusters(draw: s.DrawFn) -> list[Manifest]:
+def clusters(draw: s.DrawFn, themes: tuple[str, ...] = THEMES) -> list[Manifest]:
     """A whole cluster: nodes, queues, priority classes, jobs, and what else is there."""
-    theme = draw(s.sampled_from(THEMES))
+    theme = draw(s.sampled_from(themes))
     all_nodes = draw(nodes(1, 3)) if theme == "leaving" else draw(nodes(2))
     all_queues = draw(queues(theme))
     found = [*all_nodes, *all_queues, *draw(surroundings(theme))]

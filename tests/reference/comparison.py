@@ -1,9 +1,9 @@
 """Both schedulers on one case, and the smallest case on which they differ.
 
-    python -m tests.reference.comparison CASES [SEED]
+    python -m tests.reference.comparison CASES [SEED [THEME...]]
 
-looks for differences without a limit of time, prints the smallest one, and writes it to `difference.json` in the
-batch form.
+looks for differences, prints the smallest one, and writes it to `difference.json` in the batch form. The themes are
+those of tests.strategies.
 """
 
 from __future__ import annotations
@@ -173,11 +173,12 @@ def _parts(value: Any) -> Iterator[Any]:
                 yield [*value[:i], part, *value[i + 1 :]]
 
 
-def main(count: int, seed: int) -> None:
+def main(count: int, seed: int, themes: list[str]) -> None:
     from hypothesis import HealthCheck, Phase, given, settings
     from hypothesis import seed as seeded
 
     from tests.reference.strategies import cases
+    from tests.strategies import THEMES
 
     found: list[Case] = []
 
@@ -189,7 +190,7 @@ def main(count: int, seed: int) -> None:
         phases=[Phase.generate],
         suppress_health_check=list(HealthCheck),
     )
-    @given(cases())
+    @given(cases(tuple(themes) or THEMES))
     def search(case: Case) -> None:
         if not is_open(case) and difference(case):
             found.append(case)
@@ -206,4 +207,4 @@ def main(count: int, seed: int) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 0)
+    main(int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 0, sys.argv[3:])

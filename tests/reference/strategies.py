@@ -6,7 +6,7 @@ from typing import Any
 
 from hypothesis import strategies as s
 
-from tests.strategies import PLUGIN_TIERS, Manifest, clusters, one_in
+from tests.strategies import PLUGIN_TIERS, THEMES, Manifest, clusters, one_in
 from volcano_py.testing.table import configuration
 
 _MORE_TIERS = (
@@ -39,18 +39,19 @@ _SCORERS = (
     "imagelocality",
     "podtopologyspread",
 )
+_SCORERS_OF = {"spread": "podtopologyspread", "affinity": "podaffinity"}
 _ACTIONS = (*("enqueue, allocate, backfill",) * 4, "allocate, backfill", "enqueue, allocate")
 
 
 @s.composite
-def configurations(draw: s.DrawFn) -> str:
+def configurations(draw: s.DrawFn, theme: str = "") -> str:
     """Documents of the flat actions, with arguments and now and then a callback switched off."""
     tiers = []
     for names in draw(s.sampled_from(_MORE_TIERS)):
         tier: list[Any] = []
         for name in names:
-            settings = draw(arguments(name))
-            if name in _FLAGS and one_in(draw, 8):
+            settings = draw(arguments(name, theme))
+            if name in _FLAGS and one_in(draw, 8, name == "proportion" and theme == "queues"):
                 settings[draw(s.sampled_from(_FLAGS[name]))] = False
             tier.append({name: settings} if settings else name)
         tiers.append(tier)
@@ -62,7 +63,9 @@ def configurations(draw: s.DrawFn) -> str:
 
 
 @s.composite
-def arguments(draw: s.DrawFn, plugin: str) -> Manifest:
+def arguments(draw: s.DrawFn, plugin: str, theme: str = "") -> Manifest:
+    if plugin == "nodeorder" and theme in _SCORERS_OF and draw(s.booleans()):  # let it speak alone
+        return {f"{name}.weight": int(name == _SCORERS_OF[theme]) for name in _SCORERS}
     if not one_in(draw, 4):
         return {}
     if plugin == "nodeorder":
@@ -81,11 +84,12 @@ def arguments(draw: s.DrawFn, plugin: str) -> Manifest:
 
 
 @s.composite
-def cases(draw: s.DrawFn) -> Manifest:
+def cases(draw: s.DrawFn, themes: tuple[str, ...] = THEMES) -> Manifest:
     """A cluster, what to do with it, and how often: the batch form of `simulate run`."""
+    theme = draw(s.sampled_from(themes))
     return {
-        "conf": draw(configurations()),
+        "conf": draw(configurations(theme)),
         "cycles": draw(s.integers(1, 3)),
         "seed": draw(s.integers(-3, 3)),
-        "objects": draw(clusters()),
+        "objects": draw(clusters((theme,))),
     }
