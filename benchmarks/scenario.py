@@ -1,7 +1,8 @@
 """Clusters and workloads described as data: the format of benchmark scenarios, read into API objects.
 
-Nothing is random: names, sizes and placements follow from running numbers. In texts, `<g>` is a gang's number, `<k>` a pod's
-number in its gang, `<i>` the running number of a single; an expression may follow inside the brackets (`node-<(100*g + k) % nodes>`).
+Nothing is random: names, sizes and placements follow from running numbers. In texts, `<g>` is a gang's number, `<k>` a
+pod's number in its gang, `<i>` the running number of a single; an expression may follow inside the brackets
+(`node-<(100*g + k) % nodes>`).
 """
 
 from __future__ import annotations
