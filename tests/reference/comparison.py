@@ -47,6 +47,7 @@ def decide_plainly(case: Case) -> list[reference.Result]:
 
 
 KNOWN: dict[str, str] = {
+    "gated-and-leaving": "what gated pods ask for is deducted from minResources whatever their status",
     "no-scalar": "ephemeral-storage of minResources is not held for jobs that were let in, being no scalar",
     "future-idle": "room that is idle now but promised to a pipelined task is not given to another",
 }
@@ -144,6 +145,7 @@ _KEPT = frozenset(
         "containers",
         "schedulerName",
         "phase",
+        "status",
         "state",
         "weight",
         "minMember",

@@ -128,6 +128,8 @@ class Job:
         for t in self.tasks.values():
             if t.gated and t.gates != [QUEUE_GATE]:
                 gated.add(t.resreq)
+                if t.status != "Pending":
+                    self.rarities.add("gated-and-leaving")
         if gated.is_empty():
             return amount
         result = amount.clone()
