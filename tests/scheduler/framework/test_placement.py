@@ -90,7 +90,9 @@ def test_views_that_are_kept_up_equal_views_made_anew_and_discard_restores(
     for t in tasks:
         kept = placement.view(t)
         fresh = placement._make(t)
-        for name in ("ok", "idle", "future", "masked"):
+        for name in ("ok", "idle", "future"):
             assert getattr(kept, name).tolist() == getattr(fresh, name).tolist(), (t.key, name)
+        # What a domain score gives to all nodes alike is settled only when a view is asked for; it moves no order.
+        np.testing.assert_allclose(kept.masked - kept.constant, fresh.masked - fresh.constant, atol=1e-9)
     statement.discard()
     assert fingerprint(session) == before
