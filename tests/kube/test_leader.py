@@ -56,6 +56,23 @@ async def test_the_second_takes_over_at_once_after_a_release(api, client):
     await stop(second)
 
 
+async def test_a_leader_that_is_stopped_while_it_renews_gives_the_lease_back(api, client):
+    one = candidate(client, "one", retry_period=0.3)
+    task = asyncio.create_task(one.run())
+    await until(one.holds)
+    written = asyncio.Event()
+
+    async def carried_out_but_not_answered(request):
+        api.put("leases", await request.json())
+        written.set()
+        await asyncio.sleep(30)
+
+    api.fault("PUT /leases", carried_out_but_not_answered)
+    await asyncio.wait_for(written.wait(), 5)
+    await stop(task)
+    assert api.objects[KEY]["spec"]["holderIdentity"] == ""
+
+
 async def test_a_dead_leader_is_replaced_after_the_lease_as_seen_by_us(api, client):
     # Its clock is a year ahead: only what we see change counts.
     api.put(

@@ -25,7 +25,7 @@ from typing import Any
 
 from volcano_py.api.kinds import LEASE
 from volcano_py.kube.client import Client
-from volcano_py.kube.errors import ApiError, KubeError, NotFound
+from volcano_py.kube.errors import ApiError, Conflict, KubeError, NotFound
 
 log = logging.getLogger(__name__)
 JITTER = 1.2
@@ -107,21 +107,15 @@ class LeaderElection:
         if not self.leader or self._record is None:
             return
         self.leader = False
-        spec = self._record.get("spec") or {}
-        now = micro_time()
-        lease = {
-            **self._record,
-            "spec": {
-                **spec,
-                "holderIdentity": "",
-                "leaseDurationSeconds": 1,
-                "renewTime": now,
-                "acquireTime": now,
-            },
-        }
         try:
             async with asyncio.timeout(self._retry_period):
-                await self._client.update(LEASE, lease)
+                try:
+                    await self._client.update(LEASE, _given_back(self._record))
+                except Conflict:
+                    # A renewal of ours was under way when we were stopped.
+                    lease = await self._client.get(LEASE, self._name, self._namespace)
+                    if (lease.get("spec") or {}).get("holderIdentity") == self.identity:
+                        await self._client.update(LEASE, _given_back(lease))
             log.info("released %s/%s", self._namespace, self._name)
         except (KubeError, TimeoutError) as error:
             log.warning("could not release %s/%s: %s", self._namespace, self._name, error)
@@ -199,6 +193,13 @@ class LeaderElection:
             "renewTime": renewed,
             "leaseTransitions": transitions,
         }
+
+
+def _given_back(lease: dict[str, Any]) -> dict[str, Any]:
+    """The Lease without a holder, for whoever comes next to take at once."""
+    now = micro_time()
+    free = {"holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": now, "acquireTime": now}
+    return {**lease, "spec": {**(lease.get("spec") or {}), **free}}
 
 
 def micro_time() -> str:
