@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -19,7 +20,10 @@ from volcano_py.cli.vcctl import main as vcctl
 HERE = Path(__file__).parents[2]
 
 
-def kubeconfig(server: str, cluster: dict[str, str] | None = None, user: dict[str, str] | None = None) -> str:
+EXEC = {"apiVersion": "client.authentication.k8s.io/v1", "command": "no-such-tool", "interactiveMode": "Never"}
+
+
+def kubeconfig(server: str, cluster: dict[str, str] | None = None, user: dict[str, Any] | None = None) -> str:
     document = {
         "current-context": "c",
         "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
@@ -46,6 +50,8 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
         "dead": kubeconfig(f"http://127.0.0.1:{closed}"),
         "ca": kubeconfig("https://127.0.0.1:1", {"certificate-authority-data": "bm8="}),
         "certificate": kubeconfig("https://127.0.0.1:1", user={"client-certificate": "no.crt", "client-key": "no.key"}),
+        "exec": kubeconfig("https://127.0.0.1:1", user={"exec": EXEC}),
+        "shares": "actions: allocate\ntiers:\n- plugins: [{name: drf, enableHierarchy: true}, {name: proportion}]\n",
         "job.yaml": "kind: Job\nspec: [",
         "pod.yaml": "kind: Pod\n",
         "job.txt": "kind: Job\n",
@@ -136,7 +142,8 @@ def test_volcano_py(files: dict[str, str], arguments: str, code: int, says: str)
         ("queue list -k {ca}", 255, "the certificates of cluster 'c'"),
         ("queue list -k {certificate}", 255, "no.crt"),
         ("pod list -k {dead}", 255, "does the API server run, and does --kubeconfig or --master name it?"),
-        ("pod list -s foo", 255, "--master 'foo' is no URL; write it as https://host:port"),
+        ("pod list -s 127.0.0.1:1", 255, "GET http://127.0.0.1:1/api/v1/namespaces/default/pods: "),
+        ("pod list -k {exec}", 255, "no-such-tool gave no credentials; run it by hand to see why"),
         ("queue get -k {dead}", 255, "name is mandatory to get the particular queue details"),
         ("queue delete -k {dead}", 255, "queue name must be specified"),
     ],
@@ -159,6 +166,8 @@ def run(*command: str) -> subprocess.CompletedProcess[str]:
         ("--kubeconfig {none}", 1, "none does not exist; name one with --kubeconfig or KUBECONFIG"),
         ("--kubeconfig {broken}", 1, "broken is not valid YAML: "),
         ("--kubeconfig {dead} --scheduler-conf={none}", 2, "none cannot be read: No such file or directory; check"),
+        ("--kubeconfig {dead} --scheduler-conf={broken}", 2, "broken: line 2, column 4: not valid YAML"),
+        ("--kubeconfig {dead} --scheduler-conf={shares}", 2, "shares: tiers[0]: proportion and drf with hierarchy"),
         ("--kubeconfig {dead} --plugins-dir={none}", 2, "none is no folder"),
         ("--kubeconfig {dead} --enable-healthz --healthz-address=foo", 1, "address 'foo' should be host:port"),
         ("--kubeconfig {dead} --enable-metrics --listen-address=127.0.0.1:{port}", 1, "choose another address"),

@@ -84,7 +84,11 @@ class Session:
         self.place(task, node, "Allocated")
         job = self.jobs[task.job]
         if self.votes.job_ready(job):
-            for t in job.with_status("Allocated"):
+            # Volcano walks a map here, and stops at the first that is refused.
+            ready = job.with_status("Allocated")
+            if len(ready) > 1:
+                self.rarities.add("dispatch-order")
+            for t in ready:
                 self.bind(t)
 
     # --- the end

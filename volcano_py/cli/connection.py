@@ -13,7 +13,7 @@ import click
 
 from volcano_py.cli.errors import in_words
 from volcano_py.kube.client import Client
-from volcano_py.kube.errors import ApiError, KubeError, Unreachable
+from volcano_py.kube.errors import ApiError, KubeError, Unauthorized, Unreachable
 
 FAILED = 255
 
@@ -33,10 +33,10 @@ def call(what: str, kubeconfig: str, master: str, work: Callable[[Client], Await
         async with Client.for_flags(kubeconfig or None, master or None) as client:
             await work(client)
 
-    if master and not master.startswith(("http://", "https://")):
-        give_up(what, f"--master {master!r} is no URL; write it as https://host:port")
     try:
         asyncio.run(connected())
+    except Unauthorized as e:
+        give_up(what, f"{e}; check the user's token or certificate in the kubeconfig")
     except ApiError as e:
         give_up(what, str(e))
     except Unreachable as e:

@@ -111,7 +111,7 @@ class Client:
         if not kubeconfig and not credentials_.in_kubeconfig_environment() and credentials_.inside_cluster():
             return cls.in_cluster(**options)
         if master and not kubeconfig and not any(p.exists() for p in credentials_.kubeconfig_paths(None)):
-            return cls(credentials_.Credentials(server=master.rstrip("/")), **options)
+            return cls(credentials_.Credentials(server=credentials_.with_scheme(master, {}).rstrip("/")), **options)
         return cls.from_kubeconfig(kubeconfig, master=master, **options)
 
     async def __aenter__(self) -> Client:

@@ -92,20 +92,21 @@ def from_kubeconfig(
     cluster = _entry(document, "clusters", "cluster", chosen.get("cluster"), file)
     user = _entry(document, "users", "user", chosen["user"], file) if chosen.get("user") else {}
     if user.get("exec") or user.get("auth-provider"):
-        return _official(str(file), name, server)
+        return _official(str(file), name, server, (user.get("exec") or {}).get("command", ""))
     base = file.parent
+    address = with_scheme(server or cluster.get("server") or "http://localhost:8080", cluster)
     try:
         for part, key in ((cluster, "certificate-authority"), (user, "client-certificate"), (user, "client-key")):
             if part.get(key) and not part.get(f"{key}-data"):
                 (base / part[key]).read_bytes()  # OpenSSL's own errors do not name the file
-        tls = _tls(cluster, user, base)
+        tls = _tls(cluster, user, base) if address.startswith("https") else None
     except (OSError, ValueError) as error:
         raise KubeError(
             f"kubeconfig {file}: the certificates of cluster {chosen.get('cluster')!r} or user {chosen.get('user')!r} "
             f"cannot be used: {error}"
         ) from error
     return Credentials(
-        server=(server or cluster.get("server") or "http://localhost:8080").rstrip("/"),
+        server=address.rstrip("/"),
         ssl=tls,
         headers=_headers(user, base),
         namespace=chosen.get("namespace") or "default",
@@ -147,9 +148,7 @@ def _entry(document: dict[str, Any], plural: str, key: str, name: str | None, fi
     raise KubeError(f"kubeconfig {file} has no {key} {name!r}; {plural} there: {known}")
 
 
-def _tls(cluster: dict[str, Any], user: dict[str, Any], base: Path) -> ssl.SSLContext | None:
-    if not str(cluster.get("server", "")).startswith("https"):
-        return None
+def _tls(cluster: dict[str, Any], user: dict[str, Any], base: Path) -> ssl.SSLContext:
     if cluster.get("certificate-authority-data"):
         ca = base64.b64decode(cluster["certificate-authority-data"]).decode()
         context = ssl.create_default_context(cadata=ca)
@@ -211,7 +210,16 @@ def _token_file(path: Path) -> Callable[[], dict[str, str]]:
     return headers
 
 
-def _official(config_file: str, context: str | None, server: str | None) -> Credentials:
+def with_scheme(server: str, cluster: dict[str, Any]) -> str:
+    """The address as a URL: without a scheme it is https where the cluster says something about TLS, as in kubectl."""
+    if "://" in server:
+        return server
+    tls = ("certificate-authority", "certificate-authority-data", "insecure-skip-tls-verify")
+    return f"{'https' if any(cluster.get(key) for key in tls) else 'http'}://{server}"
+
+
+def _official(config_file: str, context: str | None, server: str | None, command: str = "") -> Credentials:
+    """`command`: the exec plugin that must give credentials."""
     from kubernetes import client, config
 
     configuration = client.Configuration()
@@ -221,6 +229,8 @@ def _official(config_file: str, context: str | None, server: str | None) -> Cred
         )
     except Exception as error:
         raise KubeError(f"kubeconfig {config_file} cannot be used: {error}") from error
+    if command and not (configuration.api_key or configuration.cert_file):
+        raise KubeError(f"kubeconfig {config_file}: {command} gave no credentials; run it by hand to see why")
     tls = None
     if configuration.host.startswith("https"):
         tls = ssl.create_default_context(cafile=configuration.ssl_ca_cert or None)
