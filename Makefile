@@ -6,7 +6,7 @@ DATA ?=
 KEEP ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow conformance lint reference-long bench clean
+.PHONY: help setup demo test test-slow conformance lint explore reference-long bench clean
 
 help: ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -41,6 +41,9 @@ lint: setup ## ruff, mypy on the decision core, import contracts, Dockerfile, YA
 	@$(BIN)/yamllint -d '{extends: relaxed, rules: {line-length: disable}}' conf crds .github tests/scenarios
 	@echo "Longest modules (lines):"
 	@find volcano_py -name '*.py' | xargs wc -l | sort -rn | sed -n '2,9p'
+
+explore: setup ## run the property tests on new random examples, for what the steady ones miss
+	@HYPOTHESIS_PROFILE=explore $(BIN)/python -m pytest -n 2 tests/scheduler tests/kube/test_http1.py
 
 reference-long: setup ## compare 20,000 random clusters with the reference scheduler
 	@REFERENCE_CASES=20000 $(BIN)/python -m pytest -m slow tests/reference

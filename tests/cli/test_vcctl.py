@@ -139,7 +139,11 @@ async def test_queues(tmp_path: Path, vcctl: Vcctl, monkeypatch: pytest.MonkeyPa
         await until(counted, "the job is not listed as running")
         header = "Name                     Weight  State   Parent  Inqueue Pending Running Unknown Completed"
         row = "lab                      3       Open    root    0       0       1       0       0       "
-        assert await vcctl("queue", "get", "-n", "lab") == (0, f"{header}\n{row}\n")
+
+        async def told() -> bool:
+            return await vcctl("queue", "get", "-n", "lab") == (0, f"{header}\n{row}\n")
+
+        await until(told, f"the queue's counters follow its PodGroups, but not to {row!r}")
         code, out = await vcctl("queue", "list")
         assert code == 0 and out.splitlines()[0] == header and row in out.splitlines()
         assert [line.split()[0] for line in out.splitlines()[1:]] == ["default", "lab", "root"]

@@ -41,6 +41,34 @@ def test_the_order_of_objects_decides_nothing(manifests: list[Manifest], tiers: 
     assert decide(manifests, conf) == decide(shuffled, conf)
 
 
+def test_starving_jobs_of_a_queue_come_in_any_order() -> None:
+    """preempt serves the starving jobs of a queue one after another: which is first must not hang on who came first."""
+    have = {"cpu": "1", "memory": "1Gi", "pods": "1"}
+    objects: list[Manifest] = [{"kind": "Queue", "metadata": {"name": "default"}, "spec": {"weight": 1}}]
+    objects += [{"kind": "Node", "metadata": {"name": f"n{i}"}, "status": {"allocatable": have}} for i in range(2)]
+    first = None
+    for name, minimum, requests in (("a", 3, {"cpu": "100m"}), ("b", 1, {}), ("c", 1, {"cpu": "3"})):
+        spec = {"minMember": minimum, "queue": "default"}
+        status = {"phase": "Inqueue"}
+        metadata: Manifest = {"name": name, "namespace": "default", "uid": name}
+        objects.append({"kind": "PodGroup", "metadata": metadata, "spec": spec, "status": status})
+        for i in range(3):
+            pod = {"name": f"{name}-task-{i}", "namespace": "default", "uid": f"{name}-{i}"}
+            metadata = {**pod, "annotations": {"scheduling.k8s.io/group-name": name}}
+            containers = [{"name": "c", "resources": {"requests": requests}}]
+            spec = {"schedulerName": "volcano", "containers": containers}
+            objects.append({"kind": "Pod", "metadata": metadata, "spec": spec, "status": {"phase": "Pending"}})
+    tiers = [["priority", "gang", "conformance"], ["drf", "predicates", "nodeorder"]]
+    conf = configuration({"actions": ACTIONS, "plugins": tiers})
+    for seed in range(20):
+        shuffled = list(objects)
+        Random(seed).shuffle(shuffled)
+        decided = decide(shuffled, conf)
+        first = first or decided
+        assert decided == first
+    assert first is not None and first[0]["bound"]
+
+
 def test_the_hash_seed_decides_nothing() -> None:
     objects: list[Manifest] = []
     for i in range(6):

@@ -9,7 +9,7 @@ import numpy as np
 
 from volcano_py.scheduler.actions.task_queue import task_queue
 from volcano_py.scheduler.framework.priority_queue import PriorityQueue
-from volcano_py.scheduler.framework.session import Session
+from volcano_py.scheduler.framework.session import Session, by_name
 from volcano_py.scheduler.framework.session_job import SessionJob
 from volcano_py.scheduler.framework.statement import Statement
 from volcano_py.scheduler.framework.victims import victims_queue
@@ -62,7 +62,8 @@ def _reclaim_for(session: Session, statement: Statement, task: Task) -> None:
     errors = session.jobs[task.job].fit_errors.get(task.key)
     if errors is not None and errors.unresolvable is not None:
         mask = mask & ~errors.unresolvable
-    nodes: list[int] = np.flatnonzero(mask).tolist()
+    open_nodes = np.flatnonzero(mask)
+    nodes: list[int] = open_nodes[np.argsort(by_name(session.cluster)[open_nodes])].tolist()
     shard = placement.shard
     if shard is not None:
         nodes.sort(key=lambda n: not shard[n])

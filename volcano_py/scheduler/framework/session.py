@@ -121,7 +121,8 @@ class Session:
         cluster = self.cluster
         default = next((p.value for p in reversed(cluster.priority_classes.values()) if p.global_default), 0)
         classes = cluster.priority_classes
-        for uid, job in cluster.jobs.items():
+        # In the order of their UIDs, since the order in which objects came must decide nothing.
+        for uid, job in sorted(cluster.jobs.items()):
             pod_group = job.pod_group
             if pod_group is None or (job.shadow and not self.on("bare-pods")):
                 continue
@@ -365,6 +366,18 @@ def rank(cluster: Cluster, seed: int) -> NDArray[np.int64]:
             ],
             dtype=np.int64,
         )
+    found: NDArray[np.int64] = cache[key]
+    return found
+
+
+def by_name(cluster: Cluster) -> NDArray[np.int64]:
+    """Every node's place in the order of names, in which an API server lists them."""
+    cache = cluster.rule_cache()
+    key = ("by name", 0)
+    if key not in cache:
+        places = np.empty(len(cluster.nodes.names), dtype=np.int64)
+        places[np.argsort(np.array(cluster.nodes.names, dtype=np.str_), kind="stable")] = np.arange(len(places))
+        cache[key] = places
     found: NDArray[np.int64] = cache[key]
     return found
 
