@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 _TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z"
+_DATE = r"[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d \+0000|\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+ \+0000"
 _UUID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 _PATTERNS = {
     "time": _TIME,
@@ -14,6 +15,8 @@ _PATTERNS = {
     "listrv": r"\d+",
     "bookmarkrv": r"\d+",
     "rv": r"\d+",
+    "date": _DATE,
+    "tmp": r"/\S*",
     "age": r"(?:<unknown>|<invalid>|[0-9smhdy]+)",
     "continue": r".+",
     "clusterIP": r"[0-9a-f.:]+",
