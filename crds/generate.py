@@ -1,8 +1,8 @@
 """Writes the CustomResourceDefinitions of this folder: `python crds/generate.py`.
 
 The schemas are functions in kinds_batch.py and kinds_scheduling.py; this file has the table of kinds.
-Pod templates and claim specs are not spelled out (`x-kubernetes-preserve-unknown-fields`): the API server
-checks them when the pods and claims are made, and the admission webhook before that.
+Pod templates and claim specs are spelled out in full (podspec.py), so that the API server warns of a mistyped field
+when the Job is made and not only when its pods are.
 """
 
 from __future__ import annotations

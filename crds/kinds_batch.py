@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from podspec import core_type
 from schema import (
     DNS_LABEL,
     Schema,
@@ -14,7 +15,6 @@ from schema import (
     list_of,
     map_of,
     object_reference,
-    open_object,
     string,
     struct,
     subdomain,
@@ -58,27 +58,11 @@ def network_topology(description: str) -> Schema:
     )
 
 
-def containers(description: str) -> Schema:
-    container = open_object("A container, as in a Pod.", name=string("The container's name."))
-    container["required"] = ["name"]
-    schema = list_of(container, description)
-    schema["x-kubernetes-list-map-keys"] = ["name"]
-    schema["x-kubernetes-list-type"] = "map"
-    return schema
-
-
 def pod_template() -> Schema:
-    """The pod template: checked here for what every pod needs, and by the API server when the pod is made."""
-    spec = open_object(
-        "The spec of the pods.",
-        containers=containers("The containers of the pods."),
-        initContainers=containers("Containers that run before the others."),
-    )
-    spec["required"] = ["containers"]
     return struct(
         "The pods of this task.",
         metadata=template_metadata("Metadata of the pods; the name is chosen by the controller."),
-        spec=spec,
+        spec=core_type("PodSpec"),
     )
 
 
@@ -127,7 +111,7 @@ def job_spec(description: str) -> Schema:
         "A volume that all pods of the job mount; name one claim or describe one.",
         required=("mountPath",),
         mountPath=string("Where the containers find it.", minLength=1, pattern="^[^:]+$"),
-        volumeClaim=open_object("The spec of a PersistentVolumeClaim that is made for the job."),
+        volumeClaim=core_type("PersistentVolumeClaimSpec"),
         volumeClaimName=string("An existing PersistentVolumeClaim.", maxLength=253),
     )
     return struct(

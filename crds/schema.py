@@ -72,15 +72,6 @@ def atomic_list(items: Schema, description: str = "") -> Schema:
     return list_of(items, description, **{"x-kubernetes-list-type": "atomic"})
 
 
-def open_object(description: str, **properties: Schema) -> Schema:
-    """An object with more fields than are spelled out here; the others are kept as they are."""
-    schema = _described(description, type="object")
-    if properties:
-        schema["properties"] = properties
-    schema["x-kubernetes-preserve-unknown-fields"] = True
-    return schema
-
-
 def quantity() -> Schema:
     return {
         "anyOf": [{"type": "integer"}, {"type": "string"}],

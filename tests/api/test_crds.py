@@ -157,6 +157,7 @@ TASK = {
         ({"tasks": [TASK | {"replicas": -1}]}, False),
         ({"tasks": [TASK | {"name": "A_"}]}, False),
         ({"tasks": [TASK | {"template": {"spec": {"nodeSelector": {}}}}]}, False),
+        ({"tasks": [TASK | {"template": {"spec": {"containers": [{"name": "c", "image": 1}]}}}]}, False),
         ({"tasks": [TASK | {"partitionPolicy": {"totalPartitions": 2}}]}, False),
         ({"queue": "No Queue"}, False),
         ({"minSuccess": 0}, False),
@@ -167,6 +168,16 @@ TASK = {
 )
 def test_job_schema(spec, valid):
     assert jsonschema_rs.is_valid(schema_of(kinds.JOB), JOB | {"spec": spec}) is valid
+
+
+def test_pod_templates_know_the_fields_of_pods():
+    tasks = schema_of(kinds.JOB)["properties"]["spec"]["properties"]["tasks"]
+    spec = tasks["items"]["properties"]["template"]["properties"]["spec"]
+    assert "x-kubernetes-preserve-unknown-fields" not in spec
+    assert {"containers", "nodeSelector", "tolerations", "schedulingGates"} <= set(spec["properties"])
+    ports = spec["properties"]["containers"]["items"]["properties"]["ports"]
+    assert ports["x-kubernetes-list-map-keys"] == ["containerPort", "protocol"]
+    assert ports["items"]["properties"]["protocol"]["default"] == "TCP"
 
 
 @pytest.mark.parametrize(

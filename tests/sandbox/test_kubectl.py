@@ -114,6 +114,8 @@ async def test_unknown_fields_are_refused_before_and_after(kubectl: Kubectl) -> 
     assert code == 1 and 'unknown field "spec.containers[0].imagee"' in err
     code, _, err = await kubectl.run("create", "-f", "-", stdin=JOB.replace("minAvailable", "minAvailabel"))
     assert code == 1 and 'unknown field "spec.minAvailabel"' in err
+    code, _, err = await kubectl.run("create", "-f", "-", stdin=JOB.replace("restartPolicy", "restartPolicie"))
+    assert code == 1 and 'unknown field "spec.tasks[0].template.spec.restartPolicie"' in err
 
 
 async def test_typed_generators_send_protobuf(kubectl: Kubectl) -> None:
