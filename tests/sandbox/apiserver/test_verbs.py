@@ -271,3 +271,11 @@ async def test_writers_in_parallel_lose_nothing(api: Http) -> None:
 
     await asyncio.gather(*(add(index) for index in range(50)))
     assert len((await api.ok("GET", CONFIGMAPS + "/a"))["data"]) == 50
+
+
+async def test_logs_of_a_node_without_kubelet_are_refused(api: Http) -> None:
+    await api.ok("POST", PODS, pod("a", nodeName="nowhere"))
+    status, answer = await api.call("GET", PODS + "/a/log")
+    assert status == 500 and "no kubelet runs on node nowhere" in answer["message"]
+    await api.ok("POST", PODS, pod("b"))
+    assert await api.call("GET", PODS + "/b/log") == (204, "")

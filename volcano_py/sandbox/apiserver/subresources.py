@@ -254,9 +254,13 @@ async def log(api: Api, request: Request) -> Result | Plain:
         wanted = names[0]
     elif wanted not in names + inits:
         raise errors.bad_request(f"container {wanted} is not valid for pod {request.name}")
-    if not pod["spec"].get("nodeName"):
+    node = pod["spec"].get("nodeName")
+    if not node:
         return Plain(None, 204, b"")
-    text_bytes = api.logs.get(f"{entry.uid}/{wanted}", b"")
+    text_bytes = api.logs.get(f"{entry.uid}/{wanted}")
+    if text_bytes is None:
+        _need_kubelet(api, node, f"containerLogs/{request.namespace}/{request.name}/{wanted}")
+        text_bytes = b""
     lines = text_bytes.splitlines(keepends=True)
     tail = integer(request.query, "tailLines") if "tailLines" in request.query else -1
     if tail >= 0:
@@ -264,6 +268,12 @@ async def log(api: Api, request: Request) -> Result | Plain:
     if not flag(request.query, "timestamps"):
         lines = [line.partition(b" ")[2] for line in lines]
     return Plain(None, 200, b"".join(lines), "text/plain")
+
+
+def _need_kubelet(api: Api, node: str, path: str) -> None:
+    """Refuse what only a kubelet could answer when none has ever reported for the node."""
+    if api.resource("coordination.k8s.io", "leases").collection.get("kube-node-lease", node) is None:
+        raise errors.StatusError(500, "", f'Get "https://{node}:10250/{path}": no kubelet runs on node {node}')
 
 
 # --- namespaces ------------------------------------------------------------------------------------------------------
