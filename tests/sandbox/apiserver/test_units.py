@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from volcano_py.sandbox.apiserver import fieldsets, quantity, strategic
-from volcano_py.sandbox.apiserver.protobuf import decode
+from volcano_py.sandbox.apiserver.protobuf import decode, decode_envelope
+from volcano_py.sandbox.apiserver.protobuf_writer import encode, envelope
 from volcano_py.sandbox.apiserver.types import builtin
 
 
@@ -116,3 +117,21 @@ def test_protobuf_objects_are_read() -> None:
 def test_broken_protobuf_is_a_plain_error(data: bytes) -> None:
     with contextlib.suppress(ValueError):
         decode(POD, data)
+
+
+def test_protobuf_comes_back_as_it_was_written() -> None:
+    metadata = {"name": "web", "labels": {"app": "x"}, "creationTimestamp": "2020-01-01T00:00:00Z"}
+    container = {
+        "name": "c",
+        "ports": [{"containerPort": 80}],
+        "resources": {"requests": {"cpu": "500m"}},
+        "livenessProbe": {"httpGet": {"port": "http"}, "initialDelaySeconds": -1},
+    }
+    pod = {"metadata": metadata, "spec": {"containers": [container], "hostNetwork": True}}
+    assert decode(POD, encode(POD, pod)) == pod
+
+
+def test_a_status_can_be_protobuf() -> None:
+    cause = {"reason": "FieldValueInvalid", "message": "no", "field": "spec"}
+    status = {"kind": "Status", "apiVersion": "v1", "code": 422, "details": {"name": "a", "causes": [cause]}}
+    assert decode_envelope(envelope(status)) == status

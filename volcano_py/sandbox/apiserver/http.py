@@ -13,7 +13,7 @@ import orjson
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 
-from volcano_py.sandbox.apiserver import access, errors, reviews, subresources, views
+from volcano_py.sandbox.apiserver import access, errors, protobuf_writer, reviews, subresources, views
 from volcano_py.sandbox.apiserver.api import Api, Plain, Result
 from volcano_py.sandbox.apiserver.negotiate import Form, negotiate, not_acceptable
 from volcano_py.sandbox.apiserver.patch import APPLY_PATCH
@@ -95,8 +95,11 @@ class Server:
     def _status(self, http: web.BaseRequest, error: errors.StatusError) -> web.Response:
         body = orjson.dumps(error.body) if http.method != "HEAD" else b""
         headers = {"Content-Type": "application/json", "Cache-Control": "no-cache, private", **error.headers}
-        if http.headers.get("Accept") == views.YAML_TYPE and body:
+        accept = http.headers.get("Accept")
+        if accept == views.YAML_TYPE and body:
             body, headers["Content-Type"] = views.to_yaml(error.body), views.YAML_TYPE
+        elif accept == protobuf_writer.MEDIA_TYPE and body:
+            body, headers["Content-Type"] = protobuf_writer.envelope(error.body), protobuf_writer.MEDIA_TYPE
         response = web.Response(status=error.code, body=body, headers=headers)
         for warning in http.get(WARNINGS, ()):
             response.headers.add("Warning", warning_header(warning))
