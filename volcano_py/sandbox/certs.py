@@ -14,7 +14,17 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+ISSUER = "volcano-py sandbox"
+AUTHORITY_LIFETIME = timedelta(days=3650)
 LIFETIME = timedelta(days=365)
+
+
+@dataclass(frozen=True, slots=True)
+class Authority:
+    """PEM texts: the certificate that clients trust, and its key."""
+
+    certificate: bytes
+    key: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +52,9 @@ def _name(text: str) -> x509.Name:
     return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, text)])
 
 
-def _builder(subject: str, issuer: str, public: ec.EllipticCurvePublicKey) -> x509.CertificateBuilder:
+def _builder(
+    subject: str, issuer: str, public: ec.EllipticCurvePublicKey, lifetime: timedelta
+) -> x509.CertificateBuilder:
     now = datetime.now(UTC)
     return (
         x509.CertificateBuilder()
@@ -51,22 +63,36 @@ def _builder(subject: str, issuer: str, public: ec.EllipticCurvePublicKey) -> x5
         .public_key(public)
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - timedelta(minutes=5))
-        .not_valid_after(now + LIFETIME)
+        .not_valid_after(now + lifetime)
     )
 
 
-def make(hosts: tuple[str, ...] = ("127.0.0.1", "::1", "localhost", "kubernetes.default")) -> ServerCertificate:
-    """A fresh authority and a certificate for the given names and addresses."""
-    authority_key = ec.generate_private_key(ec.SECP256R1())
+def new_authority() -> Authority:
+    """A fresh authority."""
     key = ec.generate_private_key(ec.SECP256R1())
-    issuer = "volcano-py sandbox"
-    authority = (
-        _builder(issuer, issuer, authority_key.public_key())
+    certificate = (
+        _builder(ISSUER, ISSUER, key.public_key(), AUTHORITY_LIFETIME)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .add_extension(x509.SubjectKeyIdentifier.from_public_key(authority_key.public_key()), critical=False)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
         .add_extension(x509.KeyUsage(True, False, False, False, False, True, True, False, False), critical=True)
-        .sign(authority_key, hashes.SHA256())
+        .sign(key, hashes.SHA256())
     )
+    return Authority(certificate.public_bytes(serialization.Encoding.PEM), _private(key))
+
+
+def _private(key: ec.EllipticCurvePrivateKey) -> bytes:
+    form = serialization.PrivateFormat.PKCS8
+    return key.private_bytes(serialization.Encoding.PEM, form, serialization.NoEncryption())
+
+
+def make(
+    hosts: tuple[str, ...] = ("127.0.0.1", "::1", "localhost", "kubernetes.default"), authority: Authority | None = None
+) -> ServerCertificate:
+    """A certificate for the given names and addresses, from a fresh authority unless one is given."""
+    authority = authority or new_authority()
+    authority_key = serialization.load_pem_private_key(authority.key, None)
+    assert isinstance(authority_key, ec.EllipticCurvePrivateKey)
+    key = ec.generate_private_key(ec.SECP256R1())
     names: list[x509.GeneralName] = []
     for host in hosts:
         try:
@@ -74,7 +100,7 @@ def make(hosts: tuple[str, ...] = ("127.0.0.1", "::1", "localhost", "kubernetes.
         except ValueError:
             names.append(x509.DNSName(host))
     certificate = (
-        _builder("sandbox-apiserver", issuer, key.public_key())
+        _builder("sandbox-apiserver", ISSUER, key.public_key(), LIFETIME)
         .add_extension(x509.SubjectAlternativeName(names), critical=False)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
@@ -82,11 +108,7 @@ def make(hosts: tuple[str, ...] = ("127.0.0.1", "::1", "localhost", "kubernetes.
         .sign(authority_key, hashes.SHA256())
     )
     return ServerCertificate(
-        authority.public_bytes(serialization.Encoding.PEM),
+        authority.certificate,
         certificate.public_bytes(serialization.Encoding.PEM),
-        key.private_bytes(
-            serialization.Encoding.PEM,
-            serialization.PrivateFormat.PKCS8,
-            serialization.NoEncryption(),
-        ),
+        _private(key),
     )

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import secrets
 import time
 from datetime import UTC, datetime
 from typing import Any
 
 from volcano_py.sandbox.apiserver import errors, metadata
 from volcano_py.sandbox.apiserver.api import Api, Plain, Result
-from volcano_py.sandbox.apiserver.request import Request, User
+from volcano_py.sandbox.apiserver.request import Request
 from volcano_py.sandbox.apiserver.reviews import tracked
 from volcano_py.sandbox.apiserver.subresources import entry_of, typed_body
 
@@ -29,7 +28,9 @@ async def request_token(api: Api, request: Request) -> Result | Plain:
     entry = entry_of(request)
     body = typed_body(request, "authentication.v1.TokenRequest", "TokenRequest")
     spec = body.setdefault("spec", {})
-    seconds = spec.setdefault("expirationSeconds", DEFAULT)
+    if spec.get("expirationSeconds") is None:
+        spec["expirationSeconds"] = DEFAULT
+    seconds = spec["expirationSeconds"]
     text = ""
     if seconds < SHORTEST:
         text = "may not specify a duration less than 10 minutes"
@@ -40,14 +41,13 @@ async def request_token(api: Api, request: Request) -> Result | Plain:
         raise errors.invalid(GROUP, "TokenRequest", "", [cause])
     spec["audiences"] = spec.get("audiences") or [AUDIENCE]
     spec.setdefault("boundObjectRef", None)
-    token = f"sa-{secrets.token_urlsafe(32)}"
     name = f"system:serviceaccount:{entry.namespace}:{entry.name}"
     groups = ("system:serviceaccounts", f"system:serviceaccounts:{entry.namespace}", "system:authenticated")
     extra = {"authentication.kubernetes.io/credential-id": [f"JTI={metadata.new_uid()}"]}
     ends = time.time() + seconds
-    if not request.dry_run:
-        authenticator = api.extensions["authenticator"]
-        authenticator.accounts[token] = (User(name, groups, entry.uid, extra), ends, entry.namespace, entry.name)
+    usable = int(ends) if not request.dry_run else 0
+    claims = {"iss": AUDIENCE, "aud": spec["audiences"], "sub": name, "exp": usable, "iat": int(time.time())}
+    token = api.extensions["authenticator"].issue({**claims, "uid": entry.uid, "groups": groups, "extra": extra})
     made = datetime.fromtimestamp(ends, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     meta = {
         "name": entry.name,
