@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import secrets
+import ssl
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -19,16 +19,19 @@ from typing import Any
 
 import yaml
 
-from volcano_py.sandbox import admission, certs, kubeconfig, shapes
+from volcano_py.sandbox import admission, certs, identity, kubeconfig, shapes
 from volcano_py.sandbox.apiserver import codec, metadata
 from volcano_py.sandbox.apiserver.api import Api
 from volcano_py.sandbox.apiserver.crd import Definitions
+from volcano_py.sandbox.apiserver.database import Database, DataError
+from volcano_py.sandbox.apiserver.durable import Durable
 from volcano_py.sandbox.apiserver.http import Server
 from volcano_py.sandbox.apiserver.request import User
 from volcano_py.sandbox.apiserver.server import new_api, new_server, put
 from volcano_py.sandbox.apiserver.store import ADDED
 from volcano_py.sandbox.components import Components
 from volcano_py.sandbox.gc import GarbageCollector
+from volcano_py.sandbox.identity import Identity
 from volcano_py.sandbox.kubelet.kubelet import BACKOFF_FIRST, Kubelets
 from volcano_py.sandbox.kubelet.local import LocalCluster
 from volcano_py.sandbox.quota import QuotaController
@@ -36,6 +39,7 @@ from volcano_py.sandbox.shapes import NodeShape
 
 Object = dict[str, Any]
 
+POPULATED = "populated"  # the fact that a folder's cluster has all that it began with
 SYSTEM_NAMESPACE = "volcano-system"
 ADMIN = User("admin", ("system:masters", "system:authenticated"))
 
@@ -71,7 +75,9 @@ class Sandbox:
     None). users: more tokens. crds: extra definitions, or False for none at all. volcano_admission: whether Volcano's
     rules for Jobs, PodGroups and Queues apply. first_queues: whether root and default are there. hollow, collect
     and count: whether kubelets, garbage collector and quota controller run.
-    backoff: seconds before a crashed container starts again.
+    backoff: seconds before a crashed container starts again. data: the folder to keep everything in (nothing is kept
+    when None; a folder that has a cluster brings it back as it was, with its own nodes); fsync: whether that outlives a
+    power cut, too.
     """
 
     def __init__(
@@ -93,6 +99,8 @@ class Sandbox:
         count: bool = True,
         first_queues: bool = True,
         backoff: float = BACKOFF_FIRST,
+        data: Path | None = None,
+        fsync: bool = False,
     ) -> None:
         self.wanted_nodes = nodes
         self.node_shapes = list(node_shapes)
@@ -106,7 +114,10 @@ class Sandbox:
         self.volcano_admission = volcano_admission
         self.first_queues = first_queues
         self.hollow, self.collect, self.count, self.backoff = hollow, collect, count, backoff
-        self.token = secrets.token_urlsafe(24)
+        self.data, self.fsync = data, fsync
+        self.identity = Identity()
+        self.restored = False  # whether the data folder had a cluster already
+        self.durable: Durable | None = None
         self.api: Api
         self.server: Server
         self.components: Components | None = None
@@ -120,10 +131,20 @@ class Sandbox:
     def url(self) -> str:
         return f"https://{self.host}:{self.server.port}"
 
+    @property
+    def token(self) -> str:
+        """The administrator's."""
+        return self.identity.token
+
     def admin(self, user: User) -> None:
         """Make the sandbox's own token stand for another user."""
         self.users[self.token] = user
         self.api.extensions["authenticator"].tokens[self.token] = user
+
+    @property
+    def nodes(self) -> int:
+        """How many there are."""
+        return len(self.api.resource("", "nodes").collection.entries)
 
     @property
     def kubeconfig(self) -> str:
@@ -145,23 +166,29 @@ class Sandbox:
 
     async def start(self) -> None:
         """Bring everything up; SandboxError when that is not possible."""
-        made = certs.make(tuple(dict.fromkeys((self.host, "127.0.0.1", "::1", "localhost", "kubernetes.default"))))
+        try:
+            await self._start()
+        except DataError as error:
+            raise SandboxError(str(error)) from None
+
+    async def _start(self) -> None:
+        self._open()
+        hosts = tuple(dict.fromkeys((self.host, "127.0.0.1", "::1", "localhost", "kubernetes.default")))
+        made = certs.make(hosts, self.identity.authority)
         self.authority = made.authority
-        self.api = new_api()
+        self.api = new_api(self.durable)
         tokens = {self.token: ADMIN, **self.users}
         self.server = new_server(self.api, tokens)
+        self.server.authenticator.key = self.identity.key
+        self.server.durable = self.durable
         put(self.api, "", "namespaces", self._namespace(SYSTEM_NAMESPACE))
         if self.crds is not False:
             self._define()
-        try:
-            await self.server.start(self.host, self.wanted_port, made.context())
-        except OSError as error:
-            raise SandboxError(
-                f"cannot listen on {self.host}:{self.wanted_port} ({error.strerror or error}); "
-                "choose another with --port, or 0 for any free one"
-            ) from None
+        await self._listen(made.context())
         self._write_kubeconfig()
-        self._populate()
+        if not self.restored:
+            self._populate()
+        await self._keep()
         if self.hollow:
             self.kubelets = Kubelets(LocalCluster(self.api), backoff=self.backoff)
             self.kubelets.start()
@@ -177,6 +204,43 @@ class Sandbox:
             self.components = Components(self.path, self.logs, self.component_arguments)
             await self.components.start(self.wanted_components)
 
+    def _open(self) -> None:
+        """Take the data folder, and be who its cluster was."""
+        if self.data is None:
+            return
+        database = Database(self.data, fsync=self.fsync)
+        self.durable = Durable(database, fsync=self.fsync)
+        self.identity = identity.load(database)
+        with database.guarded():
+            self.restored = database.fact(POPULATED) is not None
+        identity.save(database, self.identity)
+
+    async def _listen(self, tls: ssl.SSLContext) -> None:
+        """On the wanted port; else where the cluster was before, so that its old kubeconfigs are good; else on any."""
+        if not self.wanted_port and self.identity.port:
+            try:
+                await self.server.start(self.host, self.identity.port, tls)
+                return
+            except OSError:  # somebody else has it now
+                await self.server.stop()
+        try:
+            await self.server.start(self.host, self.wanted_port, tls)
+        except OSError as error:
+            raise SandboxError(
+                f"cannot listen on {self.host}:{self.wanted_port} ({error.strerror or error}); "
+                "choose another with --port, or 0 for any free one"
+            ) from None
+
+    async def _keep(self) -> None:
+        """Everything a cluster begins with is in the folder."""
+        if self.durable is None:
+            return
+        await self.durable.settled()
+        self.identity.port = self.server.port
+        identity.save(self.durable.database, self.identity)
+        with self.durable.database.guarded():
+            self.durable.database.set_fact(POPULATED, "yes")
+
     async def stop(self) -> None:
         """Take everything down, children first."""
         if self.components is not None:
@@ -191,6 +255,8 @@ class Sandbox:
             await self.server.stop()
             for hook in self.api.hooks:
                 await hook.close()
+        if self.durable is not None:
+            await self.durable.close()
         if self._folder is not None:
             with contextlib.suppress(OSError):
                 self._folder.cleanup()
@@ -220,7 +286,9 @@ class Sandbox:
         if queues is not None:
             if self.volcano_admission:
                 admission.install(self.api)
-            for queue in admission.first_queues() if self.first_queues else ():
+            for queue in admission.first_queues() if self.first_queues and not self.restored else ():
+                if queues.collection.get("", queue["metadata"]["name"]) is not None:
+                    continue
                 queue["metadata"].update(
                     {"uid": metadata.new_uid(), "creationTimestamp": metadata.now(), "generation": 1}
                 )

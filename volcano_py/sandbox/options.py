@@ -9,9 +9,12 @@ import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+
+if TYPE_CHECKING:
+    from volcano_py.sandbox.cluster import Sandbox
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -57,22 +60,50 @@ def fail(text: str) -> None:
     show_default=True,
     help="Which components to start, by commas; none for the API server and nodes alone.",
 )
-def up(nodes: int, node_shapes: tuple[str, ...], kubeconfig: Path, host: str, port: int, components: str) -> None:
+@click.option(
+    "--data",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Keep everything in this folder; a cluster that is there comes back with its own nodes, token and port.",
+)
+@click.option("--fsync", is_flag=True, help="With --data: what was acknowledged survives a power cut, too; slower.")
+def up(
+    nodes: int,
+    node_shapes: tuple[str, ...],
+    kubeconfig: Path,
+    host: str,
+    port: int,
+    components: str,
+    data: Path | None,
+    fsync: bool,
+) -> None:
     """Run a cluster until Ctrl-C."""
     from volcano_py.sandbox import shapes
-    from volcano_py.sandbox.cluster import SandboxError
+    from volcano_py.sandbox.cluster import Sandbox, SandboxError
 
     try:
         parsed = [shapes.parse(text) for text in node_shapes]
         chosen = [name.strip() for name in components.split(",") if name.strip() not in ("", "none")]
-        asyncio.run(_run(nodes, parsed, kubeconfig, host, port, chosen))
+        if fsync and data is None:
+            raise ValueError("--fsync says how --data keeps things; give --data DIR, too")
+        cluster = Sandbox(
+            nodes,
+            node_shapes=parsed,
+            components=chosen,
+            host=host,
+            port=port,
+            path=kubeconfig.absolute(),
+            logs=kubeconfig.absolute().parent / "logs",
+            data=data,
+            fsync=fsync,
+        )
+        asyncio.run(_run(cluster, kubeconfig))
     except (SandboxError, ValueError) as error:
         fail(str(error))
 
 
-async def _run(nodes: int, node_shapes: list, path: Path, host: str, port: int, chosen: list[str]) -> None:  # type: ignore[type-arg]
+async def _run(cluster: Sandbox, path: Path) -> None:
     from volcano_py.sandbox import kubeconfig as files
-    from volcano_py.sandbox.cluster import Sandbox, SandboxError
+    from volcano_py.sandbox.cluster import SandboxError
 
     running = files.read_state(path)
     if running is not None and running.alive() and running.pid != os.getpid():
@@ -80,16 +111,6 @@ async def _run(nodes: int, node_shapes: list, path: Path, host: str, port: int, 
             f"one is already up at {running.url} (pid {running.pid}) with {path}; "
             "stop it with `volcano-py sandbox down`, or name another --kubeconfig"
         )
-    path = path.absolute()
-    cluster = Sandbox(
-        nodes,
-        node_shapes=node_shapes,
-        components=chosen,
-        host=host,
-        port=port,
-        path=path,
-        logs=path.parent / "logs",
-    )
     done = asyncio.Event()
     loop = asyncio.get_running_loop()
     for name in (signal.SIGINT, signal.SIGTERM):
@@ -100,25 +121,25 @@ async def _run(nodes: int, node_shapes: list, path: Path, host: str, port: int, 
         gc.freeze()
         gc.set_threshold(50_000, 20, 50)
         try:
-            files.write_state(path, files.State(os.getpid(), cluster.url, nodes))
+            files.write_state(path, files.State(os.getpid(), cluster.url, cluster.nodes))
         except OSError as error:
             raise SandboxError(f"cannot write beside {path} ({error.strerror}); name another --kubeconfig") from None
         try:
-            _announce(cluster, nodes, chosen)
-            watch = asyncio.create_task(_report_ended(cluster))
+            _announce(cluster)
+            watch = asyncio.create_task(_watch_over(cluster, done))
             await done.wait()
             watch.cancel()
+            if cluster.durable is not None and cluster.durable.failure:
+                raise SandboxError(cluster.durable.failure)
         finally:
             files.remove_state(path)
 
 
-def _announce(cluster: object, nodes: int, chosen: list[str]) -> None:
-    from volcano_py.sandbox.cluster import Sandbox
-
-    assert isinstance(cluster, Sandbox)
+def _announce(cluster: Sandbox) -> None:
+    nodes, chosen = cluster.nodes, cluster.wanted_components
     lines = [
-        f"The sandbox is up: {cluster.url}, {nodes} {'node' if nodes == 1 else 'nodes'}"
-        + (f", {' and '.join(chosen)}" if chosen else ", no components"),
+        f"The sandbox is {'back' if cluster.restored else 'up'}: {cluster.url}, "
+        f"{nodes} {'node' if nodes == 1 else 'nodes'}" + (f", {' and '.join(chosen)}" if chosen else ", no components"),
         "",
         f"  export KUBECONFIG={cluster.kubeconfig}",
         "  kubectl get nodes",
@@ -126,21 +147,21 @@ def _announce(cluster: object, nodes: int, chosen: list[str]) -> None:
     ]
     if chosen:
         lines.append(f"Logs of the components: {cluster.logs}")
-    lines.append("Ctrl-C stops it; nothing is kept.")
+    kept = f"its objects are kept in {cluster.data}" if cluster.data else "nothing is kept"
+    lines.append(f"Ctrl-C stops it; {kept}.")
     click.echo("\n".join(lines))
 
 
-async def _report_ended(cluster: object) -> None:
-    """Say so when a component dies; the rest goes on."""
-    from volcano_py.sandbox.cluster import Sandbox
-
-    assert isinstance(cluster, Sandbox)
+async def _watch_over(cluster: Sandbox, done: asyncio.Event) -> None:
+    """Say so when a component dies, the rest goes on; end everything when nothing can be kept any more."""
     told: set[str] = set()
-    while cluster.components is not None:
-        for name, code in cluster.components.ended().items():
+    while True:
+        for name, code in cluster.components.ended().items() if cluster.components is not None else ():
             if name not in told:
                 told.add(name)
                 click.echo(f"sandbox: {name} ended with exit code {code}; see {cluster.logs}/{name}.log", err=True)
+        if cluster.durable is not None and cluster.durable.failure:
+            done.set()
         await asyncio.sleep(0.5)
 
 

@@ -13,7 +13,7 @@ from volcano_py.sandbox.apiserver.bodies import read_object
 from volcano_py.sandbox.apiserver.errors import StatusError, bad_request
 from volcano_py.sandbox.apiserver.request import Request, User
 from volcano_py.sandbox.apiserver.resources import Registry, Resource
-from volcano_py.sandbox.apiserver.store import ADDED, DELETED, MODIFIED, Entry, Store
+from volcano_py.sandbox.apiserver.store import ADDED, DELETED, MODIFIED, Collection, Entry, Store
 
 Object = dict[str, Any]
 
@@ -167,11 +167,17 @@ class Api:
             if last is not None:
                 obj = last.load()
                 meta = obj["metadata"]
-        fields = resource.strategy.fields(obj)
-        fields["metadata.name"] = meta["name"]
-        if resource.namespaced:
-            fields["metadata.namespace"] = meta.get("namespace", "")
-        return self.store.commit(resource.collection, type_, obj, fields)
+        return self.store.commit(resource.collection, type_, obj, _selector_fields(resource, obj))
+
+    def entry(self, collection: Collection, revision: int, tail: bytes) -> Entry:
+        """An object as it was stored once; KeyError and the like when the bytes are none."""
+        obj: Object = orjson.loads(b"{" + tail)
+        meta = obj["metadata"]
+        plural, _, group = collection.name.partition(".")
+        resource = self.registry.find(group, plural)
+        fields = _selector_fields(resource, obj) if resource is not None else {"metadata.name": meta["name"]}
+        labels = meta.get("labels") or {}
+        return Entry(meta.get("namespace", ""), meta["name"], meta.get("uid", ""), revision, tail, labels, fields)
 
     def remove(self, request: Request, obj: Object) -> bytes:
         """Remove an object for good; returns its last bytes."""
@@ -190,6 +196,15 @@ class Api:
             user=User(user, ("system:masters", "system:authenticated")),
             manager=user.rpartition(":")[2],
         )
+
+
+def _selector_fields(resource: Resource, obj: Object) -> dict[str, str]:
+    """What field selectors can ask for."""
+    fields = resource.strategy.fields(obj)
+    fields["metadata.name"] = obj["metadata"]["name"]
+    if resource.namespaced:
+        fields["metadata.namespace"] = obj["metadata"].get("namespace", "")
+    return fields
 
 
 def _duplicate(path: str) -> str:

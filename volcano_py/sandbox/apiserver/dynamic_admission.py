@@ -72,6 +72,7 @@ class DynamicAdmission:
     def __post_init__(self) -> None:
         for plural in _KINDS:
             self.api.resource(GROUP, plural).collection.observers.append(self._reload)
+        self._reload(None)
 
     def _reload(self, event: Any) -> None:
         lists = []

@@ -15,6 +15,7 @@ from aiohttp.http_exceptions import HttpProcessingError
 
 from volcano_py.sandbox.apiserver import access, errors, protobuf_writer, reviews, subresources, views
 from volcano_py.sandbox.apiserver.api import Api, Plain, Result
+from volcano_py.sandbox.apiserver.durable import Durable
 from volcano_py.sandbox.apiserver.negotiate import Form, negotiate, not_acceptable
 from volcano_py.sandbox.apiserver.patch import APPLY_PATCH
 from volcano_py.sandbox.apiserver.request import Request, flag, integer, read_write_options
@@ -41,6 +42,7 @@ class Server:
         self.watchers: set[Any] = set()
         self._runner: web.ServerRunner | None = None
         self.port = 0
+        self.durable: Durable | None = None
         self._bookmarks: asyncio.Task[None] | None = None
 
     async def start(self, host: str, port: int, tls: ssl.SSLContext | None) -> None:
@@ -70,7 +72,17 @@ class Server:
     # --- one request -------------------------------------------------------------------------------------------------
 
     async def handle(self, http: web.BaseRequest) -> web.StreamResponse:
-        """Answer one request; whatever goes wrong inside becomes a Status."""
+        """Answer one request, once all that the answer may rest on is kept."""
+        answer = await self._answer(http)
+        if self.durable is not None and not answer.prepared:
+            try:
+                await self.durable.settled()
+            except errors.StatusError as error:
+                return self._status(http, error)
+        return answer
+
+    async def _answer(self, http: web.BaseRequest) -> web.StreamResponse:
+        """The answer; whatever goes wrong inside becomes a Status."""
         try:
             return await self._handle(http)
         except errors.PageNotFound:

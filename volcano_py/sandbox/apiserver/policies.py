@@ -53,6 +53,7 @@ class Policies:
             for suffix in ("policies", "policybindings"):
                 resource = self.api.resource(GROUP, f"{kind}admission{suffix}")
                 resource.collection.observers.append(self._reload)
+        self._reload(None)
 
     def _reload(self, event: Any) -> None:
         self.mutating = list(self._pairs("mutating"))

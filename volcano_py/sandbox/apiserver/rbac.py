@@ -291,6 +291,8 @@ def install(api: Api) -> None:
 
 def _put(api: Api, plural: str, name: str, body: Object, labels: dict[str, str]) -> None:
     resource = api.resource(GROUP, plural)
+    if resource.collection.get("", name) is not None:
+        return  # a cluster that was there before
     stamp = metadata.now()
     fields: Object = {f"f:{key}": {} for key in body}
     meta = {

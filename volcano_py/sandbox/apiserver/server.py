@@ -26,6 +26,7 @@ from volcano_py.sandbox.apiserver import (
     tokens,
 )
 from volcano_py.sandbox.apiserver.api import Api
+from volcano_py.sandbox.apiserver.durable import Durable
 from volcano_py.sandbox.apiserver.errors import PageNotFound
 from volcano_py.sandbox.apiserver.http import Server
 from volcano_py.sandbox.apiserver.request import User
@@ -37,8 +38,8 @@ Object = dict[str, Any]
 VERSION = "v1.36.1"
 
 
-def new_api() -> Api:
-    """An API with the built-in resources and the objects that every cluster has."""
+def new_api(durable: Durable | None = None) -> Api:
+    """An API with the built-in resources and the objects that every cluster has, and those that were kept."""
     api = Api()
     builtin.install(api.registry, api.store)
     subresources.install(api)
@@ -47,6 +48,9 @@ def new_api() -> Api:
     api.resource("apiextensions.k8s.io", "customresourcedefinitions").strategy = crd.STRATEGY
     api.extensions["definitions"] = crd.Definitions(api)
     api.extensions["openapi"] = openapi.OpenAPI(api.registry)
+    if durable is not None:
+        durable.restore(api)
+        api.store.listeners.append(durable.observe)
     _bootstrap(api)
     rbac.install(api)
     limits.install(api)
@@ -79,9 +83,11 @@ def new_server(api: Api, users: dict[str, User]) -> Server:
 
 
 def put(api: Api, group: str, plural: str, obj: Object) -> None:
-    """Store an object of a built-in kind as it is (defaults are set)."""
+    """Store an object of a built-in kind as it is (defaults are set), unless it is there."""
     resource = api.resource(group, plural)
     meta = obj["metadata"]
+    if resource.collection.get(meta.get("namespace", ""), meta["name"]) is not None:
+        return
     meta.setdefault("uid", metadata.new_uid())
     meta.setdefault("creationTimestamp", metadata.now())
     made = codec.normalise(resource.type, obj, codec.Unknown())

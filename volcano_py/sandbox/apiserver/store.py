@@ -2,7 +2,7 @@
 
 An object is kept as the bytes of its JSON without the leading kind and apiVersion (the `tail`), encoded once per
 write; the same bytes answer reads and feed every watcher. Beside them only what selectors need is indexed. The store
-knows nothing of kinds: it is handed finished objects. A persistent store takes its place by keeping `commit`.
+knows nothing of kinds: it is handed finished objects. What makes them last (durable.py) is one of its listeners.
 """
 
 from __future__ import annotations
@@ -127,12 +127,16 @@ class Collection:
         return rows[bisect_right(rows, revision, key=lambda event: event.rv) :]
 
     def publish(self, event: Event) -> None:
+        self.remember(event)
+        for observer in self.observers:
+            observer(event)
+
+    def remember(self, event: Event) -> None:
+        """Add to the history, which forgets its oldest events in turn."""
         self.history.append(event)
         self.history_bytes += len(event.entry.tail)
         while len(self.history) > HISTORY_EVENTS or self.history_bytes > HISTORY_BYTES:
             self.forget_oldest()
-        for observer in self.observers:
-            observer(event)
 
     def forget_oldest(self) -> None:
         oldest = self.history.popleft()
@@ -156,7 +160,13 @@ class Store:
         return found
 
     def drop(self, name: str) -> None:
-        self.collections.pop(name, None)
+        """Forget a collection; what is still in it is deleted first, so that it does not come back."""
+        collection = self.collections.get(name)
+        if collection is None:
+            return
+        for entry in list(collection.select()):
+            self.commit(collection, DELETED, entry.load(), entry.fields)
+        del self.collections[name]
 
     def next_revision(self) -> int:
         return self.revision + 1

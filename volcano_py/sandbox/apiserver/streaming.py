@@ -88,11 +88,17 @@ async def serve_watch(server: Server, http: web.BaseRequest, request: Request, f
                 if with_columns:
                     data = _first_with_columns(data, resource)
                     with_columns = False
+                if server.durable is not None:
+                    await server.durable.settled()
                 await response.write(data)
             if watcher.closed and not watcher.queue:
                 break
     except ConnectionError:
         pass
+    except errors.StatusError as error:  # from here on nothing is kept any more
+        watcher.fail(error)
+        with contextlib.suppress(ConnectionError):
+            await response.write(watcher.take())
     finally:
         timer.cancel()
         watcher.close()
