@@ -9,6 +9,7 @@ they end, its preemptable pods are evicted a few at a time.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
@@ -30,6 +31,7 @@ from volcano_py.scheduler.model import status as st
 from volcano_py.scheduler.model.task import Task, flag
 
 _PREFIX = "tdm.revocable-zone."
+_CLOCK = re.compile(r"([0-9]{1,2}):([0-9]{2})")
 
 
 class Arguments(msgspec.Struct):
@@ -55,10 +57,11 @@ def window(text: object, now: float) -> tuple[float, float] | None:
 
 
 def _clock(text: str) -> timedelta:
-    hours, colon, minutes = text.strip().partition(":")
-    if not colon or not 0 <= int(hours) < 24 or not 0 <= int(minutes) < 60:
+    """One or two digits, a colon, two digits, as Go reads `15:04`."""
+    found = _CLOCK.fullmatch(text)
+    if found is None or int(found[1]) > 23 or int(found[2]) > 59:
         raise ValueError(text)
-    return timedelta(hours=int(hours), minutes=int(minutes))
+    return timedelta(hours=int(found[1]), minutes=int(found[2]))
 
 
 def zone_of(task: Task) -> str:
