@@ -52,13 +52,7 @@ def pod_group_phase(session: Session, job: SessionJob) -> str:
     counts = job.counts
     if unschedulable and counts[st.RUNNING]:
         return "Unknown"
-    scheduled = job.scheduled_num + counts[st.RELEASING]
-    if counts[st.RELEASING]:
-        scheduled -= sum(
-            1
-            for t in job.tasks.values()
-            if session.status(t) == st.RELEASING and session.node_of(t) is None and not t.node
-        )
+    scheduled = job.scheduled_num + job.releasing_scheduled_num(session.statuses)
     completed = counts[st.FAILED] + counts[st.SUCCEEDED]
     if scheduled >= job.min_available:
         return "Completed" if scheduled == completed else "Running"

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from volcano_py.api import names
+from volcano_py.api.core import Pod
 from volcano_py.api.duration import parse_duration
 from volcano_py.api.meta import parse_time
 from volcano_py.scheduler.framework.session import Session
@@ -29,15 +30,20 @@ class Cdp:
         session.votes.add("reclaimable", self.name, spare)
 
 
+def cooldown_time(pod: Pod) -> float | None:
+    """The seconds for which a pod is left alone; None: it asks for none, or in words that cannot be read."""
+    meta = pod.metadata
+    text = (meta.labels or {}).get(names.COOLDOWN_TIME) or (meta.annotations or {}).get(names.COOLDOWN_TIME)
+    try:
+        return parse_duration(text) if text else None
+    except ValueError:
+        return None
+
+
 def cooling(task: Task, now: float) -> bool:
     """Whether a running pod was scheduled less than its cool-down time ago."""
-    meta = task.pod.metadata
-    text = (meta.labels or {}).get(names.COOLDOWN_TIME) or (meta.annotations or {}).get(names.COOLDOWN_TIME)
-    if not text or task.pod.status.phase != "Running":
-        return False
-    try:
-        cooldown = parse_duration(text)
-    except ValueError:
+    cooldown = cooldown_time(task.pod)
+    if cooldown is None or task.pod.status.phase != "Running":
         return False
     return any(
         c.type == "PodScheduled"

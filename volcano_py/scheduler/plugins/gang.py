@@ -81,7 +81,7 @@ class Gang:
                     last_transition_time=now,
                     reason=_READY,
                 )
-            elif _healing(session, job):
+            elif healing(session, job):
                 continue
             else:
                 unready = job.min_available - _schedulable(session, job)
@@ -96,12 +96,12 @@ class Gang:
             session.set_condition(job, condition)
 
 
-def _healing(session: Session, job: SessionJob) -> bool:
+def healing(session: Session, job: SessionJob) -> bool:
     """Its pods are on their way out and nobody waits for a place: no reason to complain."""
     counts = job.counts
     if not counts[st.RELEASING] or counts[st.PENDING] or counts[st.PIPELINED]:
         return False
-    leaving = sum(1 for t in job.tasks.values() if session.status(t) == st.RELEASING and t.node)
+    leaving = job.releasing_scheduled_num(session.statuses)
     return leaving > 0 and job.scheduled_num + leaving >= job.min_available
 
 

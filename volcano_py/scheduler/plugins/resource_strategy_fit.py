@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 import numpy as np
@@ -48,6 +48,13 @@ class Proportional(msgspec.Struct):
     resource_proportion: dict[str, float] = field(default_factory=dict, name="resourceProportion")
 
 
+class Proportion(NamedTuple):
+    """Cores, and megabytes of memory, to leave beside each idle one of a resource."""
+
+    cpu: float
+    memory: float
+
+
 class Arguments(msgspec.Struct):
     weight: int = field(default=_DEFAULT_WEIGHT, name="resourceStrategyFitWeight")
     """Of the strategies; negative means 10."""
@@ -72,6 +79,16 @@ class ResourceStrategyFit:
                 continue
             kind = s.type if s.type in (MOST, LEAST) else LEAST
             self.resources[name] = Strategy(kind, s.weight if s.weight > 0 else 1)
+        self.scarce: dict[str, int] = {}
+        """The weight of each resource that sra lists."""
+        if self.sra.enable:
+            self.scarce = {name: self.sra.resource_weight.get(name, 1) for name in _listed(self.sra.resources)}
+        self.proportions: dict[str, Proportion] = {}
+        """What is kept beside each resource that proportional lists."""
+        if self.proportional.enable:
+            rates = self.proportional.resource_proportion
+            for name in _listed(self.proportional.resources):
+                self.proportions[name] = Proportion(_rate(rates, f"{name}.cpu"), _rate(rates, f"{name}.memory"))
 
     def strategy_of(self, resource: str) -> Strategy | None:
         """An exact name counts more than a pattern, a longer pattern more than a shorter one."""
@@ -83,7 +100,16 @@ class ResourceStrategyFit:
     def on_session_open(self, session: Session) -> None:
         session.add_score(self.name, _Score(session, self))
         if self.proportional.enable:
-            session.add_filter(self.name, _Filter(session, self.proportional))
+            session.add_filter(self.name, _Filter(session, self.proportions))
+
+
+def _listed(resources: str) -> list[str]:
+    return [name.strip() for name in resources.split(",") if name.strip()]
+
+
+def _rate(rates: Mapping[str, float], key: str) -> float:
+    rate = rates.get(key, 1.0)
+    return rate if rate >= 0 else 1.0
 
 
 class _Score:
@@ -95,7 +121,6 @@ class _Score:
         self._numbers = session.numbers
         self._rows = session.table.rows
         self._plugin = plugin
-        self._scarce = [r.strip() for r in plugin.sra.resources.split(",") if r.strip()] if plugin.sra.enable else []
 
     def applies(self, task: Task) -> bool:
         return True
@@ -144,10 +169,8 @@ class _Score:
         count = len(numbers.max_pods)
         if not sra.enable or sra.weight <= 0:
             return np.zeros(count)
-        weights, present = 0, np.zeros(count)
-        for name in self._scarce:
-            weight = sra.resource_weight.get(name, 1)
-            weights += weight
+        weights, present = sum(self._plugin.scarce.values()), np.zeros(count)
+        for name, weight in self._plugin.scarce.items():
             if name in self._rows:
                 present += np.where(numbers.allocatable[self._rows[name]] > 0, weight, 0)
         if not weights:
@@ -186,10 +209,8 @@ class _Score:
         for d in task.request.names():
             if numbers.allocatable.item(self._rows[d], node) == 0:
                 return 0.0
-        weights = present = 0
-        for name in self._scarce:
-            weight = sra.resource_weight.get(name, 1)
-            weights += weight
+        weights, present = sum(self._plugin.scarce.values()), 0
+        for name, weight in self._plugin.scarce.items():
             row = self._rows.get(name)
             if row is not None and numbers.allocatable.item(row, node) > 0:
                 present += weight
@@ -202,31 +223,25 @@ class _Filter:
     name = "resource-strategy-fit"
     scope: Literal[Scope.DOMAIN] = DOMAIN
 
-    def __init__(self, session: Session, settings: Proportional) -> None:
+    def __init__(self, session: Session, proportions: Mapping[str, Proportion]) -> None:
         self._numbers: NodeNumbers = session.numbers
         self._rows = session.table.rows
-        self._listed = [r.strip() for r in settings.resources.split(",") if r.strip()]
-        self._proportion = settings.resource_proportion
-        self.reasons = [Reason(f"proportional of resource {r} check failed", Code.UNRESOLVABLE) for r in self._listed]
+        self._proportions = proportions
+        self.reasons = [Reason(f"proportional of resource {r} check failed", Code.UNRESOLVABLE) for r in proportions]
 
     def applies(self, task: Task) -> bool:
-        return all(task.request[r] < EPS for r in self._listed)
+        return all(task.request[r] < EPS for r in self._proportions)
 
     def codes(self, task: Task) -> Codes:
         n = self._numbers
         codes = np.zeros(len(n.max_pods), dtype=np.int8)
-        for i, name in enumerate(self._listed):
+        for i, (name, keep) in enumerate(self._proportions.items()):
             row = self._rows.get(name)
             if row is None:
                 continue
-            cpu_rate, memory_rate = (self._rate(f"{name}.{kind}") for kind in ("cpu", "memory"))
             idle: NDArray[np.float64] = n.idle[row]
-            short = (n.idle[0] - task.request.milli_cpu < idle * cpu_rate) | (
-                n.idle[1] - task.request.memory < idle * memory_rate * 1_000_000
+            short = (n.idle[0] - task.request.milli_cpu < idle * keep.cpu) | (
+                n.idle[1] - task.request.memory < idle * keep.memory * 1_000_000
             )
             codes[(codes == 0) & (n.allocatable[row] > 0) & short] = i + 1
         return codes
-
-    def _rate(self, key: str) -> float:
-        rate = self._proportion.get(key, 1.0)
-        return rate if rate >= 0 else 1.0
