@@ -7,30 +7,40 @@ placement.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from volcano_py.api.scheduling import PodGroup, PodGroupCondition
 from volcano_py.scheduler.framework.fit_errors import FitErrors
+from volcano_py.scheduler.framework.gang_counts import GangCounts
+from volcano_py.scheduler.framework.sub_job import (
+    Constraint,
+    SubJob,
+    constraint,
+    match_index,
+    sub_group_of,
+    sub_job_uid,
+)
 from volcano_py.scheduler.model import status as st
 from volcano_py.scheduler.model.job import Job
 from volcano_py.scheduler.model.resource import Resource, exceeded_part
 from volcano_py.scheduler.model.task import Task
 
 
-class SessionJob:
+class SessionJob(GangCounts):
     """A job as the session sees it. `conditions` and `phase` are what will be written at its close."""
 
     __slots__ = (
         "_roles",
+        "_sub_job_of",
         "allocated",
-        "best_effort_counts",
         "conditions",
-        "counts",
+        "constraint",
         "created",
         "fit_errors",
-        "fit_failed_roles",
         "job_fit_errors",
         "last_transaction",
-        "min_available",
         "min_resources",
+        "min_sub_jobs",
         "model",
         "name",
         "namespace",
@@ -38,9 +48,9 @@ class SessionJob:
         "pod_group",
         "priority",
         "queue",
+        "sub_jobs",
         "task_min_available",
         "task_min_total",
-        "tasks",
         "uid",
     )
 
@@ -66,11 +76,72 @@ class SessionJob:
         self.allocated = job.allocated.clone()
         self.fit_errors: dict[str, FitErrors] = {}
         """By task key."""
-        self.fit_failed_roles: set[str] = set()
+        self.fit_failed_roles = set()
         self.job_fit_errors = ""
         self.last_transaction: dict[str, tuple[int, str]] | None = None
         """What a discarded statement had in mind for a task: key → (status, node name)."""
         self._roles: dict[str, list[int]] | None = None
+        self.constraint: Constraint | None = None
+        """How close together the job wants to be; None: it does not say."""
+        self.sub_jobs: dict[str, SubJob] = {}
+        """By UID; empty unless the job has a topology or sub-group policies."""
+        self.min_sub_jobs: dict[str, int] = {}
+        """How many sub-jobs of each policy must be ready."""
+        self._sub_job_of: dict[str, SubJob] = {}
+
+    # ---- sub-jobs ---------------------------------------------------------------------------------------
+
+    def divide(self, statuses: bytearray, tier_of_name: dict[str, int], root_tier: int) -> None:
+        """Form the sub-jobs. `root_tier`: the tier of the whole cluster, which a soft topology may go up to."""
+        spec = self.pod_group.spec
+        policies = spec.sub_group_policy or []
+        self.constraint = constraint(spec.network_topology, tier_of_name, root_tier)
+        mine = self.constraint
+        soft_tier = mine.tier if mine is not None and mine.tier is not None else root_tier
+        self.min_sub_jobs = {f"{self.uid}/{p.name}": p.min_sub_groups or 0 for p in policies}
+        for task in self.tasks.values():
+            found = sub_group_of(task, policies)
+            if found is None:
+                sub = self.sub_jobs.get(self.uid)
+                if sub is None:
+                    sub = SubJob(self.uid, self.uid, 1 if policies else self.min_available, mine)
+            else:
+                policy, values = found
+                uid = sub_job_uid(self.uid, policy.name, values)
+                sub = self.sub_jobs.get(uid)
+                if sub is None:
+                    wants = constraint(policy.network_topology, tier_of_name, soft_tier)
+                    size = 1 if policy.sub_group_size is None else policy.sub_group_size
+                    sub = SubJob(uid, f"{self.uid}/{policy.name}", size, wants, match_index(values))
+            self.sub_jobs[sub.uid] = self._sub_job_of[task.key] = sub
+            sub.add(task, statuses[task.slot])
+
+    def sub_job_of(self, task: Task) -> SubJob | None:
+        """The sub-job a task is in; None if the job has none."""
+        return self._sub_job_of.get(task.key)
+
+    @property
+    def has_policies(self) -> bool:
+        return bool(self.min_sub_jobs)
+
+    @property
+    def wants_topology(self) -> bool:
+        """The job or one of its sub-jobs says how close together it wants to be."""
+        return self.constraint is not None or any(s.constraint is not None for s in self.sub_jobs.values())
+
+    @property
+    def wants_hard_topology(self) -> bool:
+        return any(c is not None and c.hard for c in (self.constraint, *(s.constraint for s in self.sub_jobs.values())))
+
+    def check_sub_jobs(self, holds: Callable[[SubJob], bool]) -> bool:
+        """Whether of every policy enough sub-jobs have a property."""
+        if not self.min_sub_jobs:
+            return True
+        have = dict.fromkeys(self.min_sub_jobs, 0)
+        for sub in self.sub_jobs.values():
+            if sub.gid in have and holds(sub):
+                have[sub.gid] += 1
+        return all(have[gid] >= minimum for gid, minimum in self.min_sub_jobs.items())
 
     # ---- movement ---------------------------------------------------------------------------------------
 
@@ -91,6 +162,8 @@ class SessionJob:
             role = self._roles[task.role]
             role[old] -= 1
             role[new] += 1
+        if self._sub_job_of:
+            self._sub_job_of[task.key].moved(task, old, new)
 
     def roles(self, statuses: bytearray) -> dict[str, list[int]]:
         """Tasks by role and status; built when first asked for, then kept."""
@@ -103,15 +176,6 @@ class SessionJob:
     # ---- counters ---------------------------------------------------------------------------------------
 
     @property
-    def ready_num(self) -> int:
-        c = self.counts
-        return c[st.BOUND] + c[st.BINDING] + c[st.RUNNING] + c[st.ALLOCATED] + c[st.SUCCEEDED]
-
-    @property
-    def pending_best_effort(self) -> int:
-        return self.best_effort_counts[st.PENDING]
-
-    @property
     def valid_num(self) -> int:
         return self.ready_num + self.counts[st.PIPELINED] + self.counts[st.PENDING]
 
@@ -120,28 +184,14 @@ class SessionJob:
         c = self.counts
         return c[st.RUNNING] + c[st.BOUND] + c[st.FAILED] + c[st.SUCCEEDED]
 
-    @property
-    def allocated_num(self) -> int:
-        c = self.counts
-        return c[st.BOUND] + c[st.BINDING] + c[st.RUNNING] + c[st.ALLOCATED]
-
     def releasing_scheduled_num(self, statuses: bytearray) -> int:
-        """Tasks that leave a node; those that were deleted before they had one do not count."""
+        """Tasks on their way out that had a place."""
         if not self.counts[st.RELEASING]:
             return 0
         return sum(1 for t in self.tasks.values() if statuses[t.slot] == st.RELEASING and t.node)
 
     def is_pending(self) -> bool:
         return self.phase in ("", "Pending")
-
-    def is_ready(self) -> bool:
-        return self.ready_num + self.pending_best_effort >= self.min_available
-
-    def is_pipelined(self) -> bool:
-        return self.counts[st.PIPELINED] + self.ready_num + self.pending_best_effort >= self.min_available
-
-    def is_starving(self) -> bool:
-        return self.counts[st.PIPELINED] + self.ready_num < self.min_available
 
     def elastic_resources(self) -> Resource:
         """What it holds beyond its minimum."""
@@ -184,16 +234,30 @@ class SessionJob:
     def record_fit_errors(self, task: Task, errors: FitErrors) -> None:
         self.fit_errors[task.key] = errors
         self.fit_failed_roles.add(task.role)
+        if self._sub_job_of:
+            self._sub_job_of[task.key].fit_failed_roles.add(task.role)
 
-    def task_has_fit_errors(self, task: Task) -> bool:
-        """A task of the same role was refused already; this one would be as well."""
-        return task.role != "" and task.role in self.fit_failed_roles
+    def forget_fit_errors(self, sub: SubJob | None = None) -> None:
+        """Refusals of an attempt that is over: those of one sub-job, or all."""
+        if sub is not None:
+            for key in sub.tasks:
+                self.fit_errors.pop(key, None)
+            sub.fit_failed_roles.clear()
+            return
+        self.job_fit_errors = ""
+        self.fit_errors.clear()
+        self.fit_failed_roles.clear()
+        for each in self.sub_jobs.values():
+            each.fit_failed_roles.clear()
 
-    def need_continue_allocating(self, statuses: bytearray) -> bool:
+    def need_continue_allocating(self, statuses: bytearray, sub: SubJob | None = None) -> bool:
         """After a refusal: whether the rest of the gang can still reach its minimum without that role."""
-        if self.min_available == len(self.tasks) or self.min_available >= len(self.tasks):
+        gang = sub or self
+        if self.min_available == len(self.tasks) or gang.min_available >= len(gang.tasks):
             return False
-        failed = self.fit_failed_roles
+        if self.has_policies:
+            return True
+        failed = gang.fit_failed_roles
         if self.min_available < self.task_min_total:
             left = sum(1 for t in self.tasks.values() if statuses[t.slot] == st.PENDING and t.role not in failed)
             return self.ready_num + left >= self.min_available

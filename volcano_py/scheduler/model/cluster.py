@@ -15,6 +15,7 @@ from volcano_py.api import core
 from volcano_py.api import scheduling as api
 from volcano_py.scheduler.model import status
 from volcano_py.scheduler.model.changes import Changes
+from volcano_py.scheduler.model.hyper_nodes import HyperNodes, build
 from volcano_py.scheduler.model.job import Job, shadow_pod_group
 from volcano_py.scheduler.model.node_table import NodeTable
 from volcano_py.scheduler.model.plan import (
@@ -72,6 +73,8 @@ class Cluster:
         """Debug switch: compare states that plugins moved with states built anew."""
         self.plugin_states: dict[str, tuple[object, int, Any]] = {}
         """What plugins keep between sessions; see framework.plugin_state."""
+        self._hyper_nodes: HyperNodes | None = None
+        self._hyper_nodes_generation = -1
         self._free_slots: list[int] = []
         self._rule_cache: dict[tuple[str, int], Any] = {}
         self._rule_cache_generation = -1
@@ -85,6 +88,16 @@ class Cluster:
             self._rule_cache = {}
             self._rule_cache_generation = self.nodes.generation
         return self._rule_cache
+
+    @property
+    def hyper_nodes(self) -> HyperNodes:
+        """The forest of HyperNodes, built when one of them or a node has changed."""
+        if self._hyper_nodes is None or self._hyper_nodes_generation != self.nodes.generation:
+            objects = self.others.get("HyperNode", {}).values()
+            labels = {n.metadata.name: n.metadata.labels or {} for n in self.nodes.objects} if objects else {}
+            self._hyper_nodes = build(objects, labels)
+            self._hyper_nodes_generation = self.nodes.generation
+        return self._hyper_nodes
 
     # ---- events from the API server ----------------------------------------------------------------------
 
@@ -106,6 +119,7 @@ class Cluster:
             self.dirty = True
         else:
             self.others.setdefault(kind, {})[obj.metadata.key] = obj
+            self._hyper_nodes = None if kind == "HyperNode" else self._hyper_nodes
             self.dirty = True
 
     def remove(self, kind: str, namespace: str, name: str) -> None:
@@ -129,6 +143,7 @@ class Cluster:
             self.priority_classes.pop(name, None)
         else:
             self.others.get(kind, {}).pop(key, None)
+            self._hyper_nodes = None if kind == "HyperNode" else self._hyper_nodes
 
     def _put_pod(self, pod: core.Pod) -> None:
         key = f"{pod.metadata.namespace}/{pod.metadata.name}"

@@ -1,0 +1,50 @@
+"""GangCounts: what a group of tasks says of itself by counting. Volcano: the counters of JobInfo and SubJobInfo.
+
+A job and each of its sub-jobs count their tasks by status; whether they are ready, pipelined or starving is
+arithmetic on these counts and a minimum.
+"""
+
+from __future__ import annotations
+
+from volcano_py.scheduler.model import status as st
+from volcano_py.scheduler.model.task import Task
+
+
+class GangCounts:
+    """Tasks by status, the best-effort ones among them, and how many are needed at least."""
+
+    __slots__ = ("best_effort_counts", "counts", "fit_failed_roles", "min_available", "tasks")
+
+    counts: list[int]
+    best_effort_counts: list[int]
+    min_available: int
+    tasks: dict[str, Task]
+    fit_failed_roles: set[str]
+    """Roles of which a task was refused by all nodes."""
+
+    @property
+    def ready_num(self) -> int:
+        c = self.counts
+        return c[st.BOUND] + c[st.BINDING] + c[st.RUNNING] + c[st.ALLOCATED] + c[st.SUCCEEDED]
+
+    @property
+    def pending_best_effort(self) -> int:
+        return self.best_effort_counts[st.PENDING]
+
+    @property
+    def allocated_num(self) -> int:
+        c = self.counts
+        return c[st.BOUND] + c[st.BINDING] + c[st.RUNNING] + c[st.ALLOCATED]
+
+    def is_ready(self) -> bool:
+        return self.ready_num + self.pending_best_effort >= self.min_available
+
+    def is_pipelined(self) -> bool:
+        return self.counts[st.PIPELINED] + self.ready_num + self.pending_best_effort >= self.min_available
+
+    def is_starving(self) -> bool:
+        return self.counts[st.PIPELINED] + self.ready_num < self.min_available
+
+    def task_has_fit_errors(self, task: Task) -> bool:
+        """A task of the same role was refused already; this one would be as well."""
+        return task.role != "" and task.role in self.fit_failed_roles

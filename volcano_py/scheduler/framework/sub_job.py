@@ -1,0 +1,151 @@
+"""SubJob: a gang within a gang, with its own minimum and its own place in the network. Volcano: SubJobInfo.
+
+Only jobs with a network topology or with sub-group policies have sub-jobs; every task of such a job is in exactly
+one: that of the first policy that it matches, else the job's default one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from volcano_py.api.scheduling import HARD, SOFT, NetworkTopology, SubGroupPolicy
+from volcano_py.api.selector import matches
+from volcano_py.scheduler.framework.gang_counts import GangCounts
+from volcano_py.scheduler.model import status as st
+from volcano_py.scheduler.model.resource import Resource
+from volcano_py.scheduler.model.task import Task
+
+_LONGEST = 128
+"""Longer joined values of labels are replaced by a hash."""
+_SAFE = "bcdfghjklmnpqrstvwxz2456789"
+"""The letters of Kubernetes' safe encoding: no vowels, nothing that looks like something else."""
+
+
+class Constraint(NamedTuple):
+    """How close together tasks must be in this session: within one HyperNode of at most this tier.
+
+    Soft constraints have become hard ones with the tier of the whole cluster; None: the tier is not known, so
+    nothing is demanded.
+    """
+
+    tier: int | None
+
+    @property
+    def hard(self) -> bool:
+        return self.tier is not None
+
+
+class SubJob(GangCounts):
+    """See the module. `allocated_hyper_node`: the lowest HyperNode around all of it that has a place, or ""."""
+
+    __slots__ = (
+        "allocated_hyper_node",
+        "constraint",
+        "current_hyper_node",
+        "gid",
+        "match_index",
+        "nominated_hyper_node",
+        "priority",
+        "uid",
+    )
+
+    def __init__(
+        self, uid: str, gid: str, min_available: int, constraint: Constraint | None, match_index: int = 0
+    ) -> None:
+        self.uid = uid
+        self.gid = gid
+        self.min_available = min_available
+        self.constraint = constraint
+        self.match_index = match_index
+        self.priority = 0
+        self.tasks = {}
+        self.counts = [0] * 10
+        self.best_effort_counts = [0] * 10
+        self.fit_failed_roles = set()
+        self.allocated_hyper_node = ""
+        self.current_hyper_node = ""
+        """While tasks are being placed: the HyperNode around those that have a place by now."""
+        self.nominated_hyper_node = ""
+        """Where an eviction of this session has made room for it."""
+
+    def add(self, task: Task, status: int) -> None:
+        self.tasks[task.key] = task
+        self.counts[status] += 1
+        self.best_effort_counts[status] += task.best_effort
+        self.priority = max(self.priority, task.priority)
+
+    def moved(self, task: Task, old: int, new: int) -> None:
+        """A task went from one status to another."""
+        self.counts[old] -= 1
+        self.counts[new] += 1
+        if task.best_effort:
+            self.best_effort_counts[old] -= 1
+            self.best_effort_counts[new] += 1
+
+    def pending_request(self, statuses: bytearray) -> Resource:
+        """What its waiting tasks ask for together."""
+        total = Resource()
+        for task in self.tasks.values():
+            if statuses[task.slot] == st.PENDING:
+                total.add(task.request)
+        return total
+
+
+def constraint(topology: NetworkTopology | None, tier_of_name: dict[str, int], soft_tier: int) -> Constraint | None:
+    """What a topology demands in this session. `soft_tier`: what a soft one becomes."""
+    if topology is None:
+        return None
+    if topology.mode == SOFT:
+        return Constraint(soft_tier)
+    if topology.mode != HARD:
+        return Constraint(None)
+    if topology.highest_tier_allowed is None and topology.highest_tier_name:
+        return Constraint(tier_of_name.get(topology.highest_tier_name))
+    return Constraint(topology.highest_tier_allowed)
+
+
+def sub_group_of(task: Task, policies: Iterable[SubGroupPolicy]) -> tuple[SubGroupPolicy, list[str]] | None:
+    """The first policy that a task matches, with the values that tell its sub-jobs apart."""
+    labels = task.pod.metadata.labels or {}
+    for policy in policies:
+        values = match_values(policy, labels)
+        if values:
+            return policy, values
+    return None
+
+
+def match_values(policy: SubGroupPolicy, labels: Mapping[str, str]) -> list[str] | None:
+    """The labels' values by which a policy groups pods; None if it does not mean this pod."""
+    try:
+        if policy.label_selector is not None and not matches(policy.label_selector, labels):
+            return None
+    except ValueError:
+        return None  # a selector that cannot be read means nobody
+    values = [labels.get(key, "") for key in policy.match_label_keys or ()]
+    return values if all(values) else None
+
+
+def sub_job_uid(job: str, policy: str, values: list[str]) -> str:
+    """The name of the sub-job of a policy with these values."""
+    joined = "-".join(values)
+    if len(joined) > _LONGEST:
+        joined = _safely(_fnv32a(joined.encode()))
+    return f"{job}/{policy}-{joined}"
+
+
+def match_index(values: list[str]) -> int:
+    """The first value as a number, for the order of sub-jobs; 0 if it is none."""
+    text = values[0]
+    return int(text) if text.lstrip("+-").isascii() and text.lstrip("+-").isdigit() else 0
+
+
+def _fnv32a(data: bytes) -> int:
+    value = 0x811C9DC5
+    for byte in data:
+        value = (value ^ byte) * 0x01000193 & 0xFFFFFFFF
+    return value
+
+
+def _safely(value: int) -> str:
+    return "".join(_SAFE[ord(c) % len(_SAFE)] for c in str(value))

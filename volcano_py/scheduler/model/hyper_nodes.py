@@ -1,0 +1,180 @@
+"""HyperNodes: domains of nodes between which the network is fast, as a forest. Volcano: HyperNodesInfo.
+
+The forest is built anew, and whole, when a HyperNode or a node has changed: what it looks like depends on the
+objects alone, not on the order in which they came. A link that cannot be (a second parent, a cycle) is left
+out and named in `problems`; the rest stands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+import re2  # type: ignore[import-untyped]
+
+from volcano_py.api.meta import LabelSelector
+from volcano_py.api.selector import matches
+from volcano_py.api.topology import MEMBER_HYPERNODE, MEMBER_NODE, HyperNode, MemberSelector
+
+Labels = Mapping[str, str]
+
+
+class HyperNodeInfo(NamedTuple):
+    """One domain. `nodes` are those of the domains below, too; they may name nodes that do not exist."""
+
+    name: str
+    tier: int
+    parent: str
+    children: tuple[str, ...]
+    nodes: frozenset[str]
+
+
+class HyperNodes(NamedTuple):
+    """The forest.
+
+    tier_of_name  the tier that a tier's name means
+    problems      by HyperNode, what in it could not be used
+    ready         every link could be made; Volcano schedules no job with a topology otherwise
+    """
+
+    infos: dict[str, HyperNodeInfo]
+    tier_of_name: dict[str, int]
+    problems: dict[str, str]
+    ready: bool = True
+
+
+NONE = HyperNodes({}, {}, {})
+
+
+def build(hyper_nodes: Iterable[HyperNode], nodes: Mapping[str, Labels]) -> HyperNodes:
+    """The forest of some HyperNodes over nodes, given with their labels."""
+    objects = {h.metadata.name: h for h in sorted(hyper_nodes, key=lambda h: h.metadata.name)}
+    problems: dict[str, str] = {}
+    parent, children = _links(objects, problems)
+    ready = not problems
+    own = _own_nodes(objects, nodes, problems)
+    below: dict[str, frozenset[str]] = {}
+    for name in _leaves_first(objects, children):
+        below[name] = own[name].union(*(below[c] for c in children[name]))
+    return HyperNodes(
+        {
+            name: HyperNodeInfo(name, h.spec.tier, parent.get(name, ""), tuple(children[name]), below[name])
+            for name, h in objects.items()
+        },
+        {h.spec.tier_name: h.spec.tier for h in objects.values() if h.spec.tier_name},
+        problems,
+        ready,
+    )
+
+
+def _links(objects: dict[str, HyperNode], problems: dict[str, str]) -> tuple[dict[str, str], dict[str, list[str]]]:
+    """Who is whose parent. The first in the order of names has the child; a link that closes a circle is not made."""
+    parent: dict[str, str] = {}
+    children: dict[str, list[str]] = {name: [] for name in objects}
+    for name, h in objects.items():
+        for child in sorted({_exact(m.selector) for m in h.spec.members or () if m.type == MEMBER_HYPERNODE}):
+            if child not in objects:
+                continue
+            other = parent.get(child, name)
+            if other != name:
+                problems[name] = f"HyperNode {child} already has a parent {other}, and cannot set another parent {name}"
+            elif child in _upwards(name, parent):
+                problems[name] = (
+                    f"cyclic dependency detected: HyperNode {child} is already in the ancestor chain of {name}"
+                )
+            else:
+                parent[child] = name
+                children[name].append(child)
+    return parent, children
+
+
+def _upwards(name: str, parent: Mapping[str, str]) -> list[str]:
+    chain = [name]
+    while chain[-1] in parent:
+        chain.append(parent[chain[-1]])
+    return chain
+
+
+def _leaves_first(objects: Iterable[str], children: Mapping[str, Sequence[str]]) -> list[str]:
+    """Every HyperNode after those below it; depth is no matter."""
+    order: list[str] = []
+    below = {child for of in children.values() for child in of}
+    stack = [name for name in objects if name not in below]
+    while stack:
+        name = stack.pop()
+        order.append(name)
+        stack += children[name]
+    return order[::-1]
+
+
+def _exact(selector: MemberSelector) -> str:
+    return selector.exact_match.name if selector.exact_match else ""
+
+
+# ---- which nodes a selector means -----------------------------------------------------------------------------
+
+
+def _own_nodes(
+    objects: dict[str, HyperNode], nodes: Mapping[str, Labels], problems: dict[str, str]
+) -> dict[str, frozenset[str]]:
+    """The nodes that each names itself: exactly, by pattern, by labels; several kinds are united."""
+    own: dict[str, set[str]] = {name: set() for name in objects}
+    patterns: dict[str, list[str]] = {}
+    for name, h in objects.items():
+        for member in h.spec.members or ():
+            if member.type != MEMBER_NODE:
+                continue
+            selector = member.selector
+            if _exact(selector):
+                own[name].add(_exact(selector))
+            if selector.regex_match and selector.regex_match.pattern:
+                patterns.setdefault(selector.regex_match.pattern, []).append(name)
+            if selector.label_match is not None:
+                try:
+                    own[name].update(_labelled(selector.label_match, nodes))
+                except ValueError as e:
+                    problems[name] = f"spec.members: {e}"
+    for pattern, found in _matching(patterns, nodes, problems).items():
+        for name in patterns[pattern]:
+            own[name].update(found)
+    return {name: frozenset(of) for name, of in own.items()}
+
+
+def _labelled(selector: LabelSelector, nodes: Mapping[str, Labels]) -> Iterable[str]:
+    if not selector.match_labels and not selector.match_expressions:
+        return ()
+    return [name for name, labels in nodes.items() if matches(selector, labels)]
+
+
+def _matching(
+    patterns: Mapping[str, Sequence[str]], nodes: Iterable[str], problems: dict[str, str]
+) -> dict[str, list[str]]:
+    """The nodes in whose names each pattern occurs. Time is linear in the names, whatever the patterns are."""
+    usable: list[str] = []
+    together = re2.Set.SearchSet(_QUIET)
+    for pattern, users in patterns.items():
+        try:
+            re2.compile(pattern, _QUIET)
+            together.Add(pattern)
+        except re2.error as e:
+            for name in users:
+                problems[name] = f"spec.members: regexMatch.pattern {pattern!r} cannot be used: {_text(e)}"
+        else:
+            usable.append(pattern)
+    found: dict[str, list[str]] = {pattern: [] for pattern in usable}
+    if not usable:
+        return found
+    together.Compile()
+    for node in nodes:
+        for i in together.Match(node) or ():
+            found[usable[i]].append(node)
+    return found
+
+
+_QUIET = re2.Options()
+_QUIET.log_errors = False
+
+
+def _text(error: Exception) -> str:
+    cause = error.args[0] if error.args else error
+    return cause.decode() if isinstance(cause, bytes) else str(cause)
