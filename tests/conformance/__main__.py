@@ -13,7 +13,7 @@ from pathlib import Path
 import click
 
 from tests.conformance import apiserver, cli, controllers, functions, kubectl, sessions, webhooks
-from tests.conformance.outcome import DEVIATION, FAIL, NOT_BUILT, PASS, UNBUILDABLE, Outcome
+from tests.conformance.outcome import DEVIATION, FAIL, NOT_BUILT, OWN_TEST, PASS, UNBUILDABLE, Outcome
 
 _PADDING = 500
 _MOST_DEVIATIONS = 0.03
@@ -34,19 +34,23 @@ def main(data: Path | None, verbose: bool) -> None:
         sys.exit(2)
     outcomes = list(_all(data))
     _table(outcomes)
+    print(functions.summary(outcomes))
     failed = [o for o in outcomes if o.kind == FAIL]
     for o in failed[:60]:
         print(f"FAIL {o.area}: {o.name}\n     {o.why[:500]}")
     if verbose:
-        for (area, why), n in sorted(Counter((o.area, o.why) for o in outcomes if o.kind == NOT_BUILT).items()):
-            print(f"not built: {area}: {why} ({n})")
+        without = (NOT_BUILT, OWN_TEST, UNBUILDABLE)
+        missing = Counter((o.kind, o.area, o.why) for o in outcomes if o.kind in without and o.why)
+        for (kind, area, why), n in sorted(missing.items()):
+            print(f"{kind}: {area}: {why} ({n})")
         served = (apiserver.AREA, kubectl.AREA)
         deviations = Counter((o.area, o.why) for o in outcomes if o.kind == DEVIATION and o.area in served)
         for (area, why), n in sorted(deviations.items()):
             print(f"deviation: {area}: {why} ({n})")
     counts = Counter(o.kind for o in outcomes)
     total = sum(n for kind, n in counts.items() if kind != UNBUILDABLE)
-    print(f"{counts[PASS]} of {total} pass, {counts[NOT_BUILT]} not built yet, {counts[DEVIATION]} deviations")
+    left = counts[NOT_BUILT] + counts[OWN_TEST]
+    print(f"{counts[PASS]} of {total} pass, {left} not built yet, {counts[DEVIATION]} deviations")
     sys.exit(1 if failed else 0)
 
 
@@ -101,7 +105,7 @@ def _table(outcomes: list[Outcome]) -> None:
     for o in outcomes:
         areas.setdefault(o.area, Counter())[o.kind] += 1
     width = max(len(a) for a in areas)
-    kinds = (PASS, FAIL, DEVIATION, NOT_BUILT, UNBUILDABLE)
+    kinds = (PASS, FAIL, DEVIATION, NOT_BUILT, OWN_TEST, UNBUILDABLE)
     print(f"{'area':{width}}  " + "  ".join(f"{k:>13}" for k in kinds))
     for area, counts in areas.items():
         print(f"{area:{width}}  " + "  ".join(f"{counts[k] or '':>13}" for k in kinds))

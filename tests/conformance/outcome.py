@@ -17,5 +17,7 @@ class Outcome(NamedTuple):
 PASS = "pass"
 FAIL = "fail"
 NOT_BUILT = "not built yet"
+OWN_TEST = "own test"
+"""The call cannot be made with the data; a test of our own covers its rule."""
 UNBUILDABLE = "no data"
 DEVIATION = "deviation"

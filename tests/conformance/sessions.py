@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from tests.conformance.functions.jobs import session_job
 from tests.conformance.outcome import DEVIATION, FAIL, NOT_BUILT, PASS, Outcome
 from volcano_py.api.meta import parse_time
 from volcano_py.scheduler.explain.close import close_jobs
@@ -20,6 +21,7 @@ from volcano_py.scheduler.framework.config import Configuration, load
 from volcano_py.scheduler.framework.fit_errors import Reason
 from volcano_py.scheduler.framework.node_rules import PlainPredicate
 from volcano_py.scheduler.framework.session import Session, Shard
+from volcano_py.scheduler.framework.session_job import SessionJob
 from volcano_py.scheduler.framework.votes import EvictionContext
 from volcano_py.scheduler.model import plan
 from volcano_py.scheduler.model import status as st
@@ -267,10 +269,9 @@ def _names(tasks: list[Task]) -> list[Any]:
     return [{"task": t.key} for t in tasks]
 
 
-def _job(session: Session, arg: dict[str, Any]) -> Any:
-    if "job" not in arg:
-        raise NotBuilt("jobs that are not in the session")
-    return session.jobs[arg["job"]]
+def _job(session: Session, arg: dict[str, Any]) -> SessionJob:
+    """A job of the session, or one that is written out."""
+    return session.jobs[arg["job"]] if "job" in arg else session_job(arg)[0]
 
 
 def _victims(session: Session, args: list[Any], answer: Callable[[Any, list[Task]], list[Task]]) -> list[Any]:

@@ -1,0 +1,64 @@
+"""A real session over a few objects, for rules that look at more than their arguments."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from contextlib import nullcontext
+from typing import Any
+
+from tests.conformance.functions.adapter import Data
+from tests.conformance.functions.values import amounts, resource
+from volcano_py.scheduler.framework.config import load
+from volcano_py.scheduler.framework.session import Session
+from volcano_py.scheduler.model.cluster import Cluster
+from volcano_py.scheduler.run_once import REGISTRY, Report, open_plugins
+from volcano_py.simulate.manifests import as_struct
+
+RECORDED = "recorded"
+"""Under this plugin's name `register` may add rules and votes that the data states."""
+
+
+def cluster_of(manifests: list[Data]) -> Cluster:
+    cluster = Cluster()
+    for manifest in manifests:
+        feed(cluster, manifest)
+    return cluster
+
+
+def feed(cluster: Cluster, manifest: Data) -> None:
+    """The model hears of an object."""
+    cluster.upsert(manifest["kind"], as_struct(manifest))
+
+
+def opened(
+    manifests: list[Data],
+    plugins: list[Data] | None = None,
+    register: Callable[[Session], None] | None = None,
+) -> Session:
+    """Objects and configured plugins, up to where the actions would start."""
+    tiers = [{"plugins": [*(plugins or []), {"name": RECORDED}]}]
+    conf = load(json.dumps({"actions": "allocate", "tiers": tiers, "deviations": "parity"}), REGISTRY.actions)
+    session = Session(cluster_of(manifests), conf, 0.0, 0, lambda _: None)
+    if register is not None:
+        register(session)
+    open_plugins(session, REGISTRY, Report(session), lambda *_: nullcontext())
+    assert not session.votes.faults, session.votes.faults
+    return session
+
+
+def node(name: str, allocatable: Data | None = None) -> Data:
+    """A Node with an amount of the data."""
+    have = amounts(resource(allocatable), pods=True)
+    return {"kind": "Node", "metadata": {"name": name}, "status": {"allocatable": have}}
+
+
+def pod(key: str, request: Data | None = None, on: str = "", status: str = "Running", **metadata: Any) -> Data:
+    """A Pod with one container that asks for an amount of the data."""
+    namespace, _, name = key.rpartition("/")
+    return {
+        "kind": "Pod",
+        "metadata": {"namespace": namespace, "name": name, **metadata},
+        "spec": {"containers": [{"resources": {"requests": amounts(resource(request))}}], "nodeName": on},
+        "status": {"phase": status if on else "Pending"},
+    }

@@ -1,0 +1,107 @@
+"""The search for a node: why nodes refuse, and which of those that accept is best."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tests.conformance.functions.adapter import Adapter, Adapters, Data
+from tests.conformance.functions.opened import RECORDED, node, opened, pod
+from volcano_py.scheduler.framework.fit_errors import Code, FitErrors, Reason
+from volcano_py.scheduler.framework.node_rules import PlainPredicate, PlainScore
+from volcano_py.scheduler.framework.session import Session
+
+_TASK = pod("ns/task", uid="task")
+
+
+def _fit_errors(data: Data) -> FitErrors:
+    """The refusals that the data lists, as a histogram."""
+    counts: dict[str, int] = {}
+    nodes = data.get("nodes") or {}
+    unresolvable = []
+    for refused in nodes.values():
+        codes = []
+        for status in refused.get("status") or ():
+            counts[status["Reason"]] = counts.get(status["Reason"], 0) + 1
+            codes.append(status.get("Code", 0))
+        unresolvable.append(Code.UNRESOLVABLE in codes)
+    error = data.get("err") or ""
+    if error.startswith("0/") and error.endswith("nodes are unavailable"):
+        error = ""
+    made = FitErrors(counts, len(nodes), np.array(unresolvable, dtype=bool) if any(unresolvable) else None, error)
+    made.hyper_node = data.get("hyper_node") or ""
+    return made
+
+
+def _fit_errors_out(errors: FitErrors) -> Data:
+    return {
+        "counts": errors.counts,
+        "nodes": errors.nodes,
+        "unresolvable": [] if errors.unresolvable is None else np.flatnonzero(errors.unresolvable).tolist(),
+        "error": errors.error,
+        "hyper_node": errors.hyper_node,
+    }
+
+
+def _unresolvable(r: Data, _: list[Any]) -> list[Any]:
+    bad = _fit_errors(r).unresolvable
+    names = list(r.get("nodes") or {})
+    return [[] if bad is None else [n for n, b in zip(names, bad, strict=True) if b]]
+
+
+def _set_node_error(r: Data, a: list[Any]) -> list[Any]:
+    """One node more refuses: the search is asked for the refusals of all of them. Plain text is an error."""
+    given = {name: refused["status"] for name, refused in (r.get("nodes") or {}).items()}
+    given[a[0]] = a[1].get("status") or [{"Code": Code.ERROR, "Reason": a[1]["error"]}]
+
+    def register(session: Session) -> None:
+        def ask(_: Any, name: str) -> Reason:
+            (status,) = given[name]
+            return Reason(status["Reason"], Code(status["Code"]))
+
+        session.add_filter(RECORDED, PlainPredicate(RECORDED, session, ask))
+
+    session = opened([*(node(name) for name in given), _TASK], register=register)
+    found = session.placement.refusal(session.cluster.tasks["ns/task"], room=False)
+    found.error, found.hyper_node = r.get("err") or "", r.get("hyper_node") or ""
+    return [_fit_errors_out(found)]
+
+
+def _set(field: str) -> Adapter:
+    def ask(r: Data, a: list[Any]) -> list[Any]:
+        errors = _fit_errors(r)
+        setattr(errors, field, a[0])
+        return [_fit_errors_out(errors)]
+
+    return Adapter(ask, _errors_after)
+
+
+def _errors_after(expected: Data) -> list[Any]:
+    return [_fit_errors_out(_fit_errors(expected["receiver_after"]))]
+
+
+def _best(_: Any, a: list[Any]) -> list[Any]:
+    rates = {n["name"]: float(score) for score, nodes in a[0].items() for n in nodes}
+
+    def register(session: Session) -> None:
+        session.add_score(RECORDED, PlainScore(RECORDED, session, lambda _, name: rates[name]))
+
+    session = opened([*(node(name) for name in rates), _TASK], register=register)
+    task = session.cluster.tasks["ns/task"]
+    best = session.placement.best(task, room=False)
+    if best is None:
+        return [None, 0]
+    rate = session.placement.rates(task, np.array([best])).item(0)
+    return [{"name": session.table.names[best], "ready": False}, rate]
+
+
+ADAPTERS: Adapters = {
+    "api.FitErrors.Error": lambda r, a: [str(_fit_errors(r))],
+    "api.FitErrors.GetUnschedulableAndUnresolvableNodes": _unresolvable,
+    "api.FitErrors.SetError": _set("error"),
+    "api.FitErrors.SetHyperNode": _set("hyper_node"),
+    "api.FitErrors.SetNodeError": Adapter(_set_node_error, _errors_after),
+    "api.FitError.Reasons": lambda r, a: [list(_fit_errors({"nodes": {"": r}}).counts)],
+    "util.SelectBestNodeAndScore": _best,
+}
