@@ -32,6 +32,7 @@ from volcano_py.sandbox.apiserver.store import ADDED
 from volcano_py.sandbox.components import Components
 from volcano_py.sandbox.gc import GarbageCollector
 from volcano_py.sandbox.identity import Identity
+from volcano_py.sandbox.kubelet.clock import Clock, follow
 from volcano_py.sandbox.kubelet.kubelet import BACKOFF_FIRST, Kubelets
 from volcano_py.sandbox.kubelet.local import LocalCluster
 from volcano_py.sandbox.quota import QuotaController
@@ -190,7 +191,9 @@ class Sandbox:
             self._populate()
         await self._keep()
         if self.hollow:
-            self.kubelets = Kubelets(LocalCluster(self.api), backoff=self.backoff)
+            clock = Clock()
+            follow(clock, self.api.resource("", "configmaps").collection)
+            self.kubelets = Kubelets(LocalCluster(self.api), backoff=self.backoff, clock=clock)
             self.kubelets.start()
         if self.collect:
             self.collector = GarbageCollector(self.api)

@@ -7,15 +7,19 @@ lives in the same process.
 from __future__ import annotations
 
 import asyncio
+import copy
 import logging
 from collections import deque
+from datetime import UTC, datetime
 from typing import Any
 
 from volcano_py.sandbox.apiserver import metadata
 from volcano_py.sandbox.apiserver.store import DELETED
-from volcano_py.sandbox.kubelet import nodes, status
+from volcano_py.sandbox.kubelet import nodes, resume, status
 from volcano_py.sandbox.kubelet.behaviour import Run, run_of
+from volcano_py.sandbox.kubelet.clock import Clock, Timer
 from volcano_py.sandbox.kubelet.ports import ClusterPort
+from volcano_py.sandbox.kubelet.resume import address_number
 
 LOG = logging.getLogger(__name__)
 Object = dict[str, Any]
@@ -37,7 +41,7 @@ class _Pod:
         self.initialized = False
         self.init_index = 0
         self.stopping = False
-        self.timers: dict[str, asyncio.TimerHandle] = {}
+        self.timers: dict[str, Timer] = {}
         self.backoff: dict[str, float] = {}
         self.started: dict[str, float] = {}
 
@@ -50,8 +54,11 @@ class _Pod:
 class Kubelets:
     """Plays the kubelet of every node that does not say otherwise."""
 
-    def __init__(self, cluster: ClusterPort, *, leases: bool = True, backoff: float = BACKOFF_FIRST) -> None:
+    def __init__(
+        self, cluster: ClusterPort, *, leases: bool = True, backoff: float = BACKOFF_FIRST, clock: Clock | None = None
+    ) -> None:
         self.cluster = cluster
+        self.clock = clock or Clock()
         self.leases = leases
         self.backoff = backoff
         self.nodes: dict[str, str] = {}  # name to uid
@@ -66,6 +73,7 @@ class Kubelets:
 
     def start(self) -> None:
         """Begin with the nodes and pods that are there."""
+        self.addresses = max(map(address_number, self.cluster.pod_addresses()), default=0)
         self.cluster.watch_nodes(lambda type_, entry: self._enqueue(self._node_event, type_, entry))
         self.cluster.watch_pods(lambda type_, entry: self._enqueue(self._pod_event, type_, entry), self._wants)
         if self.leases:
@@ -78,6 +86,7 @@ class Kubelets:
             self._lease_task.cancel()
         for pod in self.pods.values():
             pod.cancel()
+        self.clock.stop()
 
     def _wants(self, event: Any) -> bool:
         """Cheap test for pod events that a kubelet has to look at: new to it, dying, or gone."""
@@ -115,16 +124,20 @@ class Kubelets:
                 self.hosts.pop(name, None)
                 self._lose_node(name)
             return
+        failed = nodes.has_failed(entry)
         if self.nodes.get(name) == entry.uid:
+            if failed:
+                self._fall_silent(name)
             return
         node = self.cluster.node(name)
-        if node is None or not nodes.is_hollow(node):
+        if failed or node is None or not nodes.is_hollow(node):
             return
         self.nodes[name] = node["metadata"]["uid"]
         self.number += 1
         changed = nodes.register(node, self.number)
         rows = node["status"]["addresses"]
         self.hosts[name] = next((row["address"] for row in rows if row["type"] == "InternalIP"), "")
+        self.number = max(self.number, nodes.number_of(self.hosts[name]))
         if changed:
             self.cluster.set_node(node)
         if self.leases:
@@ -135,6 +148,14 @@ class Kubelets:
         """Pods that were bound before their node came."""
         for namespace, pod_name in self._pods_of(name):
             self._enqueue(self._begin, namespace, pod_name)
+
+    def _fall_silent(self, name: str) -> None:
+        """A node fails: nobody hears of it and its pods any more. When it is back they are taken on where they were."""
+        del self.nodes[name]
+        for key in self._pods_of(name):
+            state = self.pods.pop(key, None)
+            if state is not None:
+                state.cancel()
 
     def _lose_node(self, name: str) -> None:
         """A node is gone, and its pods with it."""
@@ -193,6 +214,9 @@ class Kubelets:
         if pod["metadata"].get("deletionTimestamp"):
             self._stop((namespace, name), pod, None)
             return
+        if resume.began(pod):
+            self._resume(pod)
+            return
         self.addresses += 1
         number = self.addresses
         ip = f"10.{number // 65536 % 128}.{number // 256 % 256}.{number % 256}"
@@ -213,9 +237,33 @@ class Kubelets:
         else:
             self._run_main(pod, state)
 
+    def _resume(self, pod: Object) -> None:
+        """Go on with a pod that was begun before this kubelet came (back)."""
+        meta = pod["metadata"]
+        where = (meta["namespace"], meta["name"], meta["uid"])
+        state = self.pods[where[:2]] = _Pod(meta["uid"], pod["status"]["podIP"])
+        if not resume.initialized(pod):
+            state.init_index = resume.init_index(pod)
+            self._run_init(pod, state)
+            return
+        state.initialized = True
+        for found in resume.containers(pod, datetime.now(UTC)):
+            name = found.container["name"]
+            elapsed = found.elapsed * self.clock.speed
+            state.started[name] = self.clock.now() - elapsed
+            if found.restarts:
+                state.backoff[name] = min(self.backoff * 2 ** min(found.restarts, 16), BACKOFF_LIMIT)
+            if found.running:
+                self._plan_end(pod, state, found.container, elapsed)
+            elif not found.over:
+                self._later(state, name, self._next_backoff(state, name), self._restart, *where, name)
+        before = copy.deepcopy(pod["status"])
+        self._settle(pod, pod["status"]["containerStatuses"])
+        if pod["status"] != before:  # somebody had given it up
+            self.cluster.set_pod_status(pod)
+
     def _later(self, state: _Pod, name: str, seconds: float, function: Any, *arguments: Any) -> None:
-        loop = asyncio.get_running_loop()
-        state.timers[name] = loop.call_later(max(seconds, 0.0), self._enqueue, function, *arguments)
+        state.timers[name] = self.clock.call_later(seconds, self._enqueue, function, *arguments)
 
     def _current(self, namespace: str, name: str, uid: str) -> tuple[Object, _Pod] | None:
         """The pod and what is remembered of it, unless it has gone or is going."""
@@ -223,7 +271,7 @@ class Kubelets:
         if state is None or state.uid != uid or state.stopping:
             return None
         pod = self.cluster.pod(namespace, name)
-        if pod is None or pod["metadata"]["uid"] != uid:
+        if pod is None or pod["metadata"]["uid"] != uid or pod["status"].get("phase") in ("Succeeded", "Failed"):
             return None
         return pod, state
 
@@ -309,7 +357,7 @@ class Kubelets:
         """Start all containers; the pod is Running."""
         state.initialized = True
         stamp = metadata.now()
-        now = asyncio.get_running_loop().time()
+        now = self.clock.now()
         containers = pod["spec"]["containers"]
         pod["status"]["containerStatuses"] = [status.running(state.uid, c, stamp) for c in containers]
         pod["status"]["phase"] = "Running"
@@ -319,8 +367,11 @@ class Kubelets:
             state.started[container["name"]] = now
             self._plan_end(pod, state, container)
 
-    def _plan_end(self, pod: Object, state: _Pod, container: Object) -> None:
+    def _plan_end(self, pod: Object, state: _Pod, container: Object, elapsed: float = 0.0) -> None:
         run = run_of(pod, container)
+        if elapsed:
+            rest = tuple((seconds - elapsed, line) for seconds, line in run.output if seconds > elapsed)
+            run = Run(None if run.seconds is None else max(run.seconds - elapsed, 0.0), run.exit_code, rest)
         meta = pod["metadata"]
         self._plan_output(pod, state, container, run)
         if run.seconds is None:
@@ -349,7 +400,7 @@ class Kubelets:
         policy = pod["spec"].get("restartPolicy", "Always")
         again = policy == "Always" or (policy == "OnFailure" and run.exit_code != 0)
         if again:
-            ran = asyncio.get_running_loop().time() - state.started.get(container_name, 0.0)
+            ran = self.clock.now() - state.started.get(container_name, 0.0)
             if container_name in state.backoff and ran <= BACKOFF_RESET:
                 delay = self._next_backoff(state, container_name)
                 text = f"back-off {delay:g}s restarting failed container={container_name} pod={name}"
@@ -391,7 +442,7 @@ class Kubelets:
             row = rows[index]
             last = row["state"] if "terminated" in row["state"] else row.get("lastState")
             rows[index] = status.running(uid, container, metadata.now(), row["restartCount"] + 1, last)
-            state.started[container_name] = asyncio.get_running_loop().time()
+            state.started[container_name] = self.clock.now()
             self._settle(pod, rows)
             self.cluster.set_pod_status(pod)
             self._plan_end(pod, state, container)

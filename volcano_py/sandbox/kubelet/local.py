@@ -44,6 +44,9 @@ class LocalCluster:
         for entry in list(self.nodes.collection.select()):
             handler(ADDED, entry)  # type: ignore[arg-type]
 
+    def pod_addresses(self) -> list[str]:
+        return [entry.fields.get("status.podIP", "") for entry in self.pods.collection.select()]
+
     def pod(self, namespace: str, name: str) -> Object | None:
         return _load(self.pods.collection.get(namespace, name))
 

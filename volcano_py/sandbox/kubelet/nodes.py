@@ -5,11 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from volcano_py.sandbox.apiserver import metadata
+from volcano_py.sandbox.apiserver.store import Entry
+from volcano_py.sandbox.kubelet.resume import address_number
 
 Object = dict[str, Any]
 
 HOLLOW = "sandbox.volcano.sh/hollow"  # annotation; "false" on a node: no kubelet for it
 DEFAULT_CAPACITY = {"cpu": "32", "memory": "256Gi", "pods": "110", "ephemeral-storage": "1Ti"}
+
+FAILED = "sandbox.volcano.sh/failed"  # annotation; "true": its kubelet is silent, as if the machine were gone
+LOST_REASON = "NodeStatusUnknown"  # why the node lifecycle controller says that nobody knows
+_FAILED_BYTES = b'"%s":"true"' % FAILED.encode()
 
 _HEALTHY = (
     ("MemoryPressure", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
@@ -23,6 +29,18 @@ def is_hollow(node: Object) -> bool:
     return (node["metadata"].get("annotations") or {}).get(HOLLOW) != "false"
 
 
+def has_failed(entry: Entry) -> bool:
+    """Whether the kubelet of a node is to be silent."""
+    if _FAILED_BYTES not in entry.tail:
+        return False
+    return (entry.load()["metadata"].get("annotations") or {}).get(FAILED) == "true"
+
+
+def number_of(address: str) -> int:
+    """The number that a node's address was made from; 0 for others."""
+    return max(address_number(address) - 200 * 65536, 0)
+
+
 def register(node: Object, number: int) -> bool:
     """Fill in what a kubelet reports when it starts, in place; False when nothing was missing.
 
@@ -34,7 +52,8 @@ def register(node: Object, number: int) -> bool:
     capacity.setdefault("pods", "110")
     allocatable = status.setdefault("allocatable", dict(capacity))
     allocatable.setdefault("pods", capacity["pods"])
-    rows = status.get("conditions") or []
+    # a node that was lost and is back says so itself
+    rows = [row for row in status.get("conditions") or [] if row.get("reason") != LOST_REASON]
     present = {row["type"] for row in rows}
     stamp = metadata.now()
     for type_, reason, message in _HEALTHY:

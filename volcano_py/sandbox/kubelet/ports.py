@@ -18,6 +18,9 @@ class ClusterPort(Protocol):
     def watch_nodes(self, handler: Callable[[str, Object], None]) -> None:
         """Report nodes."""
 
+    def pod_addresses(self) -> list[str]:
+        """The addresses that pods have."""
+
     def pod(self, namespace: str, name: str) -> Object | None:
         """A fresh copy of a pod."""
 
