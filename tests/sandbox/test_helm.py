@@ -90,7 +90,7 @@ async def test_helm_applies_on_the_server_and_keeps_others_fields(run_helm: Helm
 
 
 async def test_a_broken_value_is_refused_by_the_definition(run_helm: Helm, api: Http) -> None:
-    with pytest.raises(AssertionError, match="spec.books"):
+    with pytest.raises(AssertionError, match=r"spec\.books"):
         await run_helm("install", "shop", CHART, "--set", "check=false,replicas=-1")
     assert [row["status"] for row in await run_helm.json("list")] == ["failed"]
 
