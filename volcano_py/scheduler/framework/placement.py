@@ -434,15 +434,25 @@ class Placement:
             return int(ties[self.rank[ties].argmin()])
         return first
 
-    def _refusal(self, task: Task, room: bool) -> FitErrors:
+    def refusal_within(self, task: Task, hyper_node: str, nodes: Indices) -> FitErrors:
+        """Why none of a HyperNode's nodes accepts the task."""
+        errors = self._refusal(task, True, nodes)
+        errors.hyper_node = hyper_node
+        return errors
+
+    def _refusal(self, task: Task, room: bool, nodes: Indices | None = None) -> FitErrors:
         view = self.view(task)
         count = len(self.table)
         counts: dict[str, int] = {}
         unresolvable = np.zeros(count, dtype=bool)
         active = np.ones(count, dtype=bool)
+        if nodes is not None:
+            active[:] = False
+            active[nodes] = True
+        looked_at = int(active.sum())
         if self.shard is not None and self.shard_is_hard:
             active &= self.shard
-            _add(counts, "node isn't in scheduler node shard", count - int(active.sum()))
+            _add(counts, "node isn't in scheduler node shard", looked_at - int(active.sum()))
         if room:
             lacking = active & ~view.future
             self._count_lacking(view, lacking, counts)
@@ -468,7 +478,7 @@ class Placement:
                     unresolvable |= hit
                 if reason.code in ABORTING:
                     active &= ~hit
-        return FitErrors(counts, count, unresolvable if unresolvable.any() else None)
+        return FitErrors(counts, looked_at, unresolvable if unresolvable.any() else None)
 
     def _count_lacking(self, view: ClassView, lacking: Bools, counts: dict[str, int]) -> None:
         """The first lacking resource of each node, in the order cpu, memory, others."""

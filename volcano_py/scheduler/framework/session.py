@@ -21,6 +21,7 @@ from volcano_py.scheduler.framework.kube_view import KubeView
 from volcano_py.scheduler.framework.node_rules import Filter, Score
 from volcano_py.scheduler.framework.placement import Placement
 from volcano_py.scheduler.framework.session_job import SessionJob
+from volcano_py.scheduler.framework.topology import topology_of
 from volcano_py.scheduler.framework.votes import Votes
 from volcano_py.scheduler.model import status as st
 from volcano_py.scheduler.model.cluster import Cluster
@@ -92,6 +93,7 @@ class Session:
         self.evicting: set[int] = set()
         """Slots of pipelined tasks for whom somebody was evicted."""
         self.queues: dict[str, Queue] = dict(cluster.queues)
+        self.topology = topology_of(cluster)
         self.jobs: dict[str, SessionJob] = {}
         self.homeless: list[Job] = []
         """Jobs whose queue does not exist."""
@@ -109,6 +111,8 @@ class Session:
         """Metrics that plugins report at close: name without prefix, labels, value."""
         self.pod_index: Any = None
         """Set by the first rule that has to count pods by their labels."""
+        self.forgotten_nominations: set[str] = set()
+        """Tasks whose nominated node has turned out not to take them, by key."""
         self.notes: dict[tuple[str, str], list[Event]] = {}
         self._rank = rank(cluster, seed)
         self._filters: dict[str, list[Filter]] = {}
@@ -130,7 +134,22 @@ class Session:
                 self.homeless.append(job)
                 continue
             known = classes.get(pod_group.spec.priority_class_name)
-            self.jobs[uid] = SessionJob(job, pod_group, default if known is None else known.value)
+            made = self.jobs[uid] = SessionJob(job, pod_group, default if known is None else known.value)
+            if pod_group.spec.network_topology is not None or pod_group.spec.sub_group_policy:
+                made.divide(self.statuses, self.topology.tier_of_name, self.topology.root_tier)
+                self._locate(made)
+
+    def _locate(self, job: SessionJob) -> None:
+        """Find out where in the network the placed tasks of each sub-job are."""
+        for sub in job.sub_jobs.values():
+            if sub.constraint is not None and self.topology.ready:
+                placed = (t for t in sub.tasks.values() if st.IS_ALLOCATED[self.statuses[t.slot]])
+                nodes = (self.table.index.get(t.node) for t in placed)
+                sub.allocated_hyper_node = self.topology.around(n for n in nodes if n is not None)
+            if sub.allocated_hyper_node:
+                job.allocated_hyper_node = self.topology.lowest_common(
+                    sub.allocated_hyper_node, job.allocated_hyper_node
+                )
 
     # ---- what plugins register ---------------------------------------------------------------------------
 
@@ -184,6 +203,11 @@ class Session:
         if task.slot in self.placed:
             return self.placed[task.slot]
         return self.table.index.get(task.node) if task.node else None
+
+    def nominated_node(self, task: Task) -> int | None:
+        """The column of the node that an earlier eviction has promised to a task."""
+        name = task.pod.status.nominated_node_name
+        return self.table.index.get(name) if name and task.key not in self.forgotten_nominations else None
 
     def pending(self, job: SessionJob) -> list[Task]:
         if not job.counts[st.PENDING]:

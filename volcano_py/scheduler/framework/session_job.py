@@ -33,6 +33,7 @@ class SessionJob(GangCounts):
         "_roles",
         "_sub_job_of",
         "allocated",
+        "allocated_hyper_node",
         "conditions",
         "constraint",
         "created",
@@ -83,6 +84,8 @@ class SessionJob(GangCounts):
         self._roles: dict[str, list[int]] | None = None
         self.constraint: Constraint | None = None
         """How close together the job wants to be; None: it does not say."""
+        self.allocated_hyper_node = ""
+        """The lowest HyperNode around all of it that has a place."""
         self.sub_jobs: dict[str, SubJob] = {}
         """By UID; empty unless the job has a topology or sub-group policies."""
         self.min_sub_jobs: dict[str, int] = {}

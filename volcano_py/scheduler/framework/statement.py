@@ -3,6 +3,7 @@ Volcano: Statement."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from volcano_py.scheduler.framework.session import Session
@@ -12,12 +13,14 @@ from volcano_py.scheduler.model.task import Task
 
 
 class Step(NamedTuple):
-    """One applied operation: kind is "allocate", "pipeline" or "evict"."""
+    """One applied operation: kind is "allocate", "pipeline" or "evict". `reason`: of an eviction; `evicted`:
+    somebody was evicted for a pipelined task."""
 
     kind: str
     task: Task
     node: int
     reason: str = ""
+    evicted: bool = False
 
 
 class Statement:
@@ -48,7 +51,7 @@ class Statement:
             return error
         if evicted:
             self._session.evicting.add(task.slot)
-        self.steps.append(Step("pipeline", task, node))
+        self.steps.append(Step("pipeline", task, node, evicted=evicted))
         return None
 
     def evict(self, task: Task, reason: str) -> None:
@@ -65,11 +68,25 @@ class Statement:
         self.steps += other.steps
         other.steps = []
 
+    def replay(self, steps: Iterable[Step]) -> str | None:
+        """Do again what another statement did before it was taken back; stops at the first error and returns it."""
+        for step in steps:
+            error = None
+            if step.kind == "evict":
+                self.evict(step.task, step.reason)
+            elif step.kind == "allocate":
+                error = self.allocate(step.task, step.node)
+            else:
+                error = self.pipeline(step.task, step.node, step.evicted)
+            if error is not None:
+                return error
+        return None
+
     def commit(self) -> None:
         """Emit what is to be done, as one part of the plan. Pipelined tasks stay so in this session only."""
         session = self._session
         operations: list[Operation] = []
-        for kind, task, node, reason in self.steps:
+        for kind, task, node, reason, _ in self.steps:
             job = session.jobs.get(task.job)
             if job is not None and job.last_transaction is not None:
                 job.last_transaction.pop(task.key, None)
@@ -86,7 +103,7 @@ class Statement:
     def discard(self) -> None:
         """Take everything back, last step first; jobs remember what had been possible."""
         session = self._session
-        for kind, task, node, _ in reversed(self.steps):
+        for kind, task, node, _, _ in reversed(self.steps):
             job = session.jobs.get(task.job)
             if kind == "evict":
                 session.take_back_eviction(task)

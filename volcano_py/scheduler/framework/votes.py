@@ -18,8 +18,12 @@ from typing import Any, NamedTuple
 
 from volcano_py.scheduler.framework.config import PluginOption
 from volcano_py.scheduler.framework.session_job import SessionJob
+from volcano_py.scheduler.framework.sub_job import SubJob
 from volcano_py.scheduler.model.queue import Queue
 from volcano_py.scheduler.model.task import Task
+
+ALLOCATE, EVICT = "allocate", "evict"
+"""What gradients are asked for."""
 
 PERMIT = 1
 ABSTAIN = 0
@@ -43,6 +47,12 @@ POINTS: dict[str, str | None] = {
     "allocatable": "enabledAllocatable",
     "job_ready": "enableJobReady",
     "job_pipelined": "enableJobPipelined",
+    "sub_job_order": "enabledSubJobOrder",
+    "sub_job_ready": "enabledSubJobReady",
+    "sub_job_pipelined": "enabledSubJobPipelined",
+    "hyper_node_order": "enabledHyperNodeOrder",
+    "job_gradient": "enabledHyperNodeGradient",
+    "sub_job_gradient": "enabledHyperNodeGradient",
     "job_enqueueable": "enableJobEnqueued",
     "job_enqueued": "enableJobEnqueued",
     "job_valid": None,
@@ -140,6 +150,17 @@ class Votes:
         a, b = self.job_key(left)[:-2], self.job_key(right)[:-2]
         return (a > b) - (a < b)
 
+    def sub_job_key(self, sub: SubJob) -> tuple[Any, ...]:
+        """Sort key of a sub-job: what the plugins say, then its number, then UID."""
+        key: list[Any] = []
+        for plugin, order in self._flat["sub_job_order"]:
+            try:
+                key.append(order(sub))
+            except Exception as e:
+                self.fault(plugin, "sub_job_order", e, sub.uid)
+                key.append(0)
+        return (*key, sub.match_index, sub.uid)
+
     def task_key(self, task: Task) -> tuple[Any, ...]:
         """What the plugins say about a task; see `task_order` for the rest of the order."""
         key: list[Any] = []
@@ -195,15 +216,15 @@ class Votes:
                 return False
         return True
 
-    def _vote(self, point: str, subject: Any) -> bool:
+    def _vote(self, point: str, *subject: Any) -> bool:
         """Any Reject is a no; a Permit ends the vote at the end of its tier; nobody minds: yes."""
         for tier in self._tiers[point]:
             permitted = False
             for plugin, ask in tier:
                 try:
-                    answer = ask(subject)
+                    answer = ask(*subject)
                 except Exception as e:
-                    self.fault(plugin, point, e, _name(subject))
+                    self.fault(plugin, point, e, _name(subject[-1]))
                     return False
                 if answer < 0:
                     return False
@@ -217,6 +238,13 @@ class Votes:
 
     def job_pipelined(self, job: SessionJob) -> bool:
         return self._vote("job_pipelined", job)
+
+    def sub_job_ready(self, job: SessionJob, sub: SubJob) -> bool:
+        """Sub-jobs are asked one by one only where policies make several of them."""
+        return self._all("sub_job_ready", job, sub) if job.has_policies else self.job_ready(job)
+
+    def sub_job_pipelined(self, job: SessionJob, sub: SubJob) -> bool:
+        return self._vote("sub_job_pipelined", job, sub) if job.has_policies else self.job_pipelined(job)
 
     def job_enqueueable(self, job: SessionJob) -> bool:
         return self._vote("job_enqueueable", job)
@@ -280,6 +308,38 @@ class Votes:
             if error is not None:
                 return error
         return None
+
+    # ---- HyperNodes -------------------------------------------------------------------------------------
+
+    def job_gradients(self, job: SessionJob, hyper_node: str, purpose: str) -> list[list[str]]:
+        """Where below a HyperNode to try a job: groups in order, the first with a solution is taken."""
+        return self._gradients("job_gradient", job, hyper_node, purpose)
+
+    def sub_job_gradients(self, job: SessionJob, sub: SubJob, hyper_node: str, purpose: str) -> list[list[str]]:
+        """The same for a sub-job."""
+        return self._gradients("sub_job_gradient", (job, sub), hyper_node, purpose)
+
+    def _gradients(self, point: str, subject: Any, hyper_node: str, purpose: str) -> list[list[str]]:
+        """The first plugin that has a say decides; without any the HyperNode itself is tried."""
+        for plugin, ask in self._flat[point]:
+            try:
+                found: list[list[str]] = ask(subject, hyper_node, purpose)
+                return found
+            except Exception as e:
+                self.fault(plugin, point, e)
+                return []
+        return [[hyper_node]]
+
+    def hyper_node_rates(self, sub: SubJob, hyper_nodes: list[str]) -> dict[str, float]:
+        """How good each HyperNode would be for a sub-job: the sum over plugins."""
+        total = dict.fromkeys(hyper_nodes, 0.0)
+        for plugin, rate in self._flat["hyper_node_order"]:
+            try:
+                for name, value in rate(sub, hyper_nodes).items():
+                    total[name] += value
+            except Exception as e:
+                self.fault(plugin, "hyper_node_order", e, sub.uid)
+        return total
 
     # ---- victims ----------------------------------------------------------------------------------------
 

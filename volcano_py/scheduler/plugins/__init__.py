@@ -9,6 +9,7 @@ from volcano_py.scheduler.plugins.cdp import Cdp
 from volcano_py.scheduler.plugins.conformance import Conformance
 from volcano_py.scheduler.plugins.drf import Drf
 from volcano_py.scheduler.plugins.gang import Gang
+from volcano_py.scheduler.plugins.network_topology_aware import NetworkTopologyAware
 from volcano_py.scheduler.plugins.nodegroup import NodeGroup
 from volcano_py.scheduler.plugins.nodeorder import NodeOrder
 from volcano_py.scheduler.plugins.overcommit import Overcommit
@@ -28,6 +29,7 @@ PLUGINS: dict[str, PluginBuilder] = {
     "conformance": Conformance,
     "drf": Drf,
     "gang": Gang,
+    "network-topology-aware": NetworkTopologyAware,
     "nodegroup": NodeGroup,
     "nodeorder": NodeOrder,
     "overcommit": Overcommit,

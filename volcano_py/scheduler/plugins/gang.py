@@ -10,6 +10,7 @@ from volcano_py.api.scheduling import PodGroupCondition
 from volcano_py.scheduler.explain.messages import job_message
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.framework.session_job import SessionJob
+from volcano_py.scheduler.framework.sub_job import SubJob
 from volcano_py.scheduler.framework.votes import PERMIT, REJECT, Invalid
 from volcano_py.scheduler.model import status as st
 from volcano_py.scheduler.model.task import Task
@@ -31,6 +32,8 @@ class Gang:
         def valid(job: SessionJob) -> Invalid | None:
             if not job.check_task_valid(statuses):
                 return Invalid("NotEnoughPodsOfTask", "Not enough valid pods of each task for gang-scheduling")
+            if not job.check_sub_jobs(lambda _: True):
+                return Invalid("NotEnoughPodsOfTask", "Not enough valid subGroups of each task for gang-scheduling")
             if job.valid_num < job.min_available:
                 return Invalid(
                     "NotEnoughTasks",
@@ -53,10 +56,11 @@ class Gang:
             return victims, PERMIT
 
         def ready(job: SessionJob) -> bool:
-            return job.is_ready() and job.check_task_ready(statuses)
+            return job.is_ready() and job.check_task_ready(statuses) and job.check_sub_jobs(SubJob.is_ready)
 
         def pipelined(job: SessionJob) -> int:
-            return PERMIT if job.is_pipelined() and job.check_task_pipelined(statuses) else REJECT
+            held = job.is_pipelined() and job.check_task_pipelined(statuses) and job.check_sub_jobs(SubJob.is_pipelined)
+            return PERMIT if held else REJECT
 
         votes.add("job_valid", self.name, valid)
         votes.add("preemptable", self.name, spare)
@@ -65,6 +69,9 @@ class Gang:
         votes.add("job_order", self.name, lambda job: int(job.is_ready()))
         votes.add("job_ready", self.name, ready)
         votes.add("job_pipelined", self.name, pipelined)
+        votes.add("sub_job_order", self.name, lambda sub: int(sub.is_ready()))
+        votes.add("sub_job_ready", self.name, lambda _, sub: sub.is_ready())
+        votes.add("sub_job_pipelined", self.name, lambda _, sub: PERMIT if sub.is_pipelined() else REJECT)
         votes.add("job_starving", self.name, lambda job: job.is_starving())
 
     def on_session_close(self, session: Session) -> None:

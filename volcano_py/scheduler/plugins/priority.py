@@ -51,6 +51,7 @@ class Priority:
         votes = session.votes
         votes.add("task_order", self.name, lambda t: -t.priority)
         votes.add("job_order", self.name, lambda j: -j.priority)
+        votes.add("sub_job_order", self.name, lambda s: -s.priority)
         votes.add("preemptable", self.name, preemptable)
         votes.add("unified_evictable", self.name, unified_evictable)
         votes.add("job_starving", self.name, starving)

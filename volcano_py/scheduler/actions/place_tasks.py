@@ -1,0 +1,162 @@
+"""Placing the tasks of one gang, one after the other. Volcano: allocateResourcesForTasks, allocateFromNomination."""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+from msgspec import field
+from numpy.typing import NDArray
+
+from volcano_py.scheduler.framework.arguments import decode
+from volcano_py.scheduler.framework.fit_errors import FitErrors
+from volcano_py.scheduler.framework.session import Session
+from volcano_py.scheduler.framework.session_job import SessionJob
+from volcano_py.scheduler.framework.statement import Statement
+from volcano_py.scheduler.framework.sub_job import SubJob
+from volcano_py.scheduler.framework.topology import ROOT
+from volcano_py.scheduler.model.queue import Queue
+from volcano_py.scheduler.model.task import Task
+
+
+class Arguments(msgspec.Struct):
+    error_cache: bool = field(default=True, name="predicateErrorCacheEnable")
+    """Without the deviation own-verdict: do not try a pod where another of its role was refused."""
+
+
+def settings(session: Session) -> Arguments:
+    read, _ = decode(Arguments, "action allocate", session.configuration.action_arguments.get("allocate"))
+    return read
+
+
+def place_tasks(
+    session: Session,
+    queue: Queue,
+    job: SessionJob,
+    todo: list[Task],
+    sub: SubJob | None = None,
+    hyper_node: str = ROOT,
+) -> tuple[Statement, bool]:
+    """Place tasks until the job (or its sub-job) is ready; the statement, and whether it is.
+
+    A statement that makes it neither ready nor pipelined is taken back and comes back empty. `hyper_node`: where to
+    look for places.
+    """
+    votes, placement = session.votes, session.placement
+    statement = Statement(session)
+    outside = None if hyper_node == ROOT else ~session.topology.mask(hyper_node)
+    refused: dict[str, NDArray[np.bool_]] = {}
+    """By role: where one of its pods was refused (only without own-verdict)."""
+    remembers = not session.on("own-verdict") and settings(session).error_cache
+    if sub is not None:
+        sub.current_hyper_node = sub.allocated_hyper_node
+    while todo:
+        task = todo.pop()
+        session.work.tasks_tried += 1
+        if not votes.allocatable(queue, task):
+            if session.on("explain-queue-limits"):
+                job.job_fit_errors = _queue_refuses(queue, task)
+            continue
+        if task.sched_gated:
+            continue
+        if (sub or job).task_has_fit_errors(task):
+            text = f"Task {task.name} with role spec {task.role} has already predicated failed, skip"
+            job.record_fit_errors(task, FitErrors(error=text))
+            continue
+        error = votes.pre_predicate(task)
+        if error is not None:
+            count = len(session.table)
+            job.record_fit_errors(task, FitErrors({error: count}, count))
+            if job.need_continue_allocating(session.statuses, sub):
+                continue
+            break
+        node = _nominated(session, task, outside)
+        if node is None:
+            without = _either(outside, refused.get(task.role))
+            node = placement.best(task, without=without)
+            if remembers and task.role:
+                now = ~placement.accepted(task)
+                refused[task.role] = now if task.role not in refused else now | refused[task.role]
+        if node is None:
+            job.record_fit_errors(task, _refusal(session, task, hyper_node))
+            if job.need_continue_allocating(session.statuses, sub):
+                continue
+            break
+        if place(session, statement, task, node) is not None:
+            continue
+        if sub is not None and sub.constraint is not None and session.topology.leaf(node):
+            sub.current_hyper_node = session.topology.lowest_common(session.topology.leaf(node), sub.current_hyper_node)
+        if _ready(session, job, sub):
+            return statement, True
+    if _ready(session, job, sub):
+        return statement, True
+    if not (votes.job_pipelined(job) if sub is None else votes.sub_job_pipelined(job, sub)):
+        statement.discard()
+    return statement, False
+
+
+def place(session: Session, statement: Statement, task: Task, node: int) -> str | None:
+    """Put a task where it fits, now or when what is released there is gone."""
+    if session.placement.fits_now(task, node):
+        return statement.allocate(task, node)
+    return statement.pipeline(task, node, evicted=False)
+
+
+def place_as_nominated(
+    session: Session, queue: Queue, job: SessionJob, sub: SubJob, todo: list[Task]
+) -> Statement | None:
+    """Place a sub-job where an eviction has promised it room: all of its waiting tasks, or none (None)."""
+    topology, placement, votes = session.topology, session.placement, session.votes
+    hyper_node, sub.nominated_hyper_node = sub.nominated_hyper_node, ""
+    if hyper_node not in topology.infos or not len(topology.columns(hyper_node)):
+        return None
+    inside = topology.mask(hyper_node)
+    statement = Statement(session)
+    places = []
+    for task in reversed(todo):
+        node = session.nominated_node(task)
+        if (
+            node is None
+            or not inside[node]
+            or not votes.allocatable(queue, task)
+            or votes.pre_predicate(task) is not None
+            or not placement.accepted(task)[node]
+        ):
+            break
+        places.append((task, node))
+    if len(places) == len(todo) and all(place(session, statement, t, n) is None for t, n in places):
+        todo.clear()
+        sub.allocated_hyper_node = topology.lowest_common(hyper_node, sub.allocated_hyper_node)
+        return statement
+    statement.discard()
+    session.forgotten_nominations.update(t.key for t in todo)
+    return None
+
+
+def _ready(session: Session, job: SessionJob, sub: SubJob | None) -> bool:
+    return session.votes.job_ready(job) if sub is None else session.votes.sub_job_ready(job, sub)
+
+
+def _either(a: NDArray[np.bool_] | None, b: NDArray[np.bool_] | None) -> NDArray[np.bool_] | None:
+    if a is None or b is None:
+        return b if a is None else a
+    return a | b
+
+
+def _refusal(session: Session, task: Task, hyper_node: str) -> FitErrors:
+    if hyper_node == ROOT:
+        return session.placement.refusal(task)
+    return session.placement.refusal_within(task, hyper_node, session.topology.columns(hyper_node))
+
+
+def _queue_refuses(queue: Queue, task: Task) -> str:
+    if queue.state != "Open":
+        return f"queue {queue.name} is {queue.state or 'not opened yet'}; a queue must be Open to take pods"
+    return f"queue {queue.name} may not take {task.name} now: it would hold more than its share"
+
+
+def _nominated(session: Session, task: Task, outside: NDArray[np.bool_] | None) -> int | None:
+    """The node that an earlier eviction has promised to the pod, if it still takes it."""
+    node = session.nominated_node(task)
+    if node is None or (outside is not None and outside[node]) or not session.placement.fits_soon(task, node):
+        return None
+    return node if session.placement.accepted(task)[node] else None

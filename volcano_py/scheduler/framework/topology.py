@@ -1,0 +1,134 @@
+"""Topology: the forest of HyperNodes as one session sees it. Volcano: RealNodesList, HyperNodesTiers,
+GetAncestors, GetLCAHyperNode, recovery of allocated HyperNodes.
+
+Above all HyperNodes stands one for the whole cluster, `ROOT`, so that every two of them have an ancestor in common.
+Nodes are columns of the session's table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from volcano_py.scheduler.model.cluster import Cluster
+from volcano_py.scheduler.model.hyper_nodes import HyperNodeInfo, HyperNodes
+from volcano_py.scheduler.model.node_table import NodeTable
+
+ROOT = "<cluster-top-hypernode>"
+"""The HyperNode of the whole cluster; Volcano's name for it."""
+
+
+class Topology:
+    """HyperNodes by name, with their nodes' columns, and who is above whom."""
+
+    def __init__(self, hyper_nodes: HyperNodes, table: NodeTable) -> None:
+        self.ready = hyper_nodes.ready
+        self.tier_of_name = hyper_nodes.tier_of_name
+        self.infos: dict[str, HyperNodeInfo] = {}
+        tiers = {info.tier for info in hyper_nodes.infos.values()}
+        self.root_tier = max(1, max(tiers, default=0) + 1)
+        self.tiers: list[int] = sorted({*tiers, self.root_tier})
+        """Ascending; the last is that of the whole cluster."""
+        top = []
+        claimed = _claimed(hyper_nodes)
+        for name, info in hyper_nodes.infos.items():
+            parent = info.parent or claimed.get(name, "")
+            if not parent:
+                top.append(name)
+            self.infos[name] = info._replace(parent=parent or ROOT)
+        self.infos[ROOT] = HyperNodeInfo(ROOT, self.root_tier, "", tuple(top), frozenset(table.names))
+        self._table = table
+        self._columns: dict[str, NDArray[np.intp]] = {}
+        self._masks: dict[str, NDArray[np.bool_]] = {}
+        self._lowest: list[str] | None = None
+
+    @property
+    def flat(self) -> bool:
+        """There are no HyperNodes but the root."""
+        return len(self.infos) == 1
+
+    def of_tier(self, tier: int) -> list[str]:
+        """The HyperNodes of a tier, by name."""
+        return sorted(name for name, info in self.infos.items() if info.tier == tier)
+
+    def tier(self, name: str) -> int:
+        return self.infos[name].tier
+
+    def columns(self, name: str) -> NDArray[np.intp]:
+        """The nodes of a HyperNode that exist, in the order of the table."""
+        found = self._columns.get(name)
+        if found is None:
+            if name == ROOT:
+                found = np.arange(len(self._table.names), dtype=np.intp)
+            else:
+                index = self._table.index
+                there = sorted(index[n] for n in self.infos[name].nodes if n in index)
+                found = np.array(there, dtype=np.intp)
+            self._columns[name] = found
+        return found
+
+    def mask(self, name: str) -> NDArray[np.bool_]:
+        """The same as one flag a node."""
+        found = self._masks.get(name)
+        if found is None:
+            found = self._masks[name] = np.zeros(len(self._table.names), dtype=bool)
+            found[self.columns(name)] = True
+        return found
+
+    def ancestors(self, name: str) -> list[str]:
+        """The HyperNode itself, then upwards to the root; nothing for one that is not known."""
+        chain = []
+        while name in self.infos and name not in chain:
+            chain.append(name)
+            name = self.infos[name].parent
+        return chain
+
+    def lowest_common(self, new: str, old: str) -> str:
+        """The lowest HyperNode around both; with "" the other, and "" if there is none."""
+        if not new or not old:
+            return new or old
+        above = set(self.ancestors(new))
+        return next((name for name in self.ancestors(old) if name in above), "")
+
+    def leaf(self, node: int) -> str:
+        """The HyperNode of the lowest tier that has a node; "" if none of that tier has it."""
+        if self._lowest is None:
+            self._lowest = [""] * len(self._table.names)
+            for name in reversed(self.of_tier(self.tiers[0])):
+                for column in self.columns(name).tolist():
+                    self._lowest[column] = name
+        return self._lowest[node]
+
+    def around(self, nodes: Iterable[int]) -> str:
+        """The lowest HyperNode that has all of these nodes; "" if there are no nodes."""
+        here = np.array(sorted(set(nodes)), dtype=np.intp)
+        if not len(here):
+            return ""
+        names = [name for name in self.infos if self.mask(name)[here].all()]
+        return min(names, key=lambda name: (self.tier(name), name), default="")
+
+    def below(self, name: str) -> list[str]:
+        """The HyperNode and all below it, the higher first."""
+        order = [name]
+        for each in order:
+            order += self.infos[each].children
+        return order
+
+
+def topology_of(cluster: Cluster) -> Topology:
+    """The topology of the cluster as it is now; made anew when HyperNodes or nodes have changed."""
+    cache, key = cluster.rule_cache(), ("topology", 0)
+    found: tuple[HyperNodes, Topology] | None = cache.get(key)
+    if found is None or found[0] is not cluster.hyper_nodes:
+        found = cache[key] = (cluster.hyper_nodes, Topology(cluster.hyper_nodes, cluster.nodes))
+    return found[1]
+
+
+def _claimed(hyper_nodes: HyperNodes) -> dict[str, str]:
+    """Children whose parent is somebody of a higher tier, although they may not know."""
+    tiers = {name: info.tier for name, info in hyper_nodes.infos.items()}
+    return {
+        child: h.name for h in hyper_nodes.infos.values() for child in h.children if h.tier > tiers.get(child, h.tier)
+    }

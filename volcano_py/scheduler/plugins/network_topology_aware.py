@@ -1,0 +1,319 @@
+"""network-topology-aware: keep the pods of a job within one domain of the network. Volcano: plugin
+network-topology-aware.
+
+Three things: where to try a job at all (gradients), which HyperNode is best for a sub-job (the fullest), and which node
+is best for a pod (the nearest to those placed before; for pods of no topology, in the fullest HyperNodes).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Literal
+
+import msgspec
+import numpy as np
+from msgspec import field
+from numpy.typing import NDArray
+
+from volcano_py.scheduler.framework.arguments import decode, get_int
+from volcano_py.scheduler.framework.node_rules import DOMAIN, Floats, Indices, Scope
+from volcano_py.scheduler.framework.session import Handler, Session
+from volcano_py.scheduler.framework.session_job import SessionJob
+from volcano_py.scheduler.framework.sub_job import Constraint, SubJob
+from volcano_py.scheduler.framework.topology import ROOT, Topology
+from volcano_py.scheduler.framework.votes import EVICT
+from volcano_py.scheduler.model.resource import CPU, MEMORY, ZERO, Resource
+from volcano_py.scheduler.model.task import Task
+
+_PREFIX = "hypernode.binpack.resources."
+
+
+class Arguments(msgspec.Struct):
+    weight: int = 1
+    """Of all scores of this plugin."""
+    cpu: int = field(default=1, name="hypernode.binpack.cpu")
+    memory: int = field(default=1, name="hypernode.binpack.memory")
+    resources: str = field(default="", name="hypernode.binpack.resources")
+    """More resources that count, by commas; each may have a weight `hypernode.binpack.resources.<name>`."""
+    normal_pods: bool = field(default=True, name="hypernode.binpack.normal-pod.enable")
+    """Put pods without a topology where HyperNodes are fullest."""
+    fading: float = field(default=0.8, name="hypernode.binpack.normal-pod.fading")
+    """How much less each higher tier counts for them."""
+    most_evicted: int = field(default=8, name="hypernode.gradient.evict.max-hypernodes")
+    """How many HyperNodes gang evictions try."""
+    extra: dict[str, Any] = field(default_factory=dict)
+
+
+class NetworkTopologyAware:
+    """See `Arguments`."""
+
+    name = "network-topology-aware"
+
+    def __init__(self, arguments: Mapping[str, Any]) -> None:
+        read, self.warnings = decode(Arguments, f"plugin {self.name}", arguments, prefixes=(_PREFIX,))
+        self.weight = _or(read.weight, 1)
+        self.weights = {CPU: _or(read.cpu, 1), MEMORY: _or(read.memory, 1)}
+        for name in (part.strip() for part in read.resources.split(",")):
+            if name:
+                weight = get_int(read.extra.get(_PREFIX + name, 1))
+                self.weights[name] = 1 if weight is None else _or(weight, 1)
+        self.normal_pods = read.normal_pods
+        self.fading = read.fading if read.fading >= 0 else 0.8
+        self.most_evicted = read.most_evicted if read.most_evicted > 0 else 8
+
+    def on_session_open(self, session: Session) -> None:
+        domains = Domains(session, self.weights)
+        gradients = Gradients(session.topology, domains, self.most_evicted)
+
+        def job_gradient(job: SessionJob, hyper_node: str, purpose: str) -> list[list[str]]:
+            return gradients.of(
+                job.constraint, job.allocated_hyper_node, lambda: job.min_resources or Resource(), hyper_node, purpose
+            )
+
+        def sub_job_gradient(subject: tuple[SessionJob, SubJob], hyper_node: str, purpose: str) -> list[list[str]]:
+            sub = subject[1]
+            request = lambda: sub.pending_request(session.statuses)  # noqa: E731
+            return gradients.of(sub.constraint, sub.allocated_hyper_node, request, hyper_node, purpose)
+
+        def rate(sub: SubJob, hyper_nodes: list[str]) -> dict[str, float]:
+            request = Resource()
+            for task in sub.tasks.values():
+                request.add(task.request)
+            rates = domains.fullness(request)
+            found = {name: rates[domains.index[name]] for name in hyper_nodes}
+            spread = Spread(session, sub.tasks.values())
+            _favour(found, lambda name: spread.within(session.topology.mask(name)))
+            return {name: value * 100 * self.weight for name, value in found.items()}
+
+        votes = session.votes
+        votes.add("job_gradient", self.name, job_gradient)
+        votes.add("sub_job_gradient", self.name, sub_job_gradient)
+        votes.add("hyper_node_order", self.name, rate)
+        session.add_score(self.name, _Nearness(session, domains, self.weight, self.normal_pods, self.fading))
+        session.handlers.append(Handler(self.name, domains.allocated, domains.deallocated))
+
+
+def _or(value: int, default: int) -> int:
+    return value if value >= 0 else default
+
+
+def _favour(rates: dict[str, float], share: Callable[[str], float]) -> None:
+    """Between those that share the first place, the one that already has more of the tasks."""
+    best = max(rates.values(), default=0.0)
+    first = [name for name, value in rates.items() if value == best]
+    if len(first) > 1:
+        for name in first:
+            rates[name] += share(name)
+
+
+class Spread:
+    """Over which nodes some tasks are spread."""
+
+    def __init__(self, session: Session, tasks: Iterable[Task]) -> None:
+        where = [session.node_of(t) for t in tasks]
+        self.count = len(where)
+        self.nodes = np.array([n for n in where if n is not None], dtype=np.intp)
+
+    def within(self, mask: NDArray[np.bool_]) -> float:
+        """The share of the tasks that is there."""
+        return float(mask[self.nodes].sum()) / self.count if self.count else 0.0
+
+
+class Domains:
+    """What HyperNodes have and how much of it is used, as columns [resources x HyperNodes]; only `used` moves."""
+
+    def __init__(self, session: Session, weights: Mapping[str, int]) -> None:
+        self._topology = topology = session.topology
+        self._table = session.table
+        self.index = {name: i for i, name in enumerate(topology.infos)}
+        self.weights = {name: w for name, w in weights.items()}
+        n, count = session.numbers, len(topology.infos)
+        rows = len(session.table.rows)
+        self.allocatable, self.used = np.zeros((rows, count)), np.zeros((rows, count))
+        self.idle, self.future = np.zeros((rows, count)), np.zeros((rows, count))
+        member = np.zeros((count, len(session.table.names)))
+        for name, i in self.index.items():
+            member[i, topology.columns(name)] = 1.0
+        self._member = member.astype(bool)
+        for target, of in (
+            (self.allocatable, n.allocatable),
+            (self.used, n.used),
+            (self.idle, n.idle),
+            (self.future, n.idle + n.releasing - n.pipelined),
+        ):
+            target[:] = of[:rows] @ member.T
+        self.by_tier = {tier: self._at(tier) for tier in topology.tiers}
+        """For each tier the HyperNode of every node, −1 where there is none."""
+
+    def _at(self, tier: int) -> NDArray[np.intp]:
+        at = np.full(len(self._table.names), -1, dtype=np.intp)
+        for name in reversed(self._topology.of_tier(tier)):
+            at[self._topology.columns(name)] = self.index[name]
+        return at
+
+    def allocated(self, task: Task, node: int) -> None:
+        self.used[:, self._member[:, node]] += task.spec_class.vector(self._table)[:, None]
+
+    def deallocated(self, task: Task, node: int) -> None:
+        self.used[:, self._member[:, node]] -= task.spec_class.vector(self._table)[:, None]
+
+    def fullness(self, request: Resource) -> Floats:
+        """How full each HyperNode would be, weighted over the resources, 0 to 1; 0 where it does not fit."""
+        rates = np.zeros(len(self.index))
+        over = np.zeros(len(self.index), dtype=bool)
+        weights = 0
+        for name, weight in self.weights.items():
+            if name not in self._table.rows or request[name] <= 0:
+                continue
+            row = self._table.rows[name]
+            have, full = self.allocatable[row], self.used[row] + request[name]
+            over |= full > have
+            rates += np.divide(weight * full, have, out=np.zeros_like(full), where=have > 0)
+            weights += weight
+        if not weights:
+            return np.zeros(len(self.index))
+        rates /= weights
+        rates[over] = 0.0
+        return rates
+
+    def fits(self, request: Resource, columns: NDArray[np.float64], hyper_node: str) -> bool:
+        free = Resource(scalars={})
+        column = columns[:, self.index[hyper_node]]
+        for name, row in self._table.rows.items():
+            free[name] = column.item(row)
+        return request.less_equal(free, ZERO)
+
+
+class Gradients:
+    """Where to try: HyperNodes that are allowed and large enough, the lowest tier first."""
+
+    def __init__(self, topology: Topology, domains: Domains, most_evicted: int) -> None:
+        self._topology = topology
+        self._domains = domains
+        self._most_evicted = most_evicted
+
+    def of(
+        self,
+        constraint: Constraint | None,
+        allocated: str,
+        request: Callable[[], Resource],
+        hyper_node: str,
+        purpose: str,
+    ) -> list[list[str]]:
+        """The HyperNodes below one, in groups by tier; nothing if what is placed already leaves no room."""
+        if constraint is None or constraint.tier is None:
+            return [[hyper_node]]
+        topology, domains = self._topology, self._domains
+        start = hyper_node if not allocated else self._start(hyper_node, allocated, constraint.tier)
+        wanted = request()
+        groups: dict[int, list[str]] = {}
+        for name in topology.below(start) if start else ():
+            tier = topology.tier(name)
+            if tier > constraint.tier:
+                continue
+            if allocated:
+                good = True
+            elif purpose == EVICT:
+                good = domains.fits(wanted, domains.allocatable, name)
+            else:
+                good = domains.fits(wanted, domains.idle, name) or domains.fits(wanted, domains.future, name)
+            if good:
+                groups.setdefault(tier, []).append(name)
+        ordered = [sorted(groups[tier]) for tier in sorted(groups)]
+        return capped(ordered[::-1], self._most_evicted) if purpose == EVICT else ordered
+
+    def _start(self, hyper_node: str, allocated: str, highest: int) -> str:
+        """The smaller of the given HyperNode and the largest one around what is placed; "" if they do not meet."""
+        topology = self._topology
+        top = ""
+        for name in topology.ancestors(allocated):
+            if topology.tier(name) > highest:
+                break
+            top = name
+        if not top:
+            return ""
+        common = topology.lowest_common(hyper_node, top)
+        if common == top:
+            return hyper_node
+        return top if common == hyper_node else ""
+
+
+def capped(groups: list[list[str]], most: int) -> list[list[str]]:
+    """The first groups with so many members in all; the last of them keeps its tail."""
+    kept: list[list[str]] = []
+    for group in groups:
+        if most <= 0:
+            break
+        kept.append(group[-most:])
+        most -= len(group)
+    return kept
+
+
+class _Nearness:
+    """A node's score for a pod: near the rest of its sub-job, or in full HyperNodes for pods of no topology."""
+
+    name = "network-topology-aware"
+    scope: Literal[Scope.DOMAIN] = DOMAIN
+    batch = True
+
+    def __init__(self, session: Session, domains: Domains, weight: int, normal_pods: bool, fading: float) -> None:
+        self._session = session
+        self._domains = domains
+        self._weight = weight
+        self._normal_pods = normal_pods
+        self._fading = fading
+
+    def applies(self, task: Task) -> bool:
+        return True
+
+    def constant(self, task: Task) -> float | None:
+        """Without HyperNodes every node is as near as any other."""
+        return 0.0 if self._session.topology.flat else None
+
+    def over(self, task: Task, candidates: Indices) -> Floats:
+        job = self._session.jobs.get(task.job)
+        if job is None:
+            return self._fullness(task, candidates)
+        sub = job.sub_job_of(task)
+        if sub is not None and sub.constraint is not None:
+            rates = self._near(sub, candidates)
+        else:
+            rates = self._fullness(task, candidates)
+        return rates * 100 * self._weight
+
+    def _near(self, sub: SubJob, candidates: Indices) -> Floats:
+        """1 in the HyperNode of those placed before, less the higher one must go to find it; without any, 0."""
+        topology, here = self._session.topology, sub.current_hyper_node
+        if not here:
+            return np.zeros(len(candidates))
+        low, high = topology.tiers[0], topology.tiers[-1]
+        by_leaf: dict[str, float] = {}
+        leaves = [topology.leaf(node) for node in candidates.tolist()]
+        for leaf in {*leaves}:
+            if not leaf:
+                by_leaf[leaf] = 0.0
+            elif leaf == here or low == high:
+                by_leaf[leaf] = 1.0
+            else:
+                common = topology.lowest_common(leaf, here)
+                by_leaf[leaf] = (high - topology.tier(common)) / (high - low) if common else 0.0
+        rates = np.array([by_leaf[leaf] for leaf in leaves])
+        best = rates == rates.max(initial=0.0)
+        if best.sum() > 1:
+            spread = Spread(self._session, sub.tasks.values())
+            share = {leaf: spread.within(topology.mask(leaf)) if leaf else 0.0 for leaf in by_leaf}
+            rates[best] += [share[leaves[i]] for i in np.flatnonzero(best)]
+        return rates
+
+    def _fullness(self, task: Task, candidates: Indices) -> Floats:
+        if not self._normal_pods:
+            return np.zeros(len(candidates))
+        full = self._domains.fullness(task.request)
+        rates = np.zeros(len(candidates))
+        total = 0.0
+        for tier, at in self._domains.by_tier.items():
+            weight = self._fading ** (tier - 1)
+            total += weight
+            there = at[candidates]
+            rates += weight * np.where(there < 0, 1.0, full[there])
+        return rates / total if total else rates
