@@ -27,6 +27,10 @@ from volcano_py.sandbox.apiserver.verbs import create, delete, patch, read, upda
 LOG = logging.getLogger(__name__)
 WARNINGS: web.RequestKey[list[str]] = web.RequestKey("warnings", list)
 BODY_LIMIT = 3 * 1024 * 1024
+IDLE_SECONDS = 90.0
+"""How long a connection may take to send (the rest of) a request's head."""
+BODY_SECONDS = 60.0
+"""How long a request's body may take."""
 
 PathHandler = Callable[["Server", web.BaseRequest, str], Awaitable[web.StreamResponse]]
 
@@ -47,7 +51,9 @@ class Server:
 
     async def start(self, host: str, port: int, tls: ssl.SSLContext | None) -> None:
         """Listen; OSError when the port is taken."""
-        server = web.Server(self.handle, request_factory=_request_factory, access_log=None, keepalive_timeout=3600)
+        server = web.Server(
+            self.handle, request_factory=_request_factory, access_log=None, keepalive_timeout=IDLE_SECONDS
+        )
         self._runner = web.ServerRunner(server, shutdown_timeout=0.2)
         await self._runner.setup()
         site = web.TCPSite(self._runner, host, port, ssl_context=tls, backlog=1024)
@@ -66,8 +72,15 @@ class Server:
     async def _send_bookmarks(self) -> None:
         while True:
             await asyncio.sleep(45 + 15 * random.random())
-            for watcher in list(self.watchers):
+            self.remind_watchers()
+
+    def remind_watchers(self) -> None:
+        """Send each watch a bookmark, and end those whose client has left without anything happening since."""
+        for watcher in list(self.watchers):
+            if watcher.connected():
                 watcher.bookmark()
+            else:
+                watcher.close()
 
     # --- one request -------------------------------------------------------------------------------------------------
 
@@ -166,7 +179,7 @@ class Server:
         if http.method == "HEAD" and target.resource.custom is None:
             raise errors.method_not_allowed()
         if verb not in ("get", "list", "watch"):
-            request.body = await http.read()
+            request.body = await _body(http)
         if target.subresource and target.subresource != "status":
             return await self._subresource(http, request)
         custom = target.resource.custom
@@ -278,6 +291,20 @@ class Server:
         for warning in request.warnings:
             response.headers.add("Warning", warning_header(warning))
         return response
+
+
+async def _body(http: web.BaseRequest) -> bytes:
+    """What the client sent; a refusal when it is broken, too large or takes too long."""
+    try:
+        async with asyncio.timeout(BODY_SECONDS):
+            return await http.read()
+    except TimeoutError:
+        text = f"Timeout: the body of the request did not arrive within {BODY_SECONDS:g} seconds"
+        raise errors.StatusError(408, "Timeout", text) from None
+    except ConnectionError:  # nobody will read this
+        raise errors.bad_request("unexpected EOF") from None
+    except web.RequestPayloadError as error:
+        raise errors.bad_request(f"the body of the request cannot be read: {error}") from None
 
 
 def warning_header(text: str) -> str:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from volcano_py.sandbox.apiserver.http import Server
 
 DEFAULT_SECONDS = 1800  # and up to twice as long
+GRACE_SECONDS = 10  # for a client to read the rest when the time is over
 
 
 def _check_options(request: Request) -> tuple[str, bool | None]:
@@ -57,13 +58,22 @@ async def serve_watch(server: Server, http: web.BaseRequest, request: Request, f
     include = request.query.get("includeObject", "") if form.as_ == "Table" else ""
     encode = views.event_encoder(form, include)
     bookmarks = flag(request.query, "allowWatchBookmarks")
-    watcher = Watcher(resource, chosen, form, include, encode, bookmarks)
+
+    def connected() -> bool:
+        return http.transport is not None
+
+    def cut() -> None:
+        if http.transport is not None:
+            http.transport.abort()
+
+    watcher = Watcher(resource, chosen, form, include, encode, bookmarks, connected, cut)
     with_columns = form.as_ == "Table"
     server.watchers.add(watcher)
     timeout = integer(request.query, "timeoutSeconds") or int(DEFAULT_SECONDS * (1 + random.random()))
     response = web.StreamResponse(headers={"Content-Type": "application/json", "Cache-Control": "no-cache, private"})
     response.enable_chunked_encoding()
-    timer = asyncio.get_running_loop().call_later(timeout, watcher.close)
+    loop = asyncio.get_running_loop()
+    timers = (loop.call_later(timeout, watcher.close), loop.call_later(timeout + GRACE_SECONDS, cut))
     try:
         state = initial is not False and (initial or version in ("", "0"))
         if state:
@@ -72,6 +82,7 @@ async def serve_watch(server: Server, http: web.BaseRequest, request: Request, f
                 with_columns = False
             if initial:
                 watcher.bookmark(initial_end=True)
+            watcher.began()
         elif version not in ("", "0"):
             revision = watcher.after = int(version)
             if revision < resource.collection.floor:
@@ -100,7 +111,8 @@ async def serve_watch(server: Server, http: web.BaseRequest, request: Request, f
         with contextlib.suppress(ConnectionError):
             await response.write(watcher.take())
     finally:
-        timer.cancel()
+        for timer in timers:
+            timer.cancel()
         watcher.close()
         server.watchers.discard(watcher)
     with contextlib.suppress(ConnectionError):

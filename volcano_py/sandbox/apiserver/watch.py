@@ -14,7 +14,10 @@ from volcano_py.sandbox.apiserver.store import ADDED, DELETED, MODIFIED, Entry, 
 from volcano_py.sandbox.apiserver.verbs.create import empty
 from volcano_py.sandbox.apiserver.verbs.read import Selection
 
-QUEUE_BYTES = 256 * 1024 * 1024  # a client that lags further is cut off and lists again
+QUEUE_BYTES = 64 * 1024 * 1024
+"""How far a client may lag behind, not counting the state that its watch began with."""
+SLICE_BYTES = 1024 * 1024
+"""About how much is handed to a connection at once."""
 
 Encode = Callable[[Resource, str, Entry], bytes]
 
@@ -25,10 +28,21 @@ def object_event(resource: Resource, type_: str, entry: Entry) -> bytes:
 
 
 class Watcher:
-    """One open stream: a queue of encoded lines that its connection empties."""
+    """One open stream: a queue of encoded lines that its connection empties.
+
+    `connected` tells whether the client is still there, `cut` drops the connection without waiting for it.
+    """
 
     def __init__(
-        self, resource: Resource, chosen: Selection, form: Any, include: str, encode: Encode, bookmarks: bool
+        self,
+        resource: Resource,
+        chosen: Selection,
+        form: Any,
+        include: str,
+        encode: Encode,
+        bookmarks: bool,
+        connected: Callable[[], bool],
+        cut: Callable[[], None],
     ) -> None:
         self.resource = resource
         self.collection = resource.collection
@@ -38,6 +52,9 @@ class Watcher:
         self.bookmarks = bookmarks
         self.queue: list[bytes] = []
         self.size = 0
+        self.most = QUEUE_BYTES
+        self.connected = connected
+        self.cut = cut
         self.closed = False
         self.ready = asyncio.Event()
         self.everything = chosen.labels is None and chosen.fields is None and not chosen.name
@@ -66,29 +83,48 @@ class Watcher:
                 self._push(event, DELETED, entry)
             else:
                 assert event.prev is not None
-                self.put(self.encode(self.resource, DELETED, at_revision(event.prev, event.rv)))
+                self._lag(self.encode(self.resource, DELETED, at_revision(event.prev, event.rv)))
 
     def _push(self, event: Event, type_: str, entry: Entry) -> None:
         key = (self.form, type_)
         line = event.encoded.get(key)
         if line is None:
             line = event.encoded[key] = self.encode(self.resource, type_, entry)
+        self._lag(line)
+
+    def _lag(self, line: bytes) -> None:
+        """Queue an event; a client that does not read them is cut off, and lists again if it lives."""
         self.put(line)
+        if self.size > self.most:
+            self.queue.clear()
+            self.close()
+            self.cut()
 
     def put(self, line: bytes) -> None:
         self.queue.append(line)
         self.size += len(line)
-        if self.size > QUEUE_BYTES:
-            self.close()
         self.ready.set()
 
+    def began(self) -> None:
+        """All that is queued so far is the state at the beginning: the client may take its time for that."""
+        self.most = QUEUE_BYTES + self.size
+
     def take(self) -> bytes:
-        """All queued lines."""
-        lines = self.queue
-        self.ready.clear()
-        self.queue = []
-        self.size = 0
-        return b"".join(lines) if len(lines) != 1 else lines[0]
+        """The next queued lines."""
+        if self.size <= SLICE_BYTES:
+            lines, self.queue = self.queue, []
+        else:
+            count = size = 0
+            while count < len(self.queue) and size < SLICE_BYTES:
+                size += len(self.queue[count])
+                count += 1
+            lines = self.queue[:count]
+            del self.queue[:count]
+        data = b"".join(lines) if len(lines) != 1 else lines[0]
+        self.size -= len(data)
+        if not self.queue:
+            self.ready.clear()
+        return data
 
     def bookmark(self, initial_end: bool = False) -> None:
         """Tell the client the revision that it has now seen everything up to."""
