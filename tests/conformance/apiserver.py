@@ -30,6 +30,7 @@ from tests.sandbox.matching import Context, match, words_agree
 from volcano_py.sandbox import certs
 from volcano_py.sandbox.apiserver.request import User
 from volcano_py.sandbox.cluster import Sandbox
+from volcano_py.sandbox.controllers.manager import Options
 
 AREA = "apiserver"
 UNTIL_SECONDS = 10.0
@@ -394,7 +395,8 @@ DEVIATIONS = (
 @contextlib.asynccontextmanager
 async def bare_sandbox(admin: User = ADMIN) -> AsyncIterator[Sandbox]:
     """What was recorded: no kubelets, no rules of Volcano's, no controllers but those of namespaces and garbage."""
-    sandbox = Sandbox(nodes=0, hollow=False, count=False, volcano_admission=False, users=USERS, first_queues=False)
+    few = Options(workloads=False)
+    sandbox = Sandbox(nodes=0, hollow=False, controllers=few, volcano_admission=False, users=USERS, first_queues=False)
     async with sandbox:
         sandbox.admin(admin)
         yield sandbox

@@ -1,4 +1,4 @@
-"""A whole cluster on one machine: API server, hollow kubelets, garbage collector, and Volcano's components.
+"""A whole cluster on one machine: API server, hollow kubelets, Kubernetes' controllers, and Volcano's components.
 
     async with Sandbox(nodes=3, components=()) as sandbox:
         ...  # sandbox.kubeconfig, sandbox.url, sandbox.token
@@ -30,12 +30,11 @@ from volcano_py.sandbox.apiserver.request import User
 from volcano_py.sandbox.apiserver.server import new_api, new_server, put
 from volcano_py.sandbox.apiserver.store import ADDED
 from volcano_py.sandbox.components import Components
-from volcano_py.sandbox.gc import GarbageCollector
+from volcano_py.sandbox.controllers.manager import ControllerManager, Options
 from volcano_py.sandbox.identity import Identity
 from volcano_py.sandbox.kubelet.clock import Clock, follow
 from volcano_py.sandbox.kubelet.kubelet import BACKOFF_FIRST, Kubelets
 from volcano_py.sandbox.kubelet.local import LocalCluster
-from volcano_py.sandbox.quota import QuotaController
 from volcano_py.sandbox.shapes import NodeShape
 
 Object = dict[str, Any]
@@ -74,8 +73,8 @@ class Sandbox:
     nodes: how many, or ready-made Node objects. shapes: taken in turn for the nodes. components: which of scheduler
     and controller-manager to start as child processes. path: where to write the kubeconfig (a temporary file when
     None). users: more tokens. crds: extra definitions, or False for none at all. volcano_admission: whether Volcano's
-    rules for Jobs, PodGroups and Queues apply. first_queues: whether root and default are there. hollow, collect
-    and count: whether kubelets, garbage collector and quota controller run.
+    rules for Jobs, PodGroups and Queues apply. first_queues: whether root and default are there. hollow: whether
+    kubelets run. controllers: which of Kubernetes' own run, and their patience.
     backoff: seconds before a crashed container starts again. data: the folder to keep everything in (nothing is kept
     when None; a folder that has a cluster brings it back as it was, with its own nodes); fsync: whether that outlives a
     power cut, too.
@@ -96,8 +95,7 @@ class Sandbox:
         crds: Sequence[Object] | bool = True,
         volcano_admission: bool = True,
         hollow: bool = True,
-        collect: bool = True,
-        count: bool = True,
+        controllers: Options | None = None,
         first_queues: bool = True,
         backoff: float = BACKOFF_FIRST,
         data: Path | None = None,
@@ -114,7 +112,8 @@ class Sandbox:
         self.crds = crds
         self.volcano_admission = volcano_admission
         self.first_queues = first_queues
-        self.hollow, self.collect, self.count, self.backoff = hollow, collect, count, backoff
+        self.hollow, self.backoff = hollow, backoff
+        self.controller_options = controllers or Options()
         self.data, self.fsync = data, fsync
         self.identity = Identity()
         self.restored = False  # whether the data folder had a cluster already
@@ -123,8 +122,7 @@ class Sandbox:
         self.server: Server
         self.components: Components | None = None
         self.kubelets: Kubelets | None = None
-        self.collector: GarbageCollector | None = None
-        self.quotas: QuotaController | None = None
+        self.controllers: ControllerManager | None = None
         self.authority = b""
         self._folder: tempfile.TemporaryDirectory[str] | None = None
 
@@ -195,12 +193,8 @@ class Sandbox:
             follow(clock, self.api.resource("", "configmaps").collection)
             self.kubelets = Kubelets(LocalCluster(self.api), backoff=self.backoff, clock=clock)
             self.kubelets.start()
-        if self.collect:
-            self.collector = GarbageCollector(self.api)
-            self.collector.start()
-        if self.count:
-            self.quotas = QuotaController(self.api)
-            self.quotas.start()
+        self.controllers = ControllerManager(self.api, self.controller_options)
+        self.controllers.start()
         await asyncio.sleep(0)
         if self.wanted_components:
             assert self.path is not None
@@ -250,10 +244,8 @@ class Sandbox:
             await self.components.stop()
         if self.kubelets is not None:
             self.kubelets.stop()
-        if self.collector is not None:
-            self.collector.stop()
-        if self.quotas is not None:
-            self.quotas.stop()
+        if self.controllers is not None:
+            self.controllers.stop()
         if hasattr(self, "server"):
             await self.server.stop()
             for hook in self.api.hooks:

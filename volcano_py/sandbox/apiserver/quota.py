@@ -1,6 +1,6 @@
 """ResourceQuotas: what an object uses, and the refusal of what would go over. Kubernetes: the ResourceQuota plugin.
 
-Only what `status.hard` says is enforced; `volcano_py.sandbox.quota` fills it and counts anew after deletions.
+Only what `status.hard` says is enforced; `controllers/resource_quota.py` fills it and counts anew after deletions.
 """
 
 from __future__ import annotations

@@ -71,3 +71,35 @@ async def test_a_chain_goes_link_by_link(api: Http) -> None:
     await api.ok("POST", CONFIGMAPS, {"metadata": {"name": "grandchild", "ownerReferences": [reference]}})
     await api.ok("DELETE", CONFIGMAPS + "/owner")
     await api.until(CONFIGMAPS + "/grandchild", gone)
+
+
+async def ring(api: Http, *names: str) -> None:
+    """ConfigMaps of which each owns the next, and the last the first."""
+    uids = [(await api.ok("POST", CONFIGMAPS, {"metadata": {"name": name}}))["metadata"]["uid"] for name in names]
+    for index, name in enumerate(names):
+        owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": names[index - 1], "uid": uids[index - 1]}
+        change = {"metadata": {"ownerReferences": [{**owner, "blockOwnerDeletion": True}]}}
+        await api.ok("PATCH", f"{CONFIGMAPS}/{name}", change, MERGE)
+
+
+async def test_a_cycle_goes_in_the_background(api: Http) -> None:
+    await ring(api, "one", "two", "three")
+    await api.ok("DELETE", CONFIGMAPS + "/one")
+    for name in ("two", "three"):
+        await api.until(f"{CONFIGMAPS}/{name}", gone)
+
+
+async def test_a_cycle_that_waits_for_itself_is_cut(api: Http) -> None:
+    await ring(api, "one", "two", "three")
+    await api.ok("DELETE", CONFIGMAPS + "/one?propagationPolicy=Foreground")
+    for name in ("one", "two", "three"):
+        await api.until(f"{CONFIGMAPS}/{name}", gone)
+
+
+async def test_who_does_not_block_is_not_waited_for(api: Http) -> None:
+    await owner_and_child(api)
+    await api.ok("PATCH", CONFIGMAPS + "/child", {"metadata": {"finalizers": ["example.com/hold"]}}, MERGE)
+    await api.ok("DELETE", CONFIGMAPS + "/owner?propagationPolicy=Foreground")
+    await api.until(CONFIGMAPS + "/owner", gone)
+    child = await api.ok("GET", CONFIGMAPS + "/child")
+    assert child["metadata"]["deletionTimestamp"]

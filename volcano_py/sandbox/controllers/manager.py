@@ -1,0 +1,43 @@
+"""Which controllers a sandbox runs, and with which patience. Kubernetes: kube-controller-manager."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from volcano_py.sandbox.apiserver.api import Api
+from volcano_py.sandbox.controllers import garbage_collector, namespace, resource_quota, runner
+from volcano_py.sandbox.controllers.owners import Owners
+from volcano_py.sandbox.controllers.runner import Controller, Runner
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """workloads: whether anything runs beside what empties namespaces and collects garbage."""
+
+    workloads: bool = True
+
+
+class ControllerManager:
+    """The controllers of one API server, in its event loop."""
+
+    def __init__(self, api: Api, options: Options) -> None:
+        self.api = api
+        self.options = options
+        self.owners = Owners(api.store)
+        self.runners: list[Runner] = []
+
+    def start(self) -> None:
+        self.owners.start()
+        self.runners = runner.start(self._chosen(), self.api.store, self.owners)
+
+    def stop(self) -> None:
+        for running in self.runners:
+            running.stop()
+        self.owners.stop()
+
+    def _chosen(self) -> list[Controller]:
+        api, owners = self.api, self.owners
+        chosen = [garbage_collector.controller(api, owners), namespace.controller(api)]
+        if self.options.workloads:
+            chosen.append(resource_quota.controller(api))
+        return chosen
