@@ -162,3 +162,7 @@ def close(session: Session, plugins: list[object], timed: Timer) -> None:
             if session.cluster.notes.get(("PodGroup", job.uid)) != text:
                 meta = group.metadata
                 session.emit([Event("PodGroup", meta.namespace, meta.name, meta.uid, "Warning", "Unschedulable", text)])
+    for name, text in session.cluster.hyper_nodes.problems.items():
+        if session.cluster.notes.get(("HyperNode", f"/{name}")) != text:
+            uid = session.cluster.others["HyperNode"][name].metadata.uid
+            session.emit([Event("HyperNode", "", name, uid, "Warning", "InvalidHyperNode", text)])

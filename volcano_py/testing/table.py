@@ -5,9 +5,12 @@
       nodes:
         n1: {cpu: 4, memory: 8Gi, labels: {zone: a}, taints: ["gpu=yes:NoSchedule"], cordoned: true}
       queues: {q1: {weight: 2, capability: {cpu: 4}}}
+      hyperNodes: {s1: {tier: 1, nodes: [n1, n2]}, s2: {tier: 2, hyperNodes: [s1]}, s3: {tier: 1, pattern: "^n[3-5]$"}}
       priorities: {high: 100}
       jobs:
         g: {queue: q1, min: 2, minResources: {cpu: 2}, priority: high, pods: 3, each: {cpu: 1}, phase: Inqueue}
+        t: {min: 2, pods: 2, topology: {mode: hard, tier: 1}}
+        s: {min: 4, subGroups: {r: {size: 2, min: 2, by: [rank], topology: {tier: 1}}}, tasks: {...}}
         h: {min: 1, tasks: {ps: {pods: 1, cpu: 1}, worker: {pods: 2, cpu: 2, runsOn: n1}}, minTask: {ps: 1}}
       pods: [complete manifests, where the short form does not reach]
       expect: {bound: {g-0: n1}, ...}
@@ -54,6 +57,8 @@ def manifests(scenario: Manifest) -> list[Manifest]:
     found: list[Manifest] = []
     for name, node in (scenario.get("nodes") or {}).items():
         found.append(_node(name, node or {}))
+    for name, hyper_node in (scenario.get("hyperNodes") or {}).items():
+        found.append(_hyper_node(name, hyper_node))
     for name, queue in (scenario.get("queues") or {}).items():
         found.append(_queue(name, queue or {}))
     for name, value in (scenario.get("priorities") or {}).items():
@@ -90,6 +95,37 @@ def _node(name: str, node: Manifest) -> Manifest:
     }
 
 
+def _hyper_node(name: str, hyper_node: Manifest) -> Manifest:
+    members = [
+        {"type": kind, "selector": {"exactMatch": {"name": member}}}
+        for key, kind in (("nodes", "Node"), ("hyperNodes", "HyperNode"))
+        for member in hyper_node.get(key, ())
+    ]
+    if "pattern" in hyper_node:
+        members.append({"type": "Node", "selector": {"regexMatch": {"pattern": hyper_node["pattern"]}}})
+    if "labels" in hyper_node:
+        members.append({"type": "Node", "selector": {"labelMatch": {"matchLabels": hyper_node["labels"]}}})
+    spec = {"tier": hyper_node["tier"], "tierName": hyper_node.get("tierName", ""), "members": members}
+    return {"kind": "HyperNode", "metadata": {"name": name}, "spec": spec}
+
+
+def _topology(topology: Manifest) -> Manifest:
+    names = {"mode": "mode", "tier": "highestTierAllowed", "tierName": "highestTierName"}
+    return {names[key]: value for key, value in topology.items()}
+
+
+def _sub_group(name: str, group: Manifest) -> Manifest:
+    policy = {
+        "name": name,
+        "subGroupSize": group.get("size", 1),
+        "minSubGroups": group.get("min", 0),
+        "matchLabelKeys": group["by"],
+    }
+    if "topology" in group:
+        policy["networkTopology"] = _topology(group["topology"])
+    return policy
+
+
 def _taint(text: str) -> Manifest:
     left, _, effect = text.partition(":")
     key, _, value = left.partition("=")
@@ -112,6 +148,10 @@ def _job(name: str, job: Manifest, order: int) -> list[Manifest]:
         spec["minTaskMember"] = job["minTask"]
     if "priority" in job:
         spec["priorityClassName"] = job["priority"]
+    if "topology" in job:
+        spec["networkTopology"] = _topology(job["topology"])
+    if "subGroups" in job:
+        spec["subGroupPolicy"] = [_sub_group(n, g) for n, g in job["subGroups"].items()]
     group = {
         "kind": "PodGroup",
         "metadata": {"name": name, "namespace": "default", "creationTimestamp": created} | job.get("metadata", {}),

@@ -5,6 +5,8 @@ from __future__ import annotations
 from volcano_py.scheduler.actions.allocate import allocate
 from volcano_py.scheduler.actions.backfill import backfill
 from volcano_py.scheduler.actions.enqueue import enqueue
+from volcano_py.scheduler.actions.gangpreempt import gangpreempt
+from volcano_py.scheduler.actions.gangreclaim import gangreclaim
 from volcano_py.scheduler.actions.preempt import preempt
 from volcano_py.scheduler.actions.reclaim import reclaim
 from volcano_py.scheduler.actions.shuffle import shuffle
@@ -17,4 +19,6 @@ ACTIONS: dict[str, Action] = {
     "preempt": preempt,
     "reclaim": reclaim,
     "shuffle": shuffle,
+    "gangpreempt": gangpreempt,
+    "gangreclaim": gangreclaim,
 }

@@ -42,7 +42,7 @@ def allocate(session: Session) -> None:
         if not job.counts[st.PENDING] or job.uid in session.cluster.tried or votes.job_valid(job) is not None:
             continue
         if _divided(job):
-            if job.wants_topology and not session.topology.ready:
+            if job.wants_topology and not session.topology_is_ready:
                 continue
             sheet = worksheet(session, job, _placeable)
             if not sheet:

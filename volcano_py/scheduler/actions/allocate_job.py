@@ -13,10 +13,11 @@ from volcano_py.scheduler.actions.worksheet import Worksheet
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.framework.session_job import SessionJob
 from volcano_py.scheduler.framework.statement import Statement, Step
-from volcano_py.scheduler.framework.sub_job import SubJob
+from volcano_py.scheduler.framework.sub_job import Constraint, SubJob
 from volcano_py.scheduler.framework.topology import ROOT
 from volcano_py.scheduler.framework.votes import ALLOCATE
 from volcano_py.scheduler.model.queue import Queue
+from volcano_py.scheduler.model.resource import Resource
 from volcano_py.scheduler.model.task import Task
 
 
@@ -36,7 +37,10 @@ def allocate_job(session: Session, queue: Queue, job: SessionJob, sheet: Workshe
     What is left to do is written back into the worksheet.
     """
     votes = session.votes
-    for gradient in votes.job_gradients(job, ROOT, ALLOCATE):
+    gradients = votes.job_gradients(job, ROOT, ALLOCATE)
+    if not any(gradients) and session.on("explain-topology"):
+        job.job_fit_errors = _nowhere(job.constraint, job.allocated_hyper_node, ROOT, job.min_resources)
+    for gradient in gradients:
         solutions: dict[str, Solution] = {}
         for hyper_node in gradient:
             job.forget_fit_errors()
@@ -55,6 +59,13 @@ def allocate_job(session: Session, queue: Queue, job: SessionJob, sheet: Workshe
         _settle(session, job, chosen, best.places)
         return True
     return False
+
+
+def _nowhere(constraint: Constraint | None, around: str, below: str, request: Resource | None) -> str:
+    """What to say when the plugins name no HyperNode to try."""
+    tier = constraint.tier if constraint is not None else None
+    where = f" around {around}, where it is," if around else "" if below == ROOT else f" in {below}"
+    return f"no HyperNode{where} of tier {tier} or below has room for {request or Resource()!r}"
 
 
 def _settle(session: Session, job: SessionJob, hyper_node: str, places: dict[str, str]) -> None:
@@ -108,7 +119,11 @@ def _allocate_sub_job(
         if statement is not None:
             del sheet.tasks[sub.uid]
             return statement, 0.0
-    for gradient in votes.sub_job_gradients(job, sub, hyper_node, ALLOCATE):
+    gradients = votes.sub_job_gradients(job, sub, hyper_node, ALLOCATE)
+    if not any(gradients) and session.on("explain-topology"):
+        request = sub.pending_request(session.statuses)
+        job.job_fit_errors = _nowhere(sub.constraint, sub.allocated_hyper_node, hyper_node, request)
+    for gradient in gradients:
         solutions: dict[str, tuple[list[Step], list[Task]]] = {}
         for name in gradient:
             job.forget_fit_errors(sub)

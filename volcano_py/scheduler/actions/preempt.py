@@ -15,6 +15,7 @@ import msgspec
 import numpy as np
 from msgspec import field
 
+from volcano_py.scheduler.actions.make_room import make_room
 from volcano_py.scheduler.actions.preempt_dry_run import best_candidate
 from volcano_py.scheduler.actions.task_queue import task_queue
 from volcano_py.scheduler.framework.arguments import decode
@@ -22,7 +23,6 @@ from volcano_py.scheduler.framework.priority_queue import PriorityQueue
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.framework.session_job import SessionJob
 from volcano_py.scheduler.framework.statement import Statement
-from volcano_py.scheduler.framework.victims import victims_queue
 from volcano_py.scheduler.model import status as st
 from volcano_py.scheduler.model.queue import Queue
 from volcano_py.scheduler.model.task import Task
@@ -135,24 +135,16 @@ def preempt_for(session: Session, statement: Statement, task: Task, may_go: Filt
         for victim in chosen.victims:
             statement.evict(victim, "preempt")
         return statement.pipeline(task, chosen.node, evicted=True) is None
-    for node in _best_first(session, task):
+
+    def victims(node: int) -> list[Task] | None:
         candidates = [v for v in session.on_node(node) if may_go(v)]
-        victims = votes.preemptable(task, candidates) if candidates else []
-        if not session.fits_without(task, node, victims):
-            continue
-        own = Statement(session, statement.beneficiary)
-        order = victims_queue(session, victims, task)
+        found = votes.preemptable(task, candidates) if candidates else []
+        return found if session.fits_without(task, node, found) else None
 
-        def fits(node: int = node) -> bool:
-            return votes.allocatable(queue, task) and placement.fits_soon(task, node) and placement.accepts(task, node)
+    def fits(node: int) -> bool:
+        return votes.allocatable(queue, task) and placement.fits_soon(task, node) and placement.accepts(task, node)
 
-        while order and not fits():
-            own.evict(order.pop(), "preempt")
-        if fits() and own.pipeline(task, node, evicted=own.evictions) is None:
-            statement.merge(own)
-            return True
-        own.discard()
-    return False
+    return make_room(session, statement, task, _best_first(session, task), victims, fits, "preempt")
 
 
 def _best_first(session: Session, task: Task) -> list[int]:

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from volcano_py.scheduler.actions.make_room import make_room
 from volcano_py.scheduler.actions.task_queue import task_queue
 from volcano_py.scheduler.framework.priority_queue import PriorityQueue
 from volcano_py.scheduler.framework.session import Session, by_name
 from volcano_py.scheduler.framework.session_job import SessionJob
 from volcano_py.scheduler.framework.statement import Statement
-from volcano_py.scheduler.framework.victims import victims_queue
 from volcano_py.scheduler.model import status as st
 from volcano_py.scheduler.model.queue import Queue
 from volcano_py.scheduler.model.resource import ZERO
@@ -67,25 +67,22 @@ def _reclaim_for(session: Session, statement: Statement, task: Task) -> None:
     shard = placement.shard
     if shard is not None:
         nodes.sort(key=lambda n: not shard[n])
-    for node in nodes:
+    queue = session.queues[session.jobs[task.job].queue]
+    sure = session.on("sure-evictions")
+
+    def victims(node: int) -> list[Task] | None:
         candidates = [v for v in session.on_node(node) if _may_go(session, task, v)]
         if not candidates:
-            continue
-        victims = votes.reclaimable(task, candidates)
-        if not session.fits_without(task, node, victims):
-            continue
-        free = session.future_idle(node)
-        own = Statement(session, statement.beneficiary)
-        order = victims_queue(session, victims, task)
-        while order and not task.request.less_equal(free, ZERO):
-            victim = order.pop()
-            own.evict(victim, "reclaim")
-            free.add(victim.request)
-        fits = task.request.less_equal(free, ZERO)
-        if fits and own.pipeline(task, node, evicted=own.evictions) is None:
-            statement.merge(own)
-            return
-        own.discard()
+            return None
+        found = votes.reclaimable(task, candidates)
+        return found if session.fits_without(task, node, found) else None
+
+    def fits(node: int) -> bool:
+        if not task.request.less_equal(session.future_idle(node), ZERO):
+            return False
+        return not sure or (placement.accepts(task, node) and votes.allocatable(queue, task))
+
+    make_room(session, statement, task, nodes, victims, fits, "reclaim")
 
 
 def _may_go(session: Session, task: Task, victim: Task) -> bool:

@@ -20,6 +20,11 @@ DEVIATIONS = {
     "explain-queue-limits": "a job whose queue may not take more says so in its message, where Volcano is silent",
     "fair-admission": "queues are let in by weight, and what was let in counts as demand before its pods exist",
     "protections-hold": "whom conformance, pdb, cdp or gang spare is no victim, whichever tier answers",
+    "sure-evictions": "nobody is evicted for a pod that the node would refuse all the same",
+    "fewest-victims": "of the nodes that evictions could free, the one that costs the fewest; nobody goes for nothing",
+    "whole-gangs": "a gang that falls below its minimum is evicted whole, wherever its pods are, or not at all",
+    "partial-topology": "a HyperNode that is wrong keeps only itself out, not every job with a topology",
+    "explain-topology": "a job for which no HyperNode is large enough says so, where Volcano is silent",
     "own-verdict": "a pod is judged by itself, not by what other pods of its role were refused for",
     "bare-pods": "a pod without a PodGroup is a job of one task at once, before the controller has made its group",
 }

@@ -207,6 +207,14 @@ class Placement:
         ok = self.accepted(task, room)
         if without is not None:
             ok = ok & ~without
+        return self._best_of(view, task, ok, room)
+
+    def best_among(self, task: Task, nodes: Bools) -> int | None:
+        """The best of some nodes that have room now or soon, whatever the filters say of them."""
+        view = self.view(task)
+        return self._best_of(view, task, nodes & view.future, room=True)
+
+    def _best_of(self, view: ClassView, task: Task, ok: Bools, room: bool) -> int | None:
         groups = [ok & view.idle, ok & view.future & ~view.idle] if room else [ok]
         if self.shard is not None:
             groups = [part for g in groups for part in (g & self.shard, g & ~self.shard)]

@@ -136,13 +136,18 @@ class Session:
             known = classes.get(pod_group.spec.priority_class_name)
             made = self.jobs[uid] = SessionJob(job, pod_group, default if known is None else known.value)
             if pod_group.spec.network_topology is not None or pod_group.spec.sub_group_policy:
-                made.divide(self.statuses, self.topology.tier_of_name, self.topology.root_tier)
-                self._locate(made)
+                self.divide(made)
 
-    def _locate(self, job: SessionJob) -> None:
-        """Find out where in the network the placed tasks of each sub-job are."""
+    @property
+    def topology_is_ready(self) -> bool:
+        """Whether jobs with a topology may be placed."""
+        return self.topology.ready or self.on("partial-topology")
+
+    def divide(self, job: SessionJob) -> None:
+        """Form the job's sub-jobs, and find out where in the network their placed tasks are."""
+        job.divide(self.statuses, self.topology.tier_of_name, self.topology.root_tier)
         for sub in job.sub_jobs.values():
-            if sub.constraint is not None and self.topology.ready:
+            if sub.constraint is not None and self.topology_is_ready:
                 placed = (t for t in sub.tasks.values() if st.IS_ALLOCATED[self.statuses[t.slot]])
                 nodes = (self.table.index.get(t.node) for t in placed)
                 sub.allocated_hyper_node = self.topology.around(n for n in nodes if n is not None)

@@ -211,7 +211,7 @@ class SessionJob(GangCounts):
 
     def check_task_ready(self, statuses: bytearray) -> bool:
         """Every role has its minimum placed; best-effort tasks that wait count as placed."""
-        return self._roles_have(statuses, _READY, 1)
+        return self._roles_have(statuses, st.READY, 1)
 
     def check_task_pipelined(self, statuses: bytearray) -> bool:
         return self._roles_have(statuses, _PIPELINED, 1)
@@ -269,7 +269,7 @@ class SessionJob(GangCounts):
             minimum = self.task_min_available.get(role, 0)
             if minimum:
                 counts = roles.get(role)
-                have = sum(counts[s] for s in _READY) if counts else 0
+                have = sum(counts[s] for s in st.READY) if counts else 0
                 have += sum(
                     1
                     for t in self.tasks.values()
@@ -280,6 +280,5 @@ class SessionJob(GangCounts):
         return True
 
 
-_READY = (st.BOUND, st.BINDING, st.RUNNING, st.ALLOCATED, st.SUCCEEDED)
-_PIPELINED = (*_READY, st.PIPELINED)
+_PIPELINED = (*st.READY, st.PIPELINED)
 _VALID = (*_PIPELINED, st.PENDING)

@@ -3,7 +3,7 @@ Volcano: Statement."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from volcano_py.scheduler.framework.session import Session
@@ -58,6 +58,16 @@ class Statement:
         self._session.start_eviction(task)
         node = self._session.node_of(task)
         self.steps.append(Step("evict", task, -1 if node is None else node, reason))
+
+    def spare(self, holds: Callable[[], bool]) -> None:
+        """Let everybody stay without whom it `holds` as well, the last evicted first."""
+        session = self._session
+        for step in [s for s in reversed(self.steps) if s.kind == "evict"]:
+            session.take_back_eviction(step.task)
+            if holds():
+                self.steps.remove(step)
+            else:
+                session.start_eviction(step.task)
 
     @property
     def evictions(self) -> bool:

@@ -20,7 +20,7 @@ from volcano_py.scheduler.framework.node_rules import DOMAIN, Floats, Indices, S
 from volcano_py.scheduler.framework.session import Handler, Session
 from volcano_py.scheduler.framework.session_job import SessionJob
 from volcano_py.scheduler.framework.sub_job import Constraint, SubJob
-from volcano_py.scheduler.framework.topology import ROOT, Topology
+from volcano_py.scheduler.framework.topology import Topology
 from volcano_py.scheduler.framework.votes import EVICT
 from volcano_py.scheduler.model.resource import CPU, MEMORY, ZERO, Resource
 from volcano_py.scheduler.model.task import Task
@@ -126,7 +126,7 @@ class Domains:
         self._topology = topology = session.topology
         self._table = session.table
         self.index = {name: i for i, name in enumerate(topology.infos)}
-        self.weights = {name: w for name, w in weights.items()}
+        self.weights = dict(weights)
         n, count = session.numbers, len(topology.infos)
         rows = len(session.table.rows)
         self.allocatable, self.used = np.zeros((rows, count)), np.zeros((rows, count))

@@ -1,0 +1,171 @@
+"""Bundles: which tasks of a job can go together, and which bundle goes first. Volcano: actions/utils/bundle.go.
+
+A job's tasks in a domain fall into two bundles: those it can spare, and the rest, which only goes as a whole.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Iterable, Sequence
+from functools import cmp_to_key
+from typing import NamedTuple
+
+from volcano_py.scheduler.framework.session import Session
+from volcano_py.scheduler.framework.session_job import SessionJob
+from volcano_py.scheduler.framework.sub_job import SubJob
+from volcano_py.scheduler.model import status as st
+from volcano_py.scheduler.model.resource import ZERO, Resource
+from volcano_py.scheduler.model.task import Task
+
+
+class Bundle(NamedTuple):
+    """Tasks of one job. `whole`: the job's gang falls with them, and `lost` is all that it asks for."""
+
+    job: SessionJob
+    tasks: list[Task]
+    whole: bool
+    local: Resource
+    lost: Resource
+
+
+def requests(tasks: Iterable[Task]) -> Resource:
+    """What tasks ask for together."""
+    total = Resource()
+    for task in tasks:
+        total.add(task.request)
+    return total
+
+
+def bundles_of(job: SessionJob, tasks: Iterable[Task], statuses: bytearray) -> list[Bundle]:
+    """The bundles of a job's tasks, the less important tasks first."""
+    spare = _Spare(job, statuses)
+    safe: list[Task] = []
+    rest: list[Task] = []
+    for task in sorted(tasks, key=lambda t: (t.priority, t.uid)):
+        (safe if spare.take(task) else rest).append(task)
+    found = []
+    if safe:
+        found.append(Bundle(job, safe, False, requests(safe), Resource()))
+    if rest:
+        found.append(Bundle(job, rest, True, requests(rest), requests(job.tasks.values())))
+    return found
+
+
+class _Spare:
+    """What a job has beyond its minimums: of tasks, of each role, of each group of sub-jobs."""
+
+    def __init__(self, job: SessionJob, statuses: bytearray) -> None:
+        self._job = job
+        self._left = job.ready_num - job.min_available
+        self.broken = self._left < 0
+        """It is below its minimum anyhow: nothing holds."""
+        minimums = job.task_min_available if job.min_available >= job.task_min_total else {}
+        roles = job.roles(statuses)
+        self._roles = {
+            role: sum(roles.get(role, [0] * 10)[s] for s in st.READY) - minimum
+            for role, minimum in minimums.items()
+            if minimum
+        }
+        self._ready = {uid: sub.ready_num for uid, sub in job.sub_jobs.items()}
+        self._groups = {
+            gid: sum(s.is_ready() for s in job.sub_jobs.values() if s.gid == gid) - minimum
+            for gid, minimum in job.min_sub_jobs.items()
+        }
+
+    def take(self, task: Task) -> bool:
+        """Whether the task can be spared; if so it is counted as gone."""
+        if self.broken:
+            return True
+        if self._left <= 0 or self._roles.get(task.role, 1) <= 0:
+            return False
+        sub: SubJob | None = None
+        if self._job.min_sub_jobs:
+            sub = self._job.sub_job_of(task)
+            if sub is None or not self._sub_job_spares(sub):
+                return False
+        self._left -= 1
+        if task.role in self._roles:
+            self._roles[task.role] -= 1
+        if sub is not None:
+            stood = self._ready[sub.uid] >= sub.min_available
+            self._ready[sub.uid] -= 1
+            if stood and self._ready[sub.uid] < sub.min_available and sub.gid in self._groups:
+                self._groups[sub.gid] -= 1
+        return True
+
+    def _sub_job_spares(self, sub: SubJob) -> bool:
+        return self._ready[sub.uid] < sub.min_available or self._groups.get(sub.gid, 1) > 0
+
+
+def in_order(
+    bundles: Iterable[Bundle], need: Resource, before: Callable[[SessionJob, SessionJob], bool]
+) -> list[Bundle]:
+    """Those that can be spared first; then as `before` says; then those of which most serves the need.
+
+    A `before` that says yes in both directions says nothing.
+    """
+
+    def compare(a: Bundle, b: Bundle) -> int:
+        if a.whole != b.whole:
+            return 1 if a.whole else -1
+        first, second = before(a.job, b.job), before(b.job, a.job)
+        if first != second:
+            return -1 if first else 1
+        x, y = (-use(b, need) for b in (a, b))
+        if x != y:
+            return -1 if x < y else 1
+        p, q = ((b.job.uid, b.tasks[0].uid if b.tasks else "", len(b.tasks)) for b in (a, b))
+        return (p > q) - (p < q)
+
+    return sorted(bundles, key=cmp_to_key(compare))
+
+
+def use(bundle: Bundle, need: Resource) -> float:
+    """How much of the need a bundle serves, for what is lost with it; infinite if nothing else is."""
+    cost = _score(bundle.lost, need, math.inf)
+    return math.inf if cost == 0 else _score(bundle.local, need, 1.0) / cost
+
+
+def _score(have: Resource, need: Resource, cap: float) -> float:
+    return sum(min(have[name] / need[name], cap) for name in need.keys() if need[name] > 0)
+
+
+def only_allowed(bundles: Iterable[Bundle], allowed: Collection[str]) -> list[Bundle]:
+    """What is left when only these tasks (by UID) may go: bundles that can be spared shrink, whole ones fall out."""
+    kept = []
+    for bundle in bundles:
+        tasks = [t for t in bundle.tasks if t.uid in allowed]
+        if len(tasks) == len(bundle.tasks):
+            kept.append(bundle)
+        elif tasks and not bundle.whole:
+            kept.append(bundle._replace(tasks=tasks, local=requests(tasks)))
+    return kept
+
+
+def enough(bundles: Iterable[Bundle], need: Resource, whole: bool) -> list[Bundle]:
+    """The first bundles that serve the need together; `whole`: those that only go as a whole, too."""
+    chosen: list[Bundle] = []
+    freed = Resource()
+    for bundle in bundles:
+        if need.less_equal(freed, ZERO):
+            break
+        if whole or not bundle.whole:
+            chosen.append(bundle)
+            freed.add(bundle.local)
+    return chosen
+
+
+def flattened(bundles: Sequence[Bundle]) -> list[Task]:
+    """The tasks of all bundles."""
+    return [task for bundle in bundles for task in bundle.tasks]
+
+
+def completed(session: Session, bundle: Bundle) -> Bundle | None:
+    """A whole bundle with the job's tasks elsewhere, so that nothing of the gang is left over; None if one of them
+    may not go."""
+    members = [t for t in bundle.job.tasks.values() if session.status(t) in (st.BOUND, st.BINDING, st.RUNNING)]
+    here = {t.uid for t in bundle.tasks}
+    outside = [t for t in members if t.uid not in here]
+    if not all(t.preemptable and session.status(t) != st.BINDING for t in outside):
+        return None
+    return bundle._replace(tasks=[*bundle.tasks, *sorted(outside, key=lambda t: (t.priority, t.uid))])

@@ -1,0 +1,277 @@
+"""Making room for a whole gang in one domain of the network. Volcano: what gangpreempt and gangreclaim share.
+
+Domain by domain, bundle by bundle, everything is tried in the session before anybody is evicted: the bundles go, the
+gang is promised its places, and only if all of it has one is the statement kept.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import msgspec
+import numpy as np
+from msgspec import field
+from numpy.typing import NDArray
+
+from volcano_py.api import names
+from volcano_py.scheduler.actions.bundles import (
+    Bundle,
+    bundles_of,
+    completed,
+    flattened,
+    in_order,
+    only_allowed,
+    requests,
+)
+from volcano_py.scheduler.actions.worksheet import worksheet
+from volcano_py.scheduler.framework.arguments import decode
+from volcano_py.scheduler.framework.priority_queue import PriorityQueue
+from volcano_py.scheduler.framework.session import Session
+from volcano_py.scheduler.framework.session_job import SessionJob
+from volcano_py.scheduler.framework.statement import Statement
+from volcano_py.scheduler.framework.sub_job import SubJob
+from volcano_py.scheduler.framework.topology import ROOT
+from volcano_py.scheduler.framework.votes import EVICT, EvictionContext
+from volcano_py.scheduler.model import status as st
+from volcano_py.scheduler.model.queue import Queue
+from volcano_py.scheduler.model.resource import ZERO, Resource
+from volcano_py.scheduler.model.task import Task, flag
+
+
+class Arguments(msgspec.Struct):
+    max_domains: int = field(default=8, name="maxDomains")
+    """How many domains are tried for a job."""
+    whole_bundles: bool = field(default=True, name="allowWholeBundle")
+    """Whether a job may lose more than it can spare."""
+
+
+class Policy(msgspec.Struct, frozen=True):
+    """What distinguishes the two actions."""
+
+    name: str
+    may_go: Callable[[Session, SessionJob, Task], bool]
+    """Whether a task may be a victim of a job."""
+    before: Callable[[Session, SessionJob, SessionJob, SessionJob], bool]
+    """Whether the first of two victim jobs goes before the second; the last is the job for which they go."""
+    reclaims: bool
+    """Others' queues are concerned: overused queues wait, and the queue is asked whether it may."""
+
+
+def evict_for_gangs(session: Session, policy: Policy) -> None:
+    """Make room for the starving jobs, in the order of queues and jobs."""
+    votes = session.votes
+    settings = _settings(session, policy.name)
+    queues: PriorityQueue[Queue] = PriorityQueue(votes.queue_before)
+    starving: dict[str, list[tuple[tuple[Any, ...], SessionJob]]] = {}
+    for job in session.jobs.values():
+        if job.is_pending() or votes.job_valid(job) is not None:
+            continue
+        if job.queue not in starving:
+            starving[job.queue] = []
+            queues.push(session.queues[job.queue])
+        if votes.job_starving(job):
+            heapq.heappush(starving[job.queue], (votes.job_key(job), job))
+    while queues:
+        queue = queues.pop()
+        if policy.reclaims and votes.overused(queue):
+            continue
+        waiting = starving[queue.name]
+        while waiting:
+            job = heapq.heappop(waiting)[1]
+            _evict_for(session, policy, settings, queue, job)
+
+
+def _settings(session: Session, name: str) -> Arguments:
+    read, _ = decode(Arguments, f"action {name}", session.configuration.action_arguments.get(name))
+    return read if read.max_domains > 0 else msgspec.structs.replace(read, max_domains=8)
+
+
+def _evict_for(session: Session, policy: Policy, settings: Arguments, queue: Queue, job: SessionJob) -> None:
+    """Find a domain and bundles that make room for a job; evict them, and promise it the room."""
+    votes = session.votes
+    if not job.sub_jobs:
+        session.divide(job)
+    pending = _pending(session, job)
+    if not pending or (policy.reclaims and not votes.preemptive(queue, pending)):
+        return
+    need = requests(pending)
+    for domain in domains(votes.job_gradients(job, ROOT, EVICT), settings.max_domains, _fallback(job)):
+        bundles = _bundles(session, policy, settings, job, domain, need)
+        free = _free(session, domain)
+        for count in range(1, len(bundles) + 1):
+            free.add(bundles[count - 1].local)
+            if not need.less_equal(free, ZERO):
+                continue
+            chosen = bundles[:count]
+            found = _plan(session, policy.name, queue, job, domain, flattened(chosen))
+            if found is None:
+                continue
+            if session.on("fewest-victims"):
+                found = _without_the_idle(session, policy.name, queue, job, domain, chosen, found)
+            statement, places = found
+            statement.commit()
+            for sub, place in places:
+                sub.nominated_hyper_node = place
+            return
+
+
+_Plan = tuple[Statement, list[tuple[SubJob, str]]]
+
+
+def _without_the_idle(
+    session: Session, name: str, queue: Queue, job: SessionJob, domain: str, chosen: list[Bundle], found: _Plan
+) -> _Plan:
+    """Spare every bundle without which the gang has its places as well, the dearest first."""
+    for bundle in reversed(chosen):
+        fewer = [b for b in chosen if b is not bundle]
+        if not fewer:
+            break
+        found[0].discard()
+        again = _plan(session, name, queue, job, domain, flattened(fewer))
+        if again is not None:
+            chosen, found = fewer, again
+            continue
+        restored = _plan(session, name, queue, job, domain, flattened(chosen))
+        assert restored is not None, "what was possible a moment ago is possible still"
+        found = restored
+    return found
+
+
+def _pending(session: Session, job: SessionJob) -> list[Task]:
+    """What is to be placed: a job that runs grows by one sub-job, one that does not needs all of them."""
+    sheet = worksheet(session, job, _wanted)
+    order = sheet.order(session, job)
+    if session.votes.job_ready(job):
+        order = order[:1]
+    return [t for sub in order for t in reversed(sheet.tasks[sub.uid])]
+
+
+def _wanted(task: Task) -> bool:
+    return not task.best_effort and not task.sched_gated
+
+
+def _fallback(job: SessionJob) -> str:
+    """Where to try a job for which the plugins name no domain: anywhere, unless it must be close together."""
+    return "" if job.wants_hard_topology else ROOT
+
+
+def domains(gradients: Iterable[Iterable[str]], most: int, fallback: str) -> list[str]:
+    """The HyperNodes of all groups, each once, up to `most`; without any the fallback."""
+    found = list(dict.fromkeys(name for group in gradients for name in group))[:most]
+    return found or ([fallback] if fallback else [])
+
+
+def _free(session: Session, domain: str) -> Resource:
+    """What is idle or being released in a domain; promises are not subtracted."""
+    n, columns = session.numbers, session.topology.columns(domain)
+    total = (n.idle[:, columns] + n.releasing[:, columns]).sum(axis=1)
+    free = Resource(scalars={})
+    for name, row in session.table.rows.items():
+        free[name] = total.item(row)
+    return free
+
+
+def _bundles(
+    session: Session, policy: Policy, settings: Arguments, job: SessionJob, domain: str, need: Resource
+) -> list[Bundle]:
+    """What may go in a domain for a job, in the order in which it goes."""
+    of: dict[str, list[Task]] = {}
+    for node in session.topology.columns(domain).tolist():
+        for task in session.on_node(node):
+            if task.job in session.jobs and policy.may_go(session, job, task):
+                of.setdefault(task.job, []).append(task)
+
+    def before(left: SessionJob, right: SessionJob) -> bool:
+        return policy.before(session, left, right, job)
+
+    found = [b for uid in sorted(of) for b in bundles_of(session.jobs[uid], of[uid], session.statuses)]
+    if session.on("whole-gangs"):
+        found = [c for b in found if (c := completed(session, b) if b.whole else b) is not None]
+    context = EvictionContext(policy.name, job, domain)
+    allowed = {t.uid for t in session.votes.unified_evictable(context, flattened(in_order(found, need, before)))}
+    kept = in_order(only_allowed(found, allowed), need, before)
+    return [b for b in kept if settings.whole_bundles or not b.whole]
+
+
+def victim_job_may_go(job: SessionJob) -> bool:
+    """A job that does not say whether it is preemptable may lose tasks here."""
+    meta = job.pod_group.metadata
+    return flag(meta.annotations or {}, meta.labels or {}, names.PREEMPTABLE, absent=True)
+
+
+# ---- trying ---------------------------------------------------------------------------------------------------
+
+
+def _plan(
+    session: Session, reason: str, queue: Queue, job: SessionJob, domain: str, victims: list[Task]
+) -> _Plan | None:
+    """Evict the victims and promise the job its places in the domain; applied to the session, or None and undone."""
+    votes = session.votes
+    sheet = worksheet(session, job, _wanted)
+    if not sheet:
+        return None
+    was_ready = votes.job_ready(job)
+    statement = Statement(session, job.uid)
+    for victim in victims:
+        statement.evict(victim, reason)
+    places: list[tuple[SubJob, str]] = []
+    for sub in sheet.order(session, job):
+        tasks = sheet.tasks[sub.uid]
+        tries = (
+            [name for group in votes.sub_job_gradients(job, sub, domain, EVICT) for name in group]
+            if job.wants_hard_topology
+            else [domain]
+        )
+        for name in tries:
+            trial = _trial(session, queue, job, sub, tasks, name, bool(victims))
+            if trial is not None:
+                statement.merge(trial)
+                places.append((sub, name))
+                break
+        else:
+            statement.discard()
+            return None
+        if was_ready or votes.job_pipelined(job):
+            break
+    if not votes.job_pipelined(job):
+        statement.discard()
+        return None
+    return statement, places
+
+
+def _trial(
+    session: Session, queue: Queue, job: SessionJob, sub: SubJob, tasks: list[Task], hyper_node: str, evicted: bool
+) -> Statement | None:
+    """Promise all tasks of a sub-job places in a HyperNode; None, and nothing done, if one finds none."""
+    votes, placement = session.votes, session.placement
+    statement = Statement(session, job.uid)
+    inside = session.topology.mask(hyper_node)
+    for task in reversed(tasks):
+        node = None
+        if votes.allocatable(queue, task) and votes.pre_predicate(task) is None:
+            if session.on("sure-evictions"):
+                node = placement.best(task, without=~inside)
+            else:
+                node = placement.best_among(task, inside & _not_lost(session, job, task))
+        if node is None or statement.pipeline(task, node, evicted=evicted) is not None:
+            statement.discard()
+            return None
+    if votes.sub_job_ready(job, sub) or votes.sub_job_pipelined(job, sub):
+        return statement
+    statement.discard()
+    return None
+
+
+def _not_lost(session: Session, job: SessionJob, task: Task) -> NDArray[np.bool_]:
+    """The nodes that evictions could make fit."""
+    mask = session.placement.resolvable(task)
+    errors = job.fit_errors.get(task.key)
+    if errors is not None and errors.unresolvable is not None:
+        mask = mask & ~errors.unresolvable
+    return mask
+
+
+def running_or_bound(session: Session, task: Task) -> bool:
+    return session.status(task) in (st.BOUND, st.RUNNING)

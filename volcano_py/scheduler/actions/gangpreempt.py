@@ -1,0 +1,35 @@
+"""gangpreempt: a gang takes the place of less important jobs of its queue, within one domain. Volcano: action
+gangpreempt."""
+
+from __future__ import annotations
+
+from volcano_py.scheduler.actions.gang_eviction import (
+    Policy,
+    evict_for_gangs,
+    running_or_bound,
+    victim_job_may_go,
+)
+from volcano_py.scheduler.framework.session import Session
+from volcano_py.scheduler.framework.session_job import SessionJob
+from volcano_py.scheduler.model.task import Task
+
+
+def gangpreempt(session: Session) -> None:
+    """Make room for starving gangs at the cost of less important jobs of their queue."""
+    evict_for_gangs(session, Policy("gangpreempt", _may_go, _worse, reclaims=False))
+
+
+def _may_go(session: Session, job: SessionJob, task: Task) -> bool:
+    theirs = session.jobs[task.job]
+    return (
+        theirs is not job
+        and theirs.queue == job.queue
+        and theirs.priority < job.priority
+        and task.preemptable
+        and running_or_bound(session, task)
+        and victim_job_may_go(theirs)
+    )
+
+
+def _worse(session: Session, left: SessionJob, right: SessionJob, _: SessionJob) -> bool:
+    return not session.votes.job_key(left) < session.votes.job_key(right)

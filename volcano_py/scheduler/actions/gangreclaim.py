@@ -1,0 +1,31 @@
+"""gangreclaim: a gang gets back what other queues hold beyond their share, within one domain. Volcano: action
+gangreclaim."""
+
+from __future__ import annotations
+
+from volcano_py.scheduler.actions.gang_eviction import Policy, evict_for_gangs, victim_job_may_go
+from volcano_py.scheduler.framework.session import Session
+from volcano_py.scheduler.framework.session_job import SessionJob
+from volcano_py.scheduler.model import status as st
+from volcano_py.scheduler.model.task import Task
+
+
+def gangreclaim(session: Session) -> None:
+    """Make room for starving gangs at the cost of other, reclaimable queues."""
+    evict_for_gangs(session, Policy("gangreclaim", _may_go, _by_queue, reclaims=True))
+
+
+def _may_go(session: Session, job: SessionJob, task: Task) -> bool:
+    theirs = session.jobs[task.job]
+    return (
+        theirs.queue != job.queue
+        and session.queues[theirs.queue].reclaimable
+        and task.preemptable
+        and session.status(task) == st.RUNNING
+        and victim_job_may_go(theirs)
+    )
+
+
+def _by_queue(session: Session, left: SessionJob, right: SessionJob, job: SessionJob) -> bool:
+    queues = session.queues
+    return session.votes.victim_queue_before(queues[left.queue], queues[right.queue], queues[job.queue])

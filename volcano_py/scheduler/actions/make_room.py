@@ -1,0 +1,87 @@
+"""Which node to free for a task, and of whom. Volcano: normalPreempt, reclaimForTask."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from volcano_py.scheduler.framework.session import Session
+from volcano_py.scheduler.framework.statement import Statement
+from volcano_py.scheduler.framework.victims import victims_queue
+from volcano_py.scheduler.model.task import Task
+
+_MOST_NODES = 100
+"""So many nodes that could be freed are compared."""
+
+Victims = Callable[[int], list[Task] | None]
+"""Who may go from a node; None: the node is not to be looked at."""
+
+
+def make_room(
+    session: Session,
+    statement: Statement,
+    task: Task,
+    nodes: Iterable[int],
+    victims: Victims,
+    fits: Callable[[int], bool],
+    reason: str,
+) -> bool:
+    """Evict on one of the nodes until the task fits, and promise it the room; whether it worked.
+
+    The first node that works is taken; with fewest-victims the one that costs least of the first hundred that work.
+    """
+    sparing = session.on("fewest-victims")
+    best: tuple[int, int] | None = None
+    tried = 0
+    for node in nodes:
+        found = victims(node)
+        if found is None:
+            continue
+        own = _free(session, statement, task, node, found, fits, reason, sparing)
+        if own is None:
+            continue
+        cost = len(own.steps)
+        if not sparing or cost <= 1:
+            if _promise(statement, own, task, node):
+                return True
+            continue
+        own.discard()
+        if best is None or cost < best[0]:
+            best = (cost, node)
+        tried += 1
+        if tried >= _MOST_NODES:
+            break
+    if best is None:
+        return False
+    own = _free(session, statement, task, best[1], victims(best[1]) or [], fits, reason, sparing)
+    return own is not None and _promise(statement, own, task, best[1])
+
+
+def _free(
+    session: Session,
+    statement: Statement,
+    task: Task,
+    node: int,
+    victims: list[Task],
+    fits: Callable[[int], bool],
+    reason: str,
+    sparing: bool,
+) -> Statement | None:
+    """Evict, those first whom it hurts least, until the task fits; None, and nobody evicted, if it does not."""
+    own = Statement(session, statement.beneficiary)
+    order = victims_queue(session, victims, task)
+    while order and not fits(node):
+        own.evict(order.pop(), reason)
+    if not fits(node):
+        own.discard()
+        return None
+    if sparing:
+        own.spare(lambda: fits(node))
+    return own
+
+
+def _promise(statement: Statement, own: Statement, task: Task, node: int) -> bool:
+    if own.pipeline(task, node, evicted=own.evictions) is not None:
+        own.discard()
+        return False
+    statement.merge(own)
+    return True
