@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from typing import Any
 
@@ -13,6 +14,12 @@ from volcano_py.sandbox.apiserver.errors import StatusError, bad_request
 
 JSON, YAML, PROTOBUF = "application/json", "application/yaml", "application/vnd.kubernetes.protobuf"
 MEDIA_TYPES = f"{JSON}, {YAML}, {PROTOBUF}"
+
+
+MOST_LEVELS = 200
+"""How deep a body may be nested: what is stored must fit into the lists, tables and reviews that carry it."""
+MOST_VALUES = 2_000_000
+"""More than a body within the limits can have unless it multiplies itself."""
 
 
 class ParseError(ValueError):
@@ -50,10 +57,30 @@ def parse_json(body: bytes, duplicates: list[str] | None = None) -> Any:
         value = orjson.loads(body)
     except orjson.JSONDecodeError as error:
         raise ParseError(_go_json_error(body, error)) from None
+    if body.count(b"{") + body.count(b"[") > MOST_LEVELS:
+        _measure(value, 1, {})
     # the cheap test for repeated keys: what was read, written again, is as long as what came
     if duplicates is not None and len(orjson.dumps(value)) != len(body):
         _find_duplicates(body, duplicates)
     return value
+
+
+def _measure(value: Any, level: int, known: dict[int, int]) -> int:
+    """How many values a document has when it is written out; ParseError when it is too deep or too large.
+
+    What YAML refers to more than once is counted each time, but looked at once.
+    """
+    if not isinstance(value, dict | list):
+        return 1
+    if level > MOST_LEVELS:
+        raise ParseError("exceeded max depth")
+    count = known.get(id(value))
+    if count is None:
+        parts = value.values() if isinstance(value, dict) else value
+        count = known[id(value)] = 1 + sum(_measure(part, level + 1, known) for part in parts)
+        if count > MOST_VALUES:
+            raise ParseError("document contains excessive aliasing")
+    return count
 
 
 def _go_json_error(body: bytes, error: orjson.JSONDecodeError) -> str:
@@ -135,17 +162,27 @@ _Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping
 
 
 def parse_yaml(body: bytes, duplicates: list[str] | None = None) -> Any:
-    """A YAML document (JSON is one); raises ParseError."""
-    loader = _Loader(body)
+    """A YAML document (JSON is one, and read as such when it is sound); raises ParseError."""
+    if body.lstrip()[:1] == b"{":
+        with contextlib.suppress(ParseError):
+            repeated: list[str] = []
+            value = parse_json(body, repeated)
+            if not repeated:
+                return value
+    try:
+        loader = _Loader(body)
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ParseError(f"yaml: invalid leading UTF-8 octet: {error}") from None
     loader.duplicates = []
     try:
         value = loader.get_single_data()
+        _measure(value, 1, {})
         orjson.dumps(value)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = mark.line + 1 if mark else 1
         raise ParseError(f"yaml: line {line}: {getattr(error, 'problem', None) or error}") from None
-    except (TypeError, ValueError, RecursionError) as error:
+    except (TypeError, ValueError, RecursionError) as error:  # UnicodeDecodeError and ParseError are ValueErrors
         raise ParseError(f"yaml: {error}") from None
     finally:
         loader.dispose()

@@ -111,9 +111,10 @@ class Server:
             return self._status(http, errors.StatusError(413, "RequestEntityTooLarge", text))
         except (asyncio.CancelledError, ConnectionError, HttpProcessingError):
             raise
-        except RecursionError:
-            return self._status(http, errors.bad_request("exceeded max depth"))
-        except Exception as error:  # a bug of ours: the client gets one line, the log the traceback
+        except Exception as error:
+            if _too_deep(error):
+                return self._status(http, errors.bad_request("exceeded max depth"))
+            # a bug of ours: the client gets one line, the log the traceback
             LOG.exception("%s %s failed", http.method, http.path)
             return self._status(http, errors.internal(f"{type(error).__name__}: {error}"))
 
@@ -305,6 +306,11 @@ async def _body(http: web.BaseRequest) -> bytes:
         raise errors.bad_request("unexpected EOF") from None
     except web.RequestPayloadError as error:
         raise errors.bad_request(f"the body of the request cannot be read: {error}") from None
+
+
+def _too_deep(error: Exception) -> bool:
+    """Whether an object is nested deeper than can be walked through or written."""
+    return isinstance(error, RecursionError) or str(error) == "Recursion limit reached"  # the latter is orjson's
 
 
 def warning_header(text: str) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 from typing import Any
 
+import orjson
+
 from volcano_py.sandbox.apiserver.errors import StatusError, bad_request
 
 JSON_PATCH = "application/json-patch+json"
@@ -13,6 +15,8 @@ STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 APPLY_PATCH = "application/apply-patch+yaml"
 
 MAX_OPERATIONS = 10_000
+MAX_COPIED = 3 * 1024 * 1024
+"""Bytes that the copy operations of one patch may add: each could double the object."""
 
 
 class PatchError(ValueError):
@@ -50,18 +54,23 @@ def json_patch(target: Any, operations: Any) -> Any:
         text = f"The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {len(operations)}"
         raise StatusError(413, "RequestEntityTooLarge", text)
     root = {"": copy.deepcopy(target)}
+    copied = 0
     for operation in operations:
         if not isinstance(operation, dict):
             raise bad_request("error decoding patch: json: cannot unmarshal value into Go value of type map")
         try:
-            _apply(root, operation)
+            copied += _apply(root, operation)
         except PatchError as error:
             text = "the server rejected our request due to an error in our request"
             raise unprocessable(f"{text}: {error}") from None
+        if copied > MAX_COPIED:
+            text = f"Unable to complete the copy, the accumulated size increase of copy is {copied}"
+            raise StatusError(413, "RequestEntityTooLarge", f"{text}, exceeding the limit {MAX_COPIED}")
     return root[""]
 
 
-def _apply(root: dict[str, Any], operation: dict[str, Any]) -> None:
+def _apply(root: dict[str, Any], operation: dict[str, Any]) -> int:
+    """Carry out one operation; the bytes that it copied."""
     op, path = operation.get("op"), operation.get("path")
     if not isinstance(path, str):
         raise PatchError("missing path")
@@ -104,6 +113,7 @@ def _apply(root: dict[str, Any], operation: dict[str, Any]) -> None:
             raise PatchError(f"testing value {path} failed")
     else:
         raise PatchError(f"Unexpected kind: {op}")
+    return len(orjson.dumps(value)) if op == "copy" else 0
 
 
 def _same(left: Any, right: Any) -> bool:

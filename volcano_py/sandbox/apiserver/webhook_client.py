@@ -33,7 +33,7 @@ class WebhookClient:
                 context = ssl.create_default_context(cadata=authority)
             except ssl.SSLError as error:
                 raise CallError(f"failed to call webhook: unable to load root certificates: {error}") from None
-            connector = aiohttp.TCPConnector(ssl=context)
+            connector = aiohttp.TCPConnector(ssl=context, limit=0)  # a webhook that hangs must not keep others waiting
             session = self._sessions[bundle] = aiohttp.ClientSession(connector=connector)
         return session
 
