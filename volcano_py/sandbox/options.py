@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
+import resource
 import signal
 import sys
 from collections.abc import Callable
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+MOST_FILES = 65536
 DEFAULT_KUBECONFIG = Path(".sandbox") / "kubeconfig"
 
 
@@ -96,9 +98,18 @@ def up(
             data=data,
             fsync=fsync,
         )
+        _allow_many_files()
         asyncio.run(_run(cluster, kubeconfig))
     except (SandboxError, ValueError) as error:
         fail(str(error))
+
+
+def _allow_many_files() -> None:
+    """Every watch is an open file, and many systems begin with 1,024: take as many as we may."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, MOST_FILES)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 async def _run(cluster: Sandbox, path: Path) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import random
 import ssl
+from asyncio import sslproto
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -29,6 +30,8 @@ WARNINGS: web.RequestKey[list[str]] = web.RequestKey("warnings", list)
 BODY_LIMIT = 3 * 1024 * 1024
 IDLE_SECONDS = 90.0
 """How long a connection may take to send (the rest of) a request's head."""
+TLS_BUFFER = 32 * 1024
+"""What asyncio keeps for reading on each TLS connection; its own 256 KiB are too much for ten thousand watches."""
 BODY_SECONDS = 60.0
 """How long a request's body may take."""
 
@@ -51,6 +54,7 @@ class Server:
 
     async def start(self, host: str, port: int, tls: ssl.SSLContext | None) -> None:
         """Listen; OSError when the port is taken."""
+        sslproto.SSLProtocol.max_size = TLS_BUFFER  # type: ignore[misc]
         server = web.Server(
             self.handle, request_factory=_request_factory, access_log=None, keepalive_timeout=IDLE_SECONDS
         )
