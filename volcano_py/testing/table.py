@@ -174,7 +174,7 @@ def _pod(job: str, role: str, i: int, task: Manifest, created: str, priority: st
     annotations = {"scheduling.k8s.io/group-name": job, **task.pop("annotations", {})}
     if role:
         annotations["volcano.sh/task-spec"] = role
-    spec = task.pop("spec", {})
+    spec, status = task.pop("spec", {}), task.pop("status", {})
     image = task.pop("image", "busybox")
     ports = [{"containerPort": p, "hostPort": p} for p in task.pop("hostPorts", [])]
     requests = _texts(task)
@@ -189,7 +189,7 @@ def _pod(job: str, role: str, i: int, task: Manifest, created: str, priority: st
             "creationTimestamp": created,
         },
         "spec": {"schedulerName": "volcano", "containers": [container], **spec},
-        "status": {"phase": "Pending"},
+        "status": {"phase": "Pending", **status},
     }
     if priority:
         pod["spec"]["priorityClassName"] = priority

@@ -14,6 +14,7 @@ from typing import Any
 
 from volcano_py.scheduler.actions.allocate_job import allocate_job
 from volcano_py.scheduler.actions.place_tasks import place_as_nominated, place_tasks
+from volcano_py.scheduler.actions.reservations import Reservations
 from volcano_py.scheduler.actions.task_queue import task_queue
 from volcano_py.scheduler.actions.worksheet import Worksheet, worksheet
 from volcano_py.scheduler.framework.priority_queue import PriorityQueue
@@ -34,6 +35,7 @@ def allocate(session: Session) -> None:
     jobs: dict[str, _Waiting] = {}
     queues: PriorityQueue[Queue] = PriorityQueue(votes.queue_before)
     enqueue_is_on = "enqueue" in session.configuration.actions
+    reservations = Reservations(session)
     for job in session.jobs.values():
         if job.is_pending():
             if enqueue_is_on:
@@ -64,6 +66,7 @@ def allocate(session: Session) -> None:
             continue
         job = heapq.heappop(waiting)[1]
         session.work.jobs_tried += 1
+        reservations.dissolve(job)
         if job.uid in sheets:
             ready = allocate_job(session, queue, job, sheets[job.uid])
             more = bool(sheets[job.uid])
@@ -76,6 +79,7 @@ def allocate(session: Session) -> None:
         elif session.work.budget is not None:
             session.cluster.tried.add(job.uid)
         queues.push(queue)
+    reservations.dissolve_all()
     if not session.work.exhausted:
         session.cluster.tried.clear()
 

@@ -1,18 +1,19 @@
 """backfill: places for pods that ask for nothing. Volcano: action backfill.
 
-Best-effort tasks are placed one by one, at once and without a statement: no resource is checked, only the
-node rules.
+Best-effort tasks are placed one by one and at once: no resource is checked, only the node rules. Those of a gang that
+has not reached its minimum are placed together or not at all (deviation whole-best-effort).
 """
 
 from __future__ import annotations
 
 import heapq
 
+from volcano_py.scheduler.actions.place_tasks import place_for_nothing
 from volcano_py.scheduler.actions.task_queue import task_queue
-from volcano_py.scheduler.framework.fit_errors import FitErrors
 from volcano_py.scheduler.framework.priority_queue import PriorityQueue
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.framework.session_job import SessionJob
+from volcano_py.scheduler.framework.statement import Statement
 from volcano_py.scheduler.model import status as st
 from volcano_py.scheduler.model.queue import Queue
 from volcano_py.scheduler.model.task import Task
@@ -20,21 +21,28 @@ from volcano_py.scheduler.model.task import Task
 
 def backfill(session: Session) -> None:
     """Place best-effort tasks of all jobs that are let in."""
-    for job, task in _candidates(session):
-        session.work.tasks_tried += 1
-        error = session.votes.pre_predicate(task)
-        if error is not None:
-            count = len(session.table)
-            job.record_fit_errors(task, FitErrors({error: count}, count))
+    whole = session.on("whole-best-effort")
+    for job, tasks in _candidates(session):
+        together = Statement(session) if whole and job.ready_num < job.min_available else None
+        for task in tasks:
+            session.work.tasks_tried += 1
+            node = place_for_nothing(session, job, task)
+            if node is None:
+                continue
+            if together is None:
+                session.allocate(task, node)
+            else:
+                together.allocate(task, node)
+        if together is None:
             continue
-        node = session.placement.best(task, room=False)
-        if node is None:
-            job.record_fit_errors(task, session.placement.refusal(task, room=False))
-            continue
-        session.allocate(task, node)
+        if job.ready_num >= job.min_available and session.votes.job_ready(job):
+            together.steps = []  # they stay as they are, and are bound with what allocate has placed
+            session.bind_allocated(job)
+        else:
+            together.discard()
 
 
-def _candidates(session: Session) -> list[tuple[SessionJob, Task]]:
+def _candidates(session: Session) -> list[tuple[SessionJob, list[Task]]]:
     """All at once and in order: queue, job, task. Pipelined best-effort tasks are Pending again."""
     votes = session.votes
     todo: dict[str, list[Task]] = {}
@@ -67,5 +75,5 @@ def _candidates(session: Session) -> list[tuple[SessionJob, Task]]:
         heapq.heapify(heap)
         while heap:
             job = heapq.heappop(heap)[1]
-            order += [(job, task) for task in reversed(todo[job.uid])]
+            order.append((job, todo[job.uid][::-1]))
     return order

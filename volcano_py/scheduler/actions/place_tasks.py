@@ -7,6 +7,7 @@ import numpy as np
 from msgspec import field
 from numpy.typing import NDArray
 
+from volcano_py.scheduler.actions.task_queue import task_queue
 from volcano_py.scheduler.framework.arguments import decode
 from volcano_py.scheduler.framework.fit_errors import FitErrors
 from volcano_py.scheduler.framework.session import Session
@@ -14,6 +15,7 @@ from volcano_py.scheduler.framework.session_job import SessionJob
 from volcano_py.scheduler.framework.statement import Statement
 from volcano_py.scheduler.framework.sub_job import SubJob
 from volcano_py.scheduler.framework.topology import ROOT
+from volcano_py.scheduler.model import status as st
 from volcano_py.scheduler.model.queue import Queue
 from volcano_py.scheduler.model.task import Task
 
@@ -86,12 +88,44 @@ def place_tasks(
         if sub is not None and sub.constraint is not None and session.topology.leaf(node):
             sub.current_hyper_node = session.topology.lowest_common(session.topology.leaf(node), sub.current_hyper_node)
         if _ready(session, job, sub):
-            return statement, True
+            return statement, _best_effort_too(session, statement, job, sub)
     if _ready(session, job, sub):
-        return statement, True
+        return statement, _best_effort_too(session, statement, job, sub)
     if not (votes.job_pipelined(job) if sub is None else votes.sub_job_pipelined(job, sub)):
         statement.discard()
     return statement, False
+
+
+def _best_effort_too(session: Session, statement: Statement, job: SessionJob, sub: SubJob | None) -> bool:
+    """Where a gang reaches its minimum only with members that ask for nothing, place these as well; if one of them
+    finds no place the gang is not ready, and its statement is taken back."""
+    gang = sub or job
+    if gang.ready_num >= gang.min_available or not session.on("whole-best-effort"):
+        return True
+    waiting = [t for t in gang.tasks.values() if t.best_effort and session.status(t) == st.PENDING]
+    todo = task_queue(session.votes, (t for t in waiting if not t.sched_gated))
+    while todo and gang.ready_num < gang.min_available:
+        task = todo.pop()
+        node = place_for_nothing(session, job, task)
+        if node is not None:
+            statement.allocate(task, node)
+    if gang.ready_num >= gang.min_available:
+        return True
+    statement.discard()
+    return False
+
+
+def place_for_nothing(session: Session, job: SessionJob, task: Task) -> int | None:
+    """The node for a task that asks for nothing; None, and noted why, if no node takes it."""
+    error = session.votes.pre_predicate(task)
+    if error is not None:
+        count = len(session.table)
+        job.record_fit_errors(task, FitErrors({error: count}, count))
+        return None
+    node = session.placement.best(task, room=False)
+    if node is None:
+        job.record_fit_errors(task, session.placement.refusal(task, room=False))
+    return node
 
 
 def place(session: Session, statement: Statement, task: Task, node: int) -> str | None:

@@ -170,9 +170,12 @@ def may_preempt(session: Session, task: Task) -> bool:
     pod = task.pod
     if pod.spec.preemption_policy == "Never":
         return False
-    nominated = pod.status.nominated_node_name
-    if not nominated:
+    if not pod.status.nominated_node_name:
         return True
+    if session.on("stale-nominations"):
+        # Were there room, or some on its way, allocate would have taken it: the promise is void.
+        return True
+    nominated = pod.status.nominated_node_name
     node = session.table.index.get(nominated)
     if node is None:
         return False

@@ -31,6 +31,9 @@ from volcano_py.scheduler.model.queue import Queue
 from volcano_py.scheduler.model.resource import EPS, ZERO, Resource
 from volcano_py.scheduler.model.task import Task
 
+NOMINATION_SECONDS = 300.0
+"""How long room that was freed for a pod is kept for it: pods with long grace periods take their time to go."""
+
 
 class Handler(NamedTuple):
     """Told of every placement and of every eviction or withdrawal; an answer other than None is an error."""
@@ -88,6 +91,8 @@ class Session:
         self.statuses = bytearray(cluster.statuses)
         self.placed: dict[int, int] = {}
         """Node column by task slot, for tasks that this session has placed."""
+        self.held: dict[int, NDArray[np.float64]] = {}
+        """What of a node's idle room is kept for a pipelined task, by its slot."""
         self.bound_on: dict[int, list[Task]] = {}
         """Tasks that this session has handed to the binder, by node column."""
         self.evicting: set[int] = set()
@@ -115,11 +120,21 @@ class Session:
         """Tasks whose nominated node has turned out not to take them, by key."""
         self.notes: dict[tuple[str, str], list[Event]] = {}
         self._rank = rank(cluster, seed)
+        self._forget_old_nominations()
         self._filters: dict[str, list[Filter]] = {}
         self._scores: dict[str, list[Score]] = {}
         self._shard = shard
         self.placement: Placement
         """Set when the plugins have registered their rules."""
+
+    def _forget_old_nominations(self) -> None:
+        """A promise that was not used in a while binds nobody any more."""
+        since, nominated = self.cluster.nominated_since, self.cluster.nominated
+        for key in [key for key in since if key not in nominated]:
+            del since[key]
+        for key in nominated:
+            if self.now - since.setdefault(key, self.now) > NOMINATION_SECONDS and self.on("kept-nominations"):
+                self.forgotten_nominations.add(key)
 
     def _open_jobs(self) -> None:
         cluster = self.cluster
@@ -211,7 +226,8 @@ class Session:
 
     def nominated_node(self, task: Task) -> int | None:
         """The column of the node that an earlier eviction has promised to a task."""
-        name = task.pod.status.nominated_node_name
+        kept = self.cluster.nominated.get(task.key) if self.on("kept-nominations") else None
+        name = kept or task.pod.status.nominated_node_name
         return self.table.index.get(name) if name and task.key not in self.forgotten_nominations else None
 
     def pending(self, job: SessionJob) -> list[Task]:
@@ -252,8 +268,11 @@ class Session:
         if job is not None:
             job.moved(task, old, new)
 
-    def place(self, task: Task, node: int, new: int) -> str | None:
-        """Put a task on a node as Allocated or Pipelined; returns the first handler's error, if any."""
+    def place(self, task: Task, node: int, new: int, hold: bool = False) -> str | None:
+        """Put a task on a node as Allocated or Pipelined; returns the first handler's error, if any.
+
+        `hold`: what is idle there now is kept for a pipelined task, too, not only what will be.
+        """
         self.move(task, new)
         self.placed[task.slot] = node
         n = self.numbers
@@ -261,6 +280,8 @@ class Session:
         if new == st.PIPELINED:
             n.pipelined[:, node] += v
             n.promised = True
+            if hold:
+                self._keep_idle(task, node)
         else:
             n.idle[:, node] -= v
             n.used[:, node] += v
@@ -275,6 +296,7 @@ class Session:
         v = task.spec_class.vector(self.table)
         if self.statuses[task.slot] == st.PIPELINED:
             n.pipelined[:, node] -= v
+            self._give_idle_back(task, node)
         else:
             n.idle[:, node] += v
             n.used[:, node] -= v
@@ -283,6 +305,34 @@ class Session:
         del self.placed[task.slot]
         self.evicting.discard(task.slot)
         n.log.append(node)
+
+    def hold(self, task: Task, node: int) -> None:
+        """Keep room for a task that stays Pending: nobody else finds it free, now or soon."""
+        n = self.numbers
+        n.pipelined[:, node] += task.spec_class.vector(self.table)
+        n.promised = True
+        self._keep_idle(task, node)
+        n.log.append(node)
+
+    def release(self, task: Task, node: int) -> None:
+        """The opposite of `hold`."""
+        n = self.numbers
+        n.pipelined[:, node] -= task.spec_class.vector(self.table)
+        self._give_idle_back(task, node)
+        n.log.append(node)
+
+    def _keep_idle(self, task: Task, node: int) -> None:
+        """Of what a pipelined task waits for, take what is idle already out of what others find."""
+        n = self.numbers
+        held = self.held[task.slot] = np.minimum(np.maximum(n.idle[:, node], 0.0), task.spec_class.vector(self.table))
+        n.idle[:, node] -= held
+        n.pipelined[:, node] -= held
+
+    def _give_idle_back(self, task: Task, node: int) -> None:
+        held = self.held.pop(task.slot, None)
+        if held is not None:
+            self.numbers.idle[:, node] += held
+            self.numbers.pipelined[:, node] += held
 
     def start_eviction(self, task: Task) -> None:
         """The task is Releasing: its room is free soon."""
@@ -330,8 +380,11 @@ class Session:
         self.place(task, node, st.ALLOCATED)
         job = self.jobs[task.job]
         if self.votes.job_ready(job):
-            allocated = [t for t in job.tasks.values() if self.statuses[t.slot] == st.ALLOCATED]
-            self.bind(allocated)
+            self.bind_allocated(job)
+
+    def bind_allocated(self, job: SessionJob) -> None:
+        """Bind all that is allocated of a job."""
+        self.bind([t for t in job.tasks.values() if self.statuses[t.slot] == st.ALLOCATED])
 
     def bind(self, tasks: Sequence[Task]) -> None:
         """Hand tasks to the binder, together."""

@@ -45,7 +45,8 @@ class Statement:
 
     def pipeline(self, task: Task, node: int, evicted: bool) -> str | None:
         """Promise a task a place that is being freed; `evicted`: somebody was evicted for it."""
-        error = self._session.place(task, node, st.PIPELINED)
+        hold = evicted and self._session.on("kept-nominations")
+        error = self._session.place(task, node, st.PIPELINED, hold)
         if error is not None:
             self._session.unplace(task)
             return error

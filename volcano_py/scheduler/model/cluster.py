@@ -57,6 +57,10 @@ class Cluster:
         """The status of the task in each slot."""
         self.told: dict[str, tuple[str, str]] = {}
         """PodScheduled=False as the pod shows it or as we asked for it: task key → (reason, message)."""
+        self.nominated: dict[str, str] = {}
+        """Nodes that waiting pods were promised, as pods show it or as we asked for it: task key → node."""
+        self.nominated_since: dict[str, float] = {}
+        """When a session saw a promise first, in seconds since the epoch."""
         self.notes: dict[tuple[str, str], str] = {}
         """The last Event message about an object, so that it is not repeated: (kind, key) → message."""
         self.marks: dict[str, float] = {}
@@ -218,6 +222,8 @@ class Cluster:
                 key = f"{operation.namespace}/{operation.name}"
                 if key in self.tasks:
                     self.told[key] = (operation.reason, operation.message)
+                    if operation.nominated_node:
+                        self.nominated[key] = operation.nominated_node
             case PodGroupStatus():
                 status_ = msgspec.convert(operation.status, api.PodGroupStatus)
                 self.expect_status(f"{operation.namespace}/{operation.name}", status_)
@@ -290,6 +296,8 @@ class Cluster:
             task.slot = len(self.statuses)
             self.statuses.append(task.status)
         self.tasks[task.key] = task
+        if task.status == status.PENDING and task.pod.status.nominated_node_name:
+            self.nominated[task.key] = task.pod.status.nominated_node_name
         if task.takes_room:
             self.on_node.setdefault(task.node, {})[task.key] = task
             i = self.nodes.index.get(task.node)
@@ -309,6 +317,7 @@ class Cluster:
             return
         self._free_slots.append(task.slot)
         self.told.pop(key, None)
+        self.nominated.pop(key, None)
         if task.takes_room:
             here = self.on_node[task.node]
             del here[key]
