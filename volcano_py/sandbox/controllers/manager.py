@@ -5,8 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from volcano_py.sandbox.apiserver.api import Api
-from volcano_py.sandbox.controllers import garbage_collector, namespace, resource_quota, runner
+from volcano_py.sandbox.controllers import (
+    deployment,
+    garbage_collector,
+    namespace,
+    replicaset,
+    resource_quota,
+    runner,
+)
 from volcano_py.sandbox.controllers.owners import Owners
+from volcano_py.sandbox.controllers.pods import Pods
 from volcano_py.sandbox.controllers.runner import Controller, Runner
 
 
@@ -24,6 +32,7 @@ class ControllerManager:
         self.api = api
         self.options = options
         self.owners = Owners(api.store)
+        self.pods = Pods(api.resource("", "pods").collection)
         self.runners: list[Runner] = []
 
     def start(self) -> None:
@@ -34,10 +43,15 @@ class ControllerManager:
         for running in self.runners:
             running.stop()
         self.owners.stop()
+        self.pods.stop()
 
     def _chosen(self) -> list[Controller]:
-        api, owners = self.api, self.owners
+        api, owners, pods = self.api, self.owners, self.pods
         chosen = [garbage_collector.controller(api, owners), namespace.controller(api)]
         if self.options.workloads:
-            chosen.append(resource_quota.controller(api))
+            chosen += [
+                resource_quota.controller(api),
+                replicaset.controller(api, owners, pods),
+                deployment.controller(api, owners, pods),
+            ]
         return chosen

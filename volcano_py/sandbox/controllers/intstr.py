@@ -1,0 +1,13 @@
+"""Numbers that may be percentages of another: maxSurge, maxUnavailable, minAvailable. Kubernetes: util/intstr."""
+
+from __future__ import annotations
+
+
+def scaled(value: int | str | None, total: int, *, up: bool) -> int:
+    """The number that is meant; percentages are rounded up or down. Nothing given is 0."""
+    if value is None:
+        return 0
+    if isinstance(value, str):
+        percent = int(value.rstrip("%"))
+        return -(-percent * total // 100) if up else percent * total // 100
+    return value
