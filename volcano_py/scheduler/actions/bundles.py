@@ -122,11 +122,12 @@ def in_order(
 
 def use(bundle: Bundle, need: Resource) -> float:
     """How much of the need a bundle serves, for what is lost with it; infinite if nothing else is."""
-    cost = _score(bundle.lost, need, math.inf)
-    return math.inf if cost == 0 else _score(bundle.local, need, 1.0) / cost
+    cost = serves(bundle.lost, need, math.inf)
+    return math.inf if cost == 0 else serves(bundle.local, need, 1.0) / cost
 
 
-def _score(have: Resource, need: Resource, cap: float) -> float:
+def serves(have: Resource, need: Resource, cap: float = 1.0) -> float:
+    """How much of a need is there: the parts of all dimensions, each up to `cap`, added up."""
     return sum(min(have[name] / need[name], cap) for name in need.keys() if need[name] > 0)
 
 

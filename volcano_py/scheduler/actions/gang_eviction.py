@@ -24,6 +24,7 @@ from volcano_py.scheduler.actions.bundles import (
     in_order,
     only_allowed,
     requests,
+    serves,
 )
 from volcano_py.scheduler.actions.worksheet import worksheet
 from volcano_py.scheduler.framework.arguments import decode
@@ -109,7 +110,13 @@ def _evict_for(session: Session, policy: Policy, settings: Arguments, queue: Que
             if found is None:
                 continue
             if session.on("fewest-victims"):
-                found = _without_the_idle(session, policy.name, queue, job, domain, chosen, found)
+                found[0].discard()
+
+                def plan(victims: list[Task], domain: str = domain) -> _Plan | None:
+                    return _plan(session, policy.name, queue, job, domain, victims)
+
+                found = plan(_fewest(chosen, bundles, need, len(pending), lambda victims: _undone(plan(victims))))
+                assert found is not None, "what was possible a moment ago is possible still"
             statement, places = found
             statement.commit()
             for sub, place in places:
@@ -120,23 +127,38 @@ def _evict_for(session: Session, policy: Policy, settings: Arguments, queue: Que
 _Plan = tuple[Statement, list[tuple[SubJob, str]]]
 
 
-def _without_the_idle(
-    session: Session, name: str, queue: Queue, job: SessionJob, domain: str, chosen: list[Bundle], found: _Plan
-) -> _Plan:
-    """Spare every bundle without which the gang has its places as well, the dearest first."""
-    for bundle in reversed(chosen):
-        fewer = [b for b in chosen if b is not bundle]
-        if not fewer:
-            break
-        found[0].discard()
-        again = _plan(session, name, queue, job, domain, flattened(fewer))
-        if again is not None:
-            chosen, found = fewer, again
+def _fewest(chosen: list[Bundle], bundles: list[Bundle], size: int, works: Callable[[list[Task]], bool]) -> list[Task]:
+    """Of all bundles, the fewest tasks that make room for a gang as those chosen do. `size`: of the gang.
+
+    Tasks that a job can spare are looked at one by one, what falls whole as a whole. From the chosen ones, and from all
+    together, units are spared as long as the rest `works`: the dearest first, and the smallest first. That is no exact
+    search, but comes near one.
+    """
+    best = flattened(chosen)
+    for start in (chosen, bundles):
+        units = [part for b in start for part in ([b.tasks] if b.whole else [[t] for t in b.tasks])]
+        if len(units) * size > _MOST_TRIED:
             continue
-        restored = _plan(session, name, queue, job, domain, flattened(chosen))
-        assert restored is not None, "what was possible a moment ago is possible still"
-        found = restored
-    return found
+        smallest = sorted(units, key=lambda unit: serves(requests(unit), need))
+        for order in (units[::-1], smallest):
+            kept = list(units)
+            for unit in order:
+                fewer = [u for u in kept if u is not unit]
+                if fewer and works([t for u in fewer for t in u]):
+                    kept = fewer
+            best = min(best, [t for u in kept for t in u], key=len)
+    return best
+
+
+_MOST_TRIED = 20_000
+"""Bundles times members of the gang up to which victims are tried out one by one."""
+
+
+def _undone(plan: _Plan | None) -> bool:
+    """Whether there was a plan; it is taken back."""
+    if plan is not None:
+        plan[0].discard()
+    return plan is not None
 
 
 def _pending(session: Session, job: SessionJob) -> list[Task]:

@@ -30,6 +30,11 @@ def make_room(
     The first node that works is taken; with fewest-victims the one that costs least of the first hundred that work.
     """
     sparing = session.on("fewest-victims")
+    if sparing:
+        nodes = list(nodes)
+        for node in _free_already(session, task, nodes):
+            if fits(node) and _promise(statement, Statement(session, statement.beneficiary), task, node):
+                return True
     best: tuple[int, int] | None = None
     tried = 0
     for node in nodes:
@@ -54,6 +59,12 @@ def make_room(
         return False
     own = _free(session, statement, task, best[1], victims(best[1]) or [], fits, reason, sparing)
     return own is not None and _promise(statement, own, task, best[1])
+
+
+def _free_already(session: Session, task: Task, nodes: list[int]) -> list[int]:
+    """The nodes on which nobody needs to go: there may be some, for one member of a gang that did not fit whole."""
+    accepted = session.placement.accepted(task)
+    return [node for node in nodes if accepted[node]]
 
 
 def _free(
