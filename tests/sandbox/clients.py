@@ -16,7 +16,6 @@ import aiohttp
 from tests import kubectl
 from volcano_py.sandbox.cluster import Sandbox
 
-KUBECTL = kubectl.find()
 PODS = "/api/v1/namespaces/default/pods"
 CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
 MERGE = "application/merge-patch+json"
@@ -128,7 +127,8 @@ async def http(sandbox: Sandbox) -> AsyncIterator[Http]:
 class Kubectl:
     """The real kubectl, with a home of its own."""
 
-    def __init__(self, sandbox: Sandbox, home: Path) -> None:
+    def __init__(self, sandbox: Sandbox, home: Path, program: str | None = None) -> None:
+        self.program = program or kubectl.find()
         self.environment = {
             "PATH": os.environ["PATH"],
             "HOME": str(home),
@@ -138,9 +138,9 @@ class Kubectl:
 
     async def run(self, *arguments: str, stdin: str = "", **environment: str) -> tuple[int, str, str]:
         """(exit code, stdout, stderr)."""
-        assert KUBECTL is not None, "no kubectl: install it, or make setup"
+        assert self.program is not None, "no kubectl: install it, or run python -m tests.kubectl"
         process = await asyncio.create_subprocess_exec(
-            KUBECTL,
+            self.program,
             *arguments,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,

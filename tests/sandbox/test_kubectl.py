@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from tests import kubectl as programs
 from tests.sandbox.clients import Http, Kubectl
+from volcano_py.sandbox.cluster import Sandbox
 
 POD = """
 apiVersion: v1
@@ -47,6 +49,15 @@ spec: {{weight: {weight}}}
 
 
 KINDS = {"deployment": "Deployment", "statefulset": "StatefulSet", "replicaset": "ReplicaSet"}
+
+
+@pytest.fixture(params=["everyday", programs.NEWEST])
+def kubectl(request: pytest.FixtureRequest, sandbox: Sandbox, tmp_path: Path) -> Kubectl:
+    """Two versions: that of every other test, and that which the sandbox imitates."""
+    program = programs.newest() if request.param == programs.NEWEST else programs.find()
+    if program is None:
+        pytest.skip(f"no kubectl ({request.param}); python -m tests.kubectl fetches it")
+    return Kubectl(sandbox, tmp_path, program)
 
 
 def rows(text: str) -> list[list[str]]:
@@ -116,6 +127,12 @@ async def test_unknown_fields_are_refused_before_and_after(kubectl: Kubectl) -> 
     assert code == 1 and 'unknown field "spec.minAvailabel"' in err
     code, _, err = await kubectl.run("create", "-f", "-", stdin=JOB.replace("restartPolicy", "restartPolicie"))
     assert code == 1 and 'unknown field "spec.tasks[0].template.spec.restartPolicie"' in err
+
+
+async def test_a_kind_that_is_not_defined_is_named(kubectl: Kubectl) -> None:
+    unknown = JOB.replace("batch.volcano.sh/v1alpha1", "nosuch.example.com/v1")
+    code, _, err = await kubectl.run("apply", "-f", "-", stdin=unknown)
+    assert code == 1 and 'no matches for kind "Job" in version "nosuch.example.com/v1"' in err, err
 
 
 async def test_typed_generators_send_protobuf(kubectl: Kubectl) -> None:

@@ -1,7 +1,7 @@
 """OpenAPI v3: the index, and one document a group version, made from the type tables when first asked for.
 
 kubectl needs it for explain and for client-side validation: kinds with their properties, and on every writing
-operation a `fieldValidation` parameter (without it kubectl falls back to a protobuf form of v2 and fails).
+operation a `fieldValidation` parameter (where it finds none, it looks into v2).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 from aiohttp import web
 
-from volcano_py.sandbox.apiserver import openapi_paths
+from volcano_py.sandbox.apiserver import openapi_paths, openapi_v2, openapi_v2_protobuf
 from volcano_py.sandbox.apiserver.errors import PageNotFound
 from volcano_py.sandbox.apiserver.resources import Registry, Resource
 from volcano_py.sandbox.apiserver.types import (
@@ -27,6 +27,9 @@ from volcano_py.sandbox.apiserver.types import (
 
 Object = dict[str, Any]
 VERSION = {"title": "Kubernetes", "version": "1.36"}
+V2_PROTOBUF = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
+V2_ASKED = (V2_PROTOBUF, "application/com.github.proto-openapi.spec.v2@v1.0+protobuf")
+"""Go clients ask for the second, which is no sound media type: they could not read it in an answer."""
 _EXTRA = (
     ".well-known/openid-configuration",
     "openid/v1/jwks",
@@ -69,6 +72,15 @@ class OpenAPI:
         found = self.documents.get(path)
         if found is None:
             found = self.documents[path] = orjson.dumps(self._make(path))
+        return found
+
+    def second(self, media_type: str) -> bytes:
+        """The one document of OpenAPI v2, in JSON or protobuf."""
+        found = self.documents.get(media_type)
+        if found is None:
+            made = openapi_v2.document(self)
+            found = openapi_v2_protobuf.encode(made) if media_type == V2_PROTOBUF else orjson.dumps(made)
+            self.documents[media_type] = found
         return found
 
     def _make(self, path: str) -> Object:
@@ -313,31 +325,19 @@ def _custom_schemas(resource: Resource, schemas: dict[str, Object]) -> None:
 
 
 async def serve(server: Any, http: web.BaseRequest, path: str) -> web.StreamResponse:
-    """/openapi/v3 and below; /openapi/v2 in JSON with the parts that clients look for."""
+    """/openapi/v2, /openapi/v3 and what is below it."""
     openapi: OpenAPI = server.api.extensions["openapi"]
     rest = path.removeprefix("/openapi/").strip("/")
+    kind = "application/json"
     if rest == "v3":
-        body = orjson.dumps(openapi.index())
+        body, kind = orjson.dumps(openapi.index()), "text/plain; charset=utf-8"
     elif rest == "v2":
-        if "application/json" not in http.headers.get("Accept", "application/json") and "*/*" not in http.headers.get(
-            "Accept", ""
-        ):
-            raise PageNotFound
-        body = orjson.dumps(
-            {
-                "swagger": "2.0",
-                "info": VERSION,
-                "paths": {},
-                "definitions": {},
-                "parameters": {},
-                "securityDefinitions": {},
-                "security": [],
-            }
-        )
+        accepted = http.headers.get("Accept", "").split(",", 1)[0].strip()
+        kind = V2_PROTOBUF if accepted in V2_ASKED else kind
+        body = openapi.second(kind)
     else:
         body = openapi.document(rest.removeprefix("v3/"))
     etag = '"' + hashlib.sha256(body).hexdigest().upper() + '"'
-    kind = "text/plain; charset=utf-8" if rest == "v3" else "application/json"
     if http.headers.get("If-None-Match") == etag:
         return web.Response(status=304, headers={"Etag": etag})
     return web.Response(body=body, headers={"Content-Type": kind, "Etag": etag})
