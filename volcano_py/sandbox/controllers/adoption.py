@@ -42,6 +42,11 @@ class Adoption:
 
     def owner_changed(self, event: Event) -> Iterable[str]:
         """What wakes the controller: a change of an object of its own kind."""
+        self.note(event)
+        return (event.entry.key,)
+
+    def note(self, event: Event) -> None:
+        """Keep the selectors."""
         entry = event.entry
         known = self.selectors.setdefault(entry.namespace, {})
         if event.type == DELETED:
@@ -54,7 +59,6 @@ class Adoption:
             if match is not None:
                 known[entry.key] = match
                 self.due.add(entry.key)
-        yield entry.key
 
     def dependent_changed(self, event: Event) -> Iterable[str]:
         """A change of something without a controller: those that would adopt it."""

@@ -12,6 +12,7 @@ from volcano_py.sandbox.controllers import (
     replicaset,
     resource_quota,
     runner,
+    statefulset,
 )
 from volcano_py.sandbox.controllers.owners import Owners
 from volcano_py.sandbox.controllers.pods import Pods
@@ -53,5 +54,6 @@ class ControllerManager:
                 resource_quota.controller(api),
                 replicaset.controller(api, owners, pods),
                 deployment.controller(api, owners, pods),
+                statefulset.controller(api, owners, pods),
             ]
         return chosen
