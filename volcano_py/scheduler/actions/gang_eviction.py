@@ -127,7 +127,9 @@ def _evict_for(session: Session, policy: Policy, settings: Arguments, queue: Que
 _Plan = tuple[Statement, list[tuple[SubJob, str]]]
 
 
-def _fewest(chosen: list[Bundle], bundles: list[Bundle], size: int, works: Callable[[list[Task]], bool]) -> list[Task]:
+def _fewest(
+    chosen: list[Bundle], bundles: list[Bundle], need: Resource, size: int, works: Callable[[list[Task]], bool]
+) -> list[Task]:
     """Of all bundles, the fewest tasks that make room for a gang as those chosen do. `size`: of the gang.
 
     Tasks that a job can spare are looked at one by one, what falls whole as a whole. From the chosen ones, and from all

@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 from msgspec import field
 
-from volcano_py.scheduler.actions.make_room import make_room
+from volcano_py.scheduler.actions.make_room import make_room, spare_needless
 from volcano_py.scheduler.actions.preempt_dry_run import best_candidate
 from volcano_py.scheduler.actions.task_queue import task_queue
 from volcano_py.scheduler.framework.arguments import decode
@@ -76,6 +76,7 @@ def preempt(session: Session) -> None:
                 task = todo.pop()
                 preempt_for(session, statement, task, _of_other_jobs(session, queue, task))
             if votes.job_pipelined(job):
+                spare_needless(session, statement)
                 statement.commit()
             else:
                 statement.discard()

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from volcano_py.scheduler.actions.make_room import make_room
+from volcano_py.scheduler.actions.make_room import make_room, spare_needless
 from volcano_py.scheduler.actions.task_queue import task_queue
 from volcano_py.scheduler.framework.priority_queue import PriorityQueue
 from volcano_py.scheduler.framework.session import Session, by_name
@@ -51,6 +51,7 @@ def reclaim(session: Session) -> None:
                     continue
                 _reclaim_for(session, statement, task)
             if votes.job_pipelined(job):
+                spare_needless(session, statement)
                 statement.commit()
             else:
                 statement.discard()
