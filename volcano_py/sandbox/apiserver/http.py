@@ -20,7 +20,7 @@ from volcano_py.sandbox.apiserver.durable import Durable
 from volcano_py.sandbox.apiserver.negotiate import Form, negotiate, not_acceptable
 from volcano_py.sandbox.apiserver.patch import APPLY_PATCH
 from volcano_py.sandbox.apiserver.request import Request, flag, integer, read_write_options
-from volcano_py.sandbox.apiserver.routing import Route, Target, route
+from volcano_py.sandbox.apiserver.routing import Route, Target, route, verb_of
 from volcano_py.sandbox.apiserver.store import TooLarge
 from volcano_py.sandbox.apiserver.streaming import serve_watch
 from volcano_py.sandbox.apiserver.verbs import create, delete, patch, read, update
@@ -332,61 +332,6 @@ def _include(request: Request, form: Form) -> str:
         text = "Unable to convert to Table as requested: includeObject: Invalid value: "
         raise errors.bad_request(f"{text}\"{include}\": must be 'Metadata', 'Object', 'None', or empty")
     return include
-
-
-_VERBS = {"GET": "get", "HEAD": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
-
-
-def verb_of(method: str, target: Target, query: Any) -> str:
-    """The verb of a method on a path; 404 and 405 as the server has them."""
-    resource = target.resource
-    verb = _VERBS.get(method, "")
-    if target.subresource:
-        sub = resource.subresources.get(target.subresource)
-        if sub is None:
-            if resource.custom is not None and target.subresource in ("status", "scale"):
-                raise errors.not_found(resource.group, resource.plural, target.name)
-            raise errors.no_such_path() if resource.custom is None else errors.PageNotFound
-        if verb not in sub.verbs:
-            if resource.custom is not None:
-                raise errors.method_not_supported(resource.group, resource.plural, verb)
-            raise errors.method_not_allowed()
-        return verb
-    if target.watch:
-        return "watch"
-    if resource.custom is not None:
-        return _custom_verb(method, verb, target, query)
-    if not target.name:
-        if verb == "get":
-            if "list" not in resource.verbs:
-                raise errors.method_not_allowed()
-            return "watch" if flag(query, "watch") else "list"
-        if verb == "delete":
-            verb = "deletecollection"
-        if resource.namespaced and not target.namespace:
-            raise errors.method_not_allowed()
-        if verb not in ("create", "deletecollection") or verb not in resource.verbs:
-            raise errors.method_not_allowed()
-        return verb
-    if verb == "create" or verb not in resource.verbs:
-        raise errors.method_not_allowed()
-    return verb
-
-
-def _custom_verb(method: str, verb: str, target: Target, query: Any) -> str:
-    resource = target.resource
-    if not verb:
-        raise errors.method_not_supported(resource.group, resource.plural, "")
-    if not target.name:
-        if verb == "get":
-            return "watch" if flag(query, "watch") else "list"
-        if verb == "delete":
-            return "deletecollection"
-        if verb in ("update", "patch"):
-            raise errors.bad_request("name must be provided")
-        if resource.namespaced and not target.namespace:
-            raise errors.PageNotFound
-    return verb
 
 
 class _Request(web.BaseRequest):

@@ -1,11 +1,14 @@
-"""From a path to the resource it names, or to the part of discovery that it asks for."""
+"""From a path to the resource it names, or to the part of discovery that it asks for, and from a method to a verb."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 from urllib.parse import unquote
 
+from volcano_py.sandbox.apiserver import errors
 from volcano_py.sandbox.apiserver.errors import PageNotFound, no_such_path
+from volcano_py.sandbox.apiserver.request import flag
 from volcano_py.sandbox.apiserver.resources import Registry, Resource
 
 
@@ -85,3 +88,58 @@ def _is_custom(registry: Registry, group: str) -> bool:
         for resource in resources.values():
             return resource.custom is not None
     return False
+
+
+_VERBS = {"GET": "get", "HEAD": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+
+
+def verb_of(method: str, target: Target, query: Any) -> str:
+    """The verb of a method on a path; 404 and 405 as the server has them."""
+    resource = target.resource
+    verb = _VERBS.get(method, "")
+    if target.subresource:
+        sub = resource.subresources.get(target.subresource)
+        if sub is None:
+            if resource.custom is not None and target.subresource in ("status", "scale"):
+                raise errors.not_found(resource.group, resource.plural, target.name)
+            raise no_such_path() if resource.custom is None else PageNotFound
+        if verb not in sub.verbs:
+            if resource.custom is not None:
+                raise errors.method_not_supported(resource.group, resource.plural, verb)
+            raise errors.method_not_allowed()
+        return verb
+    if target.watch:
+        return "watch"
+    if resource.custom is not None:
+        return _custom_verb(method, verb, target, query)
+    if not target.name:
+        if verb == "get":
+            if "list" not in resource.verbs:
+                raise errors.method_not_allowed()
+            return "watch" if flag(query, "watch") else "list"
+        if verb == "delete":
+            verb = "deletecollection"
+        if resource.namespaced and not target.namespace:
+            raise errors.method_not_allowed()
+        if verb not in ("create", "deletecollection") or verb not in resource.verbs:
+            raise errors.method_not_allowed()
+        return verb
+    if verb == "create" or verb not in resource.verbs:
+        raise errors.method_not_allowed()
+    return verb
+
+
+def _custom_verb(method: str, verb: str, target: Target, query: Any) -> str:
+    resource = target.resource
+    if not verb:
+        raise errors.method_not_supported(resource.group, resource.plural, "")
+    if not target.name:
+        if verb == "get":
+            return "watch" if flag(query, "watch") else "list"
+        if verb == "delete":
+            return "deletecollection"
+        if verb in ("update", "patch"):
+            raise errors.bad_request("name must be provided")
+        if resource.namespaced and not target.namespace:
+            raise PageNotFound
+    return verb
