@@ -12,14 +12,18 @@ from typing import Any
 import pytest
 
 from tests import helm
-from tests.sandbox.clients import CONFIGMAPS, PODS, Http
+from tests.sandbox.clients import CONFIGMAPS, PODS, Http, http
 from volcano_py.sandbox.cluster import Sandbox
 
 CHART = str(Path(__file__).parent / "chart")
 DEPLOYMENT = "/apis/apps/v1/namespaces/default/deployments/shop"
 SHELF = "/apis/shop.example.com/v1/namespaces/default/shelves/shop"
 SECRETS = "/api/v1/namespaces/default/secrets"
-CONTROLLERS = importlib.util.find_spec("volcano_py.sandbox.controllers") is not None
+CHECK = "/apis/batch/v1/namespaces/default/jobs/shop-check"
+JOBS = pytest.mark.skipif(
+    importlib.util.find_spec("volcano_py.sandbox.controllers.job") is None,
+    reason="the sandbox has no controller of Jobs yet",
+)
 
 
 class Helm:
@@ -95,13 +99,17 @@ async def test_a_broken_value_is_refused_by_the_definition(run_helm: Helm, api: 
     assert [row["status"] for row in await run_helm.json("list")] == ["failed"]
 
 
-@pytest.mark.skipif(not CONTROLLERS, reason="the sandbox has no controllers of Deployments and Jobs yet")
-async def test_helm_waits_for_the_workload_and_its_hooks(run_helm: Helm, api: Http) -> None:
-    await run_helm("install", "shop", CHART, "--wait", "--timeout=30s")
-    assert (await api.ok("GET", DEPLOYMENT))["status"]["availableReplicas"] == 2
-    assert (await api.call("GET", "/apis/batch/v1/namespaces/default/jobs/shop-check"))[0] == 404, "it was well"
-    await run_helm("upgrade", "shop", CHART, "--set", "replicas=3", "--wait", "--timeout=30s")
-    assert (await api.ok("GET", DEPLOYMENT))["status"]["availableReplicas"] == 3
-    await run_helm("rollback", "shop", "1", "--wait", "--timeout=30s")
-    await run_helm("uninstall", "shop", "--wait", "--timeout=30s")
-    assert (await api.call("GET", DEPLOYMENT))[0] == 404
+@pytest.mark.parametrize("check", [False, pytest.param(True, marks=JOBS)])
+async def test_helm_waits_for_the_workload_and_its_hooks(tmp_path: Path, check: bool) -> None:
+    chosen = ("--set", f"check={str(check).lower()}", "--wait", "--timeout=30s")
+    async with Sandbox(nodes=2, components=("scheduler",), logs=tmp_path / "logs") as sandbox, http(sandbox) as api:
+        run_helm = Helm(sandbox, tmp_path)
+        await run_helm("install", "shop", CHART, *chosen)
+        assert (await api.ok("GET", DEPLOYMENT))["status"]["availableReplicas"] == 2
+        assert (await api.call("GET", CHECK))[0] == 404, "it goes when it was well"
+        await run_helm("upgrade", "shop", CHART, "--set", "replicas=3", *chosen)
+        assert (await api.ok("GET", DEPLOYMENT))["status"]["availableReplicas"] == 3
+        await run_helm("rollback", "shop", "1", "--wait", "--timeout=30s")
+        assert (await api.ok("GET", DEPLOYMENT))["status"]["availableReplicas"] == 2
+        await run_helm("uninstall", "shop", "--wait", "--timeout=30s")
+        assert (await api.call("GET", DEPLOYMENT))[0] == 404
