@@ -65,6 +65,8 @@ class Cluster:
         """The last Event message about an object, so that it is not repeated: (kind, key) → message."""
         self.marks: dict[str, float] = {}
         """When plugins did what they do only now and then, in seconds since the epoch."""
+        self.partial_since: dict[str, float] = {}
+        """Since when a gang has run below its minimum, in seconds since the epoch."""
         self.tried: set[str] = set()
         """Jobs that a cycle with a budget tried in vain: the next one goes on with the others."""
         self.cycle = 0

@@ -5,9 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
+from msgspec import field
+
+from volcano_py.api.duration import parse_duration
 from volcano_py.api.meta import format_time
 from volcano_py.api.scheduling import PodGroupCondition
 from volcano_py.scheduler.explain.messages import job_message
+from volcano_py.scheduler.framework.arguments import decode
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.framework.session_job import SessionJob
 from volcano_py.scheduler.framework.sub_job import SubJob
@@ -18,13 +23,24 @@ from volcano_py.scheduler.model.task import Task
 _READY = "tasks in gang are ready to be scheduled"
 
 
+class Arguments(msgspec.Struct):
+    release_after: str = field(default="5m", name="releaseAfter")
+    """How long a gang that has lost members may hold its room in vain (deviation heal-gangs): a duration; 0: for
+    ever."""
+
+
 class Gang:
-    """No arguments."""
+    """See `Arguments`."""
 
     name = "gang"
 
     def __init__(self, arguments: Mapping[str, Any]) -> None:
-        pass
+        read, self.warnings = decode(Arguments, f"plugin {self.name}", arguments)
+        try:
+            self.release_after = parse_duration(read.release_after)
+        except ValueError as e:
+            self.warnings.append(f"plugin {self.name}: argument releaseAfter: {e}; 5m stays in force")
+            self.release_after = 300.0
 
     def on_session_open(self, session: Session) -> None:
         statuses, jobs, votes = session.statuses, session.jobs, session.votes
@@ -76,6 +92,8 @@ class Gang:
 
     def on_session_close(self, session: Session) -> None:
         """Write down for every job whether its gang is ready, and what it lacks."""
+        if session.on("heal-gangs"):
+            self._release(session)
         now = format_time(session.now)
         for job in session.jobs.values():
             if not job.tasks:
@@ -101,6 +119,28 @@ class Gang:
                     message=f"{unready}/{len(job.tasks)} tasks in gang unschedulable: {job_message(session, job)}",
                 )
             session.set_condition(job, condition)
+
+
+    def _release(self, session: Session) -> None:
+        """Let go of gangs that run below their minimum, have replacements waiting, and found no room for too long."""
+        known = session.cluster.partial_since
+        partial = {j.uid: known.get(j.uid, session.now) for j in session.jobs.values() if _partial(j)}
+        session.cluster.partial_since = partial
+        for uid, since in list(partial.items()):
+            if 0 < self.release_after <= session.now - since:
+                job = session.jobs[uid]
+                text = f"gang below its minimum of {job.min_available} for {session.now - since:.0f} s"
+                for task in job.tasks.values():
+                    if session.status(task) in (st.BOUND, st.RUNNING):
+                        session.evict(task, text)
+                session.note(job, "Warning", "GangReleased", f"{text}: its pods give their room back and start together")
+                del session.cluster.partial_since[uid]
+
+
+def _partial(job: SessionJob) -> bool:
+    """Members run, too few of them, and the missing ones are waiting (or pipelined, which is a wait as well)."""
+    running = job.counts[st.RUNNING] + job.counts[st.BOUND]
+    return 0 < running and job.ready_num < job.min_available <= job.valid_num
 
 
 def healing(session: Session, job: SessionJob) -> bool:
