@@ -109,6 +109,8 @@ class Session:
         if self.on("protections-hold"):
             self.votes.protectors = frozenset(("conformance", "pdb", "cdp", "gang"))
         self.handlers: list[Handler] = []
+        self.entitled: Callable[[str, Resource], bool] | None = None
+        """Whether a queue may claim so much more as its own; set by the plugin that shares the cluster among queues."""
         self.work = Work(budget)
         self.new_statuses: dict[str, PodGroupStatus] = {}
         """PodGroup statuses that were emitted at the close, by job."""

@@ -52,6 +52,7 @@ class Capacity:
             votes.add("queue_order", self.name, self._order)
             if self.hierarchy:
                 votes.add("victim_queue_order", self.name, self._victim_order)
+        session.entitled = self._entitled
         votes.add("allocatable", self.name, self._allocatable)
         votes.add("preemptive", self.name, self._preemptive)
         votes.add("job_enqueueable", self.name, self._enqueueable)
@@ -117,6 +118,13 @@ class Capacity:
             if used.less_equal_partly_dimension(q.deserved, request, drop_zero=True)[0]:
                 return True
         return False
+
+    def _entitled(self, queue: str, wanted: Resource) -> bool:
+        """What it deserves by its own numbers."""
+        node = self.tree.nodes.get(queue)
+        if node is None or self.tree.problem:
+            return False
+        return wanted.clone().add(node.allocated).add(node.inqueue).less_equal_dimension(node.deserved, wanted)[0]
 
     def _enqueueable(self, job: SessionJob) -> int:
         node = self._usable(self.session.queues[job.queue])

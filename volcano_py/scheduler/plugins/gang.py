@@ -120,7 +120,6 @@ class Gang:
                 )
             session.set_condition(job, condition)
 
-
     def _release(self, session: Session) -> None:
         """Let go of gangs that run below their minimum, have replacements waiting, and found no room for too long."""
         known = session.cluster.partial_since
@@ -133,7 +132,9 @@ class Gang:
                 for task in job.tasks.values():
                     if session.status(task) in (st.BOUND, st.RUNNING):
                         session.evict(task, text)
-                session.note(job, "Warning", "GangReleased", f"{text}: its pods give their room back and start together")
+                session.note(
+                    job, "Warning", "GangReleased", f"{text}: its pods give their room back and start together"
+                )
                 del session.cluster.partial_since[uid]
 
 

@@ -43,12 +43,19 @@ class Overcommit:
             elif job.phase == "Running" and job.allocated_num >= job.min_available:
                 inqueue.add(gated_deducted(session, job, inqueue_resource(job)))
 
+        # A job that waits outside has no pods for which anything could be reclaimed.
+        claims = session.on("reclaim-admits") and not {"reclaim", "gangreclaim"}.isdisjoint(
+            session.configuration.actions
+        )
+
         def enqueueable(job: SessionJob) -> int:
             if job.min_resources is None:
                 return PERMIT
             wanted = inqueue.clone().add(job.min_resources)
             fits, lacking = wanted.less_equal_dimension(idle, job.min_resources)
             if fits:
+                return PERMIT
+            if claims and session.entitled is not None and session.entitled(job.queue, job.min_resources):
                 return PERMIT
             text = format_names("resource in cluster is overused", "overused", lacking)
             session.note(job, "Normal", "Unschedulable", text)

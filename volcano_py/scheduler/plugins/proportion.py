@@ -74,6 +74,11 @@ class Attributes:
                 self.capability.memory = MAX
             self.real_capability.min_dimension(self.capability, INFINITY)
 
+    @property
+    def holds(self) -> bool:
+        """Whether it holds anything."""
+        return not self.allocated.is_empty()
+
     def set_deserved(self) -> None:
         """What is deserved does not move any more in this session."""
         self._parts = [(d, self.deserved[d]) for d in self.deserved.names()]
@@ -141,6 +146,8 @@ class Proportion:
         for q in attributes.values():
             q.set_deserved()
 
+        spare_idle = session.on("idle-not-overused")
+
         def order(left: Queue, right: Queue) -> int:
             if left.priority != right.priority:
                 return -1 if left.priority > right.priority else 1
@@ -149,8 +156,17 @@ class Proportion:
                 a, b = attributes[left.name].claims(whole), attributes[right.name].claims(whole)
             return (a > b) - (a < b)
 
+        def entitled(queue: str, wanted: Resource) -> bool:
+            """By weight among the queues that have jobs, whatever they ask for at the moment."""
+            q = attributes[queue]
+            share = session.total.clone().multi(q.weight / sum(a.weight for a in attributes.values()))
+            share.min_dimension(q.real_capability, INFINITY)
+            return wanted.clone().add(q.allocated).add(q.inqueue).less_equal_dimension(share, wanted)[0]
+
         def overused(queue: Queue) -> bool:
             q = attributes[queue.name]
+            if spare_idle and not q.holds:
+                return False
             return q.deserved.less_equal(q.allocated, ZERO)
 
         def room_for(queue: Queue, tasks: list[Task]) -> bool:
@@ -217,6 +233,7 @@ class Proportion:
                 q.allocated.sub_unchecked(task.request)
             q.update_share()
 
+        session.entitled = entitled
         votes = session.votes
         votes.add("queue_order", self.name, order)
         votes.add("reclaimable", self.name, reclaimable)
@@ -245,7 +262,7 @@ class Proportion:
                     session.gauges.append((f"queue_{kind}_scalar_resources", {**label, "resource": name}, value))
             session.gauges.append(("queue_share", label, q.share))
             session.gauges.append(("queue_weight", label, q.weight))
-            over = q.deserved.less_equal(q.allocated, ZERO)
+            over = (q.holds or not session.on("idle-not-overused")) and q.deserved.less_equal(q.allocated, ZERO)
             session.gauges.append(("queue_overused", label, float(over)))
 
 
