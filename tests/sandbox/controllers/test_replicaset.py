@@ -13,8 +13,9 @@ SET = APPS + "/replicasets/web"
 
 def seen(name: str, **fields: object) -> Pod:
     entry = Entry("default", name, name, 1, b"", {}, {})
-    row: dict = {"labels": {}, "phase": "Running", "node": "n", "deleting": False, "ready": True, "ready_since": 100.0}
-    row |= {"created": "2026-01-01T00:00:00Z", "restarts": 0, "deletion_cost": 0, **fields}
+    row: dict = {"labels": {}, "phase": "Running", "node": "n", "deleting": False, "stopped": False, "finalizers": ()}
+    row |= {"ready": True, "ready_since": 100.0, "created": "2026-01-01T00:00:00Z", "ended": 0.0, "restarts": 0}
+    row |= {"deletion_cost": 0, **fields}
     return Pod(entry, name, **row)
 
 

@@ -8,11 +8,13 @@ from volcano_py.sandbox.apiserver.api import Api
 from volcano_py.sandbox.controllers import (
     deployment,
     garbage_collector,
+    job,
     namespace,
     replicaset,
     resource_quota,
     runner,
     statefulset,
+    ttl_after_finished,
 )
 from volcano_py.sandbox.controllers.owners import Owners
 from volcano_py.sandbox.controllers.pods import Pods
@@ -21,9 +23,13 @@ from volcano_py.sandbox.controllers.runner import Controller, Runner
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """workloads: whether anything runs beside what empties namespaces and collects garbage."""
+    """workloads: whether anything runs beside what empties namespaces and collects garbage. All times in seconds.
+
+    job_backoff: before the first failed pod of a Job is replaced; it doubles with every failure.
+    """
 
     workloads: bool = True
+    job_backoff: float = 10.0
 
 
 class ControllerManager:
@@ -55,5 +61,7 @@ class ControllerManager:
                 replicaset.controller(api, owners, pods),
                 deployment.controller(api, owners, pods),
                 statefulset.controller(api, owners, pods),
+                job.controller(api, owners, pods, self.options.job_backoff),
+                ttl_after_finished.controller(api),
             ]
         return chosen

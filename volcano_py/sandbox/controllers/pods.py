@@ -14,7 +14,10 @@ _DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 
 
 class Pod(NamedTuple):
-    """One version of a pod. Times are seconds since the epoch, 0 when there is none."""
+    """One version of a pod. Times are seconds since the epoch, 0 when there is none.
+
+    stopped: it was deleted, its containers have ended, and only finalizers keep the object.
+    """
 
     entry: Entry
     name: str
@@ -22,9 +25,12 @@ class Pod(NamedTuple):
     phase: str
     node: str
     deleting: bool
+    stopped: bool
+    finalizers: tuple[str, ...]
     ready: bool
     ready_since: float
     created: str
+    ended: float
     restarts: int
     deletion_cost: int
 
@@ -59,9 +65,12 @@ def read(entry: Entry) -> Pod:
         status.get("phase", ""),
         obj["spec"].get("nodeName", ""),
         bool(meta.get("deletionTimestamp")),
+        bool(meta.get("deletionTimestamp")) and not meta.get("deletionGracePeriodSeconds"),
+        tuple(meta.get("finalizers") or ()),
         is_ready,
         parse_time(since).timestamp() if since else 0.0,
         meta.get("creationTimestamp", ""),
+        _ended(rows),
         sum(row.get("restartCount", 0) for row in rows),
         _integer((meta.get("annotations") or {}).get(_DELETION_COST, "0")),
     )
@@ -90,6 +99,12 @@ class Pods:
     def _observe(self, event: Event) -> None:
         if event.type == DELETED:
             self._read.pop(event.entry.key, None)
+
+
+def _ended(rows: Iterable[Object]) -> float:
+    """When the last container ended."""
+    stamps = [((row.get("state") or {}).get("terminated") or {}).get("finishedAt") for row in rows]
+    return max((parse_time(stamp).timestamp() for stamp in stamps if stamp), default=0.0)
 
 
 def _integer(text: str) -> int:
