@@ -12,7 +12,7 @@ import asyncio
 import contextlib
 import ssl
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -22,6 +22,7 @@ import yaml
 from volcano_py.sandbox import admission, certs, identity, kubeconfig, shapes
 from volcano_py.sandbox.apiserver import codec, metadata
 from volcano_py.sandbox.apiserver.api import Api
+from volcano_py.sandbox.apiserver.audit import AuditLog
 from volcano_py.sandbox.apiserver.crd import Definitions
 from volcano_py.sandbox.apiserver.database import Database, DataError
 from volcano_py.sandbox.apiserver.durable import Durable
@@ -77,7 +78,7 @@ class Sandbox:
     kubelets run. controllers: which of Kubernetes' own run, and their patience.
     backoff: seconds before a crashed container starts again. data: the folder to keep everything in (nothing is kept
     when None; a folder that has a cluster brings it back as it was, with its own nodes); fsync: whether that outlives a
-    power cut, too.
+    power cut, too. audit: the file to log every request to.
     """
 
     def __init__(
@@ -100,6 +101,7 @@ class Sandbox:
         backoff: float = BACKOFF_FIRST,
         data: Path | None = None,
         fsync: bool = False,
+        audit: Path | None = None,
     ) -> None:
         self.wanted_nodes = nodes
         self.node_shapes = list(node_shapes)
@@ -115,6 +117,7 @@ class Sandbox:
         self.hollow, self.backoff = hollow, backoff
         self.controller_options = controllers or Options()
         self.data, self.fsync = data, fsync
+        self.audit = audit
         self.identity = Identity()
         self.restored = False  # whether the data folder had a cluster already
         self.durable: Durable | None = None
@@ -180,6 +183,12 @@ class Sandbox:
         self.server = new_server(self.api, tokens)
         self.server.authenticator.key = self.identity.key
         self.server.durable = self.durable
+        if self.audit is not None:
+            try:
+                self.server.audit = AuditLog(self.audit)
+            except OSError as error:
+                why = error.strerror or error
+                raise SandboxError(f"cannot write {self.audit} ({why}); name another with --audit-log") from None
         put(self.api, "", "namespaces", self._namespace(SYSTEM_NAMESPACE))
         if self.crds is not False:
             self._define()
@@ -200,6 +209,20 @@ class Sandbox:
             assert self.path is not None
             self.components = Components(self.path, self.logs, self.component_arguments)
             await self.components.start(self.wanted_components)
+
+    async def keep_only(self, fill: Callable[[Api], None]) -> None:
+        """Put objects into the data folder without anything running; SandboxError when that is not possible."""
+        try:
+            self._open()
+            self.api = new_api(self.durable)
+            fill(self.api)
+            if self.crds is not False:
+                self._define()
+            await self._keep()
+        except DataError as error:
+            raise SandboxError(str(error)) from None
+        finally:
+            await self.stop()
 
     def _open(self) -> None:
         """Take the data folder, and be who its cluster was."""
@@ -233,7 +256,8 @@ class Sandbox:
         if self.durable is None:
             return
         await self.durable.settled()
-        self.identity.port = self.server.port
+        if hasattr(self, "server"):
+            self.identity.port = self.server.port
         identity.save(self.durable.database, self.identity)
         with self.durable.database.guarded():
             self.durable.database.set_fact(POPULATED, "yes")
@@ -250,6 +274,8 @@ class Sandbox:
             await self.server.stop()
             for hook in self.api.hooks:
                 await hook.close()
+            if self.server.audit is not None:
+                self.server.audit.close()
         if self.durable is not None:
             await self.durable.close()
         if self._folder is not None:
@@ -284,9 +310,8 @@ class Sandbox:
             for queue in admission.first_queues() if self.first_queues and not self.restored else ():
                 if queues.collection.get("", queue["metadata"]["name"]) is not None:
                     continue
-                queue["metadata"].update(
-                    {"uid": metadata.new_uid(), "creationTimestamp": metadata.now(), "generation": 1}
-                )
+                stamps = {"uid": metadata.new_uid(), "creationTimestamp": metadata.now(), "generation": 1}
+                queue["metadata"].update(stamps)
                 self.api.write(queues, ADDED, queue)
 
     def _populate(self) -> None:

@@ -7,30 +7,20 @@ import gc
 import os
 import resource
 import signal
-import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 import click
 
+from volcano_py.sandbox.node_commands import clock, node, summary
+from volcano_py.sandbox.terminal import ask, fail, kubeconfig_option, none_up
+from volcano_py.sandbox.transfer_commands import dump, load
+
 if TYPE_CHECKING:
+    from volcano_py.kube.client import Client
     from volcano_py.sandbox.cluster import Sandbox
 
-F = TypeVar("F", bound=Callable[..., Any])
-
 MOST_FILES = 65536
-DEFAULT_KUBECONFIG = Path(".sandbox") / "kubeconfig"
-
-
-def _kubeconfig_option() -> Callable[[F], F]:
-    return click.option(
-        "--kubeconfig",
-        type=click.Path(dir_okay=False, path_type=Path),
-        default=DEFAULT_KUBECONFIG,
-        show_default=True,
-        help="Where the sandbox writes its kubeconfig.",
-    )
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -38,10 +28,8 @@ def sandbox() -> None:
     """A whole cluster on this machine: API server, hollow nodes, scheduler and controllers."""
 
 
-def fail(text: str) -> None:
-    """One line on stderr, exit code 1."""
-    click.echo(f"sandbox: {text}", err=True)
-    sys.exit(1)
+for command in (node, clock, dump, load):
+    sandbox.add_command(command)
 
 
 @sandbox.command()
@@ -53,7 +41,7 @@ def fail(text: str) -> None:
     metavar="RESOURCE=AMOUNT,…",
     help="What a node offers, e.g. cpu=32,memory=256Gi,nvidia.com/gpu=8; several are taken in turn.",
 )
-@_kubeconfig_option()
+@kubeconfig_option()
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @click.option("--port", default=0, show_default=True, help="The port to listen on; 0 takes a free one.")
 @click.option(
@@ -68,6 +56,11 @@ def fail(text: str) -> None:
     help="Keep everything in this folder; a cluster that is there comes back with its own nodes, token and port.",
 )
 @click.option("--fsync", is_flag=True, help="With --data: what was acknowledged survives a power cut, too; slower.")
+@click.option(
+    "--audit-log",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Append a line for every request to this file: who asked for what, and the answer's code.",
+)
 def up(
     nodes: int,
     node_shapes: tuple[str, ...],
@@ -77,6 +70,7 @@ def up(
     components: str,
     data: Path | None,
     fsync: bool,
+    audit_log: Path | None,
 ) -> None:
     """Run a cluster until Ctrl-C."""
     from volcano_py.sandbox import shapes
@@ -97,6 +91,7 @@ def up(
             logs=kubeconfig.absolute().parent / "logs",
             data=data,
             fsync=fsync,
+            audit=audit_log,
         )
         _allow_many_files()
         asyncio.run(_run(cluster, kubeconfig))
@@ -177,7 +172,7 @@ async def _watch_over(cluster: Sandbox, done: asyncio.Event) -> None:
 
 
 @sandbox.command()
-@_kubeconfig_option()
+@kubeconfig_option()
 def down(kubeconfig: Path) -> None:
     """Stop the sandbox that uses a kubeconfig."""
     import time
@@ -187,8 +182,7 @@ def down(kubeconfig: Path) -> None:
     state = files.read_state(kubeconfig)
     if state is None or not state.alive():
         files.remove_state(kubeconfig)
-        fail(f"none is up with {kubeconfig}; start one with `volcano-py sandbox up`")
-        return
+        none_up(kubeconfig)
     os.kill(state.pid, signal.SIGTERM)
     for _ in range(150):
         if not state.alive() or files.read_state(kubeconfig) is None:
@@ -199,20 +193,24 @@ def down(kubeconfig: Path) -> None:
 
 
 @sandbox.command()
-@_kubeconfig_option()
+@kubeconfig_option()
 def status(kubeconfig: Path) -> None:
     """Tell whether a sandbox is up."""
     from volcano_py.sandbox import kubeconfig as files
 
     state = files.read_state(kubeconfig)
     if state is None or not state.alive():
-        fail(f"none is up with {kubeconfig}; start one with `volcano-py sandbox up`")
-        return
-    click.echo(f"up at {state.url}, pid {state.pid}, {state.nodes} nodes, kubeconfig {kubeconfig.absolute()}")
+        none_up(kubeconfig)
+
+    async def work(client: Client) -> None:
+        what = await summary(client)
+        click.echo(f"up at {state.url}, pid {state.pid}, {what}, kubeconfig {kubeconfig.absolute()}")
+
+    ask(kubeconfig, work)
 
 
 @sandbox.command("kubeconfig")
-@_kubeconfig_option()
+@kubeconfig_option()
 def show_kubeconfig(kubeconfig: Path) -> None:
     """Print the kubeconfig of the sandbox that is up."""
     try:

@@ -14,8 +14,9 @@ import orjson
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 
-from volcano_py.sandbox.apiserver import access, errors, protobuf_writer, reviews, subresources, views
+from volcano_py.sandbox.apiserver import access, audit, errors, metadata, protobuf_writer, reviews, subresources, views
 from volcano_py.sandbox.apiserver.api import Api, Plain, Result
+from volcano_py.sandbox.apiserver.audit import AuditLog
 from volcano_py.sandbox.apiserver.durable import Durable
 from volcano_py.sandbox.apiserver.negotiate import Form, negotiate, not_acceptable
 from volcano_py.sandbox.apiserver.patch import APPLY_PATCH
@@ -50,6 +51,7 @@ class Server:
         self._runner: web.ServerRunner | None = None
         self.port = 0
         self.durable: Durable | None = None
+        self.audit: AuditLog | None = None
         self._bookmarks: asyncio.Task[None] | None = None
 
     async def start(self, host: str, port: int, tls: ssl.SSLContext | None) -> None:
@@ -90,12 +92,16 @@ class Server:
 
     async def handle(self, http: web.BaseRequest) -> web.StreamResponse:
         """Answer one request, once all that the answer may rest on is kept."""
+        if self.audit is not None:
+            http[audit.RECEIVED] = metadata.now_micro()
         answer = await self._answer(http)
         if self.durable is not None and not answer.prepared:
             try:
                 await self.durable.settled()
             except errors.StatusError as error:
-                return self._status(http, error)
+                answer = self._status(http, error)
+        if self.audit is not None:
+            self.audit.note(http, answer.status)
         return answer
 
     async def _answer(self, http: web.BaseRequest) -> web.StreamResponse:
@@ -137,7 +143,7 @@ class Server:
 
     async def _handle(self, http: web.BaseRequest) -> web.StreamResponse:
         path = http.path
-        user = self.authenticator.user(http)
+        user = http[audit.ASKER] = self.authenticator.user(http)
         handler = self.paths.get(path)
         if handler is None:
             for prefix, candidate in self.prefixes:
@@ -178,6 +184,7 @@ class Server:
             user_agent=headers.get("User-Agent", ""),
         )
         http[WARNINGS] = request.warnings
+        http[audit.ASKED] = request
         user = access.impersonated(self.api, user, headers, request)
         request.user = user
         access.authorize(self.api, request)

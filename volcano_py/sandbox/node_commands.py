@@ -1,0 +1,140 @@
+"""`volcano-py sandbox node …` and `clock`: what changes a running sandbox, as objects that its kubelets look at."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import click
+
+from volcano_py.api.kinds import NODE, ResourceType
+from volcano_py.kube.client import Client
+from volcano_py.kube.errors import AlreadyExists, NotFound
+from volcano_py.sandbox.terminal import ask, fail, kubeconfig_option
+
+CONFIGMAP = ResourceType("", "v1", "configmaps", "ConfigMap")
+
+
+@click.group()
+def node() -> None:
+    """Add, remove and break nodes of the running sandbox."""
+
+
+@node.command()
+@click.argument("names", nargs=-1)
+@click.option("--count", type=click.IntRange(1), help="How many, named node-N by the next free numbers.")
+@click.option(
+    "--node-shape",
+    "node_shapes",
+    multiple=True,
+    metavar="RESOURCE=AMOUNT,…",
+    help="What a node offers, e.g. cpu=32,memory=256Gi,nvidia.com/gpu=8; several are taken in turn.",
+)
+@kubeconfig_option()
+def add(names: tuple[str, ...], count: int | None, node_shapes: tuple[str, ...], kubeconfig: Path) -> None:
+    """Add nodes, by NAMES or by --count."""
+    from volcano_py.sandbox import shapes
+
+    if names and count is not None:
+        fail("node add: give names or --count, not both")
+    try:
+        chosen = [shapes.parse(text) for text in node_shapes] or [shapes.NodeShape()]
+    except ValueError as error:
+        fail(str(error))
+
+    async def work(client: Client) -> None:
+        there = [item["metadata"]["name"].rpartition("node-")[2] for item in await client.list(NODE)]
+        first = max((int(number) for number in there if number.isdigit()), default=-1) + 1
+        wanted = names or [f"node-{number}" for number in range(first, first + (count or 1))]
+        for index, name in enumerate(wanted):
+            await client.create(NODE, shapes.manifest(name, chosen[index % len(chosen)]))
+            click.echo(f"node {name} added")
+
+    ask(kubeconfig, work)
+
+
+async def _each(names: tuple[str, ...], work: Any, done: str) -> None:
+    """Do it for every node; one that there is not stops nobody."""
+    missing = []
+    for name in names:
+        try:
+            await work(name)
+            click.echo(f"node {name} {done}")
+        except NotFound:
+            missing.append(name)
+    if missing:
+        fail(f"no node {', '.join(missing)}; `kubectl get nodes` lists what there is")
+
+
+@node.command()
+@click.argument("names", nargs=-1, required=True)
+@kubeconfig_option()
+def remove(names: tuple[str, ...], kubeconfig: Path) -> None:
+    """Remove nodes, and the pods on them."""
+    ask(kubeconfig, lambda client: _each(names, lambda name: client.delete(NODE, name), "removed"))
+
+
+@node.command("fail")
+@click.argument("names", nargs=-1, required=True)
+@kubeconfig_option()
+def break_(names: tuple[str, ...], kubeconfig: Path) -> None:
+    """Let nodes fall silent: no heartbeat, no news of their pods. The Node objects stay."""
+    _set_failed(names, kubeconfig, "true", "has failed")
+
+
+@node.command()
+@click.argument("names", nargs=-1, required=True)
+@kubeconfig_option()
+def recover(names: tuple[str, ...], kubeconfig: Path) -> None:
+    """Bring failed nodes back; pods that are still there go on."""
+    _set_failed(names, kubeconfig, None, "is back")
+
+
+def _set_failed(names: tuple[str, ...], kubeconfig: Path, value: str | None, done: str) -> None:
+    from volcano_py.sandbox.kubelet.nodes import FAILED
+
+    change = {"metadata": {"annotations": {FAILED: value}}}
+    ask(kubeconfig, lambda client: _each(names, lambda name: client.patch(NODE, name, change), done))
+
+
+@click.command()
+@click.option("--speed", help="How many seconds pass in one; 1 is the wall clock.")
+@kubeconfig_option()
+def clock(speed: str | None, kubeconfig: Path) -> None:
+    """Tell or set how fast the running times of hollow containers pass."""
+    from volcano_py.sandbox.kubelet.clock import KEY, NAME, NAMESPACE, parse_speed
+
+    async def work(client: Client) -> None:
+        if speed is not None:
+            parse_speed(speed)
+            body = {"metadata": {"name": NAME, "namespace": NAMESPACE}, "data": {KEY: speed}}
+            try:
+                await client.create(CONFIGMAP, body)
+            except AlreadyExists:
+                await client.patch(CONFIGMAP, NAME, {"data": {KEY: speed}}, NAMESPACE)
+        click.echo(f"the clock runs at {await speed_of(client)} seconds a second")
+
+    ask(kubeconfig, work)
+
+
+async def speed_of(client: Client) -> str:
+    """The clock's speed as its ConfigMap has it."""
+    from volcano_py.sandbox.kubelet.clock import KEY, NAME, NAMESPACE
+
+    try:
+        found = await client.get(CONFIGMAP, NAME, NAMESPACE)
+    except NotFound:
+        return "1"
+    return str((found.get("data") or {}).get(KEY, "1"))
+
+
+async def summary(client: Client) -> str:
+    """What there is, in a few words: `3 nodes (1 failed)`."""
+    from volcano_py.sandbox.kubelet.nodes import FAILED
+
+    nodes, speed = await asyncio.gather(client.list(NODE), speed_of(client))
+    failed = sum((item["metadata"].get("annotations") or {}).get(FAILED) == "true" for item in nodes)
+    text = f"{len(nodes)} {'node' if len(nodes) == 1 else 'nodes'}"
+    text += f" ({failed} failed)" if failed else ""
+    return text + (f", clock at {speed}" if speed != "1" else "")

@@ -1,0 +1,58 @@
+"""What the commands of `volcano-py sandbox` have in common: the kubeconfig, one-line errors, and the way to the server.
+
+Commands reach a running sandbox as anybody does: through its API server, with its kubeconfig (docs/adr/0004).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, NoReturn, TypeVar
+
+import click
+
+from volcano_py.kube.client import Client
+from volcano_py.kube.errors import KubeError, Unreachable
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+DEFAULT_KUBECONFIG = Path(".sandbox") / "kubeconfig"
+
+
+def kubeconfig_option() -> Callable[[F], F]:
+    return click.option(
+        "--kubeconfig",
+        type=click.Path(dir_okay=False, path_type=Path),
+        default=DEFAULT_KUBECONFIG,
+        show_default=True,
+        help="Where the sandbox writes its kubeconfig.",
+    )
+
+
+def fail(text: str) -> NoReturn:
+    """One line on stderr, exit code 1."""
+    click.echo(f"sandbox: {text}", err=True)
+    sys.exit(1)
+
+
+def none_up(kubeconfig: Path) -> NoReturn:
+    fail(f"none is up with {kubeconfig}; start one with `volcano-py sandbox up`")
+
+
+def ask(kubeconfig: Path, work: Callable[[Client], Awaitable[None]]) -> None:
+    """Do something with the running sandbox's API server; what goes wrong is told in one line."""
+
+    async def run() -> None:
+        async with Client.from_kubeconfig(kubeconfig) as client:
+            await work(client)
+
+    try:
+        if not kubeconfig.is_file():
+            none_up(kubeconfig)
+        asyncio.run(run())
+    except Unreachable:
+        none_up(kubeconfig)
+    except (KubeError, ValueError) as error:
+        fail(str(error))
