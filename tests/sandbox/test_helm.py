@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import importlib.util
 import json
 import os
 from pathlib import Path
@@ -20,10 +19,6 @@ DEPLOYMENT = "/apis/apps/v1/namespaces/default/deployments/shop"
 SHELF = "/apis/shop.example.com/v1/namespaces/default/shelves/shop"
 SECRETS = "/api/v1/namespaces/default/secrets"
 CHECK = "/apis/batch/v1/namespaces/default/jobs/shop-check"
-JOBS = pytest.mark.skipif(
-    importlib.util.find_spec("volcano_py.sandbox.controllers.job") is None,
-    reason="the sandbox has no controller of Jobs yet",
-)
 
 
 class Helm:
@@ -99,17 +94,16 @@ async def test_a_broken_value_is_refused_by_the_definition(run_helm: Helm, api: 
     assert [row["status"] for row in await run_helm.json("list")] == ["failed"]
 
 
-@pytest.mark.parametrize("check", [False, pytest.param(True, marks=JOBS)])
-async def test_helm_waits_for_the_workload_and_its_hooks(tmp_path: Path, check: bool) -> None:
-    chosen = ("--set", f"check={str(check).lower()}", "--wait", "--timeout=30s")
+async def test_helm_waits_for_the_workload_and_its_hooks(tmp_path: Path) -> None:
+    wait = ("--wait", "--timeout=30s")
     async with Sandbox(nodes=2, components=("scheduler",), logs=tmp_path / "logs") as sandbox, http(sandbox) as api:
         run_helm = Helm(sandbox, tmp_path)
-        await run_helm("install", "shop", CHART, *chosen)
+        await run_helm("install", "shop", CHART, *wait)
         assert (await api.ok("GET", DEPLOYMENT))["status"]["availableReplicas"] == 2
         assert (await api.call("GET", CHECK))[0] == 404, "it goes when it was well"
-        await run_helm("upgrade", "shop", CHART, "--set", "replicas=3", *chosen)
+        await run_helm("upgrade", "shop", CHART, "--set", "replicas=3", *wait)
         assert (await api.ok("GET", DEPLOYMENT))["status"]["availableReplicas"] == 3
-        await run_helm("rollback", "shop", "1", "--wait", "--timeout=30s")
+        await run_helm("rollback", "shop", "1", *wait)
         assert (await api.ok("GET", DEPLOYMENT))["status"]["availableReplicas"] == 2
-        await run_helm("uninstall", "shop", "--wait", "--timeout=30s")
+        await run_helm("uninstall", "shop", *wait)
         assert (await api.call("GET", DEPLOYMENT))[0] == 404
