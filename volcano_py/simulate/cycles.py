@@ -65,9 +65,10 @@ class Simulation:
         """Objects that the scheduler cannot use, with the reason."""
         self.objects: dict[tuple[str, str], Manifest] = {}
         for o in given if raw else complete(given, scheduler_names, self.now):
-            self._put(deepcopy(o) if raw else o)
+            self.put(deepcopy(o) if raw else o)
 
-    def _put(self, manifest: Manifest) -> None:
+    def put(self, manifest: Manifest) -> None:
+        """An object is created or changed."""
         try:
             struct = as_struct(manifest)
         except ManifestError as e:
@@ -91,11 +92,17 @@ class Simulation:
         report = run_once(self.cluster, configuration, self.now, self.seed, emit=emit, registry=self.registry)
         self.warnings += [w for w in dict.fromkeys(report.warnings) if w not in self.warnings]
         result = _result(report, emitted)
-        self._react(emitted)
-        self.now += PERIOD
+        self.react(emitted)
         return result
 
-    def _react(self, operations: Iterable[plan.Operation]) -> None:
+    def drop(self, kind: str, key: str) -> None:
+        """An object is deleted."""
+        self.objects.pop((kind, key), None)
+        namespace, _, name = key.rpartition("/")
+        self.cluster.remove(kind, namespace, name)
+
+    def react(self, operations: Iterable[plan.Operation]) -> None:
+        """Let the cluster answer to a cycle's plan, and time pass until the next."""
         changed: dict[tuple[str, str], Manifest] = {}
         gone = {
             (kind, key)
@@ -131,12 +138,11 @@ class Simulation:
                     queue.setdefault("status", {})["allocated"] = op.allocated
                     changed["Queue", op.name] = queue
         for kind, key in gone:
-            self.objects.pop((kind, key), None)
             changed.pop((kind, key), None)
-            namespace, _, name = key.rpartition("/")
-            self.cluster.remove(kind, namespace, name)
+            self.drop(kind, key)
         for manifest in changed.values():
-            self._put(manifest)
+            self.put(manifest)
+        self.now += PERIOD
 
 
 def _set_condition(pod: Manifest, condition: Manifest, now: float) -> None:

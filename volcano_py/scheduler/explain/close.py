@@ -137,7 +137,7 @@ def _tell_tasks(session: Session, job: SessionJob) -> None:
         if told.get(task.key) != (reason, message) or nominate:
             operations.append(plan.PodCondition(task.namespace, task.name, task.uid, reason, message, nominated))
     if operations:
-        session.emit(operations)
+        session.emit(sorted(operations, key=lambda o: o.name))
 
 
 def _emit_notes(session: Session, events: list[plan.Event]) -> None:

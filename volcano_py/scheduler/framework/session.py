@@ -66,8 +66,8 @@ class Work:
 
 
 class Session:
-    """See the module. `uid` is derived from seed and cycle number, so that a replay writes the same
-    transition ids."""
+    """See the module. `uid` is derived from seed and time, so that a replay writes the same transition ids, also
+    after a restart."""
 
     def __init__(
         self,
@@ -85,7 +85,7 @@ class Session:
         self.now = now
         self.seed = seed
         self.emit = emit
-        self.uid = str(_uid(seed, cluster.cycle))
+        self.uid = _uid(seed, now)
         self.table = cluster.nodes
         self.numbers = cluster.nodes.snapshot()
         self.statuses = bytearray(cluster.statuses)
@@ -97,7 +97,7 @@ class Session:
         """Tasks that this session has handed to the binder, by node column."""
         self.evicting: set[int] = set()
         """Slots of pipelined tasks for whom somebody was evicted."""
-        self.queues: dict[str, Queue] = dict(cluster.queues)
+        self.queues: dict[str, Queue] = dict(sorted(cluster.queues.items()))
         self.topology = topology_of(cluster)
         self.jobs: dict[str, SessionJob] = {}
         self.homeless: list[Job] = []
@@ -386,7 +386,8 @@ class Session:
 
     def bind_allocated(self, job: SessionJob) -> None:
         """Bind all that is allocated of a job."""
-        self.bind([t for t in job.tasks.values() if self.statuses[t.slot] == st.ALLOCATED])
+        allocated = (t for t in job.tasks.values() if self.statuses[t.slot] == st.ALLOCATED)
+        self.bind(sorted(allocated, key=lambda t: t.key))
 
     def bind(self, tasks: Sequence[Task]) -> None:
         """Hand tasks to the binder, together."""
@@ -466,8 +467,8 @@ def by_name(cluster: Cluster) -> NDArray[np.int64]:
     return found
 
 
-def _uid(seed: int, cycle: int) -> str:
-    digest = blake2b(f"{seed}/{cycle}".encode(), digest_size=16).hexdigest()
+def _uid(seed: int, now: float) -> str:
+    digest = blake2b(f"{seed}/{now}".encode(), digest_size=16).hexdigest()
     return "-".join((digest[:8], digest[8:12], digest[12:16], digest[16:20], digest[20:]))
 
 

@@ -1,0 +1,41 @@
+"""The same history gives the same plans, byte by byte: twice, with another hash seed, in another order, restarted."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+
+import pytest
+
+CYCLES = 200
+
+
+def history(hash_seed: str, *arguments: str) -> list[str]:
+    """Each cycle's plan, as JSON."""
+    command = [sys.executable, "-m", "tests.scheduler.churn", "--seed", "7", "--cycles", str(CYCLES), *arguments]
+    environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=True, timeout=300)
+    return done.stdout.splitlines()
+
+
+@pytest.mark.slow
+def test_two_hundred_cycles_again_and_again() -> None:
+    first = history("0")
+    assert len(first) == CYCLES
+    kinds = Counter(op["op"] for line in first for op in json.loads(line))
+    assert kinds["bind"] > 2 * CYCLES and kinds["evict"] > CYCLES // 4, kinds
+    assert history("12345") == first
+    assert history("1", "--shuffle", "3") == first
+
+
+@pytest.mark.slow
+def test_a_restart_in_the_middle_changes_no_decision() -> None:
+    """A new scheduler tells once more what it cannot know that it was told: Events; everything else is as it was."""
+
+    def silent(lines: list[str]) -> list[list[dict[str, object]]]:
+        return [[op for op in json.loads(line) if op["op"] != "event"] for line in lines]
+
+    assert silent(history("0", "--restart", str(CYCLES // 2))) == silent(history("0"))
