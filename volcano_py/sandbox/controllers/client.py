@@ -81,14 +81,17 @@ class Client:
             await self.update(collection, key, lambda copy: copy.update(status=status), uid=meta["uid"], status=True)
 
     async def delete(self, collection: str, entry: Entry, policy: str = "Background", grace: int | None = None) -> bool:
-        """Delete an object; False when it was gone."""
+        """Delete an object, as it is now; False when it was gone."""
         resource = self.resource(collection)
+        current = resource.collection.entries.get(entry.key)
+        if current is None:
+            return False
         request = self._request("delete", resource, entry.namespace, entry.name)
         request.options = {"propagationPolicy": policy, "preconditions": {"uid": entry.uid}}
         if grace is not None:
             request.options["gracePeriodSeconds"] = grace
         try:
-            await deletion.delete_entry(self.api, request, entry)
+            await deletion.delete_entry(self.api, request, current)
         except StatusError as error:
             if error.code in (404, 409):
                 return False

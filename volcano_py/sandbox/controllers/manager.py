@@ -7,13 +7,17 @@ from dataclasses import dataclass
 from volcano_py.sandbox.apiserver.api import Api
 from volcano_py.sandbox.controllers import (
     deployment,
+    disruption,
     garbage_collector,
     job,
     namespace,
+    node_lifecycle,
+    pod_gc,
     replicaset,
     resource_quota,
     runner,
     statefulset,
+    taint_eviction,
     ttl_after_finished,
 )
 from volcano_py.sandbox.controllers.owners import Owners
@@ -25,11 +29,14 @@ from volcano_py.sandbox.controllers.runner import Controller, Runner
 class Options:
     """workloads: whether anything runs beside what empties namespaces and collects garbage. All times in seconds.
 
-    job_backoff: before the first failed pod of a Job is replaced; it doubles with every failure.
+    job_backoff: before the first failed pod of a Job is replaced; it doubles with every failure. node_grace: of silence
+    after which nobody knows how a node is. quarantine: that a node may be missing before its pods are given up.
     """
 
     workloads: bool = True
     job_backoff: float = 10.0
+    node_grace: float = 50.0
+    quarantine: float = 40.0
 
 
 class ControllerManager:
@@ -63,5 +70,9 @@ class ControllerManager:
                 statefulset.controller(api, owners, pods),
                 job.controller(api, owners, pods, self.options.job_backoff),
                 ttl_after_finished.controller(api),
+                disruption.controller(api, owners, pods),
+                node_lifecycle.controller(api, pods, self.options.node_grace),
+                taint_eviction.controller(api),
+                pod_gc.controller(api, self.options.quarantine),
             ]
         return chosen
