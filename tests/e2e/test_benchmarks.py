@@ -30,11 +30,13 @@ def test_our_own_scenarios_are_what_decision_reads(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_the_sandbox_is_measured(tmp_path: Path) -> None:
     out = tmp_path / "out.json"
-    done = run("sandbox", "--nodes", "12", "--pods", "200", "--json", str(out))
+    done = run("sandbox", "--nodes", "12", "--pods", "200", "--large", "1500", "--json", str(out))
     figures = json.loads(out.read_text())
     assert (figures["nodes"], figures["pods"], figures["gangs"]) == (12, 200, 2)
     assert figures["creations_per_s"] > 0 and figures["bindings_per_s"] > 0
     assert 0 < figures["server_empty_mib"] <= figures["server_running_mib"]
     assert figures["server_of_it_mib"] < figures["altogether_mib"]
     assert 0 < figures["start_ready_s"] < figures["start_first_job_s"]
+    assert figures["creations_kept_per_s"] > 0 and figures["deliveries_per_s"] > 0
+    assert 0 < figures["paged_stall_ms"] / 1000 <= figures["paged_s"]
     assert "pod creations" in done.stdout and "target" in done.stdout.splitlines()[0]
