@@ -138,7 +138,7 @@ class Cluster(RuleBasedStateMachine):
         return self.loop.run_until_complete(asyncio.wait_for(coroutine, 20))
 
     async def _up(self) -> None:
-        options = {"nodes": 0, "crds": False, "hollow": False, "collect": False, "count": False}
+        options = {"nodes": 0, "crds": False, "hollow": False, "controllers": None}
         sandbox = await self.stack.enter_async_context(Sandbox(**options, data=self.folder))  # type: ignore[arg-type]
         self.api = await self.stack.enter_async_context(http(sandbox))
         assert sandbox.api.store.revision >= self.version

@@ -42,6 +42,7 @@ Object = dict[str, Any]
 
 POPULATED = "populated"  # the fact that a folder's cluster has all that it began with
 SYSTEM_NAMESPACE = "volcano-system"
+_CONTROLLERS = Options()
 ADMIN = User("admin", ("system:masters", "system:authenticated"))
 
 
@@ -75,7 +76,7 @@ class Sandbox:
     and controller-manager to start as child processes. path: where to write the kubeconfig (a temporary file when
     None). users: more tokens. crds: extra definitions, or False for none at all. volcano_admission: whether Volcano's
     rules for Jobs, PodGroups and Queues apply. first_queues: whether root and default are there. hollow: whether
-    kubelets run. controllers: which of Kubernetes' own run, and their patience.
+    kubelets run. controllers: which of Kubernetes' own run, and their patience; None for none.
     backoff: seconds before a crashed container starts again. data: the folder to keep everything in (nothing is kept
     when None; a folder that has a cluster brings it back as it was, with its own nodes); fsync: whether that outlives a
     power cut, too. audit: the file to log every request to.
@@ -96,7 +97,7 @@ class Sandbox:
         crds: Sequence[Object] | bool = True,
         volcano_admission: bool = True,
         hollow: bool = True,
-        controllers: Options | None = None,
+        controllers: Options | None = _CONTROLLERS,
         first_queues: bool = True,
         backoff: float = BACKOFF_FIRST,
         data: Path | None = None,
@@ -115,7 +116,7 @@ class Sandbox:
         self.volcano_admission = volcano_admission
         self.first_queues = first_queues
         self.hollow, self.backoff = hollow, backoff
-        self.controller_options = controllers or Options()
+        self.controller_options = controllers
         self.data, self.fsync = data, fsync
         self.audit = audit
         self.identity = Identity()
@@ -202,8 +203,9 @@ class Sandbox:
             follow(clock, self.api.resource("", "configmaps").collection)
             self.kubelets = Kubelets(LocalCluster(self.api), backoff=self.backoff, clock=clock)
             self.kubelets.start()
-        self.controllers = ControllerManager(self.api, self.controller_options)
-        self.controllers.start()
+        if self.controller_options is not None:
+            self.controllers = ControllerManager(self.api, self.controller_options)
+            self.controllers.start()
         await asyncio.sleep(0)
         if self.wanted_components:
             assert self.path is not None
