@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
+import resource
 import sys
 import time
 from collections.abc import AsyncIterator
@@ -15,6 +17,8 @@ import yaml
 
 from tests.sandbox.clients import CONFIGMAPS, PODS, Http, http, pod
 from tests.sandbox.test_durability import change
+from volcano_py.kube.client import Client
+from volcano_py.kube.errors import ApiError
 from volcano_py.sandbox.cluster import Sandbox
 from volcano_py.sandbox.load import ordered
 
@@ -88,6 +92,60 @@ async def test_without_a_sandbox(tmp_path: Path) -> None:
     assert code == 1 and "no objects.db" in err and err.count("\n") == 1
     code, _, err = await command("up", "--fsync", "--kubeconfig", tmp_path / "none")
     assert code == 1 and "--data DIR" in err
+
+
+async def test_a_full_disk_ends_the_sandbox(tmp_path: Path) -> None:
+    """The files of this one may not grow beyond 2 MB."""
+    data, kubeconfig = tmp_path / "data", tmp_path / "kubeconfig"
+    arguments = ("up", "--nodes", "0", "--components", "none", "--data", data, "--kubeconfig", kubeconfig)
+    process = await asyncio.create_subprocess_exec(
+        *PROGRAM,
+        *map(str, arguments),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (2_000_000, 2_000_000)),
+    )
+    assert process.stdout is not None
+    await asyncio.wait_for(process.stdout.readline(), 20)
+    names: list[str] = []
+    async with Client.from_kubeconfig(kubeconfig, retries=0) as client:
+        with pytest.raises(ApiError, match=r"cannot write .*objects\.db .*make room"):
+            for number in range(1000):
+                body = {"metadata": {"name": f"c-{number}"}, "data": {"text": "x" * 10_000}}
+                await client.raw("POST", CONFIGMAPS, body=json.dumps(body).encode())
+                names.append(f"c-{number}")
+    _, err = await asyncio.wait_for(process.communicate(), 20)
+    assert process.returncode == 1 and b"make room" in err.splitlines()[-1]
+    assert len(names) > 20
+    async with Sandbox(nodes=0, data=data) as sandbox, http(sandbox) as api:
+        found = (await api.ok("GET", CONFIGMAPS))["items"]
+        assert {item["metadata"]["name"] for item in found if item["metadata"]["name"] in names} == set(names)
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="finds processes by /proc, which this system has not")
+async def test_components_end_with_a_killed_sandbox(tmp_path: Path) -> None:
+    kubeconfig = tmp_path / "kubeconfig"
+    up = await asyncio.create_subprocess_exec(
+        *PROGRAM, "up", "--nodes", "0", "--kubeconfig", str(kubeconfig), stdout=asyncio.subprocess.PIPE
+    )
+    assert up.stdout is not None
+    await asyncio.wait_for(up.stdout.readline(), 20)
+    mark = str(kubeconfig).encode()
+
+    def components() -> list[str]:
+        out = []
+        for file in Path("/proc").glob("[0-9]*/cmdline"):
+            with contextlib.suppress(OSError):
+                if mark in (text := file.read_bytes()) and b"\0up\0" not in text:
+                    out.append(file.parent.name)
+        return out
+
+    assert len(components()) == 2
+    up.kill()
+    await up.wait()
+    async with asyncio.timeout(10):
+        while components():
+            await asyncio.sleep(0.05)
 
 
 # --- dump and load ---------------------------------------------------------------------------------------------------

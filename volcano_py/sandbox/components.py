@@ -33,13 +33,14 @@ class Components:
             if name not in ARGUMENTS:
                 raise ValueError(f"components: there is no {name!r}; known are {', '.join(ARGUMENTS)} and none")
             extra = (*ARGUMENTS[name], *self.arguments.get(name, ()))
-            command = [sys.executable, "-m", "volcano_py.cli.main", name, "--kubeconfig", str(self.kubeconfig), *extra]
+            program = (sys.executable, "-m", "volcano_py.sandbox.lifeline")
+            command = [*program, name, "--kubeconfig", str(self.kubeconfig), *extra]
             output = None
             if self.logs is not None:
                 self.logs.mkdir(parents=True, exist_ok=True)
                 output = (self.logs / f"{name}.log").open("wb")
             self.processes[name] = await asyncio.create_subprocess_exec(
-                *command, stdin=asyncio.subprocess.DEVNULL, stdout=output, stderr=output
+                *command, stdin=asyncio.subprocess.PIPE, stdout=output, stderr=output
             )
             if output is not None:
                 output.close()
