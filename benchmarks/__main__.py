@@ -8,6 +8,7 @@ import click
 import orjson
 
 from benchmarks.decision import decision, run_one
+from benchmarks.packing import packing
 from benchmarks.sandbox import sandbox
 
 
@@ -23,6 +24,7 @@ def one() -> None:
 
 
 main.add_command(decision)
+main.add_command(packing)
 main.add_command(sandbox)
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ done again for good.
 
 from __future__ import annotations
 
+from math import inf
 from typing import NamedTuple
 
 from volcano_py.scheduler.actions.place_tasks import place_as_nominated, place_tasks
@@ -24,6 +25,7 @@ from volcano_py.scheduler.model.task import Task
 class Solution(NamedTuple):
     """What was done below one HyperNode, and what that leaves to do."""
 
+    hyper_node: str
     steps: list[Step]
     left: Worksheet
     score: float
@@ -41,24 +43,48 @@ def allocate_job(session: Session, queue: Queue, job: SessionJob, sheet: Workshe
     if not any(gradients) and session.on("explain-topology"):
         job.job_fit_errors = _nowhere(job.constraint, job.allocated_hyper_node, ROOT, job.min_resources)
     for gradient in gradients:
-        solutions: dict[str, Solution] = {}
-        for hyper_node in gradient:
+        best: Solution | None = None
+        for bound, hyper_node in _most_promising_first(session, job, sheet, gradient):
+            if best is not None and (best.score, hyper_node) > (bound, best.hyper_node):
+                break  # neither this one nor those that follow can be better
             job.forget_fit_errors()
             found = _try(session, queue, job, sheet, hyper_node)
-            if found is not None:
-                solutions[hyper_node] = found
-        if not solutions:
+            if found is not None and (best is None or (-found.score, hyper_node) < (-best.score, best.hyper_node)):
+                best = found
+        if best is None:
             continue
-        chosen = max(sorted(solutions), key=lambda name: solutions[name].score)
-        best = solutions[chosen]
         statement = Statement(session)
         sheet.tasks = best.left.tasks
         if statement.replay(best.steps) is not None or not votes.job_ready(job):
             return False
         statement.commit()
-        _settle(session, job, chosen, best.places)
+        _settle(session, job, best.hyper_node, best.places)
         return True
     return False
+
+
+def _most_promising_first(
+    session: Session, job: SessionJob, sheet: Worksheet, hyper_nodes: list[str]
+) -> list[tuple[float, str]]:
+    """HyperNodes with the most that a trial there could score, so that not all of them have to be tried.
+
+    What a sub-job scores in a HyperNode does not depend on where its tasks then are, unless others of the job are
+    placed before it, or some of it is placed already (which breaks ties).
+    """
+    votes = session.votes
+    subs = sheet.order(session, job)
+    if len(subs) > 1 or subs[0].allocated_num:
+        return [(inf, name) for name in sorted(hyper_nodes)]
+    sub = subs[0]
+    rates: dict[str, float] = {}
+    bounds = []
+    for name in hyper_nodes:
+        within = [n for group in votes.sub_job_gradients(job, sub, name, ALLOCATE) for n in group]
+        for each in within:
+            if each not in rates:
+                rates.update(votes.hyper_node_rates(sub, [each]))
+        bounds.append((max((rates[n] for n in within), default=0.0), name))
+    return sorted(bounds, key=lambda b: (-b[0], b[1]))
 
 
 def _nowhere(constraint: Constraint | None, around: str, below: str, request: Resource | None) -> str:
@@ -105,7 +131,7 @@ def _try(session: Session, queue: Queue, job: SessionJob, sheet: Worksheet, hype
         statement.discard()
     for uid, old in before.items():
         job.sub_jobs[uid].allocated_hyper_node = old
-    return Solution(steps, left, score, places) if good else None
+    return Solution(hyper_node, steps, left, score, places) if good else None
 
 
 def _allocate_sub_job(
@@ -124,19 +150,10 @@ def _allocate_sub_job(
         request = sub.pending_request(session.statuses)
         job.job_fit_errors = _nowhere(sub.constraint, sub.allocated_hyper_node, hyper_node, request)
     for gradient in gradients:
-        solutions: dict[str, tuple[list[Step], list[Task]]] = {}
-        for name in gradient:
-            job.forget_fit_errors(sub)
-            todo = list(tasks)
-            trial, _ = place_tasks(session, queue, job, todo, sub, name)
-            if trial.steps:
-                solutions[name] = (list(trial.steps), todo)
-                trial.discard()
-        if not solutions:
+        found = _best_place(session, queue, job, sub, tasks, gradient)
+        if found is None:
             continue
-        rates = votes.hyper_node_rates(sub, sorted(solutions))
-        chosen = max(rates, key=lambda name: rates[name])
-        steps, left = solutions[chosen]
+        chosen, rate, steps, left = found
         statement = Statement(session)
         if statement.replay(steps) is not None:
             statement.discard()
@@ -146,5 +163,38 @@ def _allocate_sub_job(
             sheet.tasks[sub.uid] = left
         else:
             del sheet.tasks[sub.uid]
-        return statement, rates[chosen]
+        return statement, rate
     return None, 0.0
+
+
+def _best_place(
+    session: Session, queue: Queue, job: SessionJob, sub: SubJob, tasks: list[Task], hyper_nodes: list[str]
+) -> tuple[str, float, list[Step], list[Task]] | None:
+    """The best-rated HyperNode in which the sub-job can be placed: its rate, the steps, and the tasks left over.
+
+    They are tried in the order of their rates, and the first that works is taken. Only among equals do rates depend on
+    who else is there (Volcano favours the one that has more of the sub-job already, if there are several).
+    """
+    votes = session.votes
+    alone = {name: votes.hyper_node_rates(sub, [name])[name] for name in hyper_nodes}
+    for rate in sorted(set(alone.values()), reverse=True):
+        equals = sorted(name for name in hyper_nodes if alone[name] == rate)
+        together = votes.hyper_node_rates(sub, equals) if len(equals) > 1 else alone
+        favoured = any(together[name] != rate for name in equals)
+        first: tuple[str, list[Step], list[Task]] | None = None
+        for name in sorted(equals, key=lambda n: -together[n]):
+            job.forget_fit_errors(sub)
+            todo = list(tasks)
+            trial, _ = place_tasks(session, queue, job, todo, sub, name)
+            if not trial.steps:
+                continue
+            steps = list(trial.steps)
+            trial.discard()
+            if first is not None:
+                return first[0], together[first[0]], first[1], first[2]
+            first = (name, steps, todo)
+            if not favoured:
+                break
+        if first is not None:
+            return first[0], rate, first[1], first[2]
+    return None

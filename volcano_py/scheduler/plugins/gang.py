@@ -141,7 +141,7 @@ class Gang:
 def _partial(job: SessionJob) -> bool:
     """Members run, too few of them, and the missing ones are waiting (or pipelined, which is a wait as well)."""
     running = job.counts[st.RUNNING] + job.counts[st.BOUND]
-    return 0 < running and job.ready_num < job.min_available <= job.valid_num
+    return running > 0 and job.ready_num < job.min_available <= job.valid_num
 
 
 def healing(session: Session, job: SessionJob) -> bool:

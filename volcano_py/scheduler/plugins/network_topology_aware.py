@@ -7,7 +7,7 @@ is best for a pod (the nearest to those placed before; for pods of no topology, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 import msgspec
@@ -76,13 +76,9 @@ class NetworkTopologyAware:
             return gradients.of(sub.constraint, sub.allocated_hyper_node, request, hyper_node, purpose)
 
         def rate(sub: SubJob, hyper_nodes: list[str]) -> dict[str, float]:
-            request = Resource()
-            for task in sub.tasks.values():
-                request.add(task.request)
-            rates = domains.fullness(request)
-            found = {name: rates[domains.index[name]] for name in hyper_nodes}
-            spread = Spread(session, sub.tasks.values())
-            _favour(found, lambda name: spread.within(session.topology.mask(name)))
+            rates = domains.fullness(domains.request_of(sub))
+            found = {name: float(rates[domains.index[name]]) for name in hyper_nodes}
+            _favour(found, lambda name: domains.share(sub, name))
             return {name: value * 100 * self.weight for name, value in found.items()}
 
         votes = session.votes
@@ -106,24 +102,13 @@ def _favour(rates: dict[str, float], share: Callable[[str], float]) -> None:
             rates[name] += share(name)
 
 
-class Spread:
-    """Over which nodes some tasks are spread."""
-
-    def __init__(self, session: Session, tasks: Iterable[Task]) -> None:
-        where = [session.node_of(t) for t in tasks]
-        self.count = len(where)
-        self.nodes = np.array([n for n in where if n is not None], dtype=np.intp)
-
-    def within(self, mask: NDArray[np.bool_]) -> float:
-        """The share of the tasks that is there."""
-        return float(mask[self.nodes].sum()) / self.count if self.count else 0.0
-
-
 class Domains:
     """What HyperNodes have and how much of it is used, as columns [resources x HyperNodes]; only `used` moves."""
 
     def __init__(self, session: Session, weights: Mapping[str, int]) -> None:
+        self._session = session
         self._topology = topology = session.topology
+        self._memberships: dict[int, NDArray[np.intp]] = {}
         self._table = session.table
         self.index = {name: i for i, name in enumerate(topology.infos)}
         self.weights = dict(weights)
@@ -145,6 +130,10 @@ class Domains:
         self.by_tier = {tier: self._at(tier) for tier in topology.tiers}
         """For each tier the HyperNode of every node, −1 where there is none."""
 
+        self._requests: dict[str, Resource] = {}
+        self._located: dict[str, NDArray[np.intp]] = {}
+        """How many tasks of a sub-job each HyperNode has; made when first asked for, then kept."""
+
     def _at(self, tier: int) -> NDArray[np.intp]:
         at = np.full(len(self._table.names), -1, dtype=np.intp)
         for name in reversed(self._topology.of_tier(tier)):
@@ -152,10 +141,49 @@ class Domains:
         return at
 
     def allocated(self, task: Task, node: int) -> None:
-        self.used[:, self._member[:, node]] += task.spec_class.vector(self._table)[:, None]
+        self._moved(task, node, 1)
 
     def deallocated(self, task: Task, node: int) -> None:
-        self.used[:, self._member[:, node]] -= task.spec_class.vector(self._table)[:, None]
+        self._moved(task, node, -1)
+
+    def _moved(self, task: Task, node: int, sign: int) -> None:
+        around = self._around(node)
+        self.used[:, around] += sign * task.spec_class.vector(self._table)[:, None]
+        job = self._session.jobs.get(task.job) if self._located else None
+        sub = job.sub_job_of(task) if job is not None else None
+        if sub is not None and sub.uid in self._located:
+            self._located[sub.uid][around] += sign
+
+    def _around(self, node: int) -> NDArray[np.intp]:
+        """The HyperNodes that have a node."""
+        found = self._memberships.get(node)
+        if found is None:
+            found = self._memberships[node] = np.flatnonzero(self._member[:, node])
+        return found
+
+    def request_of(self, sub: SubJob) -> Resource:
+        """What all tasks of a sub-job ask for together, placed or not."""
+        found = self._requests.get(sub.uid)
+        if found is None:
+            found = self._requests[sub.uid] = Resource()
+            for task in sub.tasks.values():
+                found.add(task.request)
+        return found
+
+    def located(self, sub: SubJob) -> NDArray[np.intp]:
+        """How many tasks of a sub-job are in each HyperNode."""
+        found = self._located.get(sub.uid)
+        if found is None:
+            found = self._located[sub.uid] = np.zeros(len(self.index), dtype=np.intp)
+            for task in sub.tasks.values():
+                node = self._session.node_of(task)
+                if node is not None:
+                    found[self._around(node)] += 1
+        return found
+
+    def share(self, sub: SubJob, hyper_node: str) -> float:
+        """The part of a sub-job's tasks that is in a HyperNode."""
+        return float(self.located(sub)[self.index[hyper_node]]) / len(sub.tasks) if sub.tasks else 0.0
 
     def fullness(self, request: Resource) -> Floats:
         """How full each HyperNode would be, weighted over the resources, 0 to 1; 0 where it does not fit."""
@@ -262,6 +290,8 @@ class _Nearness:
         self._weight = weight
         self._normal_pods = normal_pods
         self._fading = fading
+        self._leaves = domains.by_tier[session.topology.tiers[0]]
+        self._known: dict[str, Floats] = {}
 
     def applies(self, task: Task) -> bool:
         return True
@@ -283,27 +313,30 @@ class _Nearness:
 
     def _near(self, sub: SubJob, candidates: Indices) -> Floats:
         """1 in the HyperNode of those placed before, less the higher one must go to find it; without any, 0."""
-        topology, here = self._session.topology, sub.current_hyper_node
-        if not here:
+        if not sub.current_hyper_node:
             return np.zeros(len(candidates))
-        low, high = topology.tiers[0], topology.tiers[-1]
-        by_leaf: dict[str, float] = {}
-        leaves = [topology.leaf(node) for node in candidates.tolist()]
-        for leaf in {*leaves}:
-            if not leaf:
-                by_leaf[leaf] = 0.0
-            elif leaf == here or low == high:
-                by_leaf[leaf] = 1.0
-            else:
-                common = topology.lowest_common(leaf, here)
-                by_leaf[leaf] = (high - topology.tier(common)) / (high - low) if common else 0.0
-        rates = np.array([by_leaf[leaf] for leaf in leaves])
+        leaves = self._leaves[candidates]
+        rates = self._by_leaf(sub.current_hyper_node)[leaves]
         best = rates == rates.max(initial=0.0)
-        if best.sum() > 1:
-            spread = Spread(self._session, sub.tasks.values())
-            share = {leaf: spread.within(topology.mask(leaf)) if leaf else 0.0 for leaf in by_leaf}
-            rates[best] += [share[leaves[i]] for i in np.flatnonzero(best)]
+        if best.sum() > 1 and sub.tasks:
+            counts = np.append(self._domains.located(sub), 0)  # −1 is the node in no HyperNode
+            rates[best] += counts[leaves[best]] / len(sub.tasks)
         return rates
+
+    def _by_leaf(self, here: str) -> Floats:
+        """The rate of every HyperNode of the lowest tier, by index; the last one is that of nodes in none."""
+        found = self._known.get(here)
+        if found is None:
+            topology, index = self._session.topology, self._domains.index
+            low, high = topology.tiers[0], topology.tiers[-1]
+            found = self._known[here] = np.zeros(len(index) + 1)
+            for leaf in topology.of_tier(low):
+                if leaf == here or low == high:
+                    found[index[leaf]] = 1.0
+                else:
+                    common = topology.lowest_common(leaf, here)
+                    found[index[leaf]] = (high - topology.tier(common)) / (high - low) if common else 0.0
+        return found
 
     def _fullness(self, task: Task, candidates: Indices) -> Floats:
         if not self._normal_pods:
