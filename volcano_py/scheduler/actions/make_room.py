@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+import numpy as np
+from numpy.typing import NDArray
+
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.framework.statement import Statement, Step
 from volcano_py.scheduler.framework.victims import victims_queue
 from volcano_py.scheduler.model import status as st
+from volcano_py.scheduler.model.resource import EPS
 from volcano_py.scheduler.model.task import Task
 
 _MOST_NODES = 100
-"""So many nodes that could be freed are compared."""
+"""So many nodes are compared with the first that could be freed."""
 
 Victims = Callable[[int], list[Task] | None]
 """Who may go from a node; None: the node is not to be looked at."""
@@ -28,7 +32,7 @@ def make_room(
 ) -> bool:
     """Evict on one of the nodes until the task fits, and promise it the room; whether it worked.
 
-    The first node that works is taken; with fewest-victims the one that costs least of the first hundred that work.
+    The first node that works is taken; with fewest-victims it is compared with the hundred that follow.
     """
     sparing = session.on("fewest-victims")
     if sparing:
@@ -36,26 +40,28 @@ def make_room(
         for node in _free_already(session, task, nodes):
             if fits(node) and _promise(statement, Statement(session, statement.beneficiary), task, node):
                 return True
+    floor = _fewest_anywhere(session, task) if sparing else 0
     best: tuple[int, int] | None = None
-    tried = 0
+    compared = 0
     for node in nodes:
+        if best is not None:
+            compared += 1
+            if compared > _MOST_NODES:
+                break
+            if _fewest_on(session, task, node) >= best[0]:
+                continue
         found = victims(node)
-        if found is None:
-            continue
-        own = _free(session, statement, task, node, found, fits, reason, sparing)
+        own = None if found is None else _free(session, statement, task, node, found, fits, reason, sparing)
         if own is None:
             continue
         cost = len(own.steps)
-        if not sparing or cost <= 1:
+        if not sparing or cost <= floor:
             if _promise(statement, own, task, node):
                 return True
             continue
         own.discard()
         if best is None or cost < best[0]:
             best = (cost, node)
-        tried += 1
-        if tried >= _MOST_NODES:
-            break
     if best is None:
         return False
     own = _free(session, statement, task, best[1], victims(best[1]) or [], fits, reason, sparing)
@@ -66,6 +72,35 @@ def _free_already(session: Session, task: Task, nodes: list[int]) -> list[int]:
     """The nodes on which nobody needs to go: there may be some, for one member of a gang that did not fit whole."""
     accepted = session.placement.accepted(task)
     return [node for node in nodes if accepted[node]]
+
+
+def _fewest_anywhere(session: Session, task: Task) -> int:
+    """So many must go at least, whatever the node: what the emptiest one lacks, in units of the largest pod."""
+    n = session.numbers
+    free = (n.idle + n.releasing - n.pipelined).max(axis=1, initial=0.0)
+    return max(1, _units(task.spec_class.vector(session.table) - free, session.largest_request))
+
+
+def _fewest_on(session: Session, task: Task, node: int) -> int:
+    """So many must go at least from one node: as if its largest pods could, of each resource."""
+    n = session.numbers
+    lacking = task.spec_class.vector(session.table) - n.idle[:, node] - n.releasing[:, node] + n.pipelined[:, node]
+    rows = np.flatnonzero(lacking > EPS)
+    if not len(rows):
+        return 0
+    here = session.cluster.on_node.get(session.table.names[node], {}).values()
+    if not here:
+        return len(session.cluster.tasks)
+    requests = np.sort(np.array([t.spec_class.vector(session.table)[rows] for t in here]), axis=0)[::-1].cumsum(axis=0)
+    return int((requests < lacking[rows] - EPS).sum(axis=0).max()) + 1
+
+
+def _units(lacking: NDArray[np.float64], largest: NDArray[np.float64]) -> int:
+    """How many of the largest make up for what is lacking of every resource."""
+    counts = np.ceil(
+        np.divide(lacking - EPS, largest, out=np.zeros_like(lacking), where=(lacking > EPS) & (largest > 0))
+    )
+    return int(counts.max(initial=0.0))
 
 
 def _free(

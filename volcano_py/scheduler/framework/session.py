@@ -9,6 +9,7 @@ handlers. Actions move tasks through a Statement, or with `allocate` and `evict`
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
@@ -243,6 +244,15 @@ class Session:
         give some of them away then give those."""
         here = self.cluster.on_node.get(self.table.names[node], {}).values()
         return sorted(here, key=lambda t: (t.created, t.index or 0, t.key), reverse=True)
+
+    @cached_property
+    def largest_request(self) -> NDArray[np.float64]:
+        """The most of each resource that any pod on a node asks for, as a column."""
+        classes = {t.spec_class for here in self.cluster.on_node.values() for t in here.values()}
+        largest = np.zeros(len(self.table.rows))
+        for each in classes:
+            np.maximum(largest, each.vector(self.table), out=largest)
+        return largest
 
     def future_idle(self, node: int) -> Resource:
         """What will be free on a node: idle, plus what is being released, minus what is promised."""
