@@ -12,6 +12,7 @@ from volcano_py.sandbox.controllers import (
     job,
     namespace,
     node_lifecycle,
+    persistent_volume,
     pod_gc,
     replicaset,
     resource_quota,
@@ -19,6 +20,7 @@ from volcano_py.sandbox.controllers import (
     statefulset,
     taint_eviction,
     ttl_after_finished,
+    volume_protection,
 )
 from volcano_py.sandbox.controllers.owners import Owners
 from volcano_py.sandbox.controllers.pods import Pods
@@ -70,6 +72,8 @@ class ControllerManager:
                 statefulset.controller(api, owners, pods),
                 job.controller(api, owners, pods, self.options.job_backoff),
                 ttl_after_finished.controller(api),
+                persistent_volume.controller(api),
+                volume_protection.controller(api),
                 disruption.controller(api, owners, pods),
                 node_lifecycle.controller(api, pods, self.options.node_grace),
                 taint_eviction.controller(api),
