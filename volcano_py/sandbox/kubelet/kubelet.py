@@ -68,14 +68,15 @@ class Kubelets:
         self.scheduled = False
         self.number = 0
         self.addresses = 0
-        self.stopped = False
+        self.started = self.stopped = False
         self._lease_task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
         """Begin with the nodes and pods that are there."""
         self.addresses = max(map(address_number, self.cluster.pod_addresses()), default=0)
-        self.cluster.watch_nodes(lambda type_, entry: self._enqueue(self._node_event, type_, entry))
+        self.cluster.watch_nodes(lambda type_, entry: self._enqueue(self._node_event, type_, entry, self.started))
         self.cluster.watch_pods(lambda type_, entry: self._enqueue(self._pod_event, type_, entry), self._wants)
+        self.started = True
         if self.leases:
             self._lease_task = asyncio.create_task(self._renew_leases())
 
@@ -116,7 +117,8 @@ class Kubelets:
 
     # --- nodes -------------------------------------------------------------------------------------------------------
 
-    def _node_event(self, type_: str, entry: Any) -> None:
+    def _node_event(self, type_: str, entry: Any, adopt: bool) -> None:
+        """A node came (the pods on it are looked for when `adopt`), changed or went."""
         name = entry.name
         if type_ == DELETED:
             if self.nodes.get(name) == entry.uid:
@@ -142,7 +144,8 @@ class Kubelets:
             self.cluster.set_node(node)
         if self.leases:
             self.cluster.renew_lease(name, self.nodes[name])
-        self._adopt(name)
+        if adopt:
+            self._adopt(name)
 
     def _adopt(self, name: str) -> None:
         """Pods that were bound before their node came."""
