@@ -21,6 +21,7 @@ from volcano_py.sandbox.apiserver.store import FIRST_REVISION
 FILE = "objects.db"
 LOCK = "lock"
 FORMAT = "1"
+CHECKED_LOG = 32 * 1024 * 1024  # bytes that a write-ahead log may keep when it starts anew
 SKIP_FIRST = 1  # revisions that a salvage leaps over after a damaged page; doubled until it can read again
 
 _SCHEMA = (
@@ -97,6 +98,7 @@ class Database:
         # NORMAL survives the death of the process, FULL that of the machine, too
         self.connection.execute(f"PRAGMA synchronous={'FULL' if fsync else 'NORMAL'}")
         self.connection.execute("PRAGMA wal_autocheckpoint=0")
+        self.connection.execute(f"PRAGMA journal_size_limit={CHECKED_LOG}")
         for statement in _SCHEMA:
             self.connection.execute(statement)
         found = self.fact("format")
@@ -169,6 +171,12 @@ class Database:
         """Move the write-ahead log into the file, beside a writer; for another thread than the writer's."""
         with contextlib.closing(sqlite3.connect(self.path, isolation_level=None)) as connection:
             connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
+
+    def log_bytes(self) -> int:
+        """How large the write-ahead log is."""
+        with contextlib.suppress(FileNotFoundError):
+            return self.path.with_name(self.path.name + "-wal").stat().st_size
+        return 0
 
     # --- reading -----------------------------------------------------------------------------------------------------
 

@@ -25,6 +25,7 @@ LOG = logging.getLogger(__name__)
 KEPT_REVISIONS = 5_000  # that watches can go on from after a restart
 REMOVED_AT_ONCE = 500  # superseded rows that one transaction drops, so that none takes long
 CHECKPOINT_BYTES = 16 * 1024 * 1024  # written since the last one
+LOG_LIMIT = 64 * 1024 * 1024  # of the write-ahead log; beyond it writes pause until it can start anew
 
 
 class Durable:
@@ -78,7 +79,7 @@ class Durable:
     def _commit(self) -> None:
         """One transaction with everything that is pending; only its wait for the disk leaves this thread."""
         self.scheduled = False
-        if self.failure:
+        if self.failure or self.committing is not None:
             return
         rows, self.pending = self.pending, []
         waiters, self.waiting = self.waiting, []
@@ -138,9 +139,23 @@ class Durable:
         future.add_done_callback(self._checkpointed)
 
     def _checkpointed(self, future: asyncio.Future[None]) -> None:
+        """The log is in the file up to where it was; while others write it never gets to its end, and grows."""
         self.checkpointing = False
         if future.exception() is not None:  # it is tried again later; nothing is lost with it
             LOG.warning("%s: checkpoint: %s", self.database.path, future.exception())
+        elif self.database.log_bytes() > LOG_LIMIT and self.committing is None and not self.failure:
+            self.committing = []
+            rest = asyncio.get_running_loop().run_in_executor(self.threads, self.database.checkpoint)
+            rest.add_done_callback(self._caught_up)
+
+    def _caught_up(self, future: asyncio.Future[None]) -> None:
+        """The next commit starts the log anew."""
+        if future.exception() is not None:
+            LOG.warning("%s: checkpoint: %s", self.database.path, future.exception())
+        waiters, self.committing = self.committing or [], None
+        _wake(waiters)
+        if self.pending:
+            self._commit()
 
     async def close(self) -> None:
         """Commit what is pending and give the folder free."""
