@@ -17,6 +17,7 @@ from volcano_py.scheduler.framework.queue_tree import QueueNode
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.queue import Queue
 from volcano_py.scheduler.model.task import Task
+from volcano_py.scheduler.plugins import task_topology
 from volcano_py.scheduler.plugins.binpack import Binpack
 from volcano_py.scheduler.plugins.cdp import cooldown_time
 from volcano_py.scheduler.plugins.nodeorder import NodeOrder
@@ -52,6 +53,22 @@ def _nodeorder_weights(arguments: Data | None) -> Data:
         "podTopologySpreadWeight": w.pod_topology_spread,
     }
     return {k: v for k, v in weights.items() if v}
+
+
+# ---- task-topology --------------------------------------------------------------------------------------------
+
+
+def _task_topology(_: Any, a: list[Any]) -> list[Any]:
+    """The recorded jobs have no name, the errors have one."""
+    annotations = ((a[0].get("pod_group") or {}).get("metadata") or {}).get("annotations") or {}
+    roles = {t["role"] for t in a[0]["tasks"].values()}
+    try:
+        read = task_topology.read(annotations, roles, "default/job1")
+    except ValueError as e:
+        return [None, {"error": str(e)}]
+    if read is None:
+        return [None, None]
+    return [{"Affinity": read.affinity, "AntiAffinity": read.anti_affinity, "TaskOrder": read.order}, None]
 
 
 # ---- capacity, cdp, tdm ---------------------------------------------------------------------------------------
@@ -164,6 +181,7 @@ ADAPTERS: Adapters = {
     "binpack.New": _binpack,
     "nodeorder.calculateWeight": lambda r, a: [_nodeorder_weights(a[0])],
     "nodeorder.New": lambda r, a: [{"weight": _nodeorder_weights(a[0])}],
+    "tasktopology.readTopologyFromPgAnnotations": _task_topology,
     "capacity.updateQueueAttrShare": Adapter(
         _queue_share, lambda expected: [expected["args_after"][0].get("share", 0)]
     ),

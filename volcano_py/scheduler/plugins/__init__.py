@@ -20,6 +20,7 @@ from volcano_py.scheduler.plugins.proportion import Proportion
 from volcano_py.scheduler.plugins.resource_strategy_fit import ResourceStrategyFit
 from volcano_py.scheduler.plugins.resourcequota import ResourceQuotas
 from volcano_py.scheduler.plugins.sla import Sla
+from volcano_py.scheduler.plugins.task_topology import TaskTopology
 from volcano_py.scheduler.plugins.tdm import Tdm
 
 PLUGINS: dict[str, PluginBuilder] = {
@@ -40,5 +41,6 @@ PLUGINS: dict[str, PluginBuilder] = {
     "resource-strategy-fit": ResourceStrategyFit,
     "resourcequota": ResourceQuotas,
     "sla": Sla,
+    "task-topology": TaskTopology,
     "tdm": Tdm,
 }

@@ -1,0 +1,264 @@
+"""task-topology: which roles of a job want to be on one node, and which do not. Volcano: plugin task-topology.
+
+The PodGroup's annotations name groups of roles with affinity (`volcano.sh/task-topology-affinity`) or anti-affinity,
+and an order of roles. The waiting tasks of such a job are divided into buckets of tasks that go well together; a node is
+the better the more of a task's bucket it has or can take.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping
+from itertools import combinations
+from typing import Any, Literal, NamedTuple
+
+import msgspec
+import numpy as np
+from msgspec import field
+
+from volcano_py.scheduler.framework.arguments import decode
+from volcano_py.scheduler.framework.node_rules import DOMAIN, Floats, Indices, Scope
+from volcano_py.scheduler.framework.session import Handler, Session
+from volcano_py.scheduler.framework.session_job import SessionJob
+from volcano_py.scheduler.model import status as st
+from volcano_py.scheduler.model.resource import CPU, EPS, MEMORY, Resource
+from volcano_py.scheduler.model.task import Task
+
+AFFINITY = "volcano.sh/task-topology-affinity"
+ANTI_AFFINITY = "volcano.sh/task-topology-anti-affinity"
+TASK_ORDER = "volcano.sh/task-topology-task-order"
+
+
+class Arguments(msgspec.Struct):
+    weight: int = field(default=1, name="task-topology.weight")
+
+
+class Topology(NamedTuple):
+    """What a PodGroup's annotations say: groups of roles, and roles in order."""
+
+    affinity: list[list[str]]
+    anti_affinity: list[list[str]]
+    order: list[str]
+
+
+def read(annotations: Mapping[str, str], roles: Collection[str], job: str) -> Topology | None:
+    """The annotations of a job with these roles; None if it has none. Raises ValueError for an unknown role, or one
+    that stands twice in a group."""
+    if not any(annotations.get(key) for key in (AFFINITY, ANTI_AFFINITY, TASK_ORDER)):
+        return None
+    affinity = _groups(annotations.get(AFFINITY, ""))
+    anti_affinity = _groups(annotations.get(ANTI_AFFINITY, ""))
+    order = _groups(annotations.get(TASK_ORDER, ""))
+    for group in (*affinity, *anti_affinity, *order):
+        named = [role for role in group if role]
+        for i, role in enumerate(named):
+            if role not in roles:
+                raise ValueError(f"task {role} do not exist in job <{job}>")
+            if role in named[:i]:
+                raise ValueError(f"task {role} is duplicate in job <{job}>")
+    return Topology(affinity, anti_affinity, order[0] if order else [])
+
+
+def _groups(text: str) -> list[list[str]]:
+    return [group.split(",") for group in text.split(";")] if text else []
+
+
+class _Bucket:
+    """Tasks that go well together. Those with a place are only counted."""
+
+    def __init__(self, index: int) -> None:
+        self.index = index
+        self.roles: Counter[str] = Counter()
+        self.waiting: dict[str, Task] = {}
+        self.request = Resource()
+        self.placed: Counter[int] = Counter()
+        """By node."""
+
+    @property
+    def size(self) -> int:
+        return len(self.waiting) + self.placed.total()
+
+    def add(self, task: Task, node: int | None) -> None:
+        self.roles[task.role] += 1
+        if node is not None:
+            self.placed[node] += 1
+            return
+        self.waiting[task.key] = task
+        self.request.add(task.request)
+
+    def place(self, task: Task, node: int) -> None:
+        """A waiting task got its place."""
+        if self.waiting.pop(task.key, None) is not None:
+            self.request.sub_unchecked(task.request)
+            self.placed[node] += 1
+
+
+class Manager:
+    """The buckets of one job."""
+
+    def __init__(self, topology: Topology) -> None:
+        self._self: dict[str, int] = {}
+        """Role → +1 if it wants its like near, −1 if not."""
+        self._between: dict[frozenset[str], int] = {}
+        self._priority: Counter[str] = Counter()
+        for groups, sign, alone, together in ((topology.affinity, 1, 2, 3), (topology.anti_affinity, -1, 4, 1)):
+            for group in groups:
+                if len(group) == 1:
+                    self._self[group[0]] = sign
+                    self._priority[group[0]] = max(self._priority[group[0]], alone)
+                for a, b in combinations(group, 2):
+                    self._between[frozenset((a, b))] = sign
+                    for role in (a, b):
+                        self._priority[role] = max(self._priority[role], together)
+        count = len(topology.order)
+        self._order = {role: count - i for i, role in enumerate(topology.order)}
+        self.buckets: list[_Bucket] = []
+        self.bucket_of: dict[str, _Bucket] = {}
+        self.roles_on: dict[int, Counter[str]] = {}
+        """Roles that were placed in this session, by node."""
+        self.largest = 0
+
+    def rank(self, role: str) -> tuple[int, int]:
+        """The order of a role: what the annotation says, then how much its affinity binds it; higher is first."""
+        return self._order.get(role, 0), self._priority[role]
+
+    def build(self, tasks: list[tuple[Task, int | None]]) -> None:
+        """Divide tasks, each with its node if it has one, into buckets."""
+        named = [(t, n) for t, n in tasks if self._priority[t.role]]
+        named.sort(key=lambda each: (each[1] is None, *(-r for r in self.rank(each[0].role)), each[0].name))
+        of_node: dict[int, _Bucket] = {}
+        for task, node in named:
+            if node is not None:
+                bucket = of_node[node] = of_node.get(node) or self._new()
+            else:
+                bucket = self._best(task)
+            bucket.add(task, node)
+            self.bucket_of[task.key] = bucket
+        self.largest = max((b.size for b in self.buckets), default=0)
+
+    def _new(self) -> _Bucket:
+        bucket = _Bucket(len(self.buckets))
+        self.buckets.append(bucket)
+        return bucket
+
+    def _best(self, task: Task) -> _Bucket:
+        if not self.buckets:
+            return self._new()
+        best = max(self.buckets, key=lambda b: (self.liking(task.role, b.roles), -_amount(b.request), -b.index))
+        return best if self.liking(task.role, best.roles) >= 0 else self._new()
+
+    def liking(self, role: str, others: Counter[str]) -> int:
+        """How much a role likes to be with others: one for each it has affinity with, minus one for each other."""
+        return sum(
+            count * (self._self.get(role, 0) if other == role else self._between.get(frozenset((role, other)), 0))
+            for other, count in others.items()
+        )
+
+    def dislike(self, role: str, node: int) -> int:
+        """Of what was placed on a node, only what a role does not like."""
+        others = self.roles_on.get(node, Counter())
+        return min(
+            0, self.liking(role, Counter({r: c for r, c in others.items() if self.liking(role, Counter([r])) < 0}))
+        )
+
+
+def _amount(request: Resource) -> float:
+    """One number for a request, to compare buckets by: milli-cpu, MiB and scalars, added up."""
+    scalars = sum((request.scalars or {}).values())
+    return request[CPU] + request[MEMORY] / 2**20 + scalars
+
+
+class TaskTopology:
+    """See `Arguments`."""
+
+    name = "task-topology"
+
+    def __init__(self, arguments: Mapping[str, Any]) -> None:
+        settings, self.warnings = decode(Arguments, f"plugin {self.name}", arguments)
+        self.weight = settings.weight
+
+    def on_session_open(self, session: Session) -> None:
+        managers: dict[str, Manager] = {}
+        for job in session.jobs.values():
+            if job.counts[st.PENDING]:
+                try:
+                    made = _manager(session, job)
+                except ValueError as e:
+                    self.warnings.append(f"plugin {self.name}: {e}; its annotations are ignored")
+                    continue
+                if made is not None:
+                    managers[job.uid] = made
+
+        def order(task: Task) -> tuple[int, ...]:
+            manager = managers.get(task.job)
+            bucket = manager.bucket_of.get(task.key) if manager is not None else None
+            if manager is None or bucket is None:
+                return (1,)
+            return (0, -len(bucket.waiting), bucket.index, *(-r for r in manager.rank(task.role)))
+
+        def placed(task: Task, node: int) -> None:
+            manager = managers.get(task.job)
+            if manager is not None:
+                manager.roles_on.setdefault(node, Counter())[task.role] += 1
+                if task.key in manager.bucket_of:
+                    manager.bucket_of[task.key].place(task, node)
+
+        session.votes.add("task_order", self.name, order)
+        if managers and self.weight:
+            session.add_score(self.name, _Together(session, managers, self.weight))
+            session.handlers.append(Handler(self.name, allocate=placed))
+
+
+def _manager(session: Session, job: SessionJob) -> Manager | None:
+    roles = {t.role for t in job.tasks.values()}
+    topology = read(job.pod_group.metadata.annotations or {}, roles, job.uid)
+    if topology is None:
+        return None
+    manager = Manager(topology)
+    manager.build([(t, session.node_of(t)) for t in job.tasks.values()])
+    return manager
+
+
+class _Together:
+    """How much of a task's bucket is on a node, or would fit there with it."""
+
+    name = "task-topology"
+    scope: Literal[Scope.DOMAIN] = DOMAIN
+    batch = False
+
+    def __init__(self, session: Session, managers: dict[str, Manager], weight: int) -> None:
+        self._session = session
+        self._managers = managers
+        self._weight = weight
+
+    def applies(self, task: Task) -> bool:
+        return True
+
+    def constant(self, task: Task) -> float | None:
+        manager = self._managers.get(task.job)
+        return 0.0 if manager is None or task.key not in manager.bucket_of else None
+
+    def over(self, task: Task, candidates: Indices) -> Floats:
+        rates = np.zeros(len(candidates))
+        manager = self._managers.get(task.job)
+        bucket = manager.bucket_of.get(task.key) if manager is not None else None
+        if manager is None or bucket is None or not manager.largest:
+            return rates
+        for i, node in enumerate(candidates.tolist()):
+            rates[i] = self._rate(manager, bucket, task, node)
+        return rates * self._weight * 100 / manager.largest
+
+    def _rate(self, manager: Manager, bucket: _Bucket, task: Task, node: int) -> float:
+        table, n = self._session.table, self._session.numbers
+        room = n.idle[:, node] + n.releasing[:, node]
+        if (task.spec_class.vector(table) - room >= EPS).any():
+            return 0.0
+        rate = float(bucket.placed[node] + manager.dislike(task.role, node) + len(bucket.waiting))
+        lacking = sum(t.spec_class.vector(table) for t in bucket.waiting.values()) - room
+        for other in bucket.waiting.values():
+            if not np.any(lacking >= EPS):
+                break
+            if other.key != task.key:
+                lacking = lacking - other.spec_class.vector(table)
+                rate -= 1
+        return rate
