@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from tests.conformance.outcome import DEVIATION, FAIL, NOT_BUILT, PASS, Outcome
 from volcano_py.api.meta import parse_time
 from volcano_py.scheduler.explain.close import close_jobs
 from volcano_py.scheduler.framework.config import Configuration, load
+from volcano_py.scheduler.framework.deviations import DEVIATIONS
 from volcano_py.scheduler.framework.fit_errors import Reason
 from volcano_py.scheduler.framework.node_rules import PlainPredicate
 from volcano_py.scheduler.framework.session import Session, Shard
@@ -55,30 +57,40 @@ class NotBuilt(Exception):
     """The case needs something that is not there yet."""
 
 
-def run_folder(folder: Path, padding: int, parity: bool) -> Iterator[Outcome]:
-    """All session cases below a folder. `padding`: useless nodes to add."""
+def run_folder(folder: Path, padding: int, deviations: Any = "parity") -> Iterator[Outcome]:
+    """All session cases below a folder. `padding`: useless nodes to add. `deviations`: as in the configuration."""
     for path in sorted(folder.glob("*/*.json")):
         for case in json.loads(path.read_text()):
             if case["kind"] == "session":
-                yield run_case(case, padding, parity)
+                yield run_case(case, padding, deviations)
 
 
-def run_case(case: dict[str, Any], padding: int, parity: bool) -> Outcome:
+def run_case(case: dict[str, Any], padding: int, deviations: Any = "parity") -> Outcome:
     area = case["area"]
     name = f"{case['upstream']['test']}: {case['name']}"
     try:
-        wrong = _run(case, padding, parity)
+        wrong = _run(case, padding, deviations)
     except NotBuilt as e:
         return Outcome(area, name, NOT_BUILT, str(e))
     except Exception as e:
         return Outcome(area, name, FAIL, f"{type(e).__name__}: {e}")
-    if wrong and not parity:
-        return Outcome(area, name, DEVIATION, "; ".join(wrong))
+    if wrong and deviations != "parity":
+        named = _responsible(case, padding)
+        return Outcome(area, name, DEVIATION if named else FAIL, named or "; ".join(wrong))
     return Outcome(area, name, FAIL, "; ".join(wrong)) if wrong else Outcome(area, name, PASS)
 
 
-def _run(case: dict[str, Any], padding: int, parity: bool) -> list[str]:
-    conf = _configuration(case, parity)
+def _responsible(case: dict[str, Any], padding: int) -> str:
+    """The deviations without which the case comes out as recorded; "" if it is none of them, alone or in pairs."""
+    for count in (1, 2):
+        for ids in combinations(DEVIATIONS, count):
+            if not _run(case, padding, dict.fromkeys(ids, False)):
+                return " and ".join(ids)
+    return ""
+
+
+def _run(case: dict[str, Any], padding: int, deviations: Any) -> list[str]:
+    conf = _configuration(case, deviations)
     cluster = _cluster(case, padding)
     emitted: list[plan.Operation] = []
 
@@ -111,11 +123,11 @@ class _Nothing:
         pass
 
 
-def _configuration(case: dict[str, Any], parity: bool) -> Configuration:
+def _configuration(case: dict[str, Any], deviations: Any) -> Configuration:
     document = dict(case["conf"])
     absent = False if document.pop("absentFlags", "") == "disabled" else None
-    if parity:
-        document["deviations"] = "parity"
+    if deviations is not None:
+        document["deviations"] = deviations
     left_out = set(case.get("unregisteredPlugins") or ())
     for tier in document.get("tiers") or []:
         for plugin in tier["plugins"]:

@@ -1,8 +1,8 @@
 """task-topology: which roles of a job want to be on one node, and which do not. Volcano: plugin task-topology.
 
 The PodGroup's annotations name groups of roles with affinity (`volcano.sh/task-topology-affinity`) or anti-affinity,
-and an order of roles. The waiting tasks of such a job are divided into buckets of tasks that go well together; a node is
-the better the more of a task's bucket it has or can take.
+and an order of roles. The waiting tasks of such a job are divided into buckets of tasks that go well together; a node
+is the better the more of a task's bucket it has or can take.
 """
 
 from __future__ import annotations
