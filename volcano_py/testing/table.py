@@ -1,6 +1,6 @@
 """The short notation of scenarios, unfolded into manifests.
 
-    - name: what must be true
+    - name: what must be true (`conf` may also be {file: path of a configuration})
       conf: {actions: "allocate", plugins: [[priority, gang], [predicates, {binpack: {binpack.weight: 5}}]]}
       nodes:
         n1: {cpu: 4, memory: 8Gi, labels: {zone: a}, taints: ["gpu=yes:NoSchedule"], cordoned: true}
@@ -23,6 +23,7 @@ evicted, phases, waiting (job → words that its reason contains), faults.
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 Manifest = dict[str, Any]
@@ -30,8 +31,10 @@ DEFAULT_PLUGINS = [["priority", "gang", "conformance"], ["overcommit", "drf", "p
 
 
 def configuration(conf: dict[str, Any] | None) -> str:
-    """A configuration document from the short form."""
+    """A configuration document from the short form, or from a file."""
     conf = conf or {}
+    if "file" in conf:
+        return Path(conf["file"]).read_text()
     tiers = []
     for tier in conf.get("plugins", DEFAULT_PLUGINS):
         plugins: list[Manifest] = []
