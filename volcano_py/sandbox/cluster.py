@@ -204,7 +204,7 @@ class Sandbox:
             self.kubelets = Kubelets(LocalCluster(self.api), backoff=self.backoff, clock=clock)
             self.kubelets.start()
         if self.controller_options is not None:
-            self.controllers = ControllerManager(self.api, self.controller_options)
+            self.controllers = ControllerManager(self.api, self.controller_options, self.authority)
             self.controllers.start()
         await asyncio.sleep(0)
         if self.wanted_components:

@@ -75,6 +75,7 @@ def up(
     """Run a cluster until Ctrl-C."""
     from volcano_py.sandbox import shapes
     from volcano_py.sandbox.cluster import Sandbox, SandboxError
+    from volcano_py.sandbox.controllers.manager import Options
 
     try:
         parsed = [shapes.parse(text) for text in node_shapes]
@@ -92,6 +93,7 @@ def up(
             data=data,
             fsync=fsync,
             audit=audit_log,
+            controllers=Options(service_accounts=True),
         )
         _allow_many_files()
         asyncio.run(_run(cluster, kubeconfig))

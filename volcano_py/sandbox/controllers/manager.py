@@ -17,6 +17,8 @@ from volcano_py.sandbox.controllers import (
     replicaset,
     resource_quota,
     runner,
+    service_account,
+    service_account_token,
     statefulset,
     taint_eviction,
     ttl_after_finished,
@@ -29,13 +31,15 @@ from volcano_py.sandbox.controllers.runner import Controller, Runner
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """workloads: whether anything runs beside what empties namespaces and collects garbage. All times in seconds.
+    """workloads: whether anything runs beside what empties namespaces and collects garbage. service_accounts: whether
+    namespaces get a default one, and Secrets for them their tokens. All times are in seconds.
 
     job_backoff: before the first failed pod of a Job is replaced; it doubles with every failure. node_grace: of silence
     after which nobody knows how a node is. quarantine: that a node may be missing before its pods are given up.
     """
 
     workloads: bool = True
+    service_accounts: bool = False
     job_backoff: float = 10.0
     node_grace: float = 50.0
     quarantine: float = 40.0
@@ -44,8 +48,9 @@ class Options:
 class ControllerManager:
     """The controllers of one API server, in its event loop."""
 
-    def __init__(self, api: Api, options: Options) -> None:
+    def __init__(self, api: Api, options: Options, authority: bytes) -> None:
         self.api = api
+        self.authority = authority
         self.options = options
         self.owners = Owners(api.store)
         self.pods = Pods(api.resource("", "pods").collection)
@@ -79,4 +84,7 @@ class ControllerManager:
                 taint_eviction.controller(api),
                 pod_gc.controller(api, self.options.quarantine),
             ]
+        if self.options.workloads and self.options.service_accounts:
+            chosen.append(service_account.controller(api, self.authority))
+            chosen.append(service_account_token.controller(api, self.authority))
         return chosen
