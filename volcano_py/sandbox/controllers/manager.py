@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from volcano_py.sandbox.apiserver.api import Api
 from volcano_py.sandbox.controllers import (
+    daemonset,
     deployment,
     disruption,
     garbage_collector,
@@ -75,6 +76,7 @@ class ControllerManager:
                 replicaset.controller(api, owners, pods),
                 deployment.controller(api, owners, pods),
                 statefulset.controller(api, owners, pods),
+                daemonset.controller(api, owners, pods),
                 job.controller(api, owners, pods, self.options.job_backoff),
                 ttl_after_finished.controller(api),
                 persistent_volume.controller(api),

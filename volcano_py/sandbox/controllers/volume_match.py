@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 from volcano_py.sandbox.apiserver import quantity, selectors
-from volcano_py.sandbox.apiserver.selectors import Requirement
+from volcano_py.sandbox.controllers import node_selector
 
 Object = dict[str, Any]
 
@@ -18,7 +18,6 @@ BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
 PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
 SELECTED_NODE = "volume.kubernetes.io/selected-node"
 NO_PROVISIONER = "kubernetes.io/no-provisioner"
-_OPERATORS = {"In": "in", "NotIn": "notin", "Exists": "exists", "DoesNotExist": "!", "Gt": "gt", "Lt": "lt"}
 
 
 def is_reserved_for(volume: Object, claim: Object) -> bool:
@@ -65,15 +64,7 @@ def _reaches(volume: Object, node_labels: Object | None) -> bool:
     terms = ((volume["spec"].get("nodeAffinity") or {}).get("required") or {}).get("nodeSelectorTerms")
     if terms is None or node_labels is None:
         return True
-    return any(
-        all(
-            Requirement(row["key"], _OPERATORS[row["operator"]], frozenset(row.get("values") or ())).matches(
-                node_labels
-            )
-            for row in term.get("matchExpressions") or ()
-        )
-        for term in terms
-    )
+    return node_selector.matches(terms, node_labels)
 
 
 def provision(claim: Object, storage_class: Object, node: str) -> Object:
