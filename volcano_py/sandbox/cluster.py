@@ -36,6 +36,7 @@ from volcano_py.sandbox.identity import Identity
 from volcano_py.sandbox.kubelet.clock import Clock, follow
 from volcano_py.sandbox.kubelet.kubelet import BACKOFF_FIRST, Kubelets
 from volcano_py.sandbox.kubelet.local import LocalCluster
+from volcano_py.sandbox.kubelet.processes.runtime import Processes
 from volcano_py.sandbox.shapes import NodeShape
 
 Object = dict[str, Any]
@@ -79,7 +80,8 @@ class Sandbox:
     kubelets run. controllers: which of Kubernetes' own run, and their patience; None for none.
     backoff: seconds before a crashed container starts again. data: the folder to keep everything in (nothing is kept
     when None; a folder that has a cluster brings it back as it was, with its own nodes); fsync: whether that outlives a
-    power cut, too. audit: the file to log every request to.
+    power cut, too. audit: the file to log every request to. run_commands: whether containers' commands run as
+    processes of this machine, with the rights of this process; their folders are beside the kubeconfig.
     """
 
     def __init__(
@@ -103,6 +105,7 @@ class Sandbox:
         data: Path | None = None,
         fsync: bool = False,
         audit: Path | None = None,
+        run_commands: bool = False,
     ) -> None:
         self.wanted_nodes = nodes
         self.node_shapes = list(node_shapes)
@@ -119,6 +122,8 @@ class Sandbox:
         self.controller_options = controllers
         self.data, self.fsync = data, fsync
         self.audit = audit
+        self.run_commands = run_commands
+        self.processes: Processes | None = None
         self.identity = Identity()
         self.restored = False  # whether the data folder had a cluster already
         self.durable: Durable | None = None
@@ -200,8 +205,12 @@ class Sandbox:
         await self._keep()
         if self.hollow:
             clock = Clock()
-            follow(clock, self.api.resource("", "configmaps").collection)
-            self.kubelets = Kubelets(LocalCluster(self.api), backoff=self.backoff, clock=clock)
+            cluster = LocalCluster(self.api)
+            if self.run_commands:
+                await self._start_processes(cluster)
+            else:  # real processes take the time that they take
+                follow(clock, self.api.resource("", "configmaps").collection)
+            self.kubelets = Kubelets(cluster, backoff=self.backoff, clock=clock, processes=self.processes)
             self.kubelets.start()
         if self.controller_options is not None:
             self.controllers = ControllerManager(self.api, self.controller_options, self.authority)
@@ -211,6 +220,19 @@ class Sandbox:
             assert self.path is not None
             self.components = Components(self.path, self.logs, self.component_arguments)
             await self.components.start(self.wanted_components)
+
+    async def _start_processes(self, cluster: LocalCluster) -> None:
+        assert self.path is not None
+        folder = self.path.absolute().parent
+        self.processes = Processes(folder / "pods", folder / "claims", cluster.lookup)
+        self.api.extensions["log_files"] = self.processes.log_file
+        pods = [(e.namespace, e.name, e.uid) for e in self.api.resource("", "pods").collection.select()]
+        try:
+            await self.processes.start(pods, cluster.pod_addresses())
+        except OSError as error:
+            raise SandboxError(
+                f"cannot make the pods' folders in {folder} ({error.strerror or error}); name another --kubeconfig"
+            ) from None
 
     async def keep_only(self, fill: Callable[[Api], None]) -> None:
         """Put objects into the data folder without anything running; SandboxError when that is not possible."""
@@ -270,6 +292,8 @@ class Sandbox:
             await self.components.stop()
         if self.kubelets is not None:
             self.kubelets.stop()
+        if self.processes is not None:
+            await self.processes.close()
         if self.controllers is not None:
             self.controllers.stop()
         if hasattr(self, "server"):

@@ -61,6 +61,12 @@ for command in (node, clock, dump, load):
     type=click.Path(dir_okay=False, path_type=Path),
     help="Append a line for every request to this file: who asked for what, and the answer's code.",
 )
+@click.option(
+    "--run-commands",
+    is_flag=True,
+    help="Run the commands of pods' containers as processes of THIS MACHINE, with all rights of the user who starts "
+    "the sandbox: whoever may create pods here may do whatever you may. Without it no pod ever runs anything.",
+)
 def up(
     nodes: int,
     node_shapes: tuple[str, ...],
@@ -71,6 +77,7 @@ def up(
     data: Path | None,
     fsync: bool,
     audit_log: Path | None,
+    run_commands: bool,
 ) -> None:
     """Run a cluster until Ctrl-C."""
     from volcano_py.sandbox import shapes
@@ -93,6 +100,7 @@ def up(
             data=data,
             fsync=fsync,
             audit=audit_log,
+            run_commands=run_commands,
             controllers=Options(service_accounts=True),
         )
         _allow_many_files()
@@ -155,6 +163,8 @@ def _announce(cluster: Sandbox) -> None:
     ]
     if chosen:
         lines.append(f"Logs of the components: {cluster.logs}")
+    if cluster.run_commands:
+        lines.append("Pods' commands run on this machine, with your rights, in pods/ beside the kubeconfig.")
     kept = f"its objects are kept in {cluster.data}" if cluster.data else "nothing is kept"
     lines.append(f"Ctrl-C stops it; {kept}.")
     click.echo("\n".join(lines))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import random
 import ssl
@@ -18,6 +19,7 @@ from volcano_py.sandbox.apiserver import access, audit, errors, metadata, protob
 from volcano_py.sandbox.apiserver.api import Api, Plain, Result
 from volcano_py.sandbox.apiserver.audit import AuditLog
 from volcano_py.sandbox.apiserver.durable import Durable
+from volcano_py.sandbox.apiserver.logs import Stream
 from volcano_py.sandbox.apiserver.negotiate import Form, negotiate, not_acceptable
 from volcano_py.sandbox.apiserver.patch import APPLY_PATCH
 from volcano_py.sandbox.apiserver.request import Request, flag, integer, read_write_options
@@ -252,6 +254,8 @@ class Server:
             kind = patch.patch_type(request) if request.verb == "patch" else ""
             read_write_options(request, "apply" if kind == APPLY_PATCH else kind)
         result = await handler(self.api, request)
+        if isinstance(result, Stream):
+            return await self._pieces(http, result)
         if isinstance(result, Plain):
             return self._plain(result, request)
         return self._object(http, request, result, form)
@@ -290,6 +294,18 @@ class Server:
         )
         for warning in request.warnings:
             response.headers.add("Warning", warning_header(warning))
+        return response
+
+    async def _pieces(self, http: web.BaseRequest, stream: Stream) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Content-Type": stream.content_type, "Cache-Control": "no-cache"})
+        response.enable_chunked_encoding()
+        await response.prepare(http)
+        async with contextlib.aclosing(stream.pieces) as pieces:
+            async for piece in pieces:
+                if http.transport is None:
+                    break
+                await response.write(piece)
+        await response.write_eof()
         return response
 
     def _plain(self, result: Plain, request: Request) -> web.Response:

@@ -1,4 +1,4 @@
-"""Subresources that are not status or scale: binding, eviction, log, finalize, and those that only exist on paper."""
+"""Subresources that are not status or scale: binding, eviction, finalize, and those that only exist on paper."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import orjson
 from volcano_py.sandbox.apiserver import codec, errors, metadata, selectors
 from volcano_py.sandbox.apiserver.api import Api, Attributes, Plain, Result, complete
 from volcano_py.sandbox.apiserver.bodies import read_object
-from volcano_py.sandbox.apiserver.request import Request, flag, integer
+from volcano_py.sandbox.apiserver.logs import log
+from volcano_py.sandbox.apiserver.request import Request
 from volcano_py.sandbox.apiserver.reviews import tracked
 from volcano_py.sandbox.apiserver.store import DELETED, MODIFIED, Entry
 from volcano_py.sandbox.apiserver.types import builtin
@@ -235,45 +236,6 @@ def _respect_budgets(api: Api, request: Request, pod: Object) -> None:
             status["conditions"] = [*rows, row]
         status.setdefault("disruptedPods", {})[request.name] = metadata.now()
         api.write(api.resource("policy", "poddisruptionbudgets"), "MODIFIED", budget)
-
-
-async def log(api: Api, request: Request) -> Result | Plain:
-    """GET pods/x/log: what the kubelet recorded."""
-    entry = entry_of(request)
-    pod = entry.load()
-    names = [c["name"] for c in pod["spec"]["containers"]]
-    inits = [c["name"] for c in pod["spec"].get("initContainers") or []]
-    wanted = request.query.get("container", "")
-    if not wanted:
-        if len(names) > 1:
-            choices = " ".join(names)
-            text = f"a container name must be specified for pod {request.name}, choose one of: [{choices}]"
-            if inits:
-                text += f" or one of the init containers: [{' '.join(inits)}]"
-            raise errors.bad_request(text)
-        wanted = names[0]
-    elif wanted not in names + inits:
-        raise errors.bad_request(f"container {wanted} is not valid for pod {request.name}")
-    node = pod["spec"].get("nodeName")
-    if not node:
-        return Plain(None, 204, b"")
-    text_bytes = api.logs.get(f"{entry.uid}/{wanted}")
-    if text_bytes is None:
-        _need_kubelet(api, node, f"containerLogs/{request.namespace}/{request.name}/{wanted}")
-        text_bytes = b""
-    lines = text_bytes.splitlines(keepends=True)
-    tail = integer(request.query, "tailLines") if "tailLines" in request.query else -1
-    if tail >= 0:
-        lines = lines[len(lines) - tail :] if tail else []
-    if not flag(request.query, "timestamps"):
-        lines = [line.partition(b" ")[2] for line in lines]
-    return Plain(None, 200, b"".join(lines), "text/plain")
-
-
-def _need_kubelet(api: Api, node: str, path: str) -> None:
-    """Refuse what only a kubelet could answer when none has ever reported for the node."""
-    if api.resource("coordination.k8s.io", "leases").collection.get("kube-node-lease", node) is None:
-        raise errors.StatusError(500, "", f'Get "https://{node}:10250/{path}": no kubelet runs on node {node}')
 
 
 # --- namespaces ------------------------------------------------------------------------------------------------------

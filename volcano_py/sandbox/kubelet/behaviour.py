@@ -24,11 +24,16 @@ _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One run of a container: seconds is None when it never ends by itself; output is what it prints, and when."""
+    """One run of a container: seconds is None when it never ends by itself; output is what it prints, and when.
+
+    reason and message are what its status tells of the end (Completed or Error, and nothing, when empty).
+    """
 
     seconds: float | None
     exit_code: int = 0
     output: tuple[tuple[float, str], ...] = ()
+    reason: str = ""
+    message: str = ""
 
 
 FOREVER = Run(None)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Any
 
 from volcano_py.sandbox.apiserver import metadata
 from volcano_py.sandbox.apiserver.api import Api
 from volcano_py.sandbox.apiserver.store import ADDED, DELETED, MODIFIED, Entry, Event
+from volcano_py.sandbox.controllers.client import Client
 
 Object = dict[str, Any]
 
@@ -23,6 +25,8 @@ class LocalCluster:
         self.pods = api.resource("", "pods")
         self.nodes = api.resource("", "nodes")
         self.leases = api.resource("coordination.k8s.io", "leases")
+        self._client = Client(api, "kubelet")
+        self._events: set[asyncio.Task[None]] = set()
 
     def watch_pods(self, handler: Callable[[str, Object], None], wants: Callable[[Any], bool]) -> None:
         """Report pods that have a node, as (type, entry)."""
@@ -95,6 +99,15 @@ class LocalCluster:
             },
         }
         self.api.write(self.leases, ADDED, lease)
+
+    def lookup(self, plural: str, namespace: str, name: str) -> Object | None:
+        return _load(self.api.resource("", plural).collection.get(namespace, name))
+
+    def event(self, pod: Object, type_: str, reason: str, message: str) -> None:
+        about = {"apiVersion": "v1", "kind": "Pod", **pod}
+        task = asyncio.create_task(self._client.event(about, type_, reason, message))
+        self._events.add(task)
+        task.add_done_callback(self._events.discard)
 
     def append_log(self, uid: str, container: str, text: str) -> None:
         key = f"{uid}/{container}"

@@ -39,6 +39,12 @@ class ClusterPort(Protocol):
     def renew_lease(self, node: str, uid: str) -> None:
         """Renew the Lease of a node."""
 
+    def lookup(self, plural: str, namespace: str, name: str) -> Object | None:
+        """A fresh copy of an object of the core group."""
+
+    def event(self, pod: Object, type_: str, reason: str, message: str) -> None:
+        """Record an Event on a pod."""
+
     def append_log(self, uid: str, container: str, text: str) -> None:
         """Record what a container printed."""
 

@@ -41,6 +41,12 @@ def init_index(pod: Object) -> int:
     return len(pod["spec"].get("initContainers") or [])
 
 
+def age(pod: Object, now: datetime) -> float:
+    """Seconds since a kubelet took the pod on."""
+    started = (pod.get("status") or {}).get("startTime")
+    return max((now - _time(started)).total_seconds(), 0.0) if started else 0.0
+
+
 def containers(pod: Object, now: datetime) -> list[Resumed]:
     """The main containers."""
     rows = {row["name"]: row for row in pod["status"]["containerStatuses"]}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from volcano_py.sandbox.apiserver import metadata
+from volcano_py.sandbox.kubelet.behaviour import Run
 
 Object = dict[str, Any]
 
@@ -57,20 +58,23 @@ def terminated(
     restarts: int = 0,
     last: Object | None = None,
     ready: bool = False,
+    reason: str = "",
+    message: str = "",
 ) -> Object:
     image = container.get("image", "")
     identity = container_id(uid, container["name"], restarts)
+    ended = {
+        "exitCode": code,
+        "reason": reason or ("Completed" if code == 0 else "Error"),
+        "startedAt": started,
+        "finishedAt": metadata.now(),
+        "containerID": identity,
+    }
+    if message:
+        ended["message"] = message
     return {
         "name": container["name"],
-        "state": {
-            "terminated": {
-                "exitCode": code,
-                "reason": "Completed" if code == 0 else "Error",
-                "startedAt": started,
-                "finishedAt": metadata.now(),
-                "containerID": identity,
-            }
-        },
+        "state": {"terminated": ended},
         "lastState": last or {},
         "ready": ready,
         "restartCount": restarts,
@@ -79,6 +83,44 @@ def terminated(
         "containerID": identity,
         "started": False,
     }
+
+
+def find(pod: Object, name: str) -> tuple[Object, list[Object], int] | None:
+    """A container by its name: its spec, the list of statuses that has its own, and the place in there."""
+    for kind, rows_kind in (("containers", "containerStatuses"), ("initContainers", "initContainerStatuses")):
+        rows = pod["status"].get(rows_kind) or []
+        for container in pod["spec"].get(kind) or []:
+            if container["name"] == name:
+                index = next((i for i, row in enumerate(rows) if row["name"] == name), None)
+                return (container, rows, index) if index is not None else None
+    return None
+
+
+def ends(pod: Object, ended: dict[str, Run]) -> None:
+    """Write into a pod's status how its containers were ended."""
+    for name, run in ended.items():
+        place = find(pod, name)
+        if place is None:
+            continue
+        container, rows, index = place
+        row = rows[index]
+        started = (row["state"].get("running") or {}).get("startedAt", metadata.now())
+        rows[index] = terminated(
+            pod["metadata"]["uid"],
+            container,
+            started,
+            run.exit_code,
+            row["restartCount"],
+            row.get("lastState"),
+            reason=run.reason,
+            message=run.message,
+        )
+
+
+def never_started(row: Object) -> bool:
+    """Whether a container waits for something that it refers to, and has not run yet."""
+    waits = row["state"].get("waiting") or {}
+    return waits.get("reason") == "CreateContainerConfigError" and not row.get("lastState")
 
 
 def set_conditions(status: Object, values: dict[str, tuple[bool, str]]) -> None:

@@ -1,0 +1,65 @@
+"""What the kubelets know of the pods that are theirs, and the ways of everybody who moves them on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from volcano_py.sandbox.kubelet.clock import Clock, Timer
+from volcano_py.sandbox.kubelet.ports import ClusterPort
+from volcano_py.sandbox.kubelet.processes.runtime import Processes
+
+Object = dict[str, Any]
+
+
+class PodState:
+    """What a kubelet remembers of a pod; the rest is in the pod's status."""
+
+    __slots__ = ("backoff", "init_index", "initialized", "ip", "started", "stopping", "timers", "uid")
+
+    def __init__(self, uid: str, ip: str) -> None:
+        self.uid = uid
+        self.ip = ip
+        self.initialized = False
+        self.init_index = 0
+        self.stopping = False
+        self.timers: dict[str, Timer] = {}
+        self.backoff: dict[str, float] = {}
+        self.started: dict[str, float] = {}
+
+    def cancel(self) -> None:
+        for timer in self.timers.values():
+            timer.cancel()
+        self.timers.clear()
+
+
+class PodTable:
+    """The pods, the cluster that they are in, their clock, and their processes (None: all is hollow)."""
+
+    def __init__(
+        self, cluster: ClusterPort, clock: Clock, processes: Processes | None, enqueue: Callable[..., None]
+    ) -> None:
+        self.cluster = cluster
+        self.clock = clock
+        self.processes = processes
+        self.enqueue = enqueue  # call a function later, in turn with everything else
+        self.pods: dict[tuple[str, str], PodState] = {}
+
+    def later(self, state: PodState, name: str, seconds: float, function: Any, *arguments: Any) -> None:
+        state.timers[name] = self.clock.call_later(seconds, self.enqueue, function, *arguments)
+
+    def current(self, namespace: str, name: str, uid: str) -> tuple[Object, PodState] | None:
+        """The pod and what is remembered of it, unless it has gone or is going."""
+        state = self.pods.get((namespace, name))
+        if state is None or state.uid != uid or state.stopping:
+            return None
+        pod = self.cluster.pod(namespace, name)
+        if pod is None or pod["metadata"]["uid"] != uid or pod["status"].get("phase") in ("Succeeded", "Failed"):
+            return None
+        return pod, state
+
+    def drop(self, state: PodState) -> None:
+        """Nothing more happens to a pod; its processes end."""
+        state.cancel()
+        if self.processes is not None:
+            self.processes.kill(state.uid)

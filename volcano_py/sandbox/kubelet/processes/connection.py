@@ -1,0 +1,121 @@
+"""The sandbox's side of the supervisor: start a run, signal it, hear of its end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import os
+import signal
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+LOG = logging.getLogger(__name__)
+
+PROGRAM = "volcano_py.sandbox.kubelet.processes.supervisor"
+LINE_LIMIT = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a run ended; failed: it was never started, and message says why."""
+
+    code: int
+    message: str = ""
+    failed: bool = False
+
+
+Over = Callable[[Ended], None]
+
+
+class Connection:
+    """One supervisor; another one takes its place when it dies, and its runs have ended then."""
+
+    def __init__(self) -> None:
+        self.pids: dict[str, int] = {}
+        self._over: dict[str, Over] = {}
+        self._process: asyncio.subprocess.Process | None = None
+        self._reader: asyncio.Task[None] | None = None
+        self._closing = False
+
+    async def start(self) -> None:
+        """Start the supervisor, in a session of its own: Ctrl-C is for the sandbox, which ends things in order."""
+        self._process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            PROGRAM,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            start_new_session=True,
+            limit=LINE_LIMIT,
+        )
+        self._reader = asyncio.create_task(self._read(self._process))
+
+    def run(self, id_: str, over: Over, **what: Any) -> None:
+        """Start a process; `over` is called once, when it has ended or could not start."""
+        self._over[id_] = over
+        self._send({"op": "run", "id": id_, **what})
+
+    def signal(self, id_: str, number: int) -> None:
+        """Signal a run's processes, if it still runs."""
+        if id_ in self._over:
+            self._send({"op": "signal", "id": id_, "signal": number})
+
+    def runs(self, id_: str) -> bool:
+        return id_ in self._over
+
+    async def close(self, seconds: float) -> None:
+        """End all runs, kindly for so many seconds, and the supervisor."""
+        self._closing = True
+        if self._process is None:
+            return
+        for id_ in list(self._over):
+            self.signal(id_, signal.SIGTERM)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while self._over:
+                    await asyncio.sleep(0.02)
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        try:
+            await asyncio.wait_for(self._process.wait(), 10)
+        except TimeoutError:
+            self._process.kill()
+            await self._process.wait()
+        if self._reader is not None:
+            await self._reader
+
+    def _send(self, command: dict[str, Any]) -> None:
+        if self._process is not None and self._process.stdin is not None:
+            self._process.stdin.write(json.dumps(command).encode() + b"\n")
+
+    async def _read(self, process: asyncio.subprocess.Process) -> None:
+        assert process.stdout is not None
+        while line := await process.stdout.readline():
+            told = json.loads(line)
+            id_ = told["id"]
+            if told["event"] == "started":
+                self.pids[id_] = told["pid"]
+                continue
+            failed = told["event"] == "failed"
+            self._finish(id_, Ended(128 if failed else told["code"], told.get("message", ""), failed))
+        if self._closing:
+            return
+        LOG.error("the supervisor of the pods' processes has ended; they have ended with it, another one starts")
+        for id_, pid in list(self.pids.items()):
+            # the first process of each died with its parent; the others of its group did not
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(pid, signal.SIGKILL)
+            self._finish(id_, Ended(137, "the process was lost with its supervisor"))
+        await self.start()
+        for id_ in list(self._over):
+            self._finish(id_, Ended(128, "the supervisor ended before the process was started", True))
+
+    def _finish(self, id_: str, ended: Ended) -> None:
+        self.pids.pop(id_, None)
+        over = self._over.pop(id_, None)
+        if over is not None and not self._closing:
+            over(ended)

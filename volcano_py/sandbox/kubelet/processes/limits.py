@@ -1,0 +1,43 @@
+"""A container's resource limits as those of a process.
+
+Memory limits the process's data (RLIMIT_DATA: what it allocates, not what it merely maps): an allocation beyond it
+fails, in each process by itself. CPU limits the cores that it may run on, rounded up; with a deadline also its
+processor time (RLIMIT_CPU): so many cores for so many seconds.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from itertools import count
+from typing import Any
+
+from volcano_py.sandbox.apiserver.quantity import parse
+
+Object = dict[str, Any]
+
+_turn = count()
+
+
+def available() -> list[int]:
+    """The cores that we may use ourselves."""
+    return sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else list(range(os.cpu_count() or 1))
+
+
+def process_limits(pod: Object, container: Object) -> dict[str, Any]:
+    """What the supervisor sets before it starts a container."""
+    limits = (container.get("resources") or {}).get("limits") or {}
+    out: dict[str, Any] = {}
+    if "memory" in limits:
+        out["data"] = max(math.ceil(parse(str(limits["memory"]))), 1)
+    if "cpu" in limits:
+        cpu = parse(str(limits["cpu"]))
+        ours = available()
+        wanted = max(math.ceil(cpu), 1)
+        if wanted < len(ours):
+            first = next(_turn) * wanted
+            out["cores"] = [ours[(first + step) % len(ours)] for step in range(wanted)]
+        deadline = pod["spec"].get("activeDeadlineSeconds")
+        if deadline:
+            out["cpu"] = max(math.ceil(cpu * deadline), 1)
+    return out

@@ -1,0 +1,31 @@
+"""Where the logs of processes are: `<pod>/logs/<container>/<attempt>.log`, the latest two runs of each container."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+def path_for(pod: Path, container: str) -> Path:
+    """The file of a container's next run; older than the latest run's are removed."""
+    folder = pod / "logs" / container
+    folder.mkdir(parents=True, exist_ok=True)
+    there = attempts(folder)
+    for number in there[:-1]:
+        for path in (folder / f"{number}.log", folder / f"{number}.log.1"):
+            path.unlink(missing_ok=True)
+    return folder / f"{there[-1] + 1 if there else 0}.log"
+
+
+def attempts(folder: Path) -> list[int]:
+    """Numbers of the runs whose logs are there, in order."""
+    try:
+        return sorted(int(path.stem) for path in folder.glob("*.log") if path.stem.isdigit())
+    except OSError:
+        return []
+
+
+def find(pod: Path, container: str, index: int) -> Path | None:
+    """The file of the latest run (-1) or of the one before (-2)."""
+    folder = pod / "logs" / container
+    there = attempts(folder)
+    return folder / f"{there[index]}.log" if len(there) >= -index else None

@@ -1,0 +1,256 @@
+"""What kubelets ask of real processes: addresses and folders for pods, runs of their containers, and their end."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from volcano_py.sandbox.kubelet.behaviour import EXIT_CODE, RUN_SECONDS, Run
+from volcano_py.sandbox.kubelet.processes import environment, logs, termination, volumes
+from volcano_py.sandbox.kubelet.processes.addresses import Addresses
+from volcano_py.sandbox.kubelet.processes.connection import Connection, Ended
+from volcano_py.sandbox.kubelet.processes.limits import process_limits
+from volcano_py.sandbox.kubelet.processes.references import Lookup
+from volcano_py.sandbox.kubelet.processes.rewriting import Rewrite, host_names, inside, mount_paths
+from volcano_py.sandbox.kubelet.processes.siblings import is_sibling
+
+LOG = logging.getLogger(__name__)
+Object = dict[str, Any]
+Over = Callable[[Run], None]
+Gone = Callable[[dict[str, Run]], None]
+
+CLOSE_SECONDS = 3.0  # for processes to end by themselves when the sandbox goes down
+LOST = Run(0.0, 137, (), "ContainerStatusUnknown", "The container could not be located: its process has ended")
+
+
+@dataclass(slots=True)
+class _Running:
+    """A container's process, and with what it was started."""
+
+    id: str
+    container: Object
+    what: dict[str, Any]
+
+
+@dataclass(slots=True)
+class _Pod:
+    """A pod's processes."""
+
+    namespace: str
+    subdomain: str
+    address: str
+    running: dict[str, _Running] = field(default_factory=dict)
+    ended: dict[str, Run] = field(default_factory=dict)
+    gone: list[Gone] = field(default_factory=list)  # whom to tell of the end, when it is being stopped
+    timer: asyncio.TimerHandle | None = None
+
+
+class Processes:
+    """All processes of all pods. `root` is the folder for the pods' own, `claims` that for what outlives them."""
+
+    def __init__(self, root: Path, claims: Path, lookup: Lookup) -> None:
+        self.root = root
+        self.claims = claims
+        self.lookup = lookup
+        self.addresses = Addresses()
+        self.connection = Connection()
+        self._pods: dict[str, _Pod] = {}
+        self._numbers = count()
+
+    async def start(self, pods: Iterable[tuple[str, str, str]], taken: Iterable[str]) -> None:
+        """Start the supervisor; of the folders, only those of pods that there are stay."""
+        keep = {self.folder(*pod).name for pod in pods}
+        self.addresses.skip(taken)
+        self.root.mkdir(parents=True, exist_ok=True)
+        for folder in self.root.iterdir():
+            if folder.name not in keep:
+                await asyncio.to_thread(volumes.remove, folder)
+        await self.connection.start()
+
+    async def close(self) -> None:
+        """End all processes."""
+        for pod in self._pods.values():
+            if pod.timer is not None:
+                pod.timer.cancel()
+        self._pods.clear()
+        await self.connection.close(CLOSE_SECONDS)
+
+    def folder(self, namespace: str, name: str, uid: str) -> Path:
+        """Where everything of a pod is."""
+        return self.root / f"{namespace}_{name}_{uid}"
+
+    def log_file(self, namespace: str, name: str, uid: str, container: str, index: int) -> Path | None:
+        """The log of a container's latest run (-1) or the one before (-2)."""
+        return logs.find(self.folder(namespace, name, uid), container, index)
+
+    @staticmethod
+    def runs(pod: Object, container: Object) -> bool:
+        """Whether a container is a process: its command is known, and no annotation says how it is to run."""
+        annotations = pod["metadata"].get("annotations") or {}
+        return bool(container.get("command")) and RUN_SECONDS not in annotations and EXIT_CODE not in annotations
+
+    # --- beginning ---------------------------------------------------------------------------------------------------
+
+    def address(self, pod: Object) -> str:
+        """An address for a new pod."""
+        return self._know(pod, self.addresses.take(pod)).address
+
+    def adopt(self, pod: Object) -> None:
+        """A pod that was begun before this sandbox came up."""
+        address = pod["status"]["podIP"]
+        self.addresses.adopt(pod, address)
+        self._know(pod, address)
+
+    def _know(self, pod: Object, address: str) -> _Pod:
+        meta = pod["metadata"]
+        known = _Pod(meta["namespace"], pod["spec"].get("subdomain") or "", address)
+        self._pods[meta["uid"]] = known
+        return known
+
+    def set_up(self, pod: Object) -> None:
+        """Make a pod's folders; NotReady when a volume is not to be had."""
+        folder = self._folder_of(pod)
+        made = volumes.Volumes(folder, self.claims, pod, self.lookup, self._allocatable(pod))
+        made.set_up(self._hosts(pod))
+
+    def launch(self, pod: Object, container: Object, over: Over) -> None:
+        """Start a container; `over` is called when it has ended, unless the pod is being stopped. Raises NotReady."""
+        known = self._pods[pod["metadata"]["uid"]]
+        folder, name = self._folder_of(pod), container["name"]
+        root = folder / "containers" / name
+        variables = environment.variables(pod, container, self.lookup, self._allocatable(pod))
+        paths = [mount["mountPath"] for mount in container.get("volumeMounts") or []]
+        in_place = mount_paths(root, [*paths, termination.path_of(container)])
+        hosts = self._hosts(pod)
+
+        def local(text: str) -> str:
+            return hosts(in_place(text))
+
+        own = {"HOSTNAME": pod["spec"].get("hostname") or pod["metadata"]["name"]}
+        words = [*(container.get("command") or ()), *(container.get("args") or ())]
+        directory = container.get("workingDir") or "/"
+        termination.prepare(root, container)
+        cwd = inside(root, directory)
+        cwd.mkdir(parents=True, exist_ok=True)
+        what = {
+            "argv": [local(environment.expand(word, variables)) for word in words],
+            "env": environment.base() | own | {key: local(value) for key, value in variables.items()},
+            "cwd": str(cwd),
+            "limits": process_limits(pod, container),
+        }
+        log = logs.path_for(folder, name)
+        id_ = f"{pod['metadata']['uid']}/{name}/{next(self._numbers)}"
+        known.running[name] = _Running(id_, container, what)
+        ended = partial(self._ended, known, container, root, log, over)
+        self.connection.run(id_, ended, log=str(log), **what)
+
+    def _ended(self, pod: _Pod, container: Object, root: Path, log: Path, over: Over, ended: Ended) -> None:
+        name = container["name"]
+        pod.running.pop(name, None)
+        message = ended.message or termination.message(root, container, log, ended.code)
+        run = Run(0.0, ended.code, (), "StartError" if ended.failed else "", message)
+        if not pod.gone:
+            over(run)
+            return
+        pod.ended[name] = run
+        self._check_gone(pod)
+
+    # --- the end -----------------------------------------------------------------------------------------------------
+
+    def stop(self, uid: str, seconds: float, gone: Gone) -> None:
+        """End a pod's processes within so many seconds; `gone` is told how they ended. Said again, it may be sooner."""
+        pod = self._pods.get(uid)
+        if pod is None:
+            gone({})
+            return
+        loop = asyncio.get_running_loop()
+        due = loop.time() + seconds
+        pod.gone.append(gone)
+        if len(pod.gone) == 1:
+            for running in list(pod.running.values()):
+                self._ask(running)
+        if pod.timer is None or due < pod.timer.when():
+            if pod.timer is not None:
+                pod.timer.cancel()
+            pod.timer = loop.call_at(due, self._signal_all, pod, signal.SIGKILL)
+        self._check_gone(pod)
+
+    def _ask(self, running: _Running) -> None:
+        """SIGTERM, after the preStop hook if there is one; the pod's deadline does not wait for it."""
+        hook = (running.container.get("lifecycle") or {}).get("preStop") or {}
+
+        def ask(_: Ended | None = None) -> None:
+            self.connection.signal(running.id, signal.SIGTERM)
+
+        if hook.get("exec"):
+            what = {**running.what, "argv": hook["exec"].get("command") or ["true"], "log": "/dev/null"}
+            self.connection.run(f"{running.id}/preStop", ask, **what)
+        elif hook.get("sleep"):
+            asyncio.get_running_loop().call_later(hook["sleep"].get("seconds") or 0, ask)
+        else:
+            ask()
+
+    def kill(self, uid: str) -> None:
+        """A pod's processes end now, and nobody hears of it."""
+        pod = self._pods.pop(uid, None)
+        if pod is None:
+            return
+        if pod.timer is not None:
+            pod.timer.cancel()
+        pod.gone = [lambda _: None]
+        self._signal_all(pod, signal.SIGKILL)
+        self.addresses.release(uid, pod.namespace, pod.subdomain, pod.address)
+
+    def forget(self, namespace: str, name: str, uid: str) -> None:
+        """A pod has gone: with its processes and its folder."""
+        self.kill(uid)
+        folder = self.folder(namespace, name, uid)
+        asyncio.get_running_loop().run_in_executor(None, volumes.remove, folder)
+
+    def _signal_all(self, pod: _Pod, number: int) -> None:
+        for running in pod.running.values():
+            self.connection.signal(running.id, number)
+            if number == signal.SIGKILL:
+                self.connection.signal(f"{running.id}/preStop", number)
+
+    @staticmethod
+    def _check_gone(pod: _Pod) -> None:
+        if pod.running:
+            return
+        if pod.timer is not None:
+            pod.timer.cancel()
+            pod.timer = None
+        told, pod.gone = pod.gone, []
+        for gone in told:
+            gone(pod.ended)
+
+    # --- what is in a pod --------------------------------------------------------------------------------------------
+
+    def _folder_of(self, pod: Object) -> Path:
+        meta = pod["metadata"]
+        return self.folder(meta["namespace"], meta["name"], meta["uid"])
+
+    def _allocatable(self, pod: Object) -> Object:
+        node = self.lookup("nodes", "", pod["spec"].get("nodeName") or "")
+        found: Object = ((node or {}).get("status") or {}).get("allocatable") or {}
+        return found
+
+    def _hosts(self, pod: Object) -> Rewrite:
+        """Put addresses in the place of the names of pods that share this one's subdomain."""
+        namespace, subdomain = pod["metadata"]["namespace"], pod["spec"].get("subdomain") or ""
+        if not subdomain:
+            return lambda text: text
+        sibling = is_sibling(pod, self.lookup)
+
+        def address(host: str) -> str | None:
+            known = self.addresses.knows(namespace, subdomain, host) or sibling(host)
+            return self.addresses.reserve(namespace, subdomain, host) if known else None
+
+        return host_names(namespace, subdomain, address)
