@@ -19,7 +19,7 @@ import pytest
 from tests.sandbox.clients import CONFIGMAPS, MERGE, http
 from volcano_py.kube.client import Client
 from volcano_py.kube.errors import KubeError
-from volcano_py.sandbox.apiserver import durable
+from volcano_py.sandbox.apiserver import database, durable
 from volcano_py.sandbox.apiserver.database import FILE, Database
 from volcano_py.sandbox.cluster import Sandbox, SandboxError
 
@@ -52,7 +52,7 @@ CRD = {
 
 def kept(folder: Path, **options: Any) -> Sandbox:
     """A small cluster that keeps its objects."""
-    return Sandbox(**{"nodes": 1, "crds": False, "data": folder, **options})
+    return Sandbox(**{"nodes": 1, "crds": False, "controllers": None, "data": folder, **options})
 
 
 def configmap(name: str, **data: str) -> dict[str, Any]:
@@ -147,6 +147,37 @@ async def test_what_nobody_needs_is_compacted(tmp_path: Path, monkeypatch: pytes
         assert event["type"] == "ERROR" and event["object"]["code"] == 410
         assert len(await watched(sandbox, f"{CONFIGMAPS}?watch=true&resourceVersion={int(last) - 20}")) == 20
         assert await watched(sandbox, f"{CONFIGMAPS}?watch=true&resourceVersion={last}") == []
+
+
+@pytest.mark.parametrize("fsync", [False, True])
+async def test_the_log_starts_anew_while_others_write(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fsync: bool
+) -> None:
+    monkeypatch.setattr(durable, "CHECKPOINT_BYTES", 100_000)
+    monkeypatch.setattr(durable, "LOG_LIMIT", 0)
+    monkeypatch.setattr(database, "CHECKED_LOG", 100_000)
+    pauses, largest = 0, 0
+    caught_up = durable.Durable._caught_up
+
+    def counted(kept: durable.Durable, future: asyncio.Future[None]) -> None:
+        nonlocal pauses
+        pauses += 1
+        caught_up(kept, future)
+
+    monkeypatch.setattr(durable.Durable, "_caught_up", counted)
+    async with kept(tmp_path, hollow=False, fsync=fsync) as sandbox, http(sandbox) as api:
+        assert sandbox.durable is not None
+
+        async def lane(lane: int) -> None:
+            nonlocal largest
+            for number in range(60):
+                await api.ok("POST", CONFIGMAPS, configmap(f"c-{lane}-{number}", text="x" * 5000))
+                largest = max(largest, sandbox.durable.database.log_bytes())  # type: ignore[union-attr]
+
+        await asyncio.gather(*(lane(number) for number in range(8)))
+    assert pauses > 3 and largest < 1_000_000  # of more than 3 MB that were written
+    async with kept(tmp_path, hollow=False) as sandbox, http(sandbox) as api:
+        assert len((await api.ok("GET", CONFIGMAPS))["items"]) == 480
 
 
 async def test_nobody_is_told_before_it_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
