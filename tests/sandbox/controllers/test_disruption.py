@@ -72,6 +72,22 @@ async def test_pods_of_nobody_cannot_be_counted_in_percent(api: Http) -> None:
     assert failed["status"]["disruptionsAllowed"] == 0
 
 
+async def test_evictions_keep_to_it(api: Http) -> None:
+    await api.ok("POST", APPS + "/replicasets", workload("ReplicaSet", "web", 2))
+    await api.ok("POST", BUDGETS, budget(minAvailable=2))
+    path = BUDGETS + "/web"
+    await api.until(path, lambda v: v["status"].get("currentHealthy") == 2)
+    victim = (await api.ok("GET", PODS))["items"][0]["metadata"]["name"]
+    eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": victim}}
+    status, answer = await api.call("POST", f"{PODS}/{victim}/eviction", eviction)
+    assert status == 429 and "needs 2 healthy pods and has 2 currently" in answer["details"]["causes"][0]["message"]
+    await api.ok("PATCH", APPS + "/replicasets/web", {"spec": {"replicas": 3}}, MERGE)
+    await api.until(path, lambda v: v["status"]["disruptionsAllowed"] == 1)
+    assert (await api.call("POST", f"{PODS}/{victim}/eviction", eviction))[0] == 201
+    await api.until(path, lambda v: v["status"]["currentHealthy"] == 3 and "disruptedPods" not in v["status"])
+
+
+@pytest.mark.slow
 async def test_kubectl_drain_waits_for_the_budget(scheduled: tuple[Http, Kubectl]) -> None:
     api, kubectl = scheduled
     await kubectl("cordon", "node-1")

@@ -116,7 +116,7 @@ class GarbageCollector:
                 rows = self.owners.references.get((child_resource.collection.name, child.key), [])
                 blocked = blocked or any(row.get("blockOwnerDeletion") for row in rows if row.get("uid") == entry.uid)
                 if b'"deletionTimestamp":' not in child.tail:
-                    await self._dependent(child_resource, child, (child_resource.collection.name, child.key))
+                    await self.sync(("dependent", (child_resource.collection.name, child.key)))
             if not blocked:
                 self._release(resource, node, deletion.FOREGROUND)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable
 from typing import Any
 
@@ -12,8 +11,6 @@ from volcano_py.sandbox.controllers.adoption import controller_reference
 from volcano_py.sandbox.controllers.client import Client
 
 Object = dict[str, Any]
-
-SLICE = 8  # pods made before others in this process get their turn
 
 
 def from_template(template: Object, owner: Object) -> Object:
@@ -33,9 +30,7 @@ def from_template(template: Object, owner: Object) -> Object:
 
 async def create(client: Client, owner: Object, pods: Iterable[Object]) -> StatusError | None:
     """Make pods one after the other, until one is refused: the refusal."""
-    for index, pod in enumerate(pods):
-        if index % SLICE == SLICE - 1:
-            await asyncio.sleep(0)
+    for pod in pods:
         try:
             made = await client.create("pods", pod)
         except StatusError as error:
@@ -48,8 +43,6 @@ async def create(client: Client, owner: Object, pods: Iterable[Object]) -> Statu
 
 
 async def delete(client: Client, owner: Object, pods: Iterable[Entry]) -> None:
-    for index, entry in enumerate(pods):
-        if index % SLICE == SLICE - 1:
-            await asyncio.sleep(0)
+    for entry in pods:
         if await client.delete("pods", entry):
             await client.event(owner, "Normal", "SuccessfulDelete", f"Deleted pod: {entry.name}")
