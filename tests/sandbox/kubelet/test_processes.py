@@ -1,0 +1,260 @@
+"""Containers as real processes: how they begin, what they print, how they end."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.sandbox.clients import PODS, Http, Kubectl, http, pod
+from volcano_py.sandbox.cluster import Sandbox
+
+PATH = PODS + "/p"
+EVENTS = "/api/v1/namespaces/default/events"
+
+
+def script(text: str, name: str = "p", **spec: Any) -> dict[str, Any]:
+    """A pod whose container runs a shell script."""
+    made = pod(name, **{"nodeName": "node-0", "restartPolicy": "Never", **spec})
+    made["spec"]["containers"][0]["command"] = ["sh", "-c", text]
+    return made
+
+
+def phase(name: str) -> Any:
+    return lambda found: (found.get("status") or {}).get("phase") == name
+
+
+def state(found: dict[str, Any]) -> dict[str, Any]:
+    state: dict[str, Any] = found["status"]["containerStatuses"][0]["state"]
+    return state
+
+
+async def ended(api: Http, body: dict[str, Any], name: str) -> dict[str, Any]:
+    """Create a pod and wait for its phase; what its container's status says of the end."""
+    await api.ok("POST", PODS, body)
+    found = await api.until(f"{PODS}/{body['metadata']['name']}", phase(name))
+    terminated: dict[str, Any] = state(found)["terminated"]
+    return terminated
+
+
+async def log(api: Http, query: str = "", name: str = "p") -> str:
+    code, text = await api.call("GET", f"{PODS}/{name}/log{query}")
+    assert code == 200, text
+    return str(text)
+
+
+async def printed(api: Http, word: str, name: str = "p") -> None:
+    """Wait for a word in a pod's log."""
+
+    async def look() -> None:
+        while word not in str((await api.call("GET", f"{PODS}/{name}/log"))[1]):
+            await asyncio.sleep(0.02)
+
+    await asyncio.wait_for(look(), 10)
+
+
+async def said(api: Http, reason: str) -> str:
+    """Wait for an Event; its message."""
+    found = await api.until(EVENTS, lambda v: any(row["reason"] == reason for row in v["items"]))
+    return next(str(row["message"]) for row in found["items"] if row["reason"] == reason)
+
+
+async def test_output_and_exit_code_are_the_process_s(real: Http) -> None:
+    end = await ended(real, script("echo out; echo err >&2; printf rest; exit 3"), "Failed")
+    assert (end["exitCode"], end["reason"]) == (3, "Error")
+    assert await log(real) == "out\nerr\nrest"
+    assert await log(real, "?tailLines=2&limitBytes=5") == "err\nr"
+    stamped = (await log(real, "?timestamps=true")).splitlines()
+    assert [line.partition(" ")[2] for line in stamped] == ["out", "err", "rest"] and "T" in stamped[0][:20]
+
+
+async def test_a_signal_is_128_and_its_number(real: Http) -> None:
+    # in a command, $$ is how a $ is written
+    assert (await ended(real, script("kill -SEGV $$$$"), "Failed"))["exitCode"] == 139
+
+
+async def test_what_cannot_be_started_says_why(real: Http) -> None:
+    body = pod("p", nodeName="node-0", restartPolicy="Never")
+    body["spec"]["containers"][0]["command"] = ["no-such-program"]
+    end = await ended(real, body, "Failed")
+    assert (end["exitCode"], end["reason"]) == (128, "StartError")
+    assert end["message"] == 'exec: "no-such-program": executable file not found in $PATH'
+
+
+async def test_the_last_words_are_the_file_s_or_the_log_s(real: Http) -> None:
+    end = await ended(real, script("echo why > /dev/termination-log; exit 1"), "Failed")
+    assert end["message"] == "why\n"
+    body = script("echo because", "q")
+    body["spec"]["containers"][0] |= {"terminationMessagePolicy": "FallbackToLogsOnError"}
+    body["spec"]["containers"][0]["command"][2] += "; exit 1"
+    assert (await ended(real, body, "Failed"))["message"] == "because\n"
+
+
+async def test_a_container_without_a_command_stays_hollow_and_says_so(real: Http) -> None:
+    await real.ok("POST", PODS, pod("p", nodeName="node-0"))
+    await real.until(PATH, phase("Running"))
+    assert "no command" in await said(real, "Hollow")
+    await real.ok("DELETE", PATH)
+    await real.until(PATH, lambda found: found.get("code") == 404)
+
+
+async def test_termination_asks_first_and_kills_when_the_time_is_over(real: Http) -> None:
+    await real.ok("POST", PODS, script("trap 'echo asked' TERM; echo up; while true; do sleep 0.05; done"))
+    await printed(real, "up")
+    started = time.monotonic()
+    await real.ok("DELETE", PATH + "?gracePeriodSeconds=1")
+    await printed(real, "asked")
+    dying = await real.ok("GET", PATH)
+    assert dying["metadata"]["deletionTimestamp"] and "running" in state(dying)
+    await real.until(PATH, lambda found: found.get("code") == 404)
+    assert 0.9 < time.monotonic() - started < 3
+
+
+async def test_a_shorter_time_than_the_first_holds(real: Http) -> None:
+    await real.ok("POST", PODS, script("trap '' TERM; echo up; while true; do sleep 0.05; done"))
+    await printed(real, "up")
+    await real.ok("DELETE", PATH + "?gracePeriodSeconds=60")
+    await real.ok("DELETE", PATH + "?gracePeriodSeconds=1")
+    await real.until(PATH, lambda found: found.get("code") == 404, 5)
+
+
+async def test_how_it_ended_is_told_before_it_goes(real: Http) -> None:
+    body = script("trap 'exit 5' TERM; echo up; while true; do sleep 0.05; done")
+    await real.ok("POST", PODS, body)
+    await printed(real, "up")
+    revision = (await real.ok("GET", PODS))["metadata"]["resourceVersion"]
+    await real.ok("DELETE", PATH)
+    rows = await real.events(f"{PODS}?watch=1&resourceVersion={revision}", 3)
+    assert [row["type"] for row in rows] == ["MODIFIED", "MODIFIED", "DELETED"]
+    assert state(rows[1]["object"])["terminated"]["exitCode"] == 5
+
+
+async def test_a_hook_runs_before_the_signal(real: Http, tmp_path: Path) -> None:
+    body = script("trap 'echo asked; exit 0' TERM; echo up; while true; do sleep 0.05; done")
+    told = tmp_path / "told"
+    hook = {"exec": {"command": ["sh", "-c", f"sleep 0.3; echo first > {told}"]}}
+    body["spec"]["containers"][0]["lifecycle"] = {"preStop": hook}
+    await real.ok("POST", PODS, body)
+    await printed(real, "up")
+    await real.ok("DELETE", PATH)
+    await real.until(PATH, lambda found: found.get("code") == 404)
+    assert told.read_text() == "first\n"
+
+
+async def test_force_kills_at_once(real: Http, machine: Sandbox) -> None:
+    await real.ok("POST", PODS, script("trap '' TERM; echo up $$$$; while true; do sleep 0.05; done"))
+    await printed(real, "up")
+    pid = int((await log(real)).split()[1])
+    await real.ok("DELETE", PATH + "?gracePeriodSeconds=0")
+    for _ in range(100):
+        if not Path(f"/proc/{pid}").exists():
+            break
+        await asyncio.sleep(0.02)
+    assert not Path(f"/proc/{pid}").exists()
+    assert machine.processes is not None
+    await asyncio.sleep(0.1)
+    assert list(machine.processes.root.iterdir()) == []
+
+
+async def test_the_deadline_ends_it(real: Http) -> None:
+    await real.ok("POST", PODS, script("sleep 60", activeDeadlineSeconds=1, terminationGracePeriodSeconds=1))
+    found = await real.until(PATH, lambda v: phase("Failed")(v) and "terminated" in state(v))
+    assert found["status"]["reason"] == "DeadlineExceeded" and state(found)["terminated"]["exitCode"] == 143
+
+
+async def test_restarts_keep_the_log_before(real: Http, real_kubectl: Kubectl) -> None:
+    await real.ok("POST", PODS, script("date +%N; exit 1", restartPolicy="OnFailure"))
+    await real.until(PATH, lambda v: v["status"].get("containerStatuses", [{}])[0].get("restartCount", 0) >= 2)
+    await real.until(PATH, lambda v: "waiting" in state(v))
+    assert (await real_kubectl("logs", "p", "--previous")).strip().isdigit()
+
+
+async def test_no_previous_log_is_said_as_the_kubelet_does(real: Http) -> None:
+    await ended(real, script("true"), "Succeeded")
+    code, answer = await real.call("GET", PATH + "/log?previous=true")
+    assert (code, answer["message"]) == (400, 'previous terminated container "c" in pod "p" not found')
+
+
+async def test_logs_are_followed_to_the_end(real: Http, real_kubectl: Kubectl) -> None:
+    await real.ok("POST", PODS, script("for i in 1 2 3 4 5; do echo line $i; sleep 0.1; done; printf end"))
+    await printed(real, "line")
+    assert await real_kubectl("logs", "-f", "p") == "line 1\nline 2\nline 3\nline 4\nline 5\nend"
+
+
+async def test_init_containers_and_sidecars_run(real: Http) -> None:
+    inits = [
+        {"name": "first", "image": "x", "command": ["sh", "-c", "echo one > /shared/file"]},
+        {"name": "beside", "image": "x", "restartPolicy": "Always", "command": ["sh", "-c", "echo here; sleep 600"]},
+    ]
+    mounts = [{"name": "shared", "mountPath": "/shared"}]
+    body = script("cat /shared/file; sleep 0.3", initContainers=inits, volumes=[{"name": "shared", "emptyDir": {}}])
+    for container in (body["spec"]["containers"][0], inits[0]):
+        container["volumeMounts"] = mounts
+    await real.ok("POST", PODS, body)
+    await real.until(PATH, phase("Running"))
+    await printed(real, "one")
+    assert await log(real, "?container=beside") == "here\n"
+    done = await real.until(PATH, phase("Succeeded"))
+    done = await real.until(PATH, lambda v: "terminated" in v["status"]["initContainerStatuses"][1]["state"])
+    codes = [row["state"]["terminated"]["exitCode"] for row in done["status"]["initContainerStatuses"]]
+    assert codes == [0, 143]
+
+
+async def test_more_memory_than_the_limit_is_refused_to_the_process(real: Http) -> None:
+    body = pod("p", nodeName="node-0", restartPolicy="Never")
+    container = body["spec"]["containers"][0]
+    container["command"] = [sys.executable, "-c", "print(len(bytearray(300 << 20)))"]
+    container["resources"] = {"limits": {"memory": "128Mi", "cpu": "1"}}
+    end = await ended(real, body, "Failed")
+    assert end["exitCode"] == 1 and "MemoryError" in await log(real)
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="this system does not tie processes to cores")
+async def test_a_cpu_limit_is_a_number_of_cores(real: Http) -> None:
+    body = pod("p", nodeName="node-0", restartPolicy="Never")
+    container = body["spec"]["containers"][0]
+    container["command"] = [sys.executable, "-c", "import os; print(len(os.sched_getaffinity(0)))"]
+    container["resources"] = {"limits": {"cpu": "500m"}}
+    await ended(real, body, "Succeeded")
+    assert await log(real) == "1\n"
+
+
+async def test_a_dead_supervisor_is_replaced_and_what_it_had_is_over(real: Http, machine: Sandbox) -> None:
+    await real.ok("POST", PODS, script("echo up; sleep 600", restartPolicy="OnFailure"))
+    await printed(real, "up")
+    assert machine.processes is not None
+    supervisor = machine.processes.connection._process
+    assert supervisor is not None
+    supervisor.send_signal(signal.SIGKILL)
+    found = await real.until(PATH, lambda v: v["status"]["containerStatuses"][0]["restartCount"] == 1)
+    assert found["status"]["containerStatuses"][0]["lastState"]["terminated"]["exitCode"] == 137
+    assert (await ended(real, script("echo again", "q"), "Succeeded"))["exitCode"] == 0
+
+
+async def test_processes_that_went_with_the_sandbox_start_again_where_they_may(tmp_path: Path) -> None:
+    def sandbox() -> Sandbox:
+        return Sandbox(
+            1, crds=False, data=tmp_path / "data", path=tmp_path / "kubeconfig", run_commands=True, backoff=0.05
+        )
+
+    async with sandbox() as first, http(first) as api:
+        await api.ok("POST", PODS, script("echo up; sleep 600", "always", restartPolicy="Always"))
+        await api.ok("POST", PODS, script("echo up; sleep 600", "never"))
+        await api.ok("POST", PODS, script("echo over", "over"))
+        await api.until(PODS + "/over", phase("Succeeded"))
+        for name in ("always", "never"):
+            await printed(api, "up", name)
+    async with sandbox() as second, http(second) as api:
+        lost = await api.until(PODS + "/never", phase("Failed"))
+        assert state(lost)["terminated"]["reason"] == "ContainerStatusUnknown"
+        again = await api.until(PODS + "/always", lambda v: "running" in state(v))
+        assert again["status"]["containerStatuses"][0]["restartCount"] == 1
+        assert await log(api, name="over") == "over\n"
+        addresses = [item["status"]["podIP"] for item in (await api.ok("GET", PODS))["items"]]
+        assert len(set(addresses)) == 3
