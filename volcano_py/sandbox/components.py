@@ -16,6 +16,14 @@ ARGUMENTS: dict[str, tuple[str, ...]] = {
 }
 DEFAULT = ("scheduler", "controller-manager")
 STOP_SECONDS = 5.0
+_CONFIGURATION = "volcano-scheduler.conf"
+
+
+def shipped_configuration() -> Path:
+    """The scheduler configuration that comes with us: in the wheel, else in the checkout."""
+    package = Path(__file__).resolve().parent.parent
+    packed = package / "data" / "conf" / _CONFIGURATION
+    return packed if packed.is_file() else package.parent / "conf" / _CONFIGURATION
 
 
 @dataclass(slots=True)
@@ -33,6 +41,8 @@ class Components:
             if name not in ARGUMENTS:
                 raise ValueError(f"components: there is no {name!r}; known are {', '.join(ARGUMENTS)} and none")
             extra = (*ARGUMENTS[name], *self.arguments.get(name, ()))
+            if name == "scheduler" and not any(a.startswith("--scheduler-conf") for a in extra):
+                extra = (*extra, f"--scheduler-conf={shipped_configuration()}")
             program = (sys.executable, "-m", "volcano_py.sandbox.lifeline")
             command = [*program, name, "--kubeconfig", str(self.kubeconfig), *extra]
             output = None

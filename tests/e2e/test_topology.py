@@ -1,0 +1,64 @@
+"""A job that must stay within one domain of the network, from kubectl to its nodes; and a HyperNode that is wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.cluster import cluster, job, kubectl, pods_of, until
+from volcano_py.api.kinds import JOB
+
+HYPER_NODES = """
+apiVersion: topology.volcano.sh/v1alpha1
+kind: HyperNode
+metadata: {name: rack-a}
+spec:
+  tier: 1
+  members: [{type: Node, selector: {regexMatch: {pattern: "-[01]$"}}}]
+---
+apiVersion: topology.volcano.sh/v1alpha1
+kind: HyperNode
+metadata: {name: rack-b}
+spec:
+  tier: 1
+  members: [{type: Node, selector: {regexMatch: {pattern: "-[23]$"}}}]
+---
+apiVersion: topology.volcano.sh/v1alpha1
+kind: HyperNode
+metadata: {name: wrong}
+spec:
+  tier: 1
+  members: [{type: Node, selector: {regexMatch: {pattern: "(?=x)"}}}]
+"""
+
+
+@pytest.mark.slow
+async def test_a_job_stays_within_a_rack(tmp_path: Path) -> None:
+    async with cluster(tmp_path, nodes=4, shape="cpu=2,memory=8Gi") as (sandbox, client):
+        code, _, errors = await kubectl(sandbox, tmp_path, "apply", "-f", "-", stdin=HYPER_NODES)
+        assert code == 0, errors
+        for name, replicas, cpu in (("fits", 2, "1500m"), ("large", 3, "2")):
+            manifest = job(name, replicas, cpu, seconds=60)
+            manifest["spec"]["networkTopology"] = {"mode": "hard", "highestTierAllowed": 1}
+            await client.create(JOB, manifest, "default")
+
+        async def placed() -> set[str] | None:
+            nodes = {p["spec"].get("nodeName", "") for p in await pods_of(client, "fits")}
+            return nodes if len(nodes) == 2 and "" not in nodes else None
+
+        nodes = await until(placed, "the job that fits a rack is not placed")
+        assert len({int(n.rsplit("-", 1)[1]) // 2 for n in nodes}) == 1, nodes
+
+        async def told() -> bool:
+            _, out, _ = await kubectl(sandbox, tmp_path, "get", "podgroup", "-A", "-o", "yaml")
+            return "no HyperNode of tier 1 or below has room for cpu 6000" in out
+
+        await until(told, "the job that fits no rack does not say why it waits")
+        assert not any(p["spec"].get("nodeName") for p in await pods_of(client, "large"))
+
+        async def reported() -> bool:
+            _, out, _ = await kubectl(sandbox, tmp_path, "get", "events", "-A")
+            return "hypernode/wrong" in out and "cannot be used" in out
+
+        await until(reported, "no Event names the HyperNode whose pattern cannot be used")
