@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from volcano_py.scheduler.actions.place_tasks import place_as_nominated, place_tasks
 from volcano_py.scheduler.actions.worksheet import Worksheet
+from volcano_py.scheduler.explain.close import as_quantities
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.framework.session_job import SessionJob
 from volcano_py.scheduler.framework.statement import Statement, Step
@@ -91,7 +92,8 @@ def _nowhere(constraint: Constraint | None, around: str, below: str, request: Re
     """What to say when the plugins name no HyperNode to try."""
     tier = constraint.tier if constraint is not None else None
     where = f" around {around}, where it is," if around else "" if below == ROOT else f" in {below}"
-    return f"no HyperNode{where} of tier {tier} or below has room for {request or Resource()!r}"
+    wanted = ", ".join(f"{name} {amount}" for name, amount in as_quantities(request or Resource()).items())
+    return f"no HyperNode{where} of tier {tier} or below has room for {wanted}"
 
 
 def _settle(session: Session, job: SessionJob, hyper_node: str, places: dict[str, str]) -> None:
