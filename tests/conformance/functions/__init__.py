@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from tests.conformance.functions import configuration, jobs, namespaces, nodes, placement, plugins, resources
+from tests.conformance.functions import configuration, jobs, namespaces, nodes, placement, plugins, resources, topology
 from tests.conformance.functions.adapter import Adapter, Adapters, Data
 from tests.conformance.functions.listed import COVERED, LACKING, LIMIT, belongs_to
 from tests.conformance.functions.values import alike
@@ -25,6 +25,7 @@ ADAPTERS: Adapters = {
     **namespaces.ADAPTERS,
     **configuration.ADAPTERS,
     **plugins.ADAPTERS,
+    **topology.ADAPTERS,
 }
 
 

@@ -14,32 +14,23 @@ COVERED: dict[str, str] = {
     "api.NewFitError": "tests/scheduler/explain/test_messages.py (refusals are counted, one node's has no text here)",
     "api.NewFitErrWithStatus": "tests/scheduler/explain/test_messages.py (the same)",
     "api.FitError.Error": "tests/scheduler/explain/test_messages.py (the same)",
+    "api.HyperNodesInfo.Ready": "tests/scheduler/model/test_hyper_nodes.py (theirs is a flag that updates switch)",
+    "api.HyperNodesInfo.GetLeafNodes": "tests/scheduler/model/test_hyper_nodes.py (the forest is built anew, whole)",
+    "api.HyperNodesInfo.GetRegexOrLabelMatchLeafHyperNodes": "tests/scheduler/model/test_hyper_nodes.py (the same)",
 }
 """Function → the test that covers its rule."""
 
 LACKING: dict[str, str] = {
     "util.GetPredicatedNodeByShard": "the sharding mode, an option of the process",
     "util.NewPredicateHelper": "the predicate; only the constructor is recorded in a form that can be called",
+    "api.SubJobInfo.IsReady": "the statuses of the tasks",
+    "api.SubJobInfo.IsPipelined": "the statuses of the tasks",
+    "api.SubJobInfo.getTaskHighestPriority": "the priorities of the tasks",
     "framework.GenerateNodeMapAndSlice": "the images of the nodes",
 }
 """Function → what decides the answer and is not in the data."""
 
 NOT_BUILT: dict[str, str] = {
-    "api.HyperNode": "network topology",
-    "api.NewHyperNodeInfo": "network topology",
-    "api.GetMembers": "network topology",
-    "api.cloneNetworkTopology": "network topology",
-    "api.JobInfo.IsHardTopologyMode": "network topology",
-    "framework.convertSoftToHardTopology": "network topology",
-    "networktopologyaware.": "network topology",
-    "util.FindHyperNodeForNode": "network topology",
-    "util.FindJobTaskNumOfHyperNode": "network topology",
-    "util.GetRealNodesByHyperNode": "network topology",
-    "util.SelectBestHyperNodeAndScore": "network topology",
-    "api.SubJobInfo": "sub-jobs",
-    "api.NewSubJobInfo": "sub-jobs",
-    "api.getSubJob": "sub-jobs",
-    "utils.": "actions gangpreempt and gangreclaim",
     "api.NumatopoInfo": "NUMA topology",
     "api.NodeInfo.RefreshNumaSchedulerInfoByCrd": "NUMA topology",
     "api.PodMeta": "NUMA topology",
@@ -61,10 +52,13 @@ NOT_BUILT: dict[str, str] = {
     "api.GetPodResourceLimit": "plugin usage",
     "usage.": "plugin usage",
     "extender.": "plugin extender",
-    "tasktopology.": "plugin task-topology",
     "cache.RemoveVolcanoSchGate": "removal of the queue-allocation gate",
     "util.CalculateNumOfFeasibleNodesToFind": "sampling of nodes (all are looked at)",
     "util.SelectBestNodes": "the agent scheduler",
+    "api.cloneNetworkTopology": "no rule of its own (a copy; here objects are not written)",
+    "api.SubJobInfo.ConvertToHardTopology": "no rule of its own (see framework.convertSoftToHardTopology)",
+    "util.SelectBestHyperNodeAndScore": "no rule of its own (the best of a map; ours tries in the order of rates)",
+    "util.FindJobTaskNumOfHyperNode": "no rule of its own (a count; ours is kept up with placements)",
     "util.GetMinInt": "no rule of its own (Python's min)",
     "nodescore.": "no rule of its own (wraps kube-scheduler's plugin objects; here scores are node rules)",
 }

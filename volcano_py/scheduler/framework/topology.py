@@ -78,11 +78,11 @@ class Topology:
         return found
 
     def ancestors(self, name: str) -> list[str]:
-        """The HyperNode itself, then upwards to the root; nothing for one that is not known."""
-        chain = []
-        while name in self.infos and name not in chain:
+        """The HyperNode itself, then upwards to the root."""
+        chain: list[str] = []
+        while name and name not in chain:
             chain.append(name)
-            name = self.infos[name].parent
+            name = self.infos[name].parent if name in self.infos else ""
         return chain
 
     def lowest_common(self, new: str, old: str) -> str:

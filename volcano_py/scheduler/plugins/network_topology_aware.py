@@ -248,7 +248,7 @@ class Gradients:
             if good:
                 groups.setdefault(tier, []).append(name)
         ordered = [sorted(groups[tier]) for tier in sorted(groups)]
-        return capped(ordered[::-1], self._most_evicted) if purpose == EVICT else ordered
+        return reversed_and_capped(ordered, self._most_evicted) if purpose == EVICT else ordered
 
     def _start(self, hyper_node: str, allocated: str, highest: int) -> str:
         """The smaller of the given HyperNode and the largest one around what is placed; "" if they do not meet."""
@@ -266,10 +266,12 @@ class Gradients:
         return top if common == hyper_node else ""
 
 
-def capped(groups: list[list[str]], most: int) -> list[list[str]]:
-    """The first groups with so many members in all; the last of them keeps its tail."""
+def reversed_and_capped(groups: list[list[str]], most: int) -> list[list[str]]:
+    """From the last group on, so many members in all; the last one taken keeps its tail. Without a limit: as they are."""
+    if most <= 0:
+        return groups
     kept: list[list[str]] = []
-    for group in groups:
+    for group in reversed(groups):
         if most <= 0:
             break
         kept.append(group[-most:])
