@@ -1,8 +1,8 @@
 """How well scores pack a real cluster's pods: a trace of nodes and pods, submitted until the cluster is full.
 
-`python -m benchmarks packing --nodes FILE --pods FILE`: CSV files with the columns cpu_milli, memory_mib, gpu (nodes) and
-cpu_milli, memory_mib, num_gpu, gpu_milli (pods), as in the openb trace. Pods are drawn from the trace with a fixed seed
-and stay for ever; a GPU is 1,000 parts, and a node's GPUs are one pool.
+`python -m benchmarks packing --nodes FILE --pods FILE`: CSV files with the columns cpu_milli, memory_mib, gpu (nodes)
+and cpu_milli, memory_mib, num_gpu, gpu_milli (pods), as in the openb trace. Pods are drawn from the trace with a fixed
+seed and stay for ever; a GPU is 1,000 parts, and a node's GPUs are one pool.
 """
 
 from __future__ import annotations
