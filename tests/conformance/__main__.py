@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import io
-import json
 import sys
 from collections import Counter
 from pathlib import Path
 
 import click
 
-from tests.conformance import apiserver, cli, controllers, functions, kubectl, sessions, webhooks
+from tests.conformance import apiserver, cli, controllers, functions, job_plugins, kubectl, sessions, webhooks
 from tests.conformance.outcome import DEVIATION, FAIL, NOT_BUILT, OWN_TEST, PASS, UNBUILDABLE, Outcome
 
 _PADDING = 500
@@ -20,10 +19,6 @@ _MOST_DEVIATIONS = 0.03
 """Of the API server's answers, over HTTP and through kubectl."""
 _DEFAULTS = " (defaults)"
 """Marks sessions that were run with all deviations on."""
-_LATER = {
-    "job-plugins": "job-plugins",
-}
-"""Areas whose runners belong to the control plane's issue: counted as not built yet."""
 
 
 @click.command()
@@ -73,8 +68,7 @@ def _all(data: Path) -> list[Outcome]:
     found += webhooks.run_folder(data / "webhooks")
     found += controllers.run_folder(data / "controllers")
     found += cli.run_folder(data / "cli")
-    for folder, area in _LATER.items():
-        found += [Outcome(area, "", NOT_BUILT, area)] * _cases(data / folder)
+    found += job_plugins.run_folder(data / "job-plugins")
     return found
 
 
@@ -99,10 +93,6 @@ def _apiserver(data: Path) -> list[Outcome]:
         why = f"{deviations} deviations among {len(found)} answers: at most {_MOST_DEVIATIONS:.0%} are fair"
         found.append(Outcome(apiserver.AREA, "deviations", FAIL, why))
     return found
-
-
-def _cases(folder: Path) -> int:
-    return sum(len(json.loads(p.read_text())) for p in folder.glob("*.json"))
 
 
 def _table(outcomes: list[Outcome]) -> None:
