@@ -1,4 +1,4 @@
-"""Controllers: the state machines of Job and Queue, cell by cell. What else is recorded has no runner yet."""
+"""Controllers: the state machines of Job and Queue, cell by cell, and single rules. The rest has no runner yet."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import Any
 
 import msgspec
 
-from tests.conformance.outcome import FAIL, NOT_BUILT, PASS, Outcome
+from tests.conformance import job_controller
+from tests.conformance.outcome import FAIL, NOT_BUILT, PASS, UNBUILDABLE, Outcome
 from volcano_py.api.batch import JobSpec, JobStatus
 from volcano_py.controllers.job.state import transition
 from volcano_py.controllers.queue.reconcile import next_state
@@ -32,12 +33,17 @@ def run_folder(folder: Path) -> Iterator[Outcome]:
         elif path.stem == "queue_state_matrix":
             for case in cases:
                 yield _outcome(path.stem, case, _queue_cell(case))
+        elif path.stem in job_controller.RUNNERS:
+            for case in cases:
+                yield _outcome(path.stem, case, job_controller.RUNNERS[path.stem](case))
         elif path.stem != _VARIANTS:
             for case in cases:
                 yield Outcome(_AREA, f"{path.stem}: {case.get('id', '')}", NOT_BUILT, f"{path.stem} has no runner")
 
 
 def _outcome(file: str, case: Data, wrong: str) -> Outcome:
+    if wrong == job_controller.NEVER_ASKED:
+        return Outcome(_AREA, f"{file}: {case['id']}", UNBUILDABLE, wrong)
     return Outcome(_AREA, f"{file}: {case['id']}", FAIL if wrong else PASS, wrong)
 
 

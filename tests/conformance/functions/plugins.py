@@ -17,6 +17,7 @@ from volcano_py.scheduler.framework.queue_tree import QueueNode
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.queue import Queue
 from volcano_py.scheduler.model.task import Task
+from volcano_py.scheduler.model.resource import Resource
 from volcano_py.scheduler.plugins import task_topology
 from volcano_py.scheduler.plugins.binpack import Binpack
 from volcano_py.scheduler.plugins.cdp import cooldown_time
@@ -76,7 +77,7 @@ def _task_topology(_: Any, a: list[Any]) -> list[Any]:
 
 def _queue_share(_: Any, a: list[Any]) -> list[Any]:
     queue = from_manifest(QueueObject, {"metadata": {"name": a[0]["name"]}})
-    found = QueueNode(Queue(queue))
+    found = QueueNode(Queue(queue), Resource())
     found.allocated, found.deserved = resource(a[0]["allocated"]), resource(a[0]["deserved"])
     found.update_share()
     return [found.share]
