@@ -11,6 +11,7 @@ from typing import Any
 from volcano_py.api import quantity
 from volcano_py.api.scheduling import ROOT_QUEUE, PodGroupCondition, PodGroupStatus
 from volcano_py.scheduler.explain.messages import job_message, task_reason
+from volcano_py.scheduler.framework.guarantee import excess
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.framework.session_job import SessionJob
 from volcano_py.scheduler.model import plan
@@ -162,6 +163,19 @@ def close_queues(session: Session) -> None:
         old = queue.object.status.allocated or {}
         if {k: quantity.parse(v) for k, v in old.items()} != {k: quantity.parse(v) for k, v in new.items()}:
             session.emit([plan.QueueStatus(name, new)])
+        if session.on("capability-first"):
+            _tell_queue(session, queue)
+
+
+def _tell_queue(session: Session, queue: Queue) -> None:
+    """An Event on a queue that contradicts itself, once."""
+    names = excess(queue)
+    if names:
+        fields = " and ".join(f"spec.guarantee.resource.{name}" for name in names)
+        text = f"{fields} above spec.capability: nothing above the capability is kept for the queue; change one of them"
+        if session.cluster.notes.get(("Queue", f"/{queue.name}")) != text:
+            uid = queue.object.metadata.uid
+            session.emit([plan.Event("Queue", "", queue.name, uid, "Warning", "InvalidQueue", text)])
 
 
 def _upwards(session: Session, queue: Queue) -> list[str]:

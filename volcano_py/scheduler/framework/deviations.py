@@ -28,6 +28,7 @@ DEVIATIONS = {
     "heal-gangs": "a gang that has lost members and finds no room for them gives its room back after a while",
     "reclaim-admits": "a job that its queue is owed is let in although the cluster is full: reclaim makes the room",
     "idle-not-overused": "a queue that holds nothing is never overused",
+    "capability-first": "a queue gets nothing above its capability, also where it is guaranteed more",
     "whole-best-effort": "a gang is bound only if its best-effort members, where it needs them, have a place as well",
     "partial-topology": "a HyperNode that is wrong keeps only itself out, not every job with a topology",
     "explain-topology": "a job for which no HyperNode is large enough says so, where Volcano is silent",

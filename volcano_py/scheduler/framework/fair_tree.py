@@ -69,9 +69,14 @@ class FairTree:
 
     def refresh(self) -> None:
         demanding = {d: self._held[d] < self.total[d] for d in self.total.names()}
-        self._refresh(self.root, demanding)
+        nodes = [self.root]
+        for node in nodes:
+            nodes += node.children.values()
+        for node in reversed(nodes):
+            self._refresh(node, demanding)
 
     def _refresh(self, node: FairNode, demanding: dict[str, bool]) -> None:
+        """One node, when those below it are done."""
         if not node.children:
             node.share = self._dominant(node.allocated)
             node.saturated = any(
@@ -79,8 +84,6 @@ class FairTree:
                 for d in node.allocated.names()
             )
             return
-        for child in node.children.values():
-            self._refresh(child, demanding)
         children = list(node.children.values())
         waiting = [self._dominant(c.allocated) for c in children if c.share != 0 and not c.saturated]
         least = min([1.0, *waiting])

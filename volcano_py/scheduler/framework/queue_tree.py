@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from volcano_py.api.scheduling import ROOT_QUEUE
+from volcano_py.scheduler.framework.guarantee import guarantee_of
 from volcano_py.scheduler.framework.inqueue import gated_deducted, inqueue_resource
 from volcano_py.scheduler.framework.queue_demand import demands_of
 from volcano_py.scheduler.framework.session import Session
@@ -42,7 +43,7 @@ class QueueNode:
         "share",
     )
 
-    def __init__(self, queue: Queue) -> None:
+    def __init__(self, queue: Queue, guarantee: Resource) -> None:
         self.queue = queue
         self.name = queue.name
         self.path: list[QueueNode] = []
@@ -52,7 +53,7 @@ class QueueNode:
         self.request = Resource()
         self.elastic = Resource()
         self.inqueue = Resource()
-        self.guarantee = queue.guarantee.clone() if queue.guarantee else Resource()
+        self.guarantee = guarantee
         self.deserved = queue.deserved.clone() if queue.deserved else Resource()
         self.capability = queue.capability.clone() if queue.capability else Resource()
         self.real_capability = Resource()
@@ -110,13 +111,12 @@ def flat(session: Session) -> QueueTree:
     found = QueueTree()
     guaranteed = Resource()
     for queue in session.queues.values():
-        if queue.guarantee is not None:
-            guaranteed.add(queue.guarantee)
+        guaranteed.add(guarantee_of(session, queue))
     free = exceeded_part(session.total, guaranteed)
     for name in demands_of(session.cluster).queues:
         if name not in session.queues:
             continue
-        q = found.nodes[name] = QueueNode(session.queues[name])
+        q = found.nodes[name] = QueueNode(session.queues[name], guarantee_of(session, session.queues[name]))
         q.real_capability = free.clone().add(q.guarantee)
         if q.queue.capability is not None:
             if q.capability.milli_cpu <= 0:
@@ -133,7 +133,7 @@ def flat(session: Session) -> QueueTree:
 def tree(session: Session) -> QueueTree:
     """All queues below `root`. A broken hierarchy is told in `problem`."""
     found = QueueTree()
-    found.nodes = {name: QueueNode(queue) for name, queue in session.queues.items()}
+    found.nodes = {name: QueueNode(queue, guarantee_of(session, queue)) for name, queue in session.queues.items()}
     found.problem = _link(session, found)
     if found.problem:
         return found
@@ -143,7 +143,10 @@ def tree(session: Session) -> QueueTree:
         for name in session.total.scalars or ():
             root.capability[name] = MAX_INT
     root.real_capability = root.capability.clone()
-    _descend(root)
+    highest_first = [root]
+    for q in highest_first:
+        _hand_down(q)
+        highest_first += q.children
     _add_demand(session, found)
     return found
 
@@ -153,27 +156,30 @@ def _link(session: Session, found: QueueTree) -> str:
     if ROOT_QUEUE not in found.nodes:
         return "there is no queue root; create it"
     for name, q in found.nodes.items():
-        path: list[QueueNode] = []
+        upwards: dict[str, QueueNode] = {}
         at = q
-        while at.name != ROOT_QUEUE:
+        while at.name != ROOT_QUEUE and not at.path:
+            upwards[at.name] = at
             parent = found.nodes.get(at.queue.parent or ROOT_QUEUE)
             if parent is None:
                 return f"queue {at.name}: its parent {at.queue.parent} does not exist; create it or change spec.parent"
-            if parent is q or parent in path:
+            if parent.name in upwards:
                 return f"queue {name}: it is its own ancestor; change spec.parent of {at.name}"
-            path.insert(0, parent)
             at = parent
-        q.path = path
-        if path:
-            path[-1].children.append(q)
+        for below in reversed(upwards.values()):
+            below.path = [*at.path, at]
+            at = below
+    for q in found.nodes.values():
+        if q.path:
+            q.path[-1].children.append(q)
     for job in session.jobs.values():
         if not found.nodes[job.queue].is_leaf:
             return f"job {job.uid} is in queue {job.queue}, which has queues below it; move it to a leaf queue"
     return ""
 
 
-def _descend(parent: QueueNode) -> None:
-    """What the queues below may have, from the top down."""
+def _hand_down(parent: QueueNode) -> None:
+    """What the queues just below may have."""
     guaranteed, deserved = Resource(), Resource()
     for q in parent.children:
         q.deserved = maximum(q.deserved, q.guarantee)
@@ -191,7 +197,6 @@ def _descend(parent: QueueNode) -> None:
     for q in parent.children:
         q.real_capability = exceeded_part(parent.real_capability, guaranteed).add(q.guarantee)
         q.real_capability.min_dimension(q.capability, INFINITY)
-        _descend(q)
 
 
 def _add_demand(session: Session, found: QueueTree) -> None:

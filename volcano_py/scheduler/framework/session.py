@@ -136,7 +136,8 @@ class Session:
         for key in [key for key in since if key not in nominated]:
             del since[key]
         for key in nominated:
-            if self.now - since.setdefault(key, self.now) > NOMINATION_SECONDS and self.on("kept-nominations"):
+            since[key] = min(since.get(key, self.now), self.now)
+            if self.now - since[key] > NOMINATION_SECONDS and self.on("kept-nominations"):
                 self.forgotten_nominations.add(key)
 
     def _open_jobs(self) -> None:

@@ -123,7 +123,7 @@ class Gang:
     def _release(self, session: Session) -> None:
         """Let go of gangs that run below their minimum, have replacements waiting, and found no room for too long."""
         known = session.cluster.partial_since
-        partial = {j.uid: known.get(j.uid, session.now) for j in session.jobs.values() if _partial(j)}
+        partial = {j.uid: min(known.get(j.uid, session.now), session.now) for j in session.jobs.values() if _partial(j)}
         session.cluster.partial_since = partial
         for uid, since in list(partial.items()):
             if 0 < self.release_after <= session.now - since:

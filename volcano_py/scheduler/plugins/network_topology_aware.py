@@ -267,7 +267,7 @@ class Gradients:
 
 
 def reversed_and_capped(groups: list[list[str]], most: int) -> list[list[str]]:
-    """From the last group on, so many members in all; the last one taken keeps its tail. Without a limit: as they are."""
+    """From the last group on, so many members in all; the last one taken keeps its tail. Without a limit all."""
     if most <= 0:
         return groups
     kept: list[list[str]] = []

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from volcano_py.scheduler.framework.guarantee import guarantee_of
 from volcano_py.scheduler.framework.inqueue import format_names, gated_deducted, inqueue_resource
 from volcano_py.scheduler.framework.queue_demand import Demand, demands_of
 from volcano_py.scheduler.framework.session import Handler, Session
@@ -50,7 +51,7 @@ class Attributes:
         "weight",
     )
 
-    def __init__(self, queue: Queue, demand: Demand, unguaranteed: Resource) -> None:
+    def __init__(self, queue: Queue, demand: Demand, guarantee: Resource, unguaranteed: Resource) -> None:
         self.queue = queue
         self.name = queue.name
         self.weight = queue.weight
@@ -63,7 +64,7 @@ class Attributes:
         self._parts: list[tuple[str, float]] = []
         self.claimed = -1.0
         """−1: to be found out."""
-        self.guarantee = queue.guarantee or Resource()
+        self.guarantee = guarantee
         self.real_capability = unguaranteed.clone().add(self.guarantee)
         self.capability: Resource | None = None
         if queue.capability is not None:
@@ -271,13 +272,12 @@ def _attributes(session: Session) -> dict[str, Attributes]:
     demands = demands_of(session.cluster)
     guaranteed = Resource()
     for queue in session.queues.values():
-        if queue.guarantee is not None:
-            guaranteed.add(queue.guarantee)
+        guaranteed.add(guarantee_of(session, queue))
     unguaranteed = exceeded_part(session.total, guaranteed)
     attributes = {
-        name: Attributes(session.queues[name], demand, unguaranteed)
-        for name, demand in demands.queues.items()
-        if name in session.queues
+        name: Attributes(known, demand, guarantee_of(session, known), unguaranteed)
+        for name, demand in sorted(demands.queues.items())
+        if (known := session.queues.get(name)) is not None
     }
     for job in session.jobs.values():
         if job.min_resources is None:

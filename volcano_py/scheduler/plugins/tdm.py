@@ -113,7 +113,7 @@ class Tdm:
 
         def victims(_: list[Task]) -> list[Task]:
             last = session.cluster.marks.get("tdm-evicted")
-            if last is not None and session.now < last + self.period:
+            if last is not None and 0 <= session.now - last < self.period:
                 return []
             session.cluster.marks["tdm-evicted"] = session.now
             found: list[Task] = []
