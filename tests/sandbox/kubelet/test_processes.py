@@ -87,6 +87,42 @@ async def test_what_cannot_be_started_says_why(real: Http) -> None:
     assert end["message"] == 'exec: "no-such-program": executable file not found in $PATH'
 
 
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("command", ["sh", "-c", "a\0b"]),
+        ("env", [{"name": "A", "value": "x" * (3 << 20)}]),
+        ("terminationMessagePath", "/"),
+        ("workingDir", "/dev/termination-log"),
+        ("workingDir", "/" + "x" * 300),
+    ],
+)
+async def test_what_no_process_can_have_does_not_hurt_the_others(real: Http, field: str, value: Any) -> None:
+    await real.ok("POST", PODS, script("echo up; sleep 600", "other"))
+    await printed(real, "up", "other")
+    body = script("true")
+    body["spec"]["containers"][0][field] = value
+    code, _ = await real.call("POST", PODS, body)
+    if code < 300:
+
+        def refused(found: dict[str, Any]) -> bool:
+            now = next(iter(state(found).values())) if found["status"].get("containerStatuses") else {}
+            return now.get("reason") in ("StartError", "CreateContainerError") and bool(now["message"])
+
+        await real.until(PATH, refused)
+    other = await real.ok("GET", PODS + "/other")
+    assert "running" in state(other) and other["status"]["containerStatuses"][0]["restartCount"] == 0
+
+
+async def test_a_pod_that_goes_while_it_starts_takes_nobody_along(real: Http) -> None:
+    await real.ok("POST", PODS, script("echo up; sleep 600", "other"))
+    await printed(real, "up", "other")
+    for _ in range(20):
+        await real.ok("POST", PODS, script("sleep 600"))
+        await real.ok("DELETE", PATH + "?gracePeriodSeconds=0")
+    assert "running" in state(await real.ok("GET", PODS + "/other"))
+
+
 async def test_the_last_words_are_the_file_s_or_the_log_s(real: Http) -> None:
     end = await ended(real, script("echo why > /dev/termination-log; exit 1"), "Failed")
     assert end["message"] == "why\n"

@@ -120,7 +120,7 @@ def ends(pod: Object, ended: dict[str, Run]) -> None:
 def never_started(row: Object) -> bool:
     """Whether a container waits for something that it refers to, and has not run yet."""
     waits = row["state"].get("waiting") or {}
-    return waits.get("reason") == "CreateContainerConfigError" and not row.get("lastState")
+    return waits.get("reason") in ("CreateContainerConfigError", "CreateContainerError") and not row.get("lastState")
 
 
 def set_conditions(status: Object, values: dict[str, tuple[bool, str]]) -> None:

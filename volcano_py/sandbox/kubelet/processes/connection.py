@@ -17,6 +17,7 @@ LOG = logging.getLogger(__name__)
 
 PROGRAM = "volcano_py.sandbox.kubelet.processes.supervisor"
 LINE_LIMIT = 1 << 20
+RESTART_SECONDS = 0.2  # before a supervisor that died is replaced
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,7 @@ class Connection:
         self._over: dict[str, Over] = {}
         self._process: asyncio.subprocess.Process | None = None
         self._reader: asyncio.Task[None] | None = None
+        self._waiting: list[dict[str, Any]] = []  # commands for the supervisor that is to come
         self._closing = False
 
     async def start(self) -> None:
@@ -53,6 +55,9 @@ class Connection:
             limit=LINE_LIMIT,
         )
         self._reader = asyncio.create_task(self._read(self._process))
+        waiting, self._waiting = self._waiting, []
+        for command in waiting:
+            self._send(command)
 
     def run(self, id_: str, over: Over, **what: Any) -> None:
         """Start a process; `over` is called once, when it has ended or could not start."""
@@ -89,7 +94,9 @@ class Connection:
             await self._reader
 
     def _send(self, command: dict[str, Any]) -> None:
-        if self._process is not None and self._process.stdin is not None:
+        if self._process is None or self._process.stdin is None:
+            self._waiting.append(command)
+        else:
             self._process.stdin.write(json.dumps(command).encode() + b"\n")
 
     async def _read(self, process: asyncio.subprocess.Process) -> None:
@@ -105,14 +112,17 @@ class Connection:
         if self._closing:
             return
         LOG.error("the supervisor of the pods' processes has ended; they have ended with it, another one starts")
+        self._process = None
         for id_, pid in list(self.pids.items()):
             # the first process of each died with its parent; the others of its group did not
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(pid, signal.SIGKILL)
             self._finish(id_, Ended(137, "the process was lost with its supervisor"))
-        await self.start()
         for id_ in list(self._over):
             self._finish(id_, Ended(128, "the supervisor ended before the process was started", True))
+        await asyncio.sleep(RESTART_SECONDS)
+        if not self._closing:
+            await self.start()
 
     def _finish(self, id_: str, ended: Ended) -> None:
         self.pids.pop(id_, None)

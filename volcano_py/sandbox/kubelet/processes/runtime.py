@@ -17,6 +17,7 @@ from volcano_py.sandbox.kubelet.processes import environment, logs, termination,
 from volcano_py.sandbox.kubelet.processes.addresses import Addresses
 from volcano_py.sandbox.kubelet.processes.connection import Connection, Ended
 from volcano_py.sandbox.kubelet.processes.limits import process_limits
+from volcano_py.sandbox.kubelet.processes.problem import NotReady
 from volcano_py.sandbox.kubelet.processes.references import Lookup
 from volcano_py.sandbox.kubelet.processes.rewriting import Rewrite, host_names, inside, mount_paths
 from volcano_py.sandbox.kubelet.processes.siblings import is_sibling
@@ -136,16 +137,19 @@ class Processes:
         own = {"HOSTNAME": pod["spec"].get("hostname") or pod["metadata"]["name"]}
         words = [*(container.get("command") or ()), *(container.get("args") or ())]
         directory = container.get("workingDir") or "/"
-        termination.prepare(root, container)
         cwd = inside(root, directory)
-        cwd.mkdir(parents=True, exist_ok=True)
+        try:
+            termination.prepare(root, container)
+            cwd.mkdir(parents=True, exist_ok=True)
+            log = logs.path_for(folder, name)
+        except OSError as error:
+            raise NotReady("CreateContainerError", "Failed", f"{error.filename}: {error.strerror}") from None
         what = {
             "argv": [local(environment.expand(word, variables)) for word in words],
             "env": environment.base() | own | {key: local(value) for key, value in variables.items()},
             "cwd": str(cwd),
             "limits": process_limits(pod, container),
         }
-        log = logs.path_for(folder, name)
         id_ = f"{pod['metadata']['uid']}/{name}/{next(self._numbers)}"
         known.running[name] = _Running(id_, container, what)
         ended = partial(self._ended, known, container, root, log, over)
@@ -190,7 +194,7 @@ class Processes:
             self.connection.signal(running.id, signal.SIGTERM)
 
         if hook.get("exec"):
-            what = {**running.what, "argv": hook["exec"].get("command") or ["true"], "log": "/dev/null"}
+            what = {**running.what, "argv": hook["exec"].get("command") or ["true"], "log": None}
             self.connection.run(f"{running.id}/preStop", ask, **what)
         elif hook.get("sleep"):
             asyncio.get_running_loop().call_later(hook["sleep"].get("seconds") or 0, ask)

@@ -5,7 +5,8 @@ writes events to its standard output. It is a process of its own because forking
 sandbox itself may hold a gigabyte), and because it sees the end of the sandbox, kill -9 too, as the end of its input:
 then it kills whatever it started, and what those started. Should it be killed itself, Linux kills its children.
 
-Commands: {"op": "run", id, argv, cwd, env, log, limits: {"data", "cpu", "cores"}} and {"op": "signal", id, signal}.
+Commands: {"op": "run", id, argv, cwd, env, log (or null), limits: {"data", "cpu", "cores"}},
+and {"op": "signal", id, signal}.
 Events: {"event": "started", id, pid}, {"event": "failed", id, message}, {"event": "ended", id, code}.
 It imports nothing of the package, so that it starts at once.
 """
@@ -76,7 +77,7 @@ def _stamp() -> bytes:
 class Run:
     """One process with its descendants."""
 
-    def __init__(self, id_: str, process: subprocess.Popen[bytes], log: Log) -> None:
+    def __init__(self, id_: str, process: subprocess.Popen[bytes], log: Log | None) -> None:
         self.id = id_
         self.process = process
         self.log = log
@@ -88,7 +89,7 @@ class Run:
             data = os.read(self.process.stdout.fileno(), 65536)
         except BlockingIOError:
             return None
-        if data:
+        if data and self.log is not None:
             self.log.feed(data)
         return bool(data)
 
@@ -159,7 +160,10 @@ class Supervisor:
         return bool(data)
 
     def _start(self, command: dict[str, Any]) -> None:
+        log = None
         try:
+            # first the log: a pod that is gone already has no folder for it
+            log = Log(command["log"]) if command["log"] else None
             process = subprocess.Popen(
                 command["argv"],
                 cwd=command["cwd"],
@@ -171,11 +175,13 @@ class Supervisor:
                 preexec_fn=_preparation(command["limits"]),
             )
         except (OSError, ValueError, subprocess.SubprocessError) as error:
+            if log is not None:
+                log.close()
             _tell("failed", command["id"], message=_why(error, command))
             return
         assert process.stdout is not None
         os.set_blocking(process.stdout.fileno(), False)
-        run = Run(command["id"], process, Log(command["log"]))
+        run = Run(command["id"], process, log)
         self.runs[run.id] = self.by_pid[process.pid] = run
         self.selector.register(process.stdout, selectors.EVENT_READ, run)
         _tell("started", run.id, pid=process.pid)
@@ -206,7 +212,8 @@ class Supervisor:
         if stdout in self.selector.get_map():
             self.selector.unregister(stdout)
         stdout.close()
-        run.log.close()
+        if run.log is not None:
+            run.log.close()
         _tell("ended", run.id, code=code if code >= 0 else 128 - code)
 
 
