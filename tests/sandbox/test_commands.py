@@ -19,6 +19,7 @@ from tests.sandbox.clients import CONFIGMAPS, PODS, Http, http, pod
 from tests.sandbox.test_durability import change
 from volcano_py.kube.client import Client
 from volcano_py.kube.errors import ApiError
+from volcano_py.sandbox.apiserver.request import User
 from volcano_py.sandbox.cluster import Sandbox
 from volcano_py.sandbox.load import ordered
 
@@ -338,3 +339,13 @@ async def test_every_request_has_a_line_in_the_audit_log(tmp_path: Path) -> None
 async def test_a_log_that_cannot_be_opened_is_told(tmp_path: Path) -> None:
     code, _, err = await command("up", "--audit-log", tmp_path / "no" / "such", "--kubeconfig", tmp_path / "k")
     assert code == 1 and "--audit-log" in err and err.count("\n") == 1
+
+
+@pytest.mark.parametrize(("rbac", "code"), [(True, 403), (False, 200)])
+async def test_roles_count_unless_told_otherwise(tmp_path: Path, rbac: bool, code: int) -> None:
+    users = {"bob-token": User("bob", ("system:authenticated",))}
+    async with Sandbox(1, path=tmp_path / "kubeconfig", users=users, rbac=rbac) as sandbox, http(sandbox) as api:
+        for token, wanted in (("bob-token", code), ("", 403), ("made-up", 401)):
+            headers = {"Authorization": f"Bearer {token}"} if token else {}
+            async with api.session.get(sandbox.url + PODS, headers=headers) as answer:
+                assert answer.status == wanted, token

@@ -20,7 +20,7 @@ from typing import Any
 import yaml
 
 from volcano_py.sandbox import admission, certs, identity, kubeconfig, shapes
-from volcano_py.sandbox.apiserver import codec, metadata
+from volcano_py.sandbox.apiserver import access, codec, metadata
 from volcano_py.sandbox.apiserver.api import Api
 from volcano_py.sandbox.apiserver.audit import AuditLog
 from volcano_py.sandbox.apiserver.crd import Definitions
@@ -81,7 +81,8 @@ class Sandbox:
     backoff: seconds before a crashed container starts again. data: the folder to keep everything in (nothing is kept
     when None; a folder that has a cluster brings it back as it was, with its own nodes); fsync: whether that outlives a
     power cut, too. audit: the file to log every request to. run_commands: whether containers' commands run as
-    processes of this machine, with the rights of this process; their folders are beside the kubeconfig.
+    processes of this machine, with the rights of this process; their folders are beside the kubeconfig. rbac: whether
+    users may do only what roles allow, or everything.
     """
 
     def __init__(
@@ -106,6 +107,7 @@ class Sandbox:
         fsync: bool = False,
         audit: Path | None = None,
         run_commands: bool = False,
+        rbac: bool = True,
     ) -> None:
         self.wanted_nodes = nodes
         self.node_shapes = list(node_shapes)
@@ -123,6 +125,7 @@ class Sandbox:
         self.data, self.fsync = data, fsync
         self.audit = audit
         self.run_commands = run_commands
+        self.rbac = rbac
         self.processes: Processes | None = None
         self.identity = Identity()
         self.restored = False  # whether the data folder had a cluster already
@@ -185,6 +188,8 @@ class Sandbox:
         made = certs.make(hosts, self.identity.authority)
         self.authority = made.authority
         self.api = new_api(self.durable)
+        if not self.rbac:
+            self.api.extensions["authorizers"].append(access.everybody)
         tokens = {self.token: ADMIN, **self.users}
         self.server = new_server(self.api, tokens)
         self.server.authenticator.key = self.identity.key

@@ -62,6 +62,13 @@ for command in (node, clock, dump, load):
     help="Append a line for every request to this file: who asked for what, and the answer's code.",
 )
 @click.option(
+    "--authorization",
+    type=click.Choice(["rbac", "always-allow"]),
+    default="rbac",
+    show_default=True,
+    help="What users other than the administrator may do: what roles allow, or everything.",
+)
+@click.option(
     "--run-commands",
     is_flag=True,
     help="Run the commands of pods' containers as processes of THIS MACHINE, with all rights of the user who starts "
@@ -77,6 +84,7 @@ def up(
     data: Path | None,
     fsync: bool,
     audit_log: Path | None,
+    authorization: str,
     run_commands: bool,
 ) -> None:
     """Run a cluster until Ctrl-C."""
@@ -101,6 +109,7 @@ def up(
             fsync=fsync,
             audit=audit_log,
             run_commands=run_commands,
+            rbac=authorization == "rbac",
             controllers=Options(service_accounts=True),
         )
         _allow_many_files()
