@@ -13,6 +13,7 @@ import contextlib
 import ssl
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -231,6 +232,8 @@ class Sandbox:
         folder = self.path.absolute().parent
         self.processes = Processes(folder / "pods", folder / "claims", cluster.lookup)
         self.api.extensions["log_files"] = self.processes.log_file
+        for plural in ("configmaps", "secrets"):
+            self.api.resource("", plural).collection.observers.append(partial(self.processes.refresh.observe, plural))
         pods = [(e.namespace, e.name, e.uid) for e in self.api.resource("", "pods").collection.select()]
         try:
             await self.processes.start(pods, cluster.pod_addresses())

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.sandbox.clients import CONFIGMAPS, PODS, Http, pod
+from tests.sandbox.clients import CONFIGMAPS, MERGE, PODS, Http, pod
 from tests.sandbox.kubelet.test_processes import PATH, ended, log, phase, said, script, state
 from volcano_py.sandbox.kubelet.processes.addresses import Addresses
 from volcano_py.sandbox.kubelet.processes.environment import expand
@@ -103,6 +103,23 @@ async def test_a_volume_that_is_not_there_is_waited_for(real: Http) -> None:
     await configmap(real, "late", colour="blue")
     await real.until(PATH, phase("Succeeded"))
     assert await log(real) == "blue"
+
+
+async def test_new_content_of_a_configmap_reaches_running_pods(real: Http) -> None:
+    await configmap(real, "job-svc", **{"w.host": "job-w-0.job"})
+    body = script(
+        "while [ $(wc -w < /etc/volcano/w.host) -lt 2 ]; do sleep 0.05; done; cat /etc/volcano/w.host",
+        hostname="job-w-0",
+        subdomain="job",
+        volumes=[{"name": "v", "configMap": {"name": "job-svc"}}],
+    )
+    body["spec"]["containers"][0]["volumeMounts"] = [{"name": "v", "mountPath": "/etc/volcano"}]
+    await real.ok("POST", PODS, body)
+    await real.until(PATH, phase("Running"))
+    await real.ok("PATCH", CONFIGMAPS + "/job-svc", {"data": {"w.host": "job-w-0.job\njob-w-1.job"}}, MERGE)
+    await real.until(PATH, phase("Succeeded"))
+    own, other = (await log(real)).split()
+    assert own == (await real.ok("GET", PATH))["status"]["podIP"] and other.startswith("127.")
 
 
 async def test_volumes_are_folders_below_the_process_s_own(real: Http, tmp_path: Path) -> None:

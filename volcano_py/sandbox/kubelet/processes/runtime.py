@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import logging
+import contextlib
 import signal
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -19,10 +19,10 @@ from volcano_py.sandbox.kubelet.processes.connection import Connection, Ended
 from volcano_py.sandbox.kubelet.processes.limits import process_limits
 from volcano_py.sandbox.kubelet.processes.problem import NotReady
 from volcano_py.sandbox.kubelet.processes.references import Lookup
+from volcano_py.sandbox.kubelet.processes.refresh import Refresh
 from volcano_py.sandbox.kubelet.processes.rewriting import Rewrite, host_names, inside, mount_paths
 from volcano_py.sandbox.kubelet.processes.siblings import is_sibling
 
-LOG = logging.getLogger(__name__)
 Object = dict[str, Any]
 Over = Callable[[Run], None]
 Gone = Callable[[dict[str, Run]], None]
@@ -62,6 +62,7 @@ class Processes:
         self.lookup = lookup
         self.addresses = Addresses()
         self.connection = Connection()
+        self.refresh = Refresh(self._set_up_again)
         self._pods: dict[str, _Pod] = {}
         self._numbers = count()
 
@@ -120,6 +121,15 @@ class Processes:
         folder = self._folder_of(pod)
         made = volumes.Volumes(folder, self.claims, pod, self.lookup, self._allocatable(pod))
         made.set_up(self._hosts(pod))
+        self.refresh.add(pod)
+
+    def _set_up_again(self, where: tuple[str, str, str]) -> None:
+        namespace, name, uid = where
+        pod = self.lookup("pods", namespace, name)
+        if uid in self._pods and pod is not None and pod["metadata"]["uid"] == uid:
+            # what is not to be had now was there once, and stays as it was
+            with contextlib.suppress(NotReady):
+                self.set_up(pod)
 
     def launch(self, pod: Object, container: Object, over: Over) -> None:
         """Start a container; `over` is called when it has ended, unless the pod is being stopped. Raises NotReady."""
@@ -206,6 +216,7 @@ class Processes:
         pod = self._pods.pop(uid, None)
         if pod is None:
             return
+        self.refresh.remove(uid)
         if pod.timer is not None:
             pod.timer.cancel()
         pod.gone = [lambda _: None]
