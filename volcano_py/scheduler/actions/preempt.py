@@ -27,6 +27,8 @@ from volcano_py.scheduler.model import status as st
 from volcano_py.scheduler.model.queue import Queue
 from volcano_py.scheduler.model.task import Task
 
+_COUNTED_BEFORE = ("InterPodAffinity", "PodTopologySpread")
+"""Rules for which Volcano counts pods before it evicts, and not again."""
 Filter = Callable[[Task], bool]
 
 
@@ -142,8 +144,17 @@ def preempt_for(session: Session, statement: Statement, task: Task, may_go: Filt
         found = votes.preemptable(task, candidates) if candidates else []
         return found if session.fits_without(task, node, found) else None
 
+    live = session.on("live-affinity-lists")
+    counted: dict[int, bool] = {}
+
     def fits(node: int) -> bool:
-        return votes.allocatable(queue, task) and placement.fits_soon(task, node) and placement.accepts(task, node)
+        if not live and node not in counted:  # the first time, when nobody there is evicted yet
+            counted[node] = all(placement.accepts_by(task, node, rule) for rule in _COUNTED_BEFORE)
+        if not votes.allocatable(queue, task) or not placement.fits_soon(task, node):
+            return False
+        if live:
+            return placement.accepts(task, node)
+        return counted[node] and placement.accepts_but(task, node, _COUNTED_BEFORE)
 
     return make_room(session, statement, task, _best_first(session, task), victims, fits, "preempt")
 

@@ -8,6 +8,7 @@ costs one pass, and one node's rules per pod.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -140,8 +141,12 @@ class Placement:
 
     def accepts(self, task: Task, node: int) -> bool:
         """Whether the filters accept one node; room is not looked at."""
+        return self.accepts_but(task, node, ())
+
+    def accepts_but(self, task: Task, node: int, rules: Sequence[str]) -> bool:
+        """The same, whatever some DOMAIN filters say."""
         view = self.view(task)
-        return bool(view.ok[node]) and all(f.codes(task)[node] == 0 for f in view.domain_filters)
+        return bool(view.ok[node]) and all(f.codes(task)[node] == 0 for f in view.domain_filters if f.name not in rules)
 
     def accepts_by(self, task: Task, node: int, rule: str) -> bool:
         """Whether one filter, by its name, accepts a node; True if it is not configured or does not apply."""

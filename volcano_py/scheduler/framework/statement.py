@@ -52,6 +52,8 @@ class Statement:
             return error
         if evicted:
             self._session.evicting.add(task.slot)
+        else:
+            self._session.evicting.discard(task.slot)
         self.steps.append(Step("pipeline", task, node, evicted=evicted))
         return None
 
@@ -114,7 +116,8 @@ class Statement:
     def discard(self) -> None:
         """Take everything back, last step first; jobs remember what had been possible."""
         session = self._session
-        for kind, task, node, _, _ in reversed(self.steps):
+        told_anyway = not session.on("stale-nominations")
+        for kind, task, node, _, evicted in reversed(self.steps):
             job = session.jobs.get(task.job)
             if kind == "evict":
                 session.take_back_eviction(task)
@@ -124,4 +127,6 @@ class Statement:
                     job.last_transaction = {}
                 job.last_transaction[task.key] = (session.statuses[task.slot], session.table.names[node])
             session.unplace(task)
+            if evicted and told_anyway:  # Volcano nominates the node although nobody is evicted there
+                session.evicting.add(task.slot)
         self.steps = []
