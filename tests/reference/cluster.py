@@ -22,6 +22,9 @@ class Queue:
         self.priority: int = spec.get("priority", 0)
         self.capability: dict[str, Any] = spec.get("capability") or {}
         self.guarantee: dict[str, Any] = (spec.get("guarantee") or {}).get("resource") or {}
+        self.deserved: dict[str, Any] = spec.get("deserved") or {}
+        self.parent: str = spec.get("parent") or ""
+        self.reclaimable: bool = spec.get("reclaimable", True)
         self.state: str = (manifest.get("status") or {}).get("state", "")
 
 

@@ -2,8 +2,9 @@
 
     python -m tests.reference.cycles < cases.jsonl
 
-Between two cycles bound pods run on their node, evicted and terminating pods are gone, phases stay as written;
-nothing else happens. Objects are taken exactly as they are.
+Between two cycles bound pods run on their node, evicted and terminating pods are gone, what was written stays: phases,
+and the nodes that evictions have nominated. With `come_back`, owners make evicted pods anew; nothing else happens.
+Objects are taken exactly as they are.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import json
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from hashlib import blake2b
 from typing import Any
 
@@ -19,6 +21,7 @@ from tests.reference import conf as configuration
 from tests.reference.actions import ACTIONS
 from tests.reference.cluster import Cluster, Manifest
 from tests.reference.session import Rank, Session
+from tests.reference.task import timestamp
 
 
 @dataclass
@@ -29,6 +32,8 @@ class Result:
     pipelined: dict[str, str] = field(default_factory=dict)
     evicted: list[str] = field(default_factory=list)
     phases: dict[str, str] = field(default_factory=dict)
+    nominated: dict[str, str] = field(default_factory=dict)
+    """Nodes on which somebody was evicted for the pod, or would have been."""
     said: set[str] = field(default_factory=set)
     """The plugins that made a difference somewhere."""
     rarities: set[str] = field(default_factory=set)
@@ -43,9 +48,9 @@ class Result:
         }
 
 
-def cycle(manifests: Iterable[Manifest], conf: configuration.Conf, rank: Rank) -> Result:
+def cycle(manifests: Iterable[Manifest], conf: configuration.Conf, rank: Rank, now: float) -> Result:
     """Decide once."""
-    session = Session(Cluster(manifests), conf, rank)
+    session = Session(Cluster(manifests), conf, rank, now)
     for name in conf.actions:
         ACTIONS[name](session)
     session.close()
@@ -55,32 +60,53 @@ def cycle(manifests: Iterable[Manifest], conf: configuration.Conf, rank: Rank) -
         result.phases[job.uid] = job.phase
         for task in job.with_status("Pipelined"):
             result.pipelined[task.key] = task.node
+        for task in job.with_status("Allocated", "Pending", "Pipelined"):
+            if task.told_node and not task.gated:
+                result.nominated[task.key] = task.told_node
     return result
 
 
-def react(manifests: Iterable[Manifest], result: Result) -> list[Manifest]:
+def react(manifests: Iterable[Manifest], result: Result, now: float, come_back: bool = False) -> list[Manifest]:
     """The cluster's answer."""
     after = []
     for m in manifests:
         key = f"{m['metadata'].get('namespace', 'default')}/{m['metadata']['name']}"
         if m["kind"] == "Pod":
+            if key in result.evicted and come_back:
+                after.append(anew(m))
             if m["metadata"].get("deletionTimestamp") or key in result.evicted:
                 continue
             if key in result.bound:
                 spec = {**m["spec"], "nodeName": result.bound[key]}
-                m = {**m, "spec": spec, "status": {**m["status"], "phase": "Running"}}
+                stamp = datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+                condition = {"type": "PodScheduled", "status": "True", "lastTransitionTime": stamp}
+                status = {"startTime": stamp, **m["status"], "phase": "Running", "conditions": [condition]}
+                m = {**m, "spec": spec, "status": status}
+            elif key in result.nominated:
+                m = {**m, "status": {**m["status"], "nominatedNodeName": result.nominated[key]}}
         elif m["kind"] == "PodGroup" and key in result.phases:
             m = {**m, "status": {**(m.get("status") or {}), "phase": result.phases[key]}}
         after.append(m)
     return after
 
 
-def run(manifests: list[Manifest], conf_text: str, cycles: int, rank: Rank) -> list[Result]:
+def anew(pod: Manifest) -> Manifest:
+    """The pod that an owner makes in place of one that was evicted."""
+    meta = {**pod["metadata"], "uid": pod["metadata"]["uid"] + "+", "creationTimestamp": "2026-01-01T00:02:00Z"}
+    meta.pop("deletionTimestamp", None)
+    spec = {k: v for k, v in pod["spec"].items() if k != "nodeName"}
+    return {**pod, "metadata": meta, "spec": spec, "status": {"phase": "Pending"}}
+
+
+def run(manifests: list[Manifest], conf_text: str, cycles: int, rank: Rank, come_back: bool = False) -> list[Result]:
+    """It is as late as the newest object at first, and a second later every cycle."""
     conf = configuration.load(conf_text)
+    now = max((timestamp(m["metadata"]) for m in manifests), default=0.0)
     results = []
     for _ in range(cycles):
-        results.append(cycle(manifests, conf, rank))
-        manifests = react(manifests, results[-1])
+        results.append(cycle(manifests, conf, rank, now))
+        manifests = react(manifests, results[-1], now, come_back)
+        now += 1.0
     return results
 
 
@@ -98,7 +124,7 @@ def main() -> None:
     for line in sys.stdin:
         case = json.loads(line)
         rank = rank_by_hash(case.get("seed", 0))
-        results = run(case["objects"], case["conf"], case.get("cycles", 1), rank)
+        results = run(case["objects"], case["conf"], case.get("cycles", 1), rank, case.get("come_back", False))
         print(json.dumps({"id": case.get("id"), "cycles": [r.decisions() for r in results]}))
 
 

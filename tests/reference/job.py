@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from tests.reference.resource import Resource, exceeded_part, is_scalar_name, parse
-from tests.reference.task import ALLOCATED_STATUS, QUEUE_GATE, Task, timestamp
+from tests.reference.task import ALLOCATED_STATUS, PREEMPTABLE, QUEUE_GATE, Task, timestamp, truth
 
 
 class Job:
@@ -22,12 +22,15 @@ class Job:
         self.priority_class: str = spec.get("priorityClassName") or ""
         self.task_min_available: dict[str, int] = spec.get("minTaskMember") or {}
         self.min_resources: dict[str, Any] | None = spec.get("minResources")
+        marks = {**(meta.get("labels") or {}), **(meta.get("annotations") or {})}
+        self.preemptable_mark: str | None = marks.get(PREEMPTABLE)
+        self.preemptable = truth(self.preemptable_mark, False)
         self.phase: str = (group.get("status") or {}).get("phase") or ""
         self.unschedulable = False
         """The gang plugin found it wanting in this session."""
         self.tasks: dict[str, Task] = {}
-        self.fit_errors: set[str] = set()
-        """Uids of tasks for which no node was found in this session."""
+        self.fit_errors: dict[str, set[str]] = {}
+        """Tasks for which no node was found in this session, by uid: the nodes where no eviction would help."""
         self.rarities: set[str] = set()
         """As the session's."""
 
@@ -54,6 +57,9 @@ class Job:
     def is_pipelined(self) -> bool:
         waiting = len(self.with_status("Pipelined"))
         return waiting + self.ready_task_num() + self.pending_best_effort() >= self.min_available
+
+    def is_starving(self) -> bool:
+        return len(self.with_status("Pipelined")) + self.ready_task_num() < self.min_available
 
     def is_pending(self) -> bool:
         return self.phase in ("", "Pending")

@@ -51,6 +51,11 @@ class Node:
         task.node = self.name
         self.tasks[task.key] = replace(task)
 
+    def update_task(self, task: Task) -> None:
+        """It is there with another status."""
+        self.remove_task(task)
+        self.add_task(task)
+
     def remove_task(self, task: Task) -> None:
         stored = self.tasks.pop(task.key, None)
         if stored is None:

@@ -18,31 +18,69 @@ class PredicateHelper:
     def __init__(self, session: Session, error_cache: bool) -> None:
         self.session = session
         self.error_cache = error_cache
-        self.failed: dict[tuple[str, str], set[str]] = {}
+        self.failed: dict[tuple[str, str], dict[str, bool]] = {}
+        """By node: whether no eviction would help there."""
+        self.hopeless: set[str] = set()
+        """Of the last search: the nodes where no eviction would help."""
 
     def predicate_nodes(self, task: Task, nodes: list[Node], check: Check) -> list[Node]:
         group = (task.job, task.role)
         use_cache = self.error_cache and bool(task.role) and group in self.failed
         found = []
+        self.hopeless = set()
+        failed_now: dict[str, bool] = {}
         for node in nodes:
-            fits = _passes(task, node, check)
+            error = _error(task, node, check)
+            fits = error is None
             if use_cache and node.name in self.failed[group]:
                 if fits:
                     self.session.rarities.add("error-cache")
+                if self.failed[group][node.name]:
+                    self.hopeless.add(node.name)
                 continue
-            if fits:
+            if error is None:
                 found.append(node)
             else:
-                self.failed.setdefault(group, set()).add(node.name)
+                failed_now[node.name] = error.unresolvable
+                if error.unresolvable:
+                    self.hopeless.add(node.name)
+        self.failed.setdefault(group, {}).update(failed_now)
         return found
 
 
-def _passes(task: Task, node: Node, check: Check) -> bool:
+def _error(task: Task, node: Node, check: Check) -> PredicateError | None:
     try:
         check(task, node)
-    except PredicateError:
-        return False
-    return True
+    except PredicateError as e:
+        return e
+    return None
+
+
+def for_preemption(session: Session) -> Check:
+    """What evictions may cure does not count. Volcano: PredicateForPreemptAction."""
+
+    def check(task: Task, node: Node) -> None:
+        try:
+            session.votes.predicate(task, node)
+        except PredicateError as e:
+            if e.unresolvable:
+                raise
+
+    return check
+
+
+def not_hopeless(session: Session, task: Task) -> list[Node]:
+    """Volcano: FilterOutUnschedulableAndUnresolvableNodesForTask; in the order of names, where Volcano has none."""
+    hopeless = session.jobs[task.job].fit_errors.get(task.uid, set())
+    return [n for name, n in sorted(session.nodes.items()) if name not in hopeless]
+
+
+def by_score(session: Session, task: Task, nodes: list[Node]) -> list[Node]:
+    """The best first; among equals by rank. Volcano: SortNodes."""
+    if not nodes:
+        return []
+    rated = zip(session.votes.node_scores(task, nodes), nodes, strict=True)
+    return [n for _, n in sorted(rated, key=lambda r: (-r[0], session.rank(r[1].name)))]
 
 
 def best_node(session: Session, task: Task, nodes: list[Node]) -> Node | None:

@@ -12,7 +12,7 @@ from tests.reference.job import Job
 from tests.reference.kube.node_map import NodeMap
 from tests.reference.node import Node, NodeError
 from tests.reference.resource import Resource
-from tests.reference.task import Task
+from tests.reference.task import Task, running_number
 from tests.reference.votes import Votes
 
 Rank = Callable[[str], Any]
@@ -28,15 +28,17 @@ class Handler:
 
 
 class Session:
-    def __init__(self, cluster: Cluster, conf: Conf, rank: Rank) -> None:
+    def __init__(self, cluster: Cluster, conf: Conf, rank: Rank, now: float = 0.0) -> None:
         from tests.reference.plugins import PLUGINS
 
         self.cluster = cluster
         self.conf = conf
         self.rank = rank
+        self.now = now
         self.nodes: dict[str, Node] = cluster.copy_of_nodes()
         self.queues = cluster.queues
-        self.jobs: dict[str, Job] = cluster.jobs()
+        self.jobs: dict[str, Job] = dict(sorted(cluster.jobs().items()))
+        """In the order of their uids, where Volcano has none."""
         self.total = Resource()
         for node in self.nodes.values():
             self.total.add(node.allocatable)
@@ -68,6 +70,24 @@ class Session:
         for handler in self.handlers:
             handler.deallocate(task)
         task.node = ""
+
+    def start_eviction(self, task: Task) -> None:
+        task.status = "Releasing"
+        self.nodes[task.node].update_task(task)
+        for handler in self.handlers:
+            handler.deallocate(task)
+
+    def take_back_eviction(self, task: Task) -> None:
+        """Running, even if it was only Bound."""
+        task.status = "Running"
+        self.nodes[task.node].update_task(task)
+        for handler in self.handlers:
+            handler.allocate(task)
+
+    def on_node(self, node: Node) -> list[Task]:
+        """Who is there, and belongs to a job; Volcano walks a map, here the youngest come first."""
+        tasks = [self.jobs[t.job].tasks[t.uid] for t in node.tasks.values() if t.job in self.jobs]
+        return sorted(tasks, key=lambda t: (t.created, running_number(t.name) or 0, t.key), reverse=True)
 
     def bind(self, task: Task) -> None:
         """Hand an Allocated task to the cache. Raises NodeError."""

@@ -16,18 +16,34 @@ class Statement:
         self.session.place(task, node, "Allocated")
         self.steps.append(("Allocate", task))
 
-    def pipeline(self, task: Task, node: Node) -> None:
+    def pipeline(self, task: Task, node: Node, eviction_occurred: bool = False) -> None:
+        task.eviction_occurred = eviction_occurred
         self.session.place(task, node, "Pipelined")
         self.steps.append(("Pipeline", task))
 
+    def evict(self, task: Task) -> None:
+        self.session.start_eviction(task)
+        self.steps.append(("Evict", task))
+
+    def merge(self, other: Statement) -> None:
+        self.steps += other.steps
+        other.steps = []
+
     def discard(self) -> None:
-        for _, task in reversed(self.steps):
-            self.session.unplace(task)
+        for kind, task in reversed(self.steps):
+            task.last_try = (task.status, task.node, task.eviction_occurred)
+            if kind == "Evict":
+                self.session.take_back_eviction(task)
+            else:
+                self.session.unplace(task)
         self.steps = []
 
     def commit(self) -> None:
         for kind, task in self.steps:
-            if kind == "Allocate":
+            task.last_try = None
+            if kind == "Evict":
+                self.session.evicted.append(task.key)
+            elif kind == "Allocate":
                 try:
                     self.session.bind(task)
                 except NodeError:

@@ -6,6 +6,7 @@ from typing import Any
 
 from hypothesis import strategies as s
 
+from tests.reference.crowds import CROWDS, crowds
 from tests.strategies import PLUGIN_TIERS, THEMES, Manifest, clusters, one_in
 from volcano_py.testing.table import configuration
 
@@ -18,8 +19,31 @@ _MORE_TIERS = (
     [["priority"], ["overcommit", "nodeorder", "binpack"]],
     [["overcommit"], ["gang", "drf", "predicates", "nodeorder"]],
 )
+_CROWD_TIERS = (
+    *(([["priority", "gang", "conformance"], ["drf", "predicates", "proportion", "nodeorder"]],) * 3),
+    [["priority", "gang", "conformance"], ["overcommit", "drf", "predicates", "proportion", "nodeorder", "binpack"]],
+    [["gang"], ["priority", "conformance"], ["predicates", "proportion", "binpack"]],
+    [["priority"], ["gang", "conformance", "overcommit", "drf", "predicates", "proportion", "nodeorder"]],
+    [["conformance", "gang"], ["drf", "predicates", "proportion"]],
+    [["priority", "gang"], ["predicates"]],
+)
+_CROWD_ACTIONS = {
+    "preempt": (
+        "enqueue, allocate, preempt, backfill",
+        "allocate, preempt",
+        "preempt",
+        "enqueue, allocate, preempt, reclaim",
+    ),
+    "reclaim": (
+        "enqueue, allocate, reclaim, backfill",
+        "enqueue, reclaim, allocate",
+        "reclaim, preempt",
+        "allocate, reclaim",
+    ),
+}
+ALL_THEMES = (*THEMES, *CROWDS * 10)
 _FLAGS = {
-    "gang": ("enableJobReady", "enableJobPipelined", "enableJobOrder"),
+    "gang": ("enableJobReady", "enableJobPipelined", "enableJobOrder", "enableJobStarving", "enablePreemptable"),
     "priority": ("enableJobOrder", "enableTaskOrder"),
     "drf": ("enableJobOrder",),
     "proportion": ("enableQueueOrder", "enabledOverused", "enabledAllocatable", "enableJobEnqueued"),
@@ -47,7 +71,7 @@ _ACTIONS = (*("enqueue, allocate, backfill",) * 4, "allocate, backfill", "enqueu
 def configurations(draw: s.DrawFn, theme: str = "") -> str:
     """Documents of the flat actions, with arguments and now and then a callback switched off."""
     tiers = []
-    for names in draw(s.sampled_from(_MORE_TIERS)):
+    for names in draw(s.sampled_from(_CROWD_TIERS if theme in CROWDS else _MORE_TIERS)):
         tier: list[Any] = []
         for name in names:
             settings = draw(arguments(name, theme))
@@ -55,10 +79,10 @@ def configurations(draw: s.DrawFn, theme: str = "") -> str:
                 settings[draw(s.sampled_from(_FLAGS[name]))] = False
             tier.append({name: settings} if settings else name)
         tiers.append(tier)
-    conf: Manifest = {"plugins": tiers, "actions": draw(s.sampled_from(_ACTIONS))}
+    conf: Manifest = {"plugins": tiers, "actions": draw(s.sampled_from(_CROWD_ACTIONS.get(theme, _ACTIONS)))}
     if draw(s.booleans()):
         own = {"predicateErrorCacheEnable": draw(s.sampled_from((True, False, False)))}
-        conf["configurations"] = [{"name": "allocate", "arguments": own}]
+        conf["configurations"] = [{"name": name, "arguments": own} for name in ("allocate", "preempt", "reclaim")]
     return configuration(conf)
 
 
@@ -84,12 +108,13 @@ def arguments(draw: s.DrawFn, plugin: str, theme: str = "") -> Manifest:
 
 
 @s.composite
-def cases(draw: s.DrawFn, themes: tuple[str, ...] = THEMES) -> Manifest:
+def cases(draw: s.DrawFn, themes: tuple[str, ...] = ALL_THEMES) -> Manifest:
     """A cluster, what to do with it, and how often: the batch form of `simulate run`."""
     theme = draw(s.sampled_from(themes))
     return {
         "conf": draw(configurations(theme)),
         "cycles": draw(s.integers(1, 3)),
         "seed": draw(s.integers(-3, 3)),
-        "objects": draw(clusters((theme,))),
+        "objects": draw(crowds(theme) if theme in CROWDS else clusters((theme,))),
+        "come_back": theme in CROWDS and draw(s.booleans()),
     }

@@ -13,6 +13,7 @@ from tests.reference.resource import Resource
 GROUP_ANNOTATION = "scheduling.k8s.io/group-name"
 ROLE = "volcano.sh/task-spec"
 PRIORITY_ANNOTATION = "volcano.sh/task-priority"
+PREEMPTABLE = "volcano.sh/preemptable"
 QUEUE_GATE = "scheduling.volcano.sh/queue-allocation-gate"
 
 ALLOCATED_STATUS = ("Bound", "Binding", "Running", "Allocated")
@@ -33,6 +34,11 @@ class Task:
     gates: list[str]
     status: str
     node: str
+    preemptable: bool = True
+    eviction_occurred: bool = False
+    """Somebody goes so that it can come."""
+    last_try: tuple[str, str, bool] | None = None
+    """Status, node and eviction_occurred that a discarded statement had in mind. Volcano: LastTransaction."""
 
     @property
     def key(self) -> str:
@@ -50,6 +56,16 @@ class Task:
     def gated_by_others(self) -> bool:
         """Something else than Volcano's own gate holds it back."""
         return self.gated and self.gates != [QUEUE_GATE]
+
+    @property
+    def pod_priority(self) -> int:
+        return self.pod["spec"].get("priority") or 0
+
+    @property
+    def told_node(self) -> str:
+        """The node that the pod's condition names. Volcano: TaskSchedulingReason."""
+        status, node, eviction = self.last_try or (self.status, self.node, self.eviction_occurred)
+        return node if status == "Pipelined" and eviction else ""
 
     @property
     def nominated(self) -> str:
@@ -74,7 +90,13 @@ def task_of(pod: dict[str, Any]) -> Task:
         gates=[g["name"] for g in spec.get("schedulingGates") or []],
         status=status_of(pod),
         node=spec.get("nodeName") or "",
+        preemptable=truth(annotations.get(PREEMPTABLE, labels.get(PREEMPTABLE)), True),
     )
+
+
+def truth(text: str | None, otherwise: bool) -> bool:
+    """As Go reads it; what cannot be read is false."""
+    return otherwise if text is None else text in ("1", "t", "T", "TRUE", "true", "True")
 
 
 def status_of(pod: dict[str, Any]) -> str:

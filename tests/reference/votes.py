@@ -22,7 +22,11 @@ PERMIT, ABSTAIN, REJECT = 1, 0, -1
 
 
 class PredicateError(Exception):
-    """A node, or every node, refuses a task."""
+    """A node, or every node, refuses a task; `unresolvable`: whoever is evicted there."""
+
+    def __init__(self, text: str, unresolvable: bool = False) -> None:
+        super().__init__(text)
+        self.unresolvable = unresolvable
 
 
 class Votes:
@@ -109,6 +113,56 @@ class Votes:
     def job_enqueued(self, job: Job) -> None:
         for _, function in self._all("JobEnqueued", "enableJobEnqueued"):
             function(job)
+
+    def job_starving(self, job: Job) -> bool:
+        for tier in self._tiers("JobStarving", "enableJobStarving"):
+            if tier:
+                return all(function(job) for _, function in tier)
+        return False
+
+    def preemptive(self, queue: Queue, tasks: list[Task]) -> bool:
+        return self._all_true("Preemptive", "enablePreemptive", queue, tasks)
+
+    def job_compare(self, left: Job, right: Job) -> int:
+        return self._compare("JobOrder", "enableJobOrder", left, right)
+
+    def victim_queue_less(self, left: Queue, right: Queue, preemptor: Queue) -> bool:
+        for name, compare in self._all("VictimQueueOrder", None):
+            answer = compare(left, right, preemptor)
+            if answer != 0:
+                self.said.add(name)
+                return answer < 0
+        return not self.queue_less(left, right)
+
+    # --- victims
+
+    def preemptable(self, preemptor: Task, candidates: list[Task]) -> list[Task]:
+        return self._victims("Preemptable", "enablePreemptable", preemptor, candidates)
+
+    def reclaimable(self, reclaimer: Task, candidates: list[Task]) -> list[Task]:
+        return self._victims("Reclaimable", "enableReclaimable", reclaimer, candidates)
+
+    def _victims(self, point: str, flag: str | None, evictor: Any, candidates: list[Task]) -> list[Task]:
+        """A function answers with (victims, vote)."""
+        victims: list[Task] | None = None
+        for tier in self._tiers(point, flag):
+            for name, function in tier:
+                chosen, vote = function(evictor, candidates)
+                if vote == ABSTAIN:
+                    continue
+                if len(chosen or []) < len(candidates):
+                    self.said.add(name)
+                if not chosen:
+                    victims = None
+                    break
+                if victims is None:
+                    victims = chosen
+                else:
+                    uids = {v.uid for v in chosen}
+                    victims = [v for v in victims if v.uid in uids] or None
+            if victims is not None:
+                return victims
+        return []
 
     def overused(self, queue: Queue) -> bool:
         for name, function in self._all("Overused", "enabledOverused"):

@@ -3,5 +3,13 @@
 from tests.reference.actions.allocate import allocate
 from tests.reference.actions.backfill import backfill
 from tests.reference.actions.enqueue import enqueue
+from tests.reference.actions.preempt import preempt
+from tests.reference.actions.reclaim import reclaim
 
-ACTIONS = {"enqueue": enqueue, "allocate": allocate, "backfill": backfill}
+ACTIONS = {
+    "enqueue": enqueue,
+    "allocate": allocate,
+    "backfill": backfill,
+    "preempt": preempt,
+    "reclaim": reclaim,
+}

@@ -74,12 +74,12 @@ def allocate_tasks(session: Session, queue: Queue, job: Job, tasks: Heap[Task]) 
         if task.gated:
             continue
         if job.task_has_fit_errors(task):
-            job.fit_errors.add(task.uid)
+            job.fit_errors[task.uid] = set()
             continue
         try:
             votes.pre_predicate(task)
         except PredicateError:
-            job.fit_errors.add(task.uid)
+            job.fit_errors[task.uid] = set()
             if job.need_continue_allocating():
                 continue
             break
@@ -90,7 +90,7 @@ def allocate_tasks(session: Session, queue: Queue, job: Job, tasks: Heap[Task]) 
         if not fit:
             fit = helper.predicate_nodes(task, nodes, check)
         if not fit:
-            job.fit_errors.add(task.uid)
+            job.fit_errors[task.uid] = helper.hopeless
             if job.need_continue_allocating():
                 continue
             break

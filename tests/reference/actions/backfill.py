@@ -18,18 +18,18 @@ def backfill(session: Session) -> None:
         try:
             session.votes.pre_predicate(task)
         except PredicateError:
-            job.fit_errors.add(task.uid)
+            job.fit_errors[task.uid] = set()
             continue
         helper = PredicateHelper(session, error_cache=True)
         fit = helper.predicate_nodes(task, list(session.nodes.values()), session.votes.predicate)
         node = best_node(session, task, fit)
         if node is None:
-            job.fit_errors.add(task.uid)
+            job.fit_errors[task.uid] = helper.hopeless
             continue
         try:
             session.allocate(task, node)
         except NodeError:
-            job.fit_errors.add(task.uid)
+            job.fit_errors[task.uid] = set()
 
 
 def candidates(session: Session) -> list[Task]:

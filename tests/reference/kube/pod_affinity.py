@@ -46,9 +46,9 @@ class AffinityState:
             counter[key, node.labels[key]] += 1
 
     def allows(self, node: Node) -> bool:
-        return self._affinity_holds(node) and self._anti_affinity_holds(node) and not self._is_kept_off(node)
+        return self.affinity_holds(node) and self._anti_affinity_holds(node) and not self._is_kept_off(node)
 
-    def _affinity_holds(self, node: Node) -> bool:
+    def affinity_holds(self, node: Node) -> bool:
         found_all = True
         for term in self.affinity:
             key = term["topologyKey"]

@@ -55,18 +55,19 @@ class SpreadState:
                     more = _count(node_map.pods[name], [c.get("labelSelector")], namespace_of(pod))
                     counts[value] = counts.get(value, 0) + more
 
-    def allows(self, node: Node) -> bool:
+    def verdict(self, node: Node) -> str:
+        """Empty: allowed; else `no domain` or `too many`, by the first constraint that says so."""
         for c, counts in zip(self.constraints, self.counts, strict=True):
             key = c["topologyKey"]
             if key not in node.labels:
-                return False
+                return "no domain"
             least = min(counts.values(), default=2**31 - 1)
             if len(counts) < c.get("minDomains", 1):
                 least = 0
             itself = 1 if matches(c.get("labelSelector"), labels_of(self.pod)) else 0
             if counts.get(node.labels[key], 0) + itself - least > c["maxSkew"]:
-                return False
-        return True
+                return "too many"
+        return ""
 
 
 def default_selectors(pod: Pod, node_map: NodeMap) -> list[dict[str, Any]]:

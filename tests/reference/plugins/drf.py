@@ -8,6 +8,7 @@ from tests.reference.job import Job
 from tests.reference.resource import Resource, dominant_share
 from tests.reference.session import Handler, Session
 from tests.reference.task import Task
+from tests.reference.votes import PERMIT
 
 
 def drf(session: Session, arguments: dict[str, Any]) -> None:
@@ -26,5 +27,20 @@ def drf(session: Session, arguments: dict[str, Any]) -> None:
     def deallocate(task: Task) -> None:
         allocated[task.job].sub(task.resreq)
 
+    def richer(preemptor: Task, candidates: list[Task]) -> tuple[list[Task] | None, int]:
+        if preemptor.job not in allocated:
+            return None, PERMIT
+        mine = dominant_share(allocated[preemptor.job].clone().add(preemptor.resreq), session.total)
+        left: dict[str, Resource] = {}
+        victims = []
+        for c in candidates:
+            if c.job not in left:
+                left[c.job] = allocated[c.job].clone()
+            theirs = dominant_share(left[c.job].sub(c.resreq), session.total)
+            if mine < theirs or abs(mine - theirs) <= 1e-6:
+                victims.append(c)
+        return victims, PERMIT
+
+    session.votes.register("Preemptable", "drf", richer)
     session.votes.register("JobOrder", "drf", smaller_share_first)
     session.handlers.append(Handler(allocate, deallocate))

@@ -6,6 +6,7 @@ from typing import Any
 
 from tests.reference.job import Job
 from tests.reference.session import Session
+from tests.reference.task import Task
 from tests.reference.votes import PERMIT, REJECT
 
 
@@ -25,6 +26,17 @@ def gang(session: Session, arguments: dict[str, Any]) -> None:
     def pipelined(job: Job) -> int:
         return PERMIT if job.check_task_pipelined() and job.is_pipelined() else REJECT
 
+    def surplus(evictor: Task, candidates: list[Task]) -> tuple[list[Task], int]:
+        left: dict[str, int] = {}
+        victims = []
+        for c in candidates:
+            job = session.jobs[c.job]
+            left.setdefault(job.uid, job.ready_task_num())
+            if left[job.uid] > job.min_available:
+                left[job.uid] -= 1
+                victims.append(c)
+        return victims, PERMIT
+
     def close() -> None:
         for job in session.jobs.values():
             if job.tasks and not job.is_ready() and not _only_leaving(job):
@@ -35,6 +47,9 @@ def gang(session: Session, arguments: dict[str, Any]) -> None:
     votes.register("JobOrder", "gang", not_ready_first)
     votes.register("JobReady", "gang", ready)
     votes.register("JobPipelined", "gang", pipelined)
+    votes.register("JobStarving", "gang", Job.is_starving)
+    votes.register("Preemptable", "gang", surplus)
+    votes.register("Reclaimable", "gang", surplus)
     session.closers.append(close)
 
 

@@ -30,21 +30,43 @@ def predicates(session: Session, arguments: dict[str, Any]) -> None:
     node_map = session.node_map
     prepared: dict[str, Prepared] = {}
 
-    def refuse(rule: str) -> None:
+    def say(rule: str) -> None:
         session.votes.said.add(f"predicates.{rule}")
-        raise PredicateError(rule)
 
     def pre_predicate(task: Task) -> None:
         prepared[task.uid] = Prepared(AffinityState(task.pod, node_map), SpreadState(task.pod, node_map))
         if on("NodeAffinity") and node_affinity.names_contradict(task.pod):
-            refuse("NodeAffinity")
+            say("NodeAffinity")
+            raise PredicateError("NodeAffinity")
 
     def predicate(task: Task, node: Node) -> None:
+        if task.uid in prepared:
+            judge(task, node)
+            return
+        # An earlier nomination is looked at before anything has been counted, which Volcano takes for an error.
+        pre_predicate(task)
+        judge(task, node)
+        del prepared[task.uid]
+        session.rarities.add("not-prepared")
+        raise PredicateError("nothing has been counted")
+
+    def judge(task: Task, node: Node) -> None:
+        """What evictions may cure is gathered, what they cannot ends it."""
         pod = task.pod
         there = node_map.pods[node.name]
         counted = prepared[task.uid]
+        gathered: list[str] = []
+
+        def refuse(rule: str) -> None:
+            say(rule)
+            raise PredicateError(rule, unresolvable=True)
+
+        def gather(rule: str) -> None:
+            say(rule)
+            gathered.append(rule)
+
         if node.allocatable.max_tasks <= len(there):
-            refuse("PodNumber")
+            gather("PodNumber")
         if not taints.unschedulable_is_tolerated(pod, node):
             refuse("NodeUnschedulable")
         if on("NodeAffinity") and not node_affinity.required_matches(pod, node):
@@ -52,11 +74,17 @@ def predicates(session: Session, arguments: dict[str, Any]) -> None:
         if on("TaintToleration") and not taints.taints_are_tolerated(pod, node):
             refuse("TaintToleration")
         if on("NodePorts") and not ports.ports_are_free(pod, there):
-            refuse("NodePorts")
-        if on("PodAffinity") and not counted.affinity.allows(node):
+            gather("NodePorts")
+        if on("PodAffinity") and not counted.affinity.affinity_holds(node):
             refuse("PodAffinity")
-        if on("PodTopologySpread") and not counted.spread.allows(node):
+        if on("PodAffinity") and not counted.affinity.allows(node):
+            gather("PodAffinity")
+        if on("PodTopologySpread") and counted.spread.verdict(node) == "no domain":
             refuse("PodTopologySpread")
+        if on("PodTopologySpread") and counted.spread.verdict(node) == "too many":
+            gather("PodTopologySpread")
+        if gathered:
+            raise PredicateError(", ".join(gathered))
 
     def allocate(task: Task) -> None:
         node_map.add(task.node, task.pod)

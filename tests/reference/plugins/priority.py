@@ -7,6 +7,7 @@ from typing import Any
 from tests.reference.job import Job
 from tests.reference.session import Session
 from tests.reference.task import Task
+from tests.reference.votes import PERMIT
 
 
 def priority(session: Session, arguments: dict[str, Any]) -> None:
@@ -15,5 +16,22 @@ def priority(session: Session, arguments: dict[str, Any]) -> None:
             return 0
         return -1 if left.priority > right.priority else 1
 
+    def lower(preemptor: Task, candidates: list[Task]) -> tuple[list[Task] | None, int]:
+        mine = session.jobs.get(preemptor.job)
+        if mine is None:
+            return None, PERMIT
+        victims = []
+        for c in candidates:
+            if c.job != mine.uid and session.jobs[c.job].priority < mine.priority:
+                victims.append(c)
+            if c.job == mine.uid and c.priority < preemptor.priority:
+                victims.append(c)
+        return victims, PERMIT
+
+    def starving(job: Job) -> bool:
+        return job.ready_task_num() + len(job.with_status("Pipelined")) < len(job.tasks)
+
+    session.votes.register("Preemptable", "priority", lower)
+    session.votes.register("JobStarving", "priority", starving)
     session.votes.register("JobOrder", "priority", higher_first)
     session.votes.register("TaskOrder", "priority", higher_first)

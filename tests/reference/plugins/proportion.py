@@ -66,6 +66,26 @@ def proportion(session: Session, arguments: dict[str, Any]) -> None:
         a = attributes[queue.name]
         return a.allocated.clone().add(task.resreq).less_equal_requested(a.deserved, task.resreq)
 
+    def preemptive(queue: Queue, tasks: list[Task]) -> bool:
+        if queue.state != "Open":
+            return False
+        needed = Resource()
+        for task in tasks:
+            needed.add(task.resreq)
+        a = attributes[queue.name]
+        return a.allocated.clone().add(needed).less_equal_requested(a.deserved, needed)
+
+    def reclaimable(reclaimer: Task, candidates: list[Task]) -> tuple[list[Task], int]:
+        left: dict[str, Resource] = {}
+        victims = []
+        for c in candidates:
+            a = attributes[session.jobs[c.job].queue]
+            allocated = left.setdefault(a.queue.name, a.allocated.clone())
+            if not allocated.less_equal(a.deserved):
+                allocated.sub(c.resreq)
+                victims.append(c)
+        return victims, PERMIT
+
     def enqueueable(job: Job) -> int:
         a = attributes[job.queue]
         if a.queue.state != "Open":
@@ -89,6 +109,8 @@ def proportion(session: Session, arguments: dict[str, Any]) -> None:
     votes.register("QueueOrder", "proportion", queue_order)
     votes.register("Overused", "proportion", overused)
     votes.register("Allocatable", "proportion", allocatable)
+    votes.register("Preemptive", "proportion", preemptive)
+    votes.register("Reclaimable", "proportion", reclaimable)
     votes.register("JobEnqueueable", "proportion", enqueueable)
     votes.register("JobEnqueued", "proportion", enqueued)
     session.handlers.append(Handler(allocate, deallocate))
@@ -114,7 +136,7 @@ def _attributes(session: Session) -> dict[str, Attributes]:
             if job.phase == "Inqueue" or runs:
                 a.inqueue.add(job.deduct_gated(job.still_to_come()))
         a.elastic.add(job.elastic())
-    return found
+    return dict(sorted(found.items()))  # Volcano has no order; sums are rounded by it
 
 
 def _water_filling(attributes: list[Attributes], total: Resource) -> None:

@@ -1,0 +1,154 @@
+"""The more important takes the place of the less important, within a queue; then within its own job."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tests.reference.cluster import Queue
+from tests.reference.conf import get_bool
+from tests.reference.heap import Heap
+from tests.reference.job import Job
+from tests.reference.node import Node
+from tests.reference.placing import PredicateHelper, by_score, for_preemption, not_hopeless
+from tests.reference.session import Session
+from tests.reference.statement import Statement
+from tests.reference.task import Task
+from tests.reference.victims import are_enough, victims_queue
+from tests.reference.votes import PredicateError
+
+MayGo = Callable[[Task], bool]
+
+
+def preempt(session: Session) -> None:
+    Preempt(session).run()
+
+
+class Preempt:
+    """One execution of the action: its error cache is shared by all tasks."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        arguments = session.conf.action_arguments("preempt")
+        self.helper = PredicateHelper(session, get_bool(arguments, "predicateErrorCacheEnable", True))
+
+    def run(self) -> None:
+        session, votes = self.session, self.session.votes
+        queues: Heap[Queue] = Heap(votes.queue_less)
+        starving: dict[str, Heap[Job]] = {}
+        under_request: dict[str, list[Job]] = {}
+        tasks: dict[str, Heap[Task]] = {}
+        for job in session.jobs.values():
+            if job.is_pending() or not votes.job_valid(job) or not votes.job_starving(job):
+                continue
+            if job.queue not in starving:
+                starving[job.queue] = Heap(votes.job_less)
+                under_request[job.queue] = []
+                queues.push(session.queues[job.queue])
+            starving[job.queue].push(job)
+            under_request[job.queue].append(job)
+            tasks[job.uid] = self.waiting(job)
+        while queues:
+            queue = queues.pop()
+            while starving[queue.name]:
+                job = starving[queue.name].pop()
+                statement = Statement(session)
+                while votes.job_starving(job) and tasks[job.uid]:
+                    task = tasks[job.uid].pop()
+                    self.preempt_for(statement, task, self.of_other_jobs(queue, task))
+                if votes.job_pipelined(job):
+                    statement.commit()
+                else:
+                    statement.discard()
+            for job in under_request[queue.name]:
+                self.within(job)
+
+    def waiting(self, job: Job) -> Heap[Task]:
+        return Heap(self.session.votes.task_less, [t for t in job.with_status("Pending") if not t.gated])
+
+    def within(self, job: Job) -> None:
+        waiting = self.waiting(job)
+        while waiting:
+            task = waiting.pop()
+            statement = Statement(self.session)
+            if not self.preempt_for(statement, task, self.of_its_own_job(task)):
+                statement.discard()
+                return
+            statement.commit()
+
+    def of_other_jobs(self, queue: Queue, task: Task) -> MayGo:
+        def may_go(victim: Task) -> bool:
+            same_queue = self.session.jobs[victim.job].queue == queue.name
+            return _may_go(task, victim) and same_queue and victim.job != task.job
+
+        return may_go
+
+    def of_its_own_job(self, task: Task) -> MayGo:
+        return lambda victim: _may_go(task, victim) and victim.job == task.job
+
+    def preempt_for(self, statement: Statement, task: Task, may_go: MayGo) -> bool:
+        session, votes = self.session, self.session.votes
+        if not self.is_eligible(task):
+            return False
+        try:
+            votes.pre_predicate(task)
+        except PredicateError:
+            return False
+        nodes = self.helper.predicate_nodes(task, not_hopeless(session, task), for_preemption(session))
+        queue = session.queues[session.jobs[task.job].queue]
+
+        def fits(node: Node) -> bool:
+            if not votes.allocatable(queue, task) or not task.resreq.less_equal(node.future_idle()):
+                return False
+            try:
+                votes.predicate(task, node)
+            except PredicateError:
+                return False
+            return True
+
+        for node in by_score(session, task, nodes):
+            victims = votes.preemptable(task, [v for v in session.on_node(node) if may_go(v)])
+            if not are_enough(task, node, victims):
+                continue
+            own = Statement(session)
+            order = victims_queue(session, victims, task)
+            while order and not fits(node):
+                own.evict(order.pop())
+            if fits(node):
+                own.pipeline(task, node, eviction_occurred=bool(own.steps))
+                statement.merge(own)
+                return True
+            own.discard()
+        return False
+
+    def is_eligible(self, task: Task) -> bool:
+        """Its policy lets it, and no earlier nomination is about to be fulfilled."""
+        session = self.session
+        if task.pod["spec"].get("preemptionPolicy") == "Never":
+            return False
+        if not task.nominated:
+            return True
+        node = session.nodes.get(task.nominated)
+        if node is None:
+            return False
+        try:
+            session.votes.predicate(task, node)
+        except PredicateError as e:
+            if e.unresolvable:
+                return True
+        else:
+            return False
+        return not any(t.pod_priority < task.pod_priority and _is_preempted(t) for t in node.tasks.values())
+
+
+def _may_go(task: Task, victim: Task) -> bool:
+    if victim.status not in ("Bound", "Running") or not victim.preemptable:
+        return False
+    return not (task.best_effort and not victim.best_effort)
+
+
+def _is_preempted(task: Task) -> bool:
+    if not task.pod["metadata"].get("deletionTimestamp"):
+        return False
+    wanted = ("DisruptionTarget", "True", "PreemptionByScheduler")
+    conditions = (task.pod.get("status") or {}).get("conditions") or []
+    return any((c.get("type"), c.get("status"), c.get("reason")) == wanted for c in conditions)

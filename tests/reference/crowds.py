@@ -1,0 +1,185 @@
+"""hypothesis strategies: clusters that are full, in which some must go so that others can come.
+
+The pods are plainer than those of tests.strategies: who evicts whom is the question here, not where pods may go.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import strategies as s
+
+from tests.strategies import START, Manifest, node, one_in, pod_spec
+
+CROWDS = ("preempt", "reclaim")
+"""What a crowded cluster is about: within queues, or between them."""
+GROUP = "scheduling.k8s.io/group-name"
+PREEMPTABLE = "volcano.sh/preemptable"
+
+
+@s.composite
+def crowds(draw: s.DrawFn, theme: str) -> list[Manifest]:
+    names = [f"n{i}" for i in range(draw(s.integers(1, 4)))]
+    nodes = [draw(node(n)) if one_in(draw, 6) else draw(plain_node(n)) for n in names]
+    queues = draw(crowd_queues(theme))
+    found = [*nodes, *queues]
+    for name, value in (("high", 100), ("low", -5), ("higher", 1000)):
+        found.append({"kind": "PriorityClass", "metadata": {"name": name}, "value": value})
+    queue_names = [q["metadata"]["name"] for q in queues]
+    room = {n["metadata"]["name"]: milli(n["status"]["allocatable"]["cpu"]) for n in nodes}
+    for j in range(draw(s.integers(2, 4))):
+        found += draw(holder(f"h{j}", j, queue_names, room))
+    for j in range(draw(s.integers(1, 4))):
+        found += draw(comer(f"c{j}", j, queue_names, names))
+    return found
+
+
+def milli(quantity: str) -> int:
+    return int(quantity[:-1]) if quantity.endswith("m") else 1000 * int(quantity)
+
+
+@s.composite
+def plain_node(draw: s.DrawFn, name: str) -> Manifest:
+    have = {"cpu": str(draw(s.integers(1, 4))), "memory": "8Gi", "pods": draw(s.sampled_from(("3", "110", "110")))}
+    labels = {"kubernetes.io/hostname": name, "zone": draw(s.sampled_from("ab"))}
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "uid": name, "labels": labels},
+        "spec": {},
+        "status": {"allocatable": have, "capacity": have},
+    }
+
+
+@s.composite
+def crowd_queues(draw: s.DrawFn, theme: str) -> list[Manifest]:
+    found = []
+    for name in ("default", "q0", "q1")[: draw(s.integers(2 if theme == "reclaim" else 1, 3))]:
+        spec: Manifest = {"weight": draw(s.sampled_from((1, 1, 2, 4)))}
+        if draw(s.booleans()):
+            spec["deserved"] = draw(amounts(0, 6))
+        if one_in(draw, 4):
+            spec["guarantee"] = {"resource": draw(amounts(0, 2))}
+        if one_in(draw, 4):
+            spec["capability"] = draw(amounts(1, 8))
+        if one_in(draw, 6):
+            spec["priority"] = draw(s.integers(1, 3))
+        if one_in(draw, 8):
+            spec["reclaimable"] = False
+        state = "Closed" if one_in(draw, 20) else "Open"
+        found.append(queue(name, spec, state))
+    return found
+
+
+def queue(name: str, spec: Manifest, state: str = "Open") -> Manifest:
+    return {
+        "apiVersion": "scheduling.volcano.sh/v1beta1",
+        "kind": "Queue",
+        "metadata": {"name": name, "uid": name, "creationTimestamp": START},
+        "spec": spec,
+        "status": {"state": state},
+    }
+
+
+@s.composite
+def amounts(draw: s.DrawFn, least: int, most: int) -> Manifest:
+    found = {"cpu": str(draw(s.integers(least, most)))}
+    if draw(s.booleans()):
+        found["memory"] = f"{draw(s.integers(1, 8))}Gi"
+    if one_in(draw, 8):
+        found["pods"] = str(draw(s.integers(1, 6)))
+    return found
+
+
+@s.composite
+def group(draw: s.DrawFn, name: str, age: int, namespace: str, queues: list[str], **spec: Any) -> Manifest:
+    meta: Manifest = {"name": name, "namespace": namespace, "uid": f"pg-{name}"}
+    meta["creationTimestamp"] = f"2026-01-01T00:00:{draw(s.sampled_from((age, age, 0))):02d}Z"
+    if one_in(draw, 8):
+        meta["annotations"] = {PREEMPTABLE: draw(s.sampled_from(("true", "false")))}
+    if one_in(draw, 3):
+        spec["minResources"] = draw(amounts(1, 4))
+    return {
+        "apiVersion": "scheduling.volcano.sh/v1beta1",
+        "kind": "PodGroup",
+        "metadata": meta,
+        "spec": {"queue": draw(s.sampled_from(queues)), **spec},
+    }
+
+
+@s.composite
+def holder(draw: s.DrawFn, name: str, age: int, queues: list[str], room: dict[str, int]) -> list[Manifest]:
+    """A job that runs, on what room is left."""
+    namespace = draw(s.sampled_from(("default",) * 3 + ("other", "kube-system")))
+    count = draw(s.integers(2, 6))
+    least = draw(s.sampled_from((0, 1, 1, 1, 1, count, max(count - 1, 1))))
+    made = draw(group(name, age, namespace, queues, minMember=least))
+    if one_in(draw, 3):
+        made["spec"]["priorityClassName"] = draw(s.sampled_from(("low", "low", "high")))
+    made["status"] = {"phase": draw(s.sampled_from(("Running", "Running", "Running", "Inqueue")))}
+    found = [made]
+    each = draw(s.sampled_from((250, 500, 500, 1000, 1500)))
+    for i in range(count):
+        pod = draw(pod_of(name, namespace, i, each, made["metadata"]["creationTimestamp"]))
+        free = [n for n, left in room.items() if left >= each]
+        if free and not one_in(draw, 20):
+            pod["spec"]["nodeName"] = draw(s.sampled_from(free))
+            room[pod["spec"]["nodeName"]] -= each
+            pod["status"]["phase"] = draw(s.sampled_from(("Running",) * 7 + ("Pending",)))
+            if one_in(draw, 20):
+                pod["metadata"]["deletionTimestamp"] = START
+        found.append(pod)
+    return found
+
+
+@s.composite
+def comer(draw: s.DrawFn, name: str, age: int, queues: list[str], nodes: list[str]) -> list[Manifest]:
+    """A job that waits."""
+    namespace = draw(s.sampled_from(("default",) * 5 + ("other",)))
+    count = draw(s.integers(1, 4))
+    least = draw(s.sampled_from((1, count, count, max(count - 1, 1))))
+    made = draw(group(name, age + 10, namespace, queues, minMember=least))
+    if not one_in(draw, 4):
+        made["spec"]["priorityClassName"] = draw(s.sampled_from(("high", "high", "higher", "low")))
+    made["status"] = {"phase": draw(s.sampled_from(("Inqueue", "Inqueue", "Inqueue", "Pending")))}
+    found = [made]
+    each = draw(s.sampled_from((0, 500, 500, 1000, 1000, 1500)))
+    for i in range(count):
+        pod = draw(pod_of(name, namespace, i, each, made["metadata"]["creationTimestamp"]))
+        if one_in(draw, 20):
+            pod["status"]["nominatedNodeName"] = draw(s.sampled_from((*nodes, "gone")))
+        if one_in(draw, 20):
+            pod["spec"]["preemptionPolicy"] = "Never"
+        if one_in(draw, 20):
+            pod["spec"]["schedulingGates"] = [{"name": "mine"}]
+        found.append(pod)
+    return found
+
+
+@s.composite
+def pod_of(draw: s.DrawFn, job: str, namespace: str, i: int, each: int, created: str) -> Manifest:
+    meta: Manifest = {
+        "name": f"{job}-task-{i}",
+        "namespace": namespace,
+        "uid": f"{job}-{i}",
+        "creationTimestamp": created,
+        "annotations": {GROUP: job},
+    }
+    if not one_in(draw, 8):
+        meta["labels"] = {"app": draw(s.sampled_from(("web", "db")))}
+    if one_in(draw, 10):
+        meta["annotations"][PREEMPTABLE] = draw(s.sampled_from(("true", "false", "what")))
+    if one_in(draw, 4):
+        meta["annotations"]["volcano.sh/task-spec"] = draw(s.sampled_from(("ps", "worker")))
+    spec: Manifest = {"schedulerName": "volcano"}
+    if one_in(draw, 12):
+        spec = draw(pod_spec())
+    requests = {"cpu": f"{each}m"} if each else {}
+    if each and draw(s.booleans()):
+        requests["memory"] = f"{draw(s.integers(1, 3))}Gi"
+    spec["containers"] = [{"name": "main", "image": "busybox", "resources": {"requests": requests}}]
+    if one_in(draw, 4):
+        spec["priority"] = draw(s.integers(-2, 3))
+    if one_in(draw, 20):
+        spec["priorityClassName"] = "system-node-critical"
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec, "status": {"phase": "Pending"}}
