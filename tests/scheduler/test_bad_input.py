@@ -9,54 +9,15 @@ from typing import Any
 
 import pytest
 
-from volcano_py.scheduler.framework.config import load
+from tests.scheduler.trial import Manifest, Trial
 from volcano_py.scheduler.framework.session import NOMINATION_SECONDS
 from volcano_py.scheduler.model import plan
-from volcano_py.scheduler.run_once import REGISTRY, Report, run_once
-from volcano_py.simulate.cycles import Simulation
-from volcano_py.testing.table import configuration, manifests
 
-Manifest = dict[str, Any]
 ALLOCATE = [["priority", "gang", "conformance"], ["predicates", "proportion", "nodeorder"]]
 PREEMPT = [["priority", "gang", "conformance"], ["predicates", "nodeorder"]]
 YEAR = 365 * 24 * 3600.0
 GOOD = {"pods": 1, "phase": "Inqueue", "each": {"cpu": 1}}
 """A job that nothing is wrong with."""
-
-
-class Trial:
-    """A cluster, with what was done in its last cycle."""
-
-    def __init__(self, scenario: Manifest, plugins: list[list[Any]], actions: str = "allocate, backfill") -> None:
-        self.simulation = Simulation(manifests(scenario))
-        self.conf = load(configuration({"plugins": plugins, "actions": actions}), REGISTRY.actions)
-        self.report: Report
-        self.emitted: list[plan.Operation] = []
-
-    def cycle(self, jump: float = 0.0) -> None:
-        """One cycle, after the clock has jumped."""
-        self.simulation.now += jump
-        self.emitted = []
-        cluster, now = self.simulation.cluster, self.simulation.now
-        self.report = run_once(cluster, self.conf, now, emit=self.emitted.extend)
-        assert self.report.faults == []
-        self.simulation.react(self.emitted)
-
-    @property
-    def bound(self) -> set[str]:
-        return {o.name for o in self.emitted if isinstance(o, plan.Bind)}
-
-    @property
-    def evicted(self) -> set[str]:
-        return {o.name for o in self.emitted if isinstance(o, plan.Evict)}
-
-    def told(self, name: str) -> list[str]:
-        """The messages of Events about an object."""
-        return [o.message for o in self.emitted if isinstance(o, plan.Event) and o.name == name]
-
-    def reason(self, pod: str) -> str:
-        return self.simulation.cluster.told[f"default/{pod}"][1]
-
 
 # ---- contradictory affinities ---------------------------------------------------------------------------------
 
@@ -138,10 +99,8 @@ def test_a_cycle_of_hyper_nodes_is_told_once_and_harms_no_other(partial: bool, b
         },
         "jobs": {"near": {**GOOD, "topology": {"mode": "hard", "tier": 1}}, "good": GOOD},
     }
-    trial = Trial(scenario, [["priority", "gang"], ["predicates", "nodeorder", "network-topology-aware"]])
-    if not partial:
-        conf = configuration({"plugins": PREEMPT, "actions": "allocate", "deviations": {"partial-topology": False}})
-        trial.conf = load(conf, REGISTRY.actions)
+    plugins: list[list[Any]] = [["priority", "gang"], ["predicates", "nodeorder", "network-topology-aware"]]
+    trial = Trial(scenario, plugins, deviations={"partial-topology": partial})
     trial.cycle()
     assert trial.bound == bound
     assert trial.told("y") == ["cyclic dependency detected: HyperNode x is already in the ancestor chain of y"]
@@ -285,8 +244,7 @@ def test_capability_below_guarantee(plugin: str) -> None:
 def test_in_parity_the_guarantee_wins() -> None:
     queues = {"odd": {"capability": {"cpu": 2}, "guarantee": {"resource": {"cpu": 5}}}}
     scenario = {"nodes": {"n1": {"cpu": 8}}, "queues": queues, "jobs": {"g": {**GOOD, "pods": 6, "queue": "odd"}}}
-    trial = Trial(scenario, ALLOCATE)
-    trial.conf = load(configuration({"plugins": ALLOCATE, "deviations": "parity"}), REGISTRY.actions)
+    trial = Trial(scenario, ALLOCATE, deviations="parity")
     trial.cycle()
     assert len(trial.bound) == 5 and not trial.told("odd"), "admission would have refused the queue"
 

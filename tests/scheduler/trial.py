@@ -1,0 +1,67 @@
+"""Clusters in the short notation of scenarios, for tests that look at more than what was decided."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from typing import Any
+
+from volcano_py.scheduler.framework.config import Configuration, load
+from volcano_py.scheduler.framework.session import Session
+from volcano_py.scheduler.model import plan
+from volcano_py.scheduler.run_once import REGISTRY, Report, open_plugins, run_once
+from volcano_py.simulate.cycles import Simulation
+from volcano_py.testing.table import configuration, manifests
+
+Manifest = dict[str, Any]
+Plugins = list[list[Any]]
+
+
+class Trial:
+    """A cluster, and what was done in its last cycle. A plugin that raises fails the test."""
+
+    def __init__(
+        self, scenario: Manifest, plugins: Plugins, actions: str = "allocate, backfill", **settings: Any
+    ) -> None:
+        self.simulation = Simulation(manifests(scenario))
+        self.conf = configured(plugins, actions, **settings)
+        self.report: Report
+        self.emitted: list[plan.Operation] = []
+
+    def cycle(self, jump: float = 0.0) -> None:
+        """One cycle, after the clock has jumped."""
+        self.simulation.now += jump
+        self.emitted = []
+        cluster, now = self.simulation.cluster, self.simulation.now
+        self.report = run_once(cluster, self.conf, now, emit=self.emitted.extend)
+        assert self.report.faults == []
+        self.simulation.react(self.emitted)
+
+    @property
+    def bound(self) -> set[str]:
+        return {o.name for o in self.emitted if isinstance(o, plan.Bind)}
+
+    @property
+    def evicted(self) -> set[str]:
+        return {o.name for o in self.emitted if isinstance(o, plan.Evict)}
+
+    def told(self, name: str) -> list[str]:
+        """The messages of Events about an object."""
+        return [o.message for o in self.emitted if isinstance(o, plan.Event) and o.name == name]
+
+    def reason(self, pod: str) -> str:
+        """Why a pod waits, as it was told last."""
+        return self.simulation.cluster.told[f"default/{pod}"][1]
+
+
+def configured(plugins: Plugins, actions: str = "allocate", **settings: Any) -> Configuration:
+    """A configuration in the scenarios' short form."""
+    return load(configuration({"plugins": plugins, "actions": actions, **settings}), REGISTRY.actions)
+
+
+def opened(scenario: Manifest, plugins: Plugins, **settings: Any) -> Session:
+    """A session up to where the actions would start."""
+    simulation = Simulation(manifests(scenario))
+    session = Session(simulation.cluster, configured(plugins, **settings), simulation.now, 0, lambda _: None)
+    open_plugins(session, REGISTRY, Report(session), lambda *_: nullcontext())
+    assert not session.votes.faults, session.votes.faults
+    return session
