@@ -229,8 +229,9 @@ class Sandbox:
 
     async def _start_processes(self, cluster: LocalCluster) -> None:
         assert self.path is not None
-        folder = self.path.absolute().parent
-        self.processes = Processes(folder / "pods", folder / "claims", cluster.lookup)
+        path = self.path.absolute()
+        folders = path.with_name(path.name + ".pods"), path.with_name(path.name + ".claims")
+        self.processes = Processes(*folders, cluster.lookup)
         self.api.extensions["log_files"] = self.processes.log_file
         for plural in ("configmaps", "secrets"):
             self.api.resource("", plural).collection.observers.append(partial(self.processes.refresh.observe, plural))
@@ -239,7 +240,7 @@ class Sandbox:
             await self.processes.start(pods, cluster.pod_addresses())
         except OSError as error:
             raise SandboxError(
-                f"cannot make the pods' folders in {folder} ({error.strerror or error}); name another --kubeconfig"
+                f"cannot make the pods' folder {folders[0]} ({error.strerror or error}); name another --kubeconfig"
             ) from None
 
     async def keep_only(self, fill: Callable[[Api], None]) -> None:

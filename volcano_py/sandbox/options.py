@@ -173,7 +173,7 @@ def _announce(cluster: Sandbox) -> None:
     if chosen:
         lines.append(f"Logs of the components: {cluster.logs}")
     if cluster.run_commands:
-        lines.append("Pods' commands run on this machine, with your rights, in pods/ beside the kubeconfig.")
+        lines.append(f"Pods' commands run on this machine, with your rights, in {cluster.kubeconfig}.pods.")
     kept = f"its objects are kept in {cluster.data}" if cluster.data else "nothing is kept"
     lines.append(f"Ctrl-C stops it; {kept}.")
     click.echo("\n".join(lines))

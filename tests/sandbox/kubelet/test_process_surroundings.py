@@ -153,7 +153,7 @@ async def test_volumes_are_folders_below_the_process_s_own(real: Http, tmp_path:
     }
     await ended(real, body, "Succeeded")
     uid = (await real.ok("GET", PATH))["metadata"]["uid"]
-    root = tmp_path / "pods" / f"default_p_{uid}" / "containers" / "c"
+    root = tmp_path / "kubeconfig.pods" / f"default_p_{uid}" / "containers" / "c"
     where = f"in={root}/data/x,not=host/data\n"
     text = await log(real)
     assert text.startswith(f'redapp="demo"minerun\n\n{where}') and text.rstrip().endswith("/data/deep")

@@ -294,3 +294,13 @@ async def test_processes_that_went_with_the_sandbox_start_again_where_they_may(t
         assert await log(api, name="over") == "over\n"
         addresses = [item["status"]["podIP"] for item in (await api.ok("GET", PODS))["items"]]
         assert len(set(addresses)) == 3
+
+
+async def test_what_is_not_a_pod_s_folder_is_left_alone(tmp_path: Path) -> None:
+    root = tmp_path / "kubeconfig.pods"
+    stale, other = root / f"default_p_{'0' * 36}", root / "holiday-pictures"
+    for folder in (stale, other):
+        folder.mkdir(parents=True)
+    async with Sandbox(1, crds=False, path=tmp_path / "kubeconfig", run_commands=True):
+        assert other.exists() and not stale.exists()
+        assert root.stat().st_mode & 0o777 == 0o700

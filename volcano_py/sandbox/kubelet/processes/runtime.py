@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 import signal
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -28,6 +29,7 @@ Over = Callable[[Run], None]
 Gone = Callable[[dict[str, Run]], None]
 
 CLOSE_SECONDS = 3.0  # for processes to end by themselves when the sandbox goes down
+FOLDER = re.compile(r"[a-z0-9-]+_[a-z0-9.-]+_[0-9a-f-]{36}")  # a pod's: namespace, name, uid
 LOST = Run(0.0, 137, (), "ContainerStatusUnknown", "The container could not be located: its process has ended")
 
 
@@ -71,8 +73,9 @@ class Processes:
         keep = {self.folder(*pod).name for pod in pods}
         self.addresses.skip(taken)
         self.root.mkdir(parents=True, exist_ok=True)
+        self.root.chmod(0o700)  # there will be Secrets
         for folder in self.root.iterdir():
-            if folder.name not in keep:
+            if folder.name not in keep and FOLDER.fullmatch(folder.name):
                 await asyncio.to_thread(volumes.remove, folder)
         await self.connection.start()
 
