@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import nullcontext
 from typing import Any
 
 from volcano_py.scheduler.framework.config import Configuration, load
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model import plan
+from volcano_py.scheduler.model.task import Task
 from volcano_py.scheduler.run_once import REGISTRY, Report, open_plugins, run_once
 from volcano_py.simulate.cycles import Simulation
 from volcano_py.testing.table import configuration, manifests
@@ -65,3 +67,13 @@ def opened(scenario: Manifest, plugins: Plugins, **settings: Any) -> Session:
     open_plugins(session, REGISTRY, Report(session), lambda *_: nullcontext())
     assert not session.votes.faults, session.votes.faults
     return session
+
+
+def tasks(session: Session, *jobs: str) -> list[Task]:
+    """The tasks of some jobs, or of all, by name."""
+    wanted = {f"default/{name}" for name in jobs}
+    return [t for _, t in sorted(session.cluster.tasks.items()) if not jobs or t.job in wanted]
+
+
+def names(of: Iterable[Task]) -> list[str]:
+    return [t.name for t in of]

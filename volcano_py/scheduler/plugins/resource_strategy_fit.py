@@ -49,7 +49,7 @@ class Proportional(msgspec.Struct):
 
 
 class Proportion(NamedTuple):
-    """Cores, and megabytes of memory, to leave beside each idle one of a resource."""
+    """Cores, and gigabytes of memory (10⁹ bytes), to leave beside each idle one of a resource."""
 
     cpu: float
     memory: float

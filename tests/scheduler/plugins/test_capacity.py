@@ -1,0 +1,269 @@
+"""capacity: whom a queue may take back from, flat and in a tree, and who is served first."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.scheduler.trial import Manifest, Trial, names, opened, tasks
+from volcano_py.scheduler.framework.session import Session
+from volcano_py.scheduler.framework.votes import PERMIT, REJECT, EvictionContext
+from volcano_py.scheduler.model import status as st
+from volcano_py.scheduler.model.resource import Resource
+
+FLAT: list[list[Any]] = [["capacity"]]
+
+
+def tree(level: int = 0) -> list[list[Any]]:
+    return [[{"capacity": {"enableHierarchy": True, "ancestorReclaimLevel": level}}]]
+
+
+def running(queue: str, pods: int, **each: Any) -> Manifest:
+    return {"queue": queue, "min": 1, "pods": pods, "phase": "Running", "each": {"cpu": 1, **each, "runsOn": "n1"}}
+
+
+def waiting(queue: str, **each: Any) -> Manifest:
+    return {"queue": queue, "min": 1, "phase": "Inqueue", "each": {"cpu": 1, **each}}
+
+
+def session(queues: Manifest, jobs: Manifest, plugins: list[list[Any]] = FLAT) -> Session:
+    nodes = {"n1": {"cpu": 8, "memory": "8Gi", "nvidia.com/gpu": 4}}
+    return opened({"nodes": nodes, "queues": queues, "jobs": jobs}, plugins)
+
+
+def reclaimed(found: Session, victim: str = "v", reclaimer: str = "r") -> int:
+    return len(found.votes.reclaimable(tasks(found, reclaimer)[0], tasks(found, victim)))
+
+
+# ---- flat -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("victim", "count"),
+    [
+        ({"deserved": {"cpu": 2}}, 2),
+        ({"deserved": {"cpu": 4}}, 0),
+        ({"deserved": {"cpu": "3500m"}}, 1),
+        ({}, 4),
+        ({"deserved": {"nvidia.com/gpu": 1}}, 4),
+        ({"guarantee": {"resource": {"cpu": 3}}, "deserved": {"cpu": 3}}, 1),
+        ({"guarantee": {"resource": {"cpu": 4}}}, 0),
+    ],
+)
+def test_a_queue_loses_what_it_holds_beyond_what_it_deserves(victim: Manifest, count: int) -> None:
+    found = session({"q": {"deserved": {"cpu": 4}}, "v": victim}, {"r": waiting("q"), "v": running("v", 4)})
+    assert reclaimed(found) == count
+    context = EvictionContext("gangreclaim", found.jobs["default/r"])
+    assert len(found.votes.unified_evictable(context, tasks(found, "v"))) == count
+
+
+def test_within_a_queue_gangpreempt_takes_whom_it_likes() -> None:
+    found = session({"v": {"deserved": {"cpu": 8}}}, {"v": running("v", 2)})
+    context = EvictionContext("gangpreempt", found.jobs["default/v"])
+    assert len(found.votes.unified_evictable(context, tasks(found, "v"))) == 2
+
+
+def test_nobody_goes_who_holds_nothing_of_what_is_asked_for() -> None:
+    jobs = {"r": waiting("q", cpu=0, **{"nvidia.com/gpu": 1}), "v": running("v", 2)}
+    found = session({"q": {"deserved": {"nvidia.com/gpu": 1}}, "v": {}}, jobs)
+    assert reclaimed(found) == 0
+
+
+def test_what_a_queue_may_take_at_most() -> None:
+    queues = {"q": {"capability": {"cpu": 2, "nvidia.com/gpu": 1}}, "shut": {"state": "Closed"}}
+    found = session(queues, {"a": running("q", 1), "b": waiting("q"), "c": waiting("q", cpu=2), "s": waiting("shut")})
+    q = found.queues["q"]
+    [b], [c], [s] = tasks(found, "b"), tasks(found, "c"), tasks(found, "s")
+    assert found.votes.allocatable(q, b) and not found.votes.allocatable(q, c)
+    assert not found.votes.allocatable(found.queues["shut"], s)
+    assert not found.votes.allocatable(found.queues["default"], b), "a queue without a job is not looked at"
+    assert not found.votes.preemptive(found.queues["shut"], [s]) and not found.votes.preemptive(q, [c])
+
+
+def test_who_may_preempt() -> None:
+    """Only where the queue would hold no more than it deserves of something that is asked for."""
+    queues = {"q": {"deserved": {"cpu": 2}, "capability": {"cpu": 6}}}
+    found = session(queues, {"a": running("q", 1), "b": waiting("q"), "c": waiting("q", cpu=2)})
+    q = found.queues["q"]
+    assert found.votes.preemptive(q, tasks(found, "b")) and not found.votes.preemptive(q, tasks(found, "c"))
+    assert not found.votes.preemptive(q, tasks(found, "b", "c"))
+
+
+def test_what_is_deserved_is_what_a_queue_is_entitled_to() -> None:
+    found = session({"q": {"deserved": {"cpu": 2}}}, {"a": running("q", 1)})
+    assert found.entitled is not None
+    assert found.entitled("q", Resource(1000)) and not found.entitled("q", Resource(1001))
+    assert not found.entitled("default", Resource(1))
+
+
+def test_who_is_let_in() -> None:
+    """What runs, what was let in before, and not what is elastic; the sum may reach the capability."""
+    queues = {"q": {"capability": {"cpu": 4}}, "shut": {"state": "Closed"}}
+    job: Manifest = {"queue": "q", "min": 1, "pods": 1, "minResources": {"cpu": 2}}
+    jobs = {
+        "a": {**running("q", 2), "minResources": {"cpu": 1}},
+        "b": job,
+        "c": job,
+        "free": {"queue": "q", "min": 1},
+        "s": {"queue": "shut", "min": 1},
+    }
+    found = session(queues, jobs)
+    assert found.votes.job_enqueueable(found.jobs["default/b"])
+    found.votes.job_enqueued(found.jobs["default/b"])
+    assert not found.votes.job_enqueueable(found.jobs["default/c"])
+    [note] = found.notes["PodGroup", "default/c"]
+    assert note.message == "queue resource quota insufficient: insufficient cpu"
+    assert found.votes.job_enqueueable(found.jobs["default/free"])
+    assert not found.votes.job_enqueueable(found.jobs["default/s"])
+
+
+def test_the_queue_that_holds_the_smaller_part_of_what_it_deserves_is_served_first() -> None:
+    queues: Manifest = {"a": {"deserved": {"cpu": 4}}, "b": {"deserved": {"cpu": 2}}, "c": {}, "d": {"priority": 1}}
+    jobs = {"a": running("a", 1), "b": running("b", 1), "c": running("c", 1), "d": running("d", 1)}
+    found = session(queues, jobs)
+    q = found.queues
+    order = sorted(("a", "b", "c", "d"), key=lambda n: sum(found.votes.queue_before(q[o], q[n]) for o in jobs))
+    assert order == ["d", "a", "b", "c"]
+
+
+def test_what_a_queue_holds_moves_with_placements() -> None:
+    found = session({"q": {"deserved": {"cpu": 4}}}, {"a": running("q", 1), "b": waiting("q", cpu=3)})
+    [b], q = tasks(found, "b"), found.queues["q"]
+    assert found.votes.preemptive(q, [b])
+    found.place(b, 0, st.ALLOCATED)
+    assert not found.votes.preemptive(q, [b])
+    found.unplace(b)
+    assert found.votes.preemptive(q, [b])
+
+
+def test_metrics() -> None:
+    gpu = {"nvidia.com/gpu": 1}
+    queues = {"q": {"deserved": {"cpu": 1}, "capability": {"cpu": 3}}}
+    trial = Trial(
+        {"nodes": {"n1": gpu}, "queues": queues, "jobs": {"a": running("q", 2, **gpu)}}, [["gang"], ["capacity"]]
+    )
+    trial.cycle()
+    found = {
+        (n, label.get("resource", "")): v
+        for n, label, v in trial.report.session.gauges
+        if label.get("queue_name") == "q"
+    }
+    assert found["queue_share", ""] == 2 and found["queue_overused", ""] == 1
+    assert found["queue_allocated_milli_cpu", ""] == 2000 and found["queue_capacity_milli_cpu", ""] == 3000
+    assert found["queue_allocated_scalar_resources", "nvidia.com/gpu"] == 2000
+
+
+# ---- in a tree ------------------------------------------------------------------------------------------------
+
+TREE: Manifest = {
+    "root": {},
+    "eng": {"parent": "root", "deserved": {"cpu": 4}},
+    "dev": {"parent": "eng", "deserved": {"cpu": 1}},
+    "ops": {"parent": "eng", "deserved": {"cpu": 1}},
+    "lab": {"parent": "root", "deserved": {"cpu": 4}},
+    "bio": {"parent": "lab", "deserved": {"cpu": 1}},
+}
+
+
+@pytest.mark.parametrize(
+    ("level", "deserved", "count"),
+    [
+        (0, {}, 3),  # only leaves are looked at: ops deserves 1 of its 4
+        (1, {}, 0),  # eng deserves 4 and holds no more
+        (1, {"cpu": 2}, 2),  # eng holds 2 too many
+        (2, {"cpu": 2}, 2),  # root is no ancestor that counts
+    ],
+)
+def test_an_ancestor_that_does_not_hold_too_much_protects_those_below(
+    level: int, deserved: Manifest, count: int
+) -> None:
+    queues = {**TREE, "eng": {**TREE["eng"], "deserved": deserved or TREE["eng"]["deserved"]}}
+    found = session(queues, {"r": waiting("bio"), "v": running("ops", 4)}, tree(level))
+    assert reclaimed(found) == count
+
+
+def test_kin_take_only_what_their_queue_deserves() -> None:
+    """Below one ancestor a queue that deserves nothing of it takes nothing from its sister."""
+    queues = {**TREE, "dev": {"parent": "eng", "deserved": {"nvidia.com/gpu": 1}}, "ops": {"parent": "eng"}}
+    jobs = {"r": waiting("dev"), "v": running("ops", 2), "w": waiting("bio")}
+    assert reclaimed(session(queues, jobs, tree(1))) == 0
+    assert reclaimed(session(queues, jobs, tree(0))) == 2
+    assert reclaimed(session(queues, jobs, tree(1)), reclaimer="w") == 0, "eng holds no more than it deserves"
+    poor = {**queues, "eng": {"parent": "root", "deserved": {"cpu": 1}}}
+    assert reclaimed(session(poor, jobs, tree(1)), reclaimer="w") == 1
+
+
+def test_an_ancestor_in_common_loses_nothing() -> None:
+    queues = {**TREE, "eng": {"parent": "root", "deserved": {"cpu": 8}}}
+    found = session(queues, {"r": waiting("dev"), "v": running("ops", 3)}, tree(1))
+    assert reclaimed(found) == 2
+
+
+def test_what_the_ancestors_deserve_allows_preempting() -> None:
+    jobs = {"a": running("dev", 1), "b": waiting("dev")}
+    for level, may in ((0, False), (1, True)):
+        found = session(TREE, jobs, tree(level))
+        assert found.votes.preemptive(found.queues["dev"], tasks(found, "b")) is may
+
+
+def test_only_leaves_are_served_and_every_ancestor_has_a_limit() -> None:
+    queues = {**TREE, "eng": {"parent": "root", "capability": {"cpu": 2}}}
+    job = {"queue": "ops", "min": 1, "pods": 1, "minResources": {"cpu": 2}}
+    held = {**running("dev", 1), "minResources": {"cpu": 1}}
+    found = session(queues, {"a": held, "b": waiting("ops"), "c": waiting("ops", cpu=2), "d": job}, tree())
+    [b], [c] = tasks(found, "b"), tasks(found, "c")
+    assert found.votes.allocatable(found.queues["ops"], b) and not found.votes.allocatable(found.queues["ops"], c)
+    assert not found.votes.allocatable(found.queues["eng"], b)
+    assert not found.votes.job_enqueueable(found.jobs["default/d"])
+
+
+def test_queues_are_compared_just_below_their_common_ancestor() -> None:
+    """ops holds more of its own than bio, but eng holds less than lab."""
+    queues = {
+        **TREE,
+        "eng": {"parent": "root", "deserved": {"cpu": 8}},
+        "bio": {"parent": "lab", "deserved": {"cpu": 8}},
+    }
+    found = session(queues, {"v": running("ops", 3), "w": running("bio", 3)}, tree())
+    q = found.queues
+    assert found.votes.queue_before(q["ops"], q["bio"]) and not found.votes.queue_before(q["bio"], q["ops"])
+    assert found.votes.queue_before(q["dev"], q["ops"]) and found.votes.queue_before(q["bio"], q["eng"])
+
+
+def test_the_close_relative_loses_first() -> None:
+    found = session(TREE, {"v": running("ops", 1), "w": running("bio", 1), "r": waiting("dev")}, tree())
+    q = found.queues
+    assert found.votes.victim_queue_before(q["ops"], q["bio"], q["dev"])
+    assert not found.votes.victim_queue_before(q["bio"], q["ops"], q["dev"])
+    assert found.votes.victim_queue_before(q["ops"], q["dev"], None) != found.votes.queue_before(q["ops"], q["dev"])
+
+
+def test_while_the_tree_is_broken_nothing_is_decided() -> None:
+    queues = {"root": {}, "q": {"parent": "nobody", "deserved": {"cpu": 4}}, "v": {}}
+    job = {"queue": "q", "min": 1, "pods": 1, "minResources": {"cpu": 1}}
+    found = session(queues, {"r": waiting("q"), "v": running("v", 4), "j": job}, tree())
+    r = tasks(found, "r")
+    votes, q = found.votes, found.queues["q"]
+    assert not votes.allocatable(q, r[0]) and not votes.preemptive(q, r) and reclaimed(found) == 0
+    context = EvictionContext("gangreclaim", found.jobs["default/r"])
+    assert votes.unified_evictable(context, tasks(found, "v")) == []
+    assert not votes.job_enqueueable(found.jobs["default/j"])
+    assert found.entitled is not None and not found.entitled("q", Resource(1))
+    votes.job_enqueued(found.jobs["default/j"])
+    found.place(r[0], 0, st.ALLOCATED)
+    assert votes.faults == []
+
+
+def test_without_a_root_there_is_no_tree() -> None:
+    trial = Trial({"nodes": {"n1": {}}, "queues": {"q": {}}, "jobs": {"a": waiting("q")}}, [["gang"], *tree()])
+    trial.simulation.drop("Queue", "root")
+    trial.cycle()
+    assert trial.report.warnings == ["plugin capacity: there is no queue root; create it"] and not trial.bound
+
+
+def test_the_answers_have_a_vote() -> None:
+    found = session({"q": {}, "v": {}}, {"r": waiting("q"), "v": running("v", 1)})
+    [(plugin, ask)] = found.votes.enabled("reclaimable")
+    victims, vote = ask(tasks(found, "r")[0], tasks(found, "v"))
+    assert (plugin, names(victims), vote) == ("capacity", ["v-0"], PERMIT) and PERMIT > 0 > REJECT
