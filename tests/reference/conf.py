@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -36,6 +37,10 @@ class Conf:
                 return entry.get("arguments") or {}
         return {}
 
+    def first_flag(self, plugin: str, flag: str) -> bool:
+        """The flag of the plugin's first occurrence. Volcano: HierarchyEnabled."""
+        return next((o.enabled(flag) for tier in self.tiers for o in tier if o.name == plugin), False)
+
 
 def load(text: str) -> Conf:
     document = yaml.safe_load(text)
@@ -69,3 +74,16 @@ def get_bool(arguments: dict[str, Any], key: str, default: bool) -> bool:
     if value in ("0", "f", "F", "FALSE", "false", "False"):
         return False
     return default
+
+
+_UNITS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
+
+
+def duration(text: Any) -> float | None:
+    """Seconds of a Go duration; None if it is none."""
+    if not isinstance(text, str):
+        return None
+    parts = re.findall(r"([0-9]*\.?[0-9]+)(ns|us|ms|s|m|h)", text)
+    if not parts or "".join(n + u for n, u in parts) != text:
+        return 0.0 if text == "0" else None
+    return sum(float(n) * _UNITS[u] for n, u in parts)

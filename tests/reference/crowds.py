@@ -11,8 +11,8 @@ from hypothesis import strategies as s
 
 from tests.strategies import START, Manifest, node, one_in, pod_spec
 
-CROWDS = ("preempt", "reclaim")
-"""What a crowded cluster is about: within queues, or between them."""
+CROWDS = ("preempt", "reclaim", "capacity", "tree")
+"""What a crowded cluster is about: within queues, or between them, flat or in a tree."""
 GROUP = "scheduling.k8s.io/group-name"
 PREEMPTABLE = "volcano.sh/preemptable"
 
@@ -21,11 +21,15 @@ PREEMPTABLE = "volcano.sh/preemptable"
 def crowds(draw: s.DrawFn, theme: str) -> list[Manifest]:
     names = [f"n{i}" for i in range(draw(s.integers(1, 4)))]
     nodes = [draw(node(n)) if one_in(draw, 6) else draw(plain_node(n)) for n in names]
-    queues = draw(crowd_queues(theme))
+    queues = draw(tree() if theme == "tree" else crowd_queues(theme))
     found = [*nodes, *queues]
     for name, value in (("high", 100), ("low", -5), ("higher", 1000)):
         found.append({"kind": "PriorityClass", "metadata": {"name": name}, "value": value})
-    queue_names = [q["metadata"]["name"] for q in queues]
+    parents = {q["spec"].get("parent", "") for q in queues}
+    queue_names = [n for q in queues if (n := q["metadata"]["name"]) not in parents and n != "root"]
+    if theme == "tree" and one_in(draw, 20):
+        queue_names.append("p0")
+    found += draw(s.lists(budget(), max_size=2))
     room = {n["metadata"]["name"]: milli(n["status"]["allocatable"]["cpu"]) for n in nodes}
     for j in range(draw(s.integers(2, 4))):
         found += draw(holder(f"h{j}", j, queue_names, room))
@@ -54,21 +58,57 @@ def plain_node(draw: s.DrawFn, name: str) -> Manifest:
 @s.composite
 def crowd_queues(draw: s.DrawFn, theme: str) -> list[Manifest]:
     found = []
-    for name in ("default", "q0", "q1")[: draw(s.integers(2 if theme == "reclaim" else 1, 3))]:
-        spec: Manifest = {"weight": draw(s.sampled_from((1, 1, 2, 4)))}
-        if draw(s.booleans()):
-            spec["deserved"] = draw(amounts(0, 6))
-        if one_in(draw, 4):
-            spec["guarantee"] = {"resource": draw(amounts(0, 2))}
-        if one_in(draw, 4):
-            spec["capability"] = draw(amounts(1, 8))
-        if one_in(draw, 6):
-            spec["priority"] = draw(s.integers(1, 3))
-        if one_in(draw, 8):
-            spec["reclaimable"] = False
+    for name in ("default", "q0", "q1")[: draw(s.integers(1 if theme == "preempt" else 2, 3))]:
         state = "Closed" if one_in(draw, 20) else "Open"
-        found.append(queue(name, spec, state))
+        found.append(queue(name, draw(queue_spec()), state))
     return found
+
+
+@s.composite
+def tree(draw: s.DrawFn) -> list[Manifest]:
+    """Up to three levels below root."""
+    found = [queue("root", draw(queue_spec()) if one_in(draw, 6) else {"weight": 1})]
+    parents = ["root"]
+    for name in ("p0", "p1", "p00")[: draw(s.integers(1, 3))]:
+        parent = "p0" if name == "p00" else "root"
+        found.append(queue(name, {**draw(queue_spec()), "parent": parent}))
+        parents.append(name)
+    for name in ("default", "q0", "q1", "q2")[: draw(s.integers(2, 4))]:
+        spec = draw(queue_spec())
+        parent = "gone" if one_in(draw, 50) else draw(s.sampled_from((*parents, "")))
+        if parent:
+            spec["parent"] = parent
+        found.append(queue(name, spec, "Closed" if one_in(draw, 30) else "Open"))
+    return found
+
+
+@s.composite
+def queue_spec(draw: s.DrawFn) -> Manifest:
+    spec: Manifest = {"weight": draw(s.sampled_from((1, 1, 2, 4)))}
+    if not one_in(draw, 3):
+        spec["deserved"] = draw(amounts(0, 4))
+    if one_in(draw, 4):
+        spec["guarantee"] = {"resource": draw(amounts(0, 2))}
+    if one_in(draw, 4):
+        spec["capability"] = draw(amounts(1, 8))
+    if one_in(draw, 6):
+        spec["priority"] = draw(s.integers(1, 3))
+    if one_in(draw, 8):
+        spec["reclaimable"] = False
+    return spec
+
+
+@s.composite
+def budget(draw: s.DrawFn) -> Manifest:
+    name = draw(s.sampled_from(("b0", "b1")))
+    selector = draw(s.sampled_from(({"matchLabels": {"app": "web"}}, {"matchLabels": {"app": "db"}}, {})))
+    return {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": name, "namespace": draw(s.sampled_from(("default", "default", "other")))},
+        "spec": {"selector": selector},
+        "status": {"disruptionsAllowed": draw(s.integers(0, 3))},
+    }
 
 
 def queue(name: str, spec: Manifest, state: str = "Open") -> Manifest:
@@ -97,6 +137,8 @@ def group(draw: s.DrawFn, name: str, age: int, namespace: str, queues: list[str]
     meta["creationTimestamp"] = f"2026-01-01T00:00:{draw(s.sampled_from((age, age, 0))):02d}Z"
     if one_in(draw, 8):
         meta["annotations"] = {PREEMPTABLE: draw(s.sampled_from(("true", "false")))}
+    if one_in(draw, 8):
+        meta.setdefault("annotations", {})["sla-waiting-time"] = draw(s.sampled_from(("2s", "1h", "-1s", "soon")))
     if one_in(draw, 3):
         spec["minResources"] = draw(amounts(1, 4))
     return {
@@ -126,6 +168,14 @@ def holder(draw: s.DrawFn, name: str, age: int, queues: list[str], room: dict[st
             pod["spec"]["nodeName"] = draw(s.sampled_from(free))
             room[pod["spec"]["nodeName"]] -= each
             pod["status"]["phase"] = draw(s.sampled_from(("Running",) * 7 + ("Pending",)))
+            condition = {"type": "PodScheduled", "status": "True", "lastTransitionTime": START}
+            pod["status"]["conditions"] = [condition]
+            pod["status"]["startTime"] = START
+            if one_in(draw, 4):
+                kind = draw(s.sampled_from(("labels", "annotations")))
+                pod["metadata"].setdefault(kind, {})["volcano.sh/cooldown-time"] = draw(
+                    s.sampled_from(("1s", "1h", "x"))
+                )
             if one_in(draw, 20):
                 pod["metadata"]["deletionTimestamp"] = START
         found.append(pod)

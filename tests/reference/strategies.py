@@ -27,6 +27,17 @@ _CROWD_TIERS = (
     [["conformance", "gang"], ["drf", "predicates", "proportion"]],
     [["priority", "gang"], ["predicates"]],
 )
+_CAPACITY_TIERS = (
+    [["priority", "gang", "conformance"], ["drf", "predicates", "capacity", "nodeorder"]],
+    [["priority", "gang", "conformance", "cdp"], ["predicates", "capacity", "pdb", "binpack"]],
+    [["priority", "conformance", "sla"], ["gang", "pdb", "cdp"], ["overcommit", "drf", "predicates", "capacity"]],
+    [["gang", "conformance", "pdb"], ["sla", "capacity", "cdp"]],
+    [["sla", "priority", "gang"], ["predicates", "capacity", "overcommit", "nodeorder"]],
+)
+_TIERS = {
+    **dict.fromkeys(("preempt", "reclaim"), _CROWD_TIERS),
+    **dict.fromkeys(("capacity", "tree"), _CAPACITY_TIERS),
+}
 _CROWD_ACTIONS = {
     "preempt": (
         "enqueue, allocate, preempt, backfill",
@@ -40,8 +51,12 @@ _CROWD_ACTIONS = {
         "reclaim, preempt",
         "allocate, reclaim",
     ),
+    **dict.fromkeys(
+        ("capacity", "tree"),
+        ("enqueue, allocate, reclaim, backfill", "enqueue, reclaim, allocate", "enqueue, allocate, preempt, reclaim"),
+    ),
 }
-ALL_THEMES = (*THEMES, *CROWDS * 10)
+ALL_THEMES = (*THEMES, *CROWDS * 6)
 _FLAGS = {
     "gang": ("enableJobReady", "enableJobPipelined", "enableJobOrder", "enableJobStarving", "enablePreemptable"),
     "priority": ("enableJobOrder", "enableTaskOrder"),
@@ -71,12 +86,14 @@ _ACTIONS = (*("enqueue, allocate, backfill",) * 4, "allocate, backfill", "enqueu
 def configurations(draw: s.DrawFn, theme: str = "") -> str:
     """Documents of the flat actions, with arguments and now and then a callback switched off."""
     tiers = []
-    for names in draw(s.sampled_from(_CROWD_TIERS if theme in CROWDS else _MORE_TIERS)):
+    for names in draw(s.sampled_from(_TIERS.get(theme, _MORE_TIERS))):
         tier: list[Any] = []
         for name in names:
             settings = draw(arguments(name, theme))
             if name in _FLAGS and one_in(draw, 8, name == "proportion" and theme == "queues"):
                 settings[draw(s.sampled_from(_FLAGS[name]))] = False
+            if name == "capacity" and theme == "tree":
+                settings["enableHierarchy"] = True
             tier.append({name: settings} if settings else name)
         tiers.append(tier)
     conf: Manifest = {"plugins": tiers, "actions": draw(s.sampled_from(_CROWD_ACTIONS.get(theme, _ACTIONS)))}
@@ -90,6 +107,10 @@ def configurations(draw: s.DrawFn, theme: str = "") -> str:
 def arguments(draw: s.DrawFn, plugin: str, theme: str = "") -> Manifest:
     if plugin == "nodeorder" and theme in _SCORERS_OF and draw(s.booleans()):  # let it speak alone
         return {f"{name}.weight": int(name == _SCORERS_OF[theme]) for name in _SCORERS}
+    if plugin == "capacity" and theme == "tree":
+        return {"ancestorReclaimLevel": draw(s.integers(0, 2))}
+    if plugin == "sla" and draw(s.booleans()):
+        return {"sla-waiting-time": draw(s.sampled_from(("3s", "1h", "long")))}
     if not one_in(draw, 4):
         return {}
     if plugin == "nodeorder":

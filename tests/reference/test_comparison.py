@@ -27,7 +27,7 @@ LEAST_SAID = 0.1
 
 
 def compare(count: int, seeded: int, least_said: float) -> None:
-    """Compare on `count` cases, and see to it that they were worth it: that pods are bound and evicted, and plugins heard."""
+    """Compare on `count` cases, and see to it that they were worth it: pods bound and evicted, and plugins heard."""
     seen: Counter[str] = Counter()
 
     @seed(seeded)

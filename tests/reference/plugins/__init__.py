@@ -1,14 +1,18 @@
 """Plugins by name: functions of a session and the plugin's arguments, which register what they have to say."""
 
 from tests.reference.plugins.binpack import binpack
+from tests.reference.plugins.capacity import capacity
+from tests.reference.plugins.cdp import cdp
 from tests.reference.plugins.conformance import conformance
 from tests.reference.plugins.drf import drf
 from tests.reference.plugins.gang import gang
 from tests.reference.plugins.nodeorder import nodeorder
 from tests.reference.plugins.overcommit import overcommit
+from tests.reference.plugins.pdb import pdb
 from tests.reference.plugins.predicates import predicates
 from tests.reference.plugins.priority import priority
 from tests.reference.plugins.proportion import proportion
+from tests.reference.plugins.sla import sla
 
 PLUGINS = {
     "priority": priority,
@@ -20,4 +24,8 @@ PLUGINS = {
     "proportion": proportion,
     "nodeorder": nodeorder,
     "binpack": binpack,
+    "capacity": capacity,
+    "pdb": pdb,
+    "cdp": cdp,
+    "sla": sla,
 }

@@ -1,0 +1,45 @@
+"""Lets in, and counts as served, those that have waited for too long."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.reference.conf import duration
+from tests.reference.job import Job
+from tests.reference.session import Session
+from tests.reference.votes import ABSTAIN, PERMIT
+
+KEYS = ("volcano.sh/sla-waiting-time", "sla-waiting-time")
+
+
+def sla(session: Session, arguments: dict[str, Any]) -> None:
+    otherwise = _positive(arguments.get("sla-waiting-time"))
+
+    def waiting_time(job: Job) -> float | None:
+        annotations = job.group["metadata"].get("annotations") or {}
+        text = next((annotations[k] for k in KEYS if k in annotations), None)
+        own = _positive(text)
+        return otherwise if own is None else own
+
+    def due_first(left: Job, right: Job) -> int:
+        a, b = waiting_time(left), waiting_time(right)
+        if a is None or b is None:
+            return (a is None) - (b is None)
+        x, y = left.created + a, right.created + b
+        return (x > y) - (x < y)
+
+    def overdue(job: Job) -> int:
+        wait = waiting_time(job)
+        if wait is None or session.now - job.created < wait:
+            return ABSTAIN
+        session.votes.said.add("sla")
+        return PERMIT
+
+    session.votes.register("JobOrder", "sla", due_first)
+    session.votes.register("JobEnqueueable", "sla", overdue)
+    session.votes.register("JobPipelined", "sla", overdue)
+
+
+def _positive(text: Any) -> float | None:
+    seconds = duration(text)
+    return seconds if seconds is not None and seconds > 0 else None
