@@ -26,6 +26,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from volcano_py.scheduler.framework.config import FLAGS
+
 Manifest = dict[str, Any]
 DEFAULT_PLUGINS = [["priority", "gang", "conformance"], ["overcommit", "drf", "predicates", "proportion", "nodeorder"]]
 
@@ -43,8 +45,8 @@ def configuration(conf: dict[str, Any] | None) -> str:
                 plugins.append({"name": plugin})
             else:
                 for name, settings in plugin.items():
-                    flags = {k: v for k, v in settings.items() if k.startswith("enable")}
-                    rest = {k: v for k, v in settings.items() if not k.startswith("enable")}
+                    flags = {k: v for k, v in settings.items() if k in FLAGS}
+                    rest = {k: v for k, v in settings.items() if k not in FLAGS}
                     plugins.append({"name": name, **flags, "arguments": rest})
         tiers.append({"plugins": plugins})
     document = {"actions": conf.get("actions", "enqueue, allocate, backfill"), "tiers": tiers}

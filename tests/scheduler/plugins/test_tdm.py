@@ -1,10 +1,13 @@
-"""The hours of revocable zones, as users write them."""
+"""tdm: the hours of revocable zones, as users write them, and whom their end and a preemptor may take."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from volcano_py.scheduler.plugins.tdm import window
+from tests.scheduler.trial import Trial, opened, tasks
+from volcano_py.scheduler.plugins.tdm import Tdm, most_victims, window
 
 DAY = 24 * 3600.0
 NOON = 100 * DAY + 12 * 3600
@@ -29,3 +32,85 @@ def test_hours_are_those_of_today_and_may_end_tomorrow(text: str, opens: float, 
 )
 def test_hours_that_cannot_be_read_are_none(text: object) -> None:
     assert window(text, NOON) is None
+
+
+# ---- who may be evicted ---------------------------------------------------------------------------------------
+
+LENT = {"labels": {"volcano.sh/revocable-zone": "z"}}
+TDM: list[list[Any]] = [["gang"], [{"tdm": {"tdm.revocable-zone.z": "never"}}, "predicates"]]
+
+
+@pytest.mark.parametrize(
+    ("annotations", "most"),
+    [
+        ({}, 1),
+        ({"volcano.sh/jdb-min-available": "1"}, 3),
+        ({"volcano.sh/jdb-min-available": "50%"}, 2),
+        ({"volcano.sh/jdb-min-available": "-1"}, 5),
+        ({"volcano.sh/jdb-min-available": "200%"}, 1),
+        ({"volcano.sh/jdb-min-available": "x"}, 1),
+        ({"volcano.sh/jdb-max-unavailable": "3"}, 3),
+        ({"volcano.sh/jdb-max-unavailable": "30%"}, 2),
+        ({"volcano.sh/jdb-max-unavailable": "-1"}, 0),
+        ({"volcano.sh/jdb-max-unavailable": "200%"}, 8),
+        ({"volcano.sh/jdb-max-unavailable": "%"}, 1),
+    ],
+)
+def test_how_many_of_a_job_may_go_at_once(annotations: dict[str, str], most: int) -> None:
+    job = {"min": 0, "pods": 4, "phase": "Running", "each": {"runsOn": "n1"}, "metadata": {"annotations": annotations}}
+    session = opened({"nodes": {"n1": {}}, "jobs": {"j": job}}, [["gang"]])
+    assert most_victims(session.jobs["default/j"]) == most
+
+
+def test_what_is_missing_already_uses_up_what_may() -> None:
+    roles = {"a": {"pods": 2, "runsOn": "n1"}, "b": {"pods": 1}}
+    annotations = {"volcano.sh/jdb-max-unavailable": "2"}
+    job = {"min": 0, "phase": "Running", "tasks": roles, "metadata": {"annotations": annotations}}
+    session = opened({"nodes": {"n1": {}}, "jobs": {"j": job}}, [["gang"]])
+    assert most_victims(session.jobs["default/j"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("preemptor", "node", "victims"),
+    [
+        ({}, {}, 1),
+        ({"volcano.sh/preemptable": "true"}, {}, 0),
+        ({"volcano.sh/revocable-zone": "*"}, {}, 0),
+        ({"volcano.sh/revocable-zone": "other"}, {}, 1),
+        ({}, LENT, 0),
+    ],
+)
+def test_who_may_not_run_on_lent_nodes_takes_a_place_outside(
+    preemptor: dict[str, str], node: dict[str, Any], victims: int
+) -> None:
+    preemptable = {"annotations": {"volcano.sh/preemptable": "true"}}
+    jobs = {
+        "old": {"min": 0, "pods": 2, "phase": "Running", "each": {"cpu": 1, "runsOn": "n1", **preemptable}},
+        "new": {
+            "min": 1,
+            "phase": "Inqueue",
+            "each": {"cpu": 1, "annotations": {"volcano.sh/preemptable": "false", **preemptor}},
+        },
+    }
+    session = opened({"nodes": {"n1": node, "n2": {}}, "jobs": jobs}, [[{"tdm": {}}]])
+    found = session.votes.preemptable(tasks(session, "new")[0], tasks(session, "old"))
+    assert len(found) == victims
+
+
+def test_pods_that_are_not_preemptable_stay_in_a_zone_whose_hours_are_over() -> None:
+    fixed = {"annotations": {"volcano.sh/preemptable": "false"}}
+    jobs = {"j": {"min": 0, "pods": 2, "phase": "Running", "each": {"runsOn": "n1", **fixed}}}
+    trial = Trial({"nodes": {"n1": LENT}, "jobs": jobs}, TDM, "shuffle")
+    trial.cycle()
+    assert not trial.evicted
+
+
+def test_arguments_that_cannot_be_read() -> None:
+    plugin = Tdm({"tdm.evict.period": "often"})
+    assert plugin.period == 60 and "1m stays in force" in plugin.warnings[0]
+    assert Tdm({"tdm.evict.period": "5s", "tdm.revocable-zone.z": "1:00-2:00"}).period == 5
+    assert Tdm({}).refusal("z", NOON) == "revocable zone z not support"
+    hours = {"tdm.revocable-zone.z": "1:00-2:00"}
+    assert Tdm(hours).refusal("z", NOON) == "current time beyond revocable zone z:1:00-2:00"
+    assert Tdm({"tdm.revocable-zone.z": "12:00-12:01"}).refusal("z", NOON) == ""
+    assert Tdm({"tdm.revocable-zone.z": "11:00-12:00"}).refusal("z", NOON) == "", "both ends are within"
