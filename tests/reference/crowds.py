@@ -29,7 +29,7 @@ def crowds(draw: s.DrawFn, theme: str) -> list[Manifest]:
     queue_names = [n for q in queues if (n := q["metadata"]["name"]) not in parents and n != "root"]
     if theme == "tree" and one_in(draw, 20):
         queue_names.append("p0")
-    found += draw(s.lists(budget(), max_size=2))
+    found += [draw(budget(f"b{i}")) for i in range(draw(s.integers(0, 2)))]
     room = {n["metadata"]["name"]: milli(n["status"]["allocatable"]["cpu"]) for n in nodes}
     for j in range(draw(s.integers(2, 4))):
         found += draw(holder(f"h{j}", j, queue_names, room))
@@ -99,8 +99,7 @@ def queue_spec(draw: s.DrawFn) -> Manifest:
 
 
 @s.composite
-def budget(draw: s.DrawFn) -> Manifest:
-    name = draw(s.sampled_from(("b0", "b1")))
+def budget(draw: s.DrawFn, name: str) -> Manifest:
     selector = draw(s.sampled_from(({"matchLabels": {"app": "web"}}, {"matchLabels": {"app": "db"}}, {})))
     return {
         "apiVersion": "policy/v1",

@@ -47,6 +47,9 @@ class Preempt:
             starving[job.queue].push(job)
             under_request[job.queue].append(job)
             tasks[job.uid] = self.waiting(job)
+        for name, jobs in under_request.items():  # Volcano walks a map; here those come first that are served first
+            in_order = Heap(votes.job_less, jobs)
+            under_request[name] = [in_order.pop() for _ in jobs]
         while queues:
             queue = queues.pop()
             while starving[queue.name]:

@@ -22,8 +22,9 @@ def pdb(session: Session, arguments: dict[str, Any]) -> None:
                 continue
             violated = False
             for i, b in enumerate(budgets):
-                selector = b["spec"].get("selector")
-                if b["metadata"].get("namespace", "default") != task.namespace or not selector:
+                selector = b["spec"].get("selector") or {}
+                empty = not selector.get("matchLabels") and not selector.get("matchExpressions")
+                if b["metadata"].get("namespace", "default") != task.namespace or empty:
                     continue
                 if not matches(selector, labels) or task.name in ((b.get("status") or {}).get("disruptedPods") or {}):
                     continue

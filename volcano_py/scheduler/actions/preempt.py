@@ -68,7 +68,7 @@ def preempt(session: Session) -> None:
     while queues:
         queue = queues.pop()
         waiting = starving[queue.name]
-        heapq.heapify(waiting)
+        waiting.sort()
         under_request = [job for _, job in waiting]
         while waiting:
             job = heapq.heappop(waiting)[1]
