@@ -13,6 +13,7 @@ from typing import Any
 from volcano_py.api import batch, names
 from volcano_py.api.scheduling import DEFAULT_QUEUE, QUEUE_OPEN, ROOT_QUEUE
 from volcano_py.webhooks import identifiers
+from volcano_py.webhooks.dependencies import order
 from volcano_py.webhooks.lookup import Manifest, Queues, state_of
 from volcano_py.webhooks.pod_template import check_template
 from volcano_py.webhooks.policies import check_policies
@@ -240,23 +241,14 @@ def _check_queue(name: str, queues: Queues) -> Iterator[str]:
         yield f"can only submit job to leaf queue, queue `{name}` has {len(children)} child queues"
 
 
+def dependency_order(tasks: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The tasks in an order in which each comes after those it depends on, without those for which there is none."""
+    return order({task.get("name", ""): (task.get("dependsOn") or {}).get("name") or () for task in tasks})
+
+
 def _check_dependencies(tasks: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """The tasks can be put in an order in which each comes after those it depends on (Kahn)."""
-    waits = {task.get("name", ""): list((task.get("dependsOn") or {}).get("name") or ()) for task in tasks}
-    if not any(waits.values()):
-        return
-    done = set[str]()
-    while True:
-        # A name that is unknown or named twice is refused, too; both are mistakes.
-        ready = [
-            name
-            for name, needs in waits.items()
-            if name not in done and all(need in done for need in needs) and len(set(needs)) == len(needs)
-        ]
-        if not ready:
-            break
-        done.update(ready)
-    stuck = [name for name in waits if name not in done]
+    ordered = set(dependency_order(tasks))
+    stuck = list(dict.fromkeys(name for task in tasks if (name := task.get("name", "")) not in ordered))
     if stuck:
         yield (
             "job has dependencies between tasks, but doesn't form a directed acyclic graph(DAG): "

@@ -53,13 +53,14 @@ def validate_queue(
     }
     problems = [*_check_resources(queue), *_check_state(queue), *_check_hierarchy(queue, queues)]
     if changed["parent"]:
-        problems.extend(_check_parent(queue, queues, max_depth))
+        problems.extend(check_parent(queue, queues, max_depth))
     if name == ROOT_QUEUE:
         if old is not None and protect_root and any(changed[field] for field in _RESOURCE_FIELDS):
             problems.append("root queue's resource attributes (capability, deserved, guarantee) cannot be modified")
     elif any(changed.values()):
-        problems.extend(_check_against_parent(queue, queues))
-        problems.extend(_check_against_children(queue, queues))
+        problems.extend(check_against_parent(queue, queues))
+        children = [child for child in queues.children(name) if child["metadata"]["name"] != name]
+        problems.extend(check_against_children(queue, children, queues))
     return problems
 
 
@@ -146,7 +147,7 @@ def _check_hierarchy(queue: Manifest, queues: Queues) -> Iterator[str]:
             )
 
 
-def _check_parent(queue: Manifest, queues: Queues, max_depth: int) -> Iterator[str]:
+def check_parent(queue: Manifest, queues: Queues, max_depth: int) -> Iterator[str]:
     name, parent_name = queue["metadata"]["name"], _spec(queue).get("parent") or ROOT_QUEUE
     if parent_name == name:
         if name != ROOT_QUEUE:
@@ -182,7 +183,7 @@ def _ancestors(queue: Manifest, queues: Queues) -> list[Manifest]:
     return found
 
 
-def _check_against_parent(queue: Manifest, queues: Queues) -> Iterator[str]:
+def check_against_parent(queue: Manifest, queues: Queues) -> Iterator[str]:
     """Children of root are not compared with root's resources."""
     name = queue["metadata"]["name"]
     ancestors = [ancestor for ancestor in _ancestors(queue, queues) if ancestor["metadata"]["name"] != name]
@@ -204,9 +205,9 @@ def _check_against_parent(queue: Manifest, queues: Queues) -> Iterator[str]:
             yield f"parent queue {parent_name} validation failed: {problem}"
 
 
-def _check_against_children(queue: Manifest, queues: Queues) -> Iterator[str]:
+def check_against_children(queue: Manifest, children: list[Manifest], queues: Queues) -> Iterator[str]:
+    """What is below a queue, of which `children` are the uppermost, fits into it."""
     name = queue["metadata"]["name"]
-    children = [child for child in queues.children(name) if child["metadata"]["name"] != name]
     if not children:
         return
     for resource, amount in _resources(queue, "capability").items():

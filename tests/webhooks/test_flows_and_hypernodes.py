@@ -1,0 +1,79 @@
+"""Admission of JobFlows and HyperNodes, the graph rule, and which operations are answered."""
+
+import pytest
+
+from volcano_py.webhooks.dependencies import check_graph, order
+from volcano_py.webhooks.hypernodes import validate_hypernode
+from volcano_py.webhooks.jobflows import validate_jobflow
+from volcano_py.webhooks.operations import check_operation
+
+
+def jobflow(**targets):
+    flows = [{"name": name} | ({"dependsOn": {"targets": names}} if names else {}) for name, names in targets.items()]
+    return {"metadata": {"name": "etl"}, "spec": {"flows": flows}}
+
+
+@pytest.mark.parametrize(
+    "allowed",
+    [
+        {"metadata": {"name": "none"}},
+        jobflow(a=[], b=["a"], c=["a", "b"]),
+        jobflow(a=[], b=["a", "a"]),
+        {"spec": {"flows": [{"name": "a"}, {"name": "a"}, {"name": "b", "dependsOn": {"targets": ["a"]}}]}},
+    ],
+)
+def test_flows_that_can_run(allowed):
+    assert validate_jobflow(allowed) == []
+
+
+@pytest.mark.parametrize(
+    ("denied", "message"),
+    [
+        (jobflow(a=["ghost"]), "vertex is not defined: ghost, on which a depends"),
+        (jobflow(a=["a"]), "a waits for a"),
+        (jobflow(a=["c"], b=["a"], c=["b"]), "waits for"),
+    ],
+)
+def test_flows_that_never_end(denied, message):
+    (problem,) = validate_jobflow(denied)
+    assert problem.startswith("jobflow etl: spec.flows: jobflow Flow is not DAG: ")
+    assert message in problem
+
+
+def test_a_circle_is_told_in_the_order_of_waiting():
+    assert check_graph({"a": ["b"], "b": ["c"], "c": ["a"]}) in (
+        "a waits for b waits for c waits for a",
+        "b waits for c waits for a waits for b",
+        "c waits for a waits for b waits for c",
+    )
+
+
+def test_order_leaves_out_what_waits_in_vain():
+    assert order({"a": ["b"], "b": [], "c": ["ghost"], "d": ["c"], "e": ["b", "b"]}) == ["b", "a"]
+
+
+def hypernode(*selectors):
+    return {
+        "metadata": {"name": "rack"},
+        "spec": {"members": [{"type": "Node", "selector": selector} for selector in selectors]},
+    }
+
+
+def test_hypernode_members():
+    assert validate_hypernode(hypernode({"exactMatch": {"name": "n"}}, {"regexMatch": {"pattern": "^n[0-9]+$"}})) == []
+    assert "spec.members: Required value" in validate_hypernode(hypernode())[0]
+
+
+def test_every_pattern_is_looked_at():
+    patterns = ["n", "a(b", "(?=x)"]
+    problems = validate_hypernode(hypernode(*({"regexMatch": {"pattern": pattern}} for pattern in patterns)))
+    assert ["members[1]" in problems[0], "members[2]" in problems[1], len(problems)] == [True, True, 2]
+    assert "hypernode rack: " in problems[0] and "'a(b'" in problems[0] and "missing )" in problems[0]
+
+
+def test_operations():
+    assert check_operation("/queues/validate", "DELETE") == ""
+    assert "`CONNECT`, expect operation to be `CREATE`, `UPDATE` or `DELETE`" in check_operation(
+        "/queues/validate", "CONNECT"
+    )
+    assert "expect operation to be `CREATE`:" in check_operation("/jobs/mutate", "UPDATE")

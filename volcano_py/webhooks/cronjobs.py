@@ -1,0 +1,78 @@
+"""Admission of CronJobs: schedule, time zone and name. Volcano: /cronjobs/validate.
+
+The Job in the template is looked at when it is made.
+"""
+
+from __future__ import annotations
+
+import re
+import zoneinfo
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from volcano_py.api.cron import parse_schedule
+from volcano_py.webhooks.identifiers import qualified_name
+from volcano_py.webhooks.lookup import Manifest
+
+MAX_NAME = 52
+"""The Jobs' names are eleven characters longer: a dash and the minute of the start."""
+
+_ZONE_PART = re.compile(r"[A-Za-z.\-_0-9+]{1,14}", re.ASCII)
+_ZONES = "https://www.iana.org/time-zones"
+
+
+def validate_cronjob(cronjob: Manifest) -> list[str]:
+    """What is wrong with a new or changed CronJob."""
+    name = (cronjob.get("metadata") or {}).get("name", "")
+    problems = [*check_spec(cronjob.get("spec") or {}), *check_name(name)]
+    return [f"cronjob {name}: {problem}" for problem in problems]
+
+
+def check_name(name: str) -> Iterator[str]:
+    if len(name) > MAX_NAME:
+        yield (
+            f"metadata.name: cronJob name must be no more than {MAX_NAME} characters "
+            f"to accommodate job name suffix (max 63 total), this has {len(name)}"
+        )
+    if problem := qualified_name(name):
+        yield f"metadata.name: invalid cronJob name {name!r}: {problem}"
+
+
+def check_spec(spec: Mapping[str, Any]) -> Iterator[str]:
+    """When, and on which clock."""
+    yield from _check_schedule(spec.get("schedule") or "")
+    zone = spec.get("timeZone")
+    if zone is not None:
+        yield from _check_zone(zone)
+
+
+def _check_schedule(schedule: str) -> Iterator[str]:
+    if not schedule:
+        yield "spec.schedule: schedule is required, but got empty; give five fields such as '*/5 * * * *', or @hourly"
+    elif "TZ" in schedule:
+        yield (
+            f"spec.schedule: Invalid value: {schedule!r}: schedule should not contain TZ or CRON_TZ, "
+            "TZ should only be set in the timeZone field"
+        )
+    else:
+        try:
+            parse_schedule(schedule)
+        except ValueError as error:
+            yield f"spec.schedule: Invalid value: {schedule!r}: schedule is not a valid cron expression: {error}"
+
+
+def _check_zone(zone: str) -> Iterator[str]:
+    if not zone:
+        yield "spec.timeZone: timeZone must be nil or non-empty string, got empty string; leave it out or name a zone"
+        return
+    if zone.lower() == "local":
+        yield f"spec.timeZone: timeZone can't be {zone}, and must be defined in {_ZONES}"
+        return
+    for part in zone.split("/"):
+        if not _ZONE_PART.fullmatch(part) or part in (".", "..") or part.startswith("-"):
+            yield f"spec.timeZone: Invalid value: {zone!r}: unknown timeZone: {part!r} cannot be part of a zone's name"
+            break
+    try:
+        zoneinfo.ZoneInfo(zone)
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
+        yield f"spec.timeZone: Invalid value: {zone!r}: invalid timeZone; take one of {_ZONES}"
