@@ -1,10 +1,15 @@
-"""What proportion reports of queues."""
+"""proportion: what queues deserve, take, lose and report."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from tests.scheduler.trial import Manifest, Trial, opened, tasks
 from volcano_py.scheduler.framework.config import load
+from volcano_py.scheduler.framework.session import Session
+from volcano_py.scheduler.model.resource import Resource
 from volcano_py.scheduler.run_once import REGISTRY, run_once
 from volcano_py.simulate.cycles import Simulation
 from volcano_py.testing.table import configuration, manifests
@@ -21,3 +26,155 @@ def test_an_idle_cluster_has_no_overused_queue(deviations: str | None, reported:
         value for name, label, value in report.session.gauges if name == "queue_overused" and label["queue_name"] == "q"
     }
     assert over == reported
+
+
+# ---- sharing --------------------------------------------------------------------------------------------------
+
+PROPORTION: list[list[Any]] = [["proportion"]]
+
+
+def wants(queue: str, cpu: float, *, holds: int = 0, **more: Any) -> Manifest:
+    """A job that holds some cpus and waits for as many more that it wants `cpu` in all."""
+    roles = {"r": {"pods": holds, "cpu": 1, "runsOn": "n1"}, "w": {"pods": int(cpu > holds), "cpu": cpu - holds}}
+    return {"queue": queue, "min": 0, "phase": "Running" if holds else "Inqueue", "tasks": roles, **more}
+
+
+def deserved(queues: Manifest, jobs: Manifest) -> dict[str, float]:
+    """The cpus that each queue deserves, found out by what it reports."""
+    trial = Trial({"nodes": {"n1": {"cpu": 12}}, "queues": queues, "jobs": jobs}, [["gang"], ["proportion"]], "shuffle")
+    trial.cycle()
+    gauges = trial.report.session.gauges
+    return {label["queue_name"]: v / 1000 for n, label, v in gauges if n == "queue_deserved_milli_cpu"}
+
+
+@pytest.mark.parametrize(
+    ("queues", "wanted", "found"),
+    [
+        ({"a": {}, "b": {}}, (9, 9), (6, 6)),
+        ({"a": {"weight": 2}, "b": {}}, (12, 12), (8, 4)),
+        ({"a": {}, "b": {}}, (2, 12), (2, 10)),  # what one does not want goes to the other
+        ({"a": {"weight": 5}, "b": {}}, (1, 12), (1, 11)),
+        ({"a": {"capability": {"cpu": 3}}, "b": {}}, (12, 12), (3, 9)),
+        ({"a": {"guarantee": {"resource": {"cpu": 10}}}, "b": {}}, (12, 12), (10, 2)),
+        ({"a": {"guarantee": {"resource": {"cpu": 4}}}, "b": {"weight": 3}}, (1, 12), (4, 8)),
+        ({"a": {}, "b": {}}, (3, 4), (3, 4)),
+    ],
+)
+def test_water_filling(queues: Manifest, wanted: tuple[int, int], found: tuple[float, float]) -> None:
+    result = deserved(queues, {name: wants(name, cpu) for name, cpu in zip("ab", wanted, strict=True)})
+    assert (result["a"], result["b"]) == found
+
+
+def session(queues: Manifest, jobs: Manifest, **settings: Any) -> Session:
+    return opened(
+        {"nodes": {"n1": {"cpu": 12, "memory": "12Gi"}}, "queues": queues, "jobs": jobs}, PROPORTION, **settings
+    )
+
+
+def test_a_queue_takes_what_it_deserves_and_no_more() -> None:
+    """5 + 3 are more than half of 12, 5 + 1 are not."""
+    for more, may in ((3, False), (1, True)):
+        found = session({"a": {}, "b": {}}, {"j": wants("a", 5 + more, holds=5), "k": wants("b", 9)})
+        votes, a = found.votes, found.queues["a"]
+        task = next(t for t in tasks(found, "j") if not t.node)
+        assert votes.allocatable(a, task) is may and votes.preemptive(a, [task]) is may
+        assert not votes.preemptive(a, [task, task])
+
+
+def test_a_closed_queue_takes_nothing() -> None:
+    found = session({"c": {"state": "Closed"}}, {"j": wants("c", 1)})
+    assert not found.votes.allocatable(found.queues["c"], tasks(found)[0])
+    assert not found.votes.preemptive(found.queues["c"], tasks(found))
+
+
+def test_overused_is_who_holds_all_that_he_deserves() -> None:
+    found = session({"a": {}, "b": {}, "c": {}}, {"j": wants("a", 6, holds=6), "k": wants("b", 9), "l": wants("c", 1)})
+    overused = {q for q in "abc" if found.votes.overused(found.queues[q])}
+    assert overused == {"a"}
+    for task in tasks(found, "j")[:3]:
+        found.evict(task, "test")
+    assert not found.votes.overused(found.queues["a"]), "what it holds moves with its tasks"
+
+
+@pytest.mark.parametrize(("holds", "victims"), [(8, 3), (6, 1), (5, 0)])
+def test_a_queue_loses_what_it_holds_beyond_what_it_deserves(holds: int, victims: int) -> None:
+    """Half of 12 are its own, less the half of what the third wants; a victim goes while that much is exceeded."""
+    found = session(
+        {"a": {}, "b": {}, "c": {}}, {"j": wants("a", 12, holds=holds), "k": wants("b", 12), "l": wants("c", 2)}
+    )
+    reclaimer = tasks(found, "k")[-1]
+    running = [t for t in tasks(found, "j") if t.node]
+    assert len(found.votes.reclaimable(reclaimer, running)) == victims
+
+
+def test_orders_of_queues() -> None:
+    queues: Manifest = {"a": {"weight": 2}, "b": {}, "c": {"priority": 1}}
+    found = session(queues, {"j": wants("a", 12, holds=1), "k": wants("b", 12, holds=2), "l": wants("c", 12, holds=4)})
+    q, before = found.queues, found.votes.queue_before
+    assert before(q["c"], q["a"]) and not before(q["a"], q["c"]), "priority first"
+    assert before(q["a"], q["b"]) and not before(q["b"], q["a"]), "then the smaller part of what it deserves"
+
+
+def minimum(queue: str, cpu: int) -> Manifest:
+    return {"queue": queue, "min": 1, "pods": 0, "minResources": {"cpu": cpu}}
+
+
+def test_who_is_let_in() -> None:
+    """What is held, less what is elastic, with what was let in, up to what the queue may have."""
+    jobs = {
+        "old": wants("a", 3, holds=2, minResources={"cpu": 1}),
+        "let": {**minimum("a", 1), "phase": "Inqueue"},
+        "five": minimum("a", 5),
+        "four": minimum("a", 4),
+        "any": {"queue": "a", "min": 1, "pods": 0},
+        "shut": minimum("c", 1),
+    }
+    found = session({"a": {"capability": {"cpu": 6}}, "c": {"state": "Closed"}}, jobs)
+    answers = {
+        name: found.votes.job_enqueueable(found.jobs[f"default/{name}"]) for name in ("five", "four", "any", "shut")
+    }
+    assert answers == {"five": False, "four": True, "any": True, "shut": False}
+    [note] = found.notes["PodGroup", "default/five"]
+    assert note.message == "queue resource quota insufficient: insufficient cpu"
+    found.votes.job_enqueued(found.jobs["default/four"])
+    assert not found.votes.job_enqueueable(found.jobs["default/four"])
+
+
+def test_backlogs_are_let_in_by_weight() -> None:
+    jobs = {"j": minimum("a", 2), "k": minimum("b", 2)}
+    found = session({"a": {"weight": 2}, "b": {}}, jobs)
+    q, before = found.queues, found.votes.queue_before
+    assert before(q["a"], q["b"])
+    found.votes.job_enqueued(found.jobs["default/j"])
+    assert before(q["b"], q["a"]) and not before(q["a"], q["b"])
+    found.votes.job_enqueued(found.jobs["default/k"])
+    assert before(q["a"], q["b"]), "2 of weight 2 are less than 2 of weight 1"
+
+
+def test_what_a_queue_may_claim_as_its_own() -> None:
+    found = session(
+        {"a": {"weight": 2}, "b": {"capability": {"cpu": 3}}}, {"j": wants("a", 2, holds=1), "k": wants("b", 1)}
+    )
+    assert found.entitled is not None
+    assert found.entitled("a", Resource(7000)) and not found.entitled("a", Resource(7001))
+    assert found.entitled("b", Resource(3000)) and not found.entitled("b", Resource(3001))
+
+
+def test_what_is_reported() -> None:
+    jobs = {"j": wants("a", 9, holds=3), "let": {**minimum("a", 2), "phase": "Inqueue"}, "k": wants("b", 9)}
+    scenario = {
+        "nodes": {"n1": {"cpu": 12}},
+        "queues": {"a": {"weight": 3, "capability": {"cpu": 8}}, "b": {}},
+        "jobs": jobs,
+    }
+    trial = Trial(scenario, [["gang"], ["proportion"]], "shuffle")
+    trial.cycle()
+    found = {n.removeprefix("queue_"): v for n, label, v in trial.report.session.gauges if label == {"queue_name": "a"}}
+    assert found["allocated_milli_cpu"] == 3000 and found["request_milli_cpu"] == 11_000
+    assert (
+        found["deserved_milli_cpu"] == 8000 and found["real_capacity_milli_cpu"] == found["capacity_milli_cpu"] == 8000
+    )
+    assert found["inqueue_milli_cpu"] == 2000 and found["weight"] == 3 and found["share"] == 3 / 4, (
+        "three of its four pods"
+    )
+    assert found["overused"] == 0

@@ -1,0 +1,152 @@
+"""gang: who is valid, ready, starving, whom a gang can spare, and what it says of itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.scheduler.trial import Manifest, Trial, names, opened, tasks
+from volcano_py.scheduler.framework.session import Session
+from volcano_py.scheduler.framework.votes import EvictionContext
+from volcano_py.scheduler.model import status as st
+from volcano_py.scheduler.plugins.gang import Gang
+
+GANG: list[list[Any]] = [["gang"]]
+
+
+def session(**jobs: Manifest) -> Session:
+    return opened({"nodes": {"n1": {"cpu": 64}}, "jobs": jobs}, GANG)
+
+
+def gang(minimum: int, running: int, waiting: int, **more: Any) -> Manifest:
+    roles = {"r": {"pods": running, "cpu": 1, "runsOn": "n1"}, "w": {"pods": waiting, "cpu": 1}}
+    return {"min": minimum, "phase": "Running" if running else "Inqueue", "tasks": roles, **more}
+
+
+@pytest.mark.parametrize(("minimum", "spared"), [(0, 3), (1, 2), (2, 1), (3, 0), (4, 0)])
+@pytest.mark.parametrize("point", ["preemptable", "reclaimable"])
+def test_a_gang_spares_what_it_has_beyond_its_minimum(point: str, minimum: int, spared: int) -> None:
+    found = session(j=gang(minimum, 3, 1), other=gang(0, 1, 0))
+    victims = getattr(found.votes, point)(tasks(found, "other")[0], tasks(found, "j", "other"))
+    assert names(victims) == [*names(tasks(found, "j")[:spared]), "other-r-0"]
+    context = EvictionContext("gangreclaim", found.jobs["default/j"])
+    assert len(found.votes.unified_evictable(context, tasks(found, "j"))) == 4, "bundles see to that"
+
+
+@pytest.mark.parametrize(
+    ("job", "reason"),
+    [
+        (gang(4, 2, 2), None),
+        (gang(5, 2, 2), "Not enough valid tasks for gang-scheduling, valid: 4, min: 5"),
+        (gang(4, 2, 2, minTask={"w": 3}), "Not enough valid pods of each task for gang-scheduling"),
+        (gang(2, 1, 1, subGroups={"g": {"by": ["x"], "min": 1}}), None),
+    ],
+)
+def test_who_cannot_be_scheduled_at_all(job: Manifest, reason: str | None) -> None:
+    found = session(j=job)
+    invalid = found.votes.job_valid(found.jobs["default/j"])
+    if "subGroups" in job:
+        assert invalid is not None and invalid.message == "Not enough valid subGroups of each task for gang-scheduling"
+    else:
+        assert (invalid.message if invalid else None) == reason
+
+
+def test_ready_pipelined_and_starving_follow_the_placements() -> None:
+    found = session(j=gang(3, 1, 2))
+    job, votes = found.jobs["default/j"], found.votes
+    first, second = [t for t in tasks(found, "j") if not t.node]
+    states = [(votes.job_ready(job), votes.job_pipelined(job), votes.job_starving(job))]
+    found.place(first, 0, st.ALLOCATED)
+    states.append((votes.job_ready(job), votes.job_pipelined(job), votes.job_starving(job)))
+    found.place(second, 0, st.PIPELINED)
+    states.append((votes.job_ready(job), votes.job_pipelined(job), votes.job_starving(job)))
+    found.unplace(second)
+    found.place(second, 0, st.ALLOCATED)
+    states.append((votes.job_ready(job), votes.job_pipelined(job), votes.job_starving(job)))
+    assert states == [(False, False, True), (False, False, True), (False, True, False), (True, True, False)]
+
+
+def test_minimums_of_roles_and_sub_jobs_hold_a_gang_up() -> None:
+    roles = {"a": {"pods": 2, "cpu": 1, "runsOn": "n1"}, "b": {"pods": 1, "cpu": 1}}
+    found = session(j={"min": 2, "phase": "Running", "tasks": roles, "minTask": {"a": 1, "b": 1}})
+    job, votes = found.jobs["default/j"], found.votes
+    assert job.is_ready() and not votes.job_ready(job) and not votes.job_pipelined(job)
+    [b] = [t for t in tasks(found, "j") if not t.node]
+    found.place(b, 0, st.PIPELINED)
+    assert not votes.job_ready(job) and votes.job_pipelined(job)
+    ranks = {f"r{i}": {"cpu": 1, "labels": {"rank": str(i)}} for i in range(2)}
+    ranks["r0"]["runsOn"] = "n1"
+    job_of_ranks = {"min": 1, "phase": "Running", "tasks": ranks, "subGroups": {"g": {"min": 2, "by": ["rank"]}}}
+    found = session(j=job_of_ranks)
+    job, votes = found.jobs["default/j"], found.votes
+    assert job.is_ready() and not votes.job_ready(job) and not votes.job_pipelined(job)
+    runs, waits = sorted(job.sub_jobs.values(), key=lambda s: s.uid)
+    assert votes.sub_job_ready(job, runs) and not votes.sub_job_ready(job, waits)
+    assert votes.sub_job_pipelined(job, runs) and not votes.sub_job_pipelined(job, waits)
+    assert votes.sub_job_key(waits) < votes.sub_job_key(runs)
+
+
+def test_jobs_that_are_not_ready_go_first() -> None:
+    found = session(a=gang(1, 1, 1), b=gang(2, 1, 1))
+    a, b = found.jobs["default/a"], found.jobs["default/b"]
+    assert found.votes.job_key(b) < found.votes.job_key(a) and found.votes.job_compare(b, a) == -1
+
+
+def conditions(trial: Trial, job: str) -> dict[str, tuple[str, str]]:
+    group = trial.simulation.objects["PodGroup", f"default/{job}"]
+    return {c["type"]: (c["reason"], c["message"]) for c in group["status"].get("conditions", ())}
+
+
+def test_what_a_gang_says_of_itself() -> None:
+    jobs = {"ok": gang(1, 0, 1), "no": gang(3, 0, 4), "none": {"min": 1, "pods": 0, "phase": "Inqueue"}}
+    trial = Trial({"nodes": {"n1": {"cpu": 3}}, "jobs": jobs}, [["gang"], ["predicates"]])
+    trial.cycle()
+    assert conditions(trial, "ok") == {"Scheduled": ("tasks in gang are ready to be scheduled", "")}
+    reason, message = conditions(trial, "no")["Unschedulable"]
+    assert reason == "NotEnoughResources" and message.startswith(
+        "1/4 tasks in gang unschedulable: pod group is not ready"
+    )
+    assert conditions(trial, "none") == {}
+
+
+@pytest.mark.parametrize(
+    ("job", "leaving", "complains"),
+    [(gang(2, 2, 0), 1, False), (gang(2, 2, 1), 1, True), (gang(3, 2, 0), 1, True), (gang(2, 1, 0), 0, True)],
+)
+def test_a_gang_whose_pods_leave_does_not_complain_yet(job: Manifest, leaving: int, complains: bool) -> None:
+    found = session(j=job)
+    for task in tasks(found, "j")[:leaving]:
+        found.evict(task, "test")
+    Gang({}).on_session_close(found)
+    assert (found.jobs["default/j"].conditions is not None) is complains
+
+
+@pytest.mark.parametrize(
+    ("release_after", "job", "after", "released"),
+    [
+        ("1m", gang(3, 2, 1), 59, False),
+        ("1m", gang(3, 2, 1), 60, True),
+        ("0", gang(3, 2, 1), 10_000, False),
+        ("often", gang(3, 2, 1), 299, False),
+        ("often", gang(3, 2, 1), 300, True),
+        ("1m", gang(3, 2, 0), 60, False),  # nobody waits to complete it
+        ("1m", gang(2, 2, 1), 60, False),  # it is whole
+        ("1m", gang(3, 0, 3), 60, False),  # nobody holds anything
+    ],
+)
+def test_a_broken_gang_gives_its_room_back(release_after: str, job: Manifest, after: float, released: bool) -> None:
+    running = job["tasks"]["r"]["pods"]
+    scenario = {"nodes": {"n1": {"cpu": 2}}, "jobs": {"j": job}}
+    trial = Trial(scenario, [["conformance", {"gang": {"releaseAfter": release_after}}], ["predicates"]])
+    trial.cycle()
+    assert not trial.evicted
+    trial.cycle(after - 1)
+    assert len(trial.evicted) == (running if released else 0)
+    if released:
+        text = f"gang below its minimum of 3 for {after:.0f} s: its pods give their room back and start together"
+        assert text in trial.told("j") and "default/j" not in trial.simulation.cluster.partial_since
+
+
+def test_an_argument_that_cannot_be_read() -> None:
+    assert "releaseAfter" in Gang({"releaseAfter": "often"}).warnings[0] and Gang({}).warnings == []
