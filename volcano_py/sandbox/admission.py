@@ -1,20 +1,39 @@
-"""Volcano's admission rules, called by the sandbox's API server without a webhook in between."""
+"""Volcano's admission rules, called by the sandbox's API server without a webhook in between.
+
+The rules for pods are not in the chain of admission, which costs every write of every pod a copy: they are asked
+when a pod is made, and only for pods that name Volcano's scheduler or a group.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from volcano_py.api.scheduling import DEFAULT_QUEUE, QUEUE_OPEN, ROOT_QUEUE
 from volcano_py.sandbox.apiserver.api import Admission, Api, Attributes
 from volcano_py.sandbox.apiserver.errors import StatusError
+from volcano_py.sandbox.apiserver.request import Request
 from volcano_py.sandbox.apiserver.store import DELETED, Event
-from volcano_py.webhooks import jobs, podgroups, queues
+from volcano_py.webhooks import jobs, podgroups, pods, queues
+from volcano_py.webhooks.cronjobs import validate_cronjob
+from volcano_py.webhooks.hypernodes import validate_hypernode
+from volcano_py.webhooks.jobflows import validate_jobflow
 from volcano_py.webhooks.lookup import Manifest, QueueIndex
 
 JOBS = "jobs.batch.volcano.sh"
 PODGROUPS = "podgroups.scheduling.volcano.sh"
 QUEUES = "queues.scheduling.volcano.sh"
+
+_MISSHAPEN = (TypeError, AttributeError, KeyError, ValueError, IndexError)
+"""What rules raise for an object of a wrong shape; schemas are checked later."""
+
+_ALONE: tuple[tuple[str, str, Callable[[Manifest], list[str]]], ...] = (
+    ("hypernodes.topology.volcano.sh", "validatehypernode.volcano.sh", validate_hypernode),
+    ("jobflows.flow.volcano.sh", "validatejobflow.volcano.sh", validate_jobflow),
+    ("cronjobs.batch.volcano.sh", "validatecronjob.volcano.sh", validate_cronjob),
+)
+"""Rules that look at nothing but the new object, whether it is made or changed."""
 
 
 class StoredQueues:
@@ -43,7 +62,7 @@ class StoredQueues:
         return self.index.all()
 
 
-def deny(attributes: Attributes, webhook: str, problems: list[str]) -> None:
+def deny(webhook: str, problems: list[str]) -> None:
     """Refuse a request in the words in which the API server passes a webhook's no on."""
     if problems:
         message = "; ".join(problems)
@@ -52,19 +71,22 @@ def deny(attributes: Attributes, webhook: str, problems: list[str]) -> None:
 
 
 def guarded(rule: Admission, webhook: str) -> Admission:
-    """A rule that meets an object of a wrong shape (the schema is checked later) refuses it instead of failing."""
+    """A rule that refuses an object of a wrong shape instead of failing."""
 
     async def admit(attributes: Attributes) -> None:
         try:
             await rule(attributes)
-        except (TypeError, AttributeError, KeyError, ValueError, IndexError) as error:
-            deny(attributes, webhook, [f"the object cannot be read: {error}"])
+        except _MISSHAPEN as error:
+            deny(webhook, [f"the object cannot be read: {error}"])
 
     return admit
 
 
 def install(api: Api) -> None:
-    """Put Volcano's rules for jobs, podgroups and queues into the chain."""
+    """Put Volcano's rules into the chain, and those for pods before it."""
+    _install_for_pods(api)
+    for name, webhook, rule in _ALONE:
+        api.validating.setdefault(name, []).append(guarded(_alone(rule, webhook), webhook))
     known = StoredQueues(api)
 
     async def mutate_job(attributes: Attributes) -> None:
@@ -82,7 +104,7 @@ def install(api: Api) -> None:
             problems = jobs.validate_job_update(attributes.old, attributes.obj)
         else:
             return
-        deny(attributes, "validatejob.volcano.sh", problems)
+        deny("validatejob.volcano.sh", problems)
 
     async def mutate_podgroup(attributes: Attributes) -> None:
         if attributes.operation == "CREATE" and attributes.obj is not None:
@@ -92,7 +114,7 @@ def install(api: Api) -> None:
     async def validate_podgroup(attributes: Attributes) -> None:
         if attributes.operation == "CREATE" and attributes.obj is not None:
             problems = podgroups.validate_podgroup(attributes.obj, known)
-            deny(attributes, "validatepodgroup.volcano.sh", problems)
+            deny("validatepodgroup.volcano.sh", problems)
 
     async def mutate_queue(attributes: Attributes) -> None:
         if attributes.operation == "CREATE" and attributes.obj is not None:
@@ -107,7 +129,7 @@ def install(api: Api) -> None:
             problems = queues.validate_queue(attributes.obj, known, attributes.old)
         else:
             return
-        deny(attributes, "validatequeue.volcano.sh", problems)
+        deny("validatequeue.volcano.sh", problems)
 
     for name, mutate, validate in (
         (JOBS, mutate_job, validate_job),
@@ -116,6 +138,34 @@ def install(api: Api) -> None:
     ):
         api.mutating.setdefault(name, []).append(guarded(mutate, f"mutate{name.split('s.')[0]}.volcano.sh"))
         api.validating.setdefault(name, []).append(guarded(validate, f"validate{name.split('s.')[0]}.volcano.sh"))
+
+
+def _alone(rule: Callable[[Manifest], list[str]], webhook: str) -> Admission:
+    async def validate(attributes: Attributes) -> None:
+        if attributes.operation not in ("CREATE", "UPDATE") or attributes.request.subresource:
+            return
+        if attributes.obj is not None and not attributes.obj["metadata"].get("deletionTimestamp"):
+            deny(webhook, rule(attributes.obj))
+
+    return validate
+
+
+def _install_for_pods(api: Api) -> None:
+    """Have new pods of Volcano's judged. There are no resource groups here, so nothing is added to them."""
+    resource = api.resource("", "pods")
+    before = resource.strategy.admit_create
+
+    def admit(api: Api, pod: dict[str, Any], request: Request) -> None:
+        if before is not None:
+            before(api, pod, request)
+        try:
+            problems = pods.validate_pod(pod) if pods.concerns(pod) else []
+        except _MISSHAPEN as error:
+            problems = [f"the object cannot be read: {error}"]
+        deny("validatepod.volcano.sh", problems)
+
+    # the strategy is shared by all API servers of the process
+    resource.strategy = replace(resource.strategy, admit_create=admit)
 
 
 def first_queues() -> list[dict[str, Any]]:
