@@ -6,7 +6,7 @@ DATA ?=
 KEEP ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow conformance lint explore reference-long bench clean
+.PHONY: help setup demo test test-slow coverage mutation conformance lint explore reference-long bench clean
 
 help: ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -29,6 +29,13 @@ test: setup ## run the test suite
 
 test-slow: setup ## run the suites that need a cluster or minutes
 	@$(BIN)/python -m pytest -m slow
+
+coverage: setup ## branch coverage of the decision core by its quick tests; fails below 90 %
+	@COVERAGE_FILE=.pytest_cache/coverage $(BIN)/python -m pytest -n 2 -m "not slow" --cov \
+	  tests/scheduler tests/scenarios tests/simulate tests/reference
+
+mutation: setup ## how many small faults, put into gang, drf, proportion, capacity, preempt and reclaim, the tests find
+	@$(BIN)/python -m tests.mutation $(if $(SAMPLE),--sample $(SAMPLE))
 
 conformance: setup ## compare with recorded answers: make conformance DATA=<folder>
 	@$(BIN)/python -m tests.conformance $(if $(DATA),--data $(DATA))
