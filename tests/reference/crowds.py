@@ -29,7 +29,7 @@ def crowds(draw: s.DrawFn, theme: str) -> list[Manifest]:
     queue_names = [n for q in queues if (n := q["metadata"]["name"]) not in parents and n != "root"]
     if theme == "tree" and one_in(draw, 20):
         queue_names.append("p0")
-    found += [draw(budget(f"b{i}")) for i in range(draw(s.integers(0, 2)))]
+    found += [draw(budget(f"b{i}")) for i in range(draw(s.integers(0, 3)))]
     room = {n["metadata"]["name"]: milli(n["status"]["allocatable"]["cpu"]) for n in nodes}
     for j in range(draw(s.integers(2, 4))):
         found += draw(holder(f"h{j}", j, queue_names, room))
@@ -106,7 +106,7 @@ def budget(draw: s.DrawFn, name: str) -> Manifest:
         "kind": "PodDisruptionBudget",
         "metadata": {"name": name, "namespace": draw(s.sampled_from(("default", "default", "other")))},
         "spec": {"selector": selector},
-        "status": {"disruptionsAllowed": draw(s.integers(0, 3))},
+        "status": {"disruptionsAllowed": draw(s.sampled_from((0, 0, 1, 3)))},
     }
 
 
@@ -136,9 +136,9 @@ def group(draw: s.DrawFn, name: str, age: int, namespace: str, queues: list[str]
     meta["creationTimestamp"] = f"2026-01-01T00:00:{draw(s.sampled_from((age, age, 0))):02d}Z"
     if one_in(draw, 8):
         meta["annotations"] = {PREEMPTABLE: draw(s.sampled_from(("true", "false")))}
-    if one_in(draw, 8):
+    if one_in(draw, 5):
         meta.setdefault("annotations", {})["sla-waiting-time"] = draw(s.sampled_from(("2s", "1h", "-1s", "soon")))
-    if one_in(draw, 3):
+    if draw(s.booleans()):
         spec["minResources"] = draw(amounts(1, 4))
     return {
         "apiVersion": "scheduling.volcano.sh/v1beta1",
@@ -170,10 +170,10 @@ def holder(draw: s.DrawFn, name: str, age: int, queues: list[str], room: dict[st
             condition = {"type": "PodScheduled", "status": "True", "lastTransitionTime": START}
             pod["status"]["conditions"] = [condition]
             pod["status"]["startTime"] = START
-            if one_in(draw, 4):
+            if draw(s.booleans()):
                 kind = draw(s.sampled_from(("labels", "annotations")))
                 pod["metadata"].setdefault(kind, {})["volcano.sh/cooldown-time"] = draw(
-                    s.sampled_from(("1s", "1h", "x"))
+                    s.sampled_from(("1s", "1h", "1h", "1h", "x"))
                 )
             if one_in(draw, 20):
                 pod["metadata"]["deletionTimestamp"] = START

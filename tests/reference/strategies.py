@@ -20,19 +20,35 @@ _MORE_TIERS = (
     [["overcommit"], ["gang", "drf", "predicates", "nodeorder"]],
 )
 _CROWD_TIERS = (
-    *(([["priority", "gang", "conformance"], ["drf", "predicates", "proportion", "nodeorder"]],) * 3),
-    [["priority", "gang", "conformance"], ["overcommit", "drf", "predicates", "proportion", "nodeorder", "binpack"]],
-    [["gang"], ["priority", "conformance"], ["predicates", "proportion", "binpack"]],
-    [["priority"], ["gang", "conformance", "overcommit", "drf", "predicates", "proportion", "nodeorder"]],
-    [["conformance", "gang"], ["drf", "predicates", "proportion"]],
-    [["priority", "gang"], ["predicates"]],
+    [["priority", "gang", "conformance"], ["overcommit", "drf", "predicates", "proportion", "nodeorder"]],
+    [["sla", "priority", "gang", "conformance", "pdb"], ["overcommit", "drf", "predicates", "proportion", "binpack"]],
+    [["cdp", "priority", "gang", "conformance"], ["drf", "predicates", "proportion", "nodeorder", "binpack"]],
+    [["pdb", "cdp", "gang"], ["sla", "priority", "conformance"], ["overcommit", "predicates", "proportion", "binpack"]],
+    [["sla", "priority"], ["gang", "conformance", "overcommit", "drf", "predicates", "proportion", "nodeorder"]],
+    [["conformance", "cdp", "gang", "pdb"], ["drf", "predicates", "proportion", "binpack"]],
+    [["priority", "pdb", "gang", "cdp"], ["predicates"]],
 )
 _CAPACITY_TIERS = (
-    [["priority", "gang", "conformance"], ["drf", "predicates", "capacity", "nodeorder"]],
-    [["priority", "gang", "conformance", "cdp"], ["predicates", "capacity", "pdb", "binpack"]],
+    [["priority", "gang", "conformance", "pdb"], ["drf", "overcommit", "predicates", "capacity", "nodeorder"]],
+    [["priority", "gang", "conformance", "pdb", "cdp"], ["predicates", "capacity", "binpack"]],
     [["priority", "conformance", "sla"], ["gang", "pdb", "cdp"], ["overcommit", "drf", "predicates", "capacity"]],
-    [["gang", "conformance", "pdb"], ["sla", "capacity", "cdp"]],
-    [["sla", "priority", "gang"], ["predicates", "capacity", "overcommit", "nodeorder"]],
+    [["gang", "conformance", "cdp"], ["sla", "overcommit", "capacity", "pdb", "binpack"]],
+    [["sla", "pdb", "priority", "gang"], ["predicates", "capacity", "overcommit", "nodeorder"]],
+    [
+        [
+            "sla",
+            "priority",
+            "gang",
+            "conformance",
+            "cdp",
+            "pdb",
+            "drf",
+            "overcommit",
+            "predicates",
+            "binpack",
+            "capacity",
+        ]
+    ],
 )
 _TIERS = {
     **dict.fromkeys(("preempt", "reclaim"), _CROWD_TIERS),
@@ -56,7 +72,7 @@ _CROWD_ACTIONS = {
         ("enqueue, allocate, reclaim, backfill", "enqueue, reclaim, allocate", "enqueue, allocate, preempt, reclaim"),
     ),
 }
-ALL_THEMES = (*THEMES, *CROWDS * 6)
+ALL_THEMES = (*THEMES, *CROWDS * 12, *CROWDS[:2] * 6)
 _FLAGS = {
     "gang": ("enableJobReady", "enableJobPipelined", "enableJobOrder", "enableJobStarving", "enablePreemptable"),
     "priority": ("enableJobOrder", "enableTaskOrder"),

@@ -1,0 +1,264 @@
+"""What must hold after every cycle, whatever was decided: checked over the same clusters that are compared.
+
+`check_cycles` runs a case with the scheduler of the package, in parity or with its deviations, and raises
+AssertionError for what must not be; `check_discard` applies a statement, takes it back, and compares the session.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from random import Random
+from types import FunctionType, MethodType
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from tests.reference import conf as reference_conf
+from tests.reference.cluster import Cluster
+from tests.reference.comparison import Case
+from tests.reference.cycles import anew
+from tests.reference.resource import EPS, Resource, parse
+from tests.reference.task import ALLOCATED_STATUS
+from volcano_py.scheduler.framework import deviations
+from volcano_py.scheduler.framework.config import Configuration, load
+from volcano_py.scheduler.framework.session import Session
+from volcano_py.scheduler.framework.statement import Statement
+from volcano_py.scheduler.model import status as st
+from volcano_py.scheduler.model.plan import Bind, Evict, Operation
+from volcano_py.scheduler.model.resource import Resource as Amounts
+from volcano_py.scheduler.run_once import REGISTRY, Report, open_plugins, run_once
+from volcano_py.simulate.cycles import Simulation
+
+_FOR_SOMEBODY = ("preempt", "reclaim", "gangpreempt", "gangreclaim")
+
+
+class Cycle:
+    """One cycle: the picture before, and what was decided."""
+
+    def __init__(self, case: Case, before: Cluster, report: Report, plan: list[Operation]) -> None:
+        self.conf = reference_conf.load(case["conf"])
+        self.before = before
+        self.session = report.session
+        self.bound = {f"{o.namespace}/{o.name}": o for o in plan if isinstance(o, Bind)}
+        self.evicted = {f"{o.namespace}/{o.name}": o for o in plan if isinstance(o, Evict)}
+        self.promised = report.pipelined()
+        self.tasks = {t.key: t for t in before.tasks}
+        self.jobs = before.jobs()
+
+    def has(self, plugin: str, flag: str) -> bool:
+        return self.conf.first_flag(plugin, flag)
+
+
+def check_cycles(case: Case, cycles: int, parity: bool) -> int:
+    """Run a case and check every cycle; returns how many pods were evicted."""
+    on = deviations.PARITY if parity else deviations.DEFAULT
+    conf = msgspec.structs.replace(load(case["conf"], REGISTRY.actions), deviations=on)
+    simulation = Simulation(case["objects"], raw=True, seed=case["seed"])
+    against: set[tuple[str, str]] = set()
+    evicted = 0
+    for _ in range(cycles):
+        plan: list[Operation] = []
+        before = Cluster(msgspec.msgpack.decode(msgspec.msgpack.encode(list(simulation.objects.values()))))
+        report = run_once(simulation.cluster, conf, simulation.now, simulation.seed, emit=plan.extend)
+        cycle = Cycle(case, before, report, plan)
+        nodes_have_room(cycle)
+        queues_keep_to_their_capability(cycle, parity)
+        guarantees_are_honoured(cycle)
+        evictions_have_a_beneficiary(cycle)
+        if not parity:
+            gangs_are_whole(cycle)
+        pairs = {(e.beneficiary, e.group) for e in cycle.evicted.values() if e.beneficiary not in ("", e.group)}
+        against |= pairs
+        if not parity and case.get("come_back"):
+            for a, b in pairs:
+                assert (b, a) not in against, f"{a} and {b} evict each other in turn"
+        pods = {key: simulation.objects["Pod", key] for key in cycle.evicted}
+        evicted += len(pods)
+        simulation.react(plan)
+        for pod in pods.values() if case.get("come_back") else ():
+            simulation.put(anew(pod))
+    return evicted
+
+
+def nodes_have_room(cycle: Cycle) -> None:
+    """No node is over-allocated by what was bound, in any resource that was asked for."""
+    for bind in cycle.bound.values():
+        node = cycle.before.nodes[bind.node]
+        task = cycle.tasks[f"{bind.namespace}/{bind.name}"]
+        node.idle.sub(task.resreq)
+        for name in task.resreq.names():
+            assert node.idle.get(name) > -EPS, f"{task.key} over-allocates {name} of {node.name}"
+
+
+def gangs_are_whole(cycle: Cycle) -> None:
+    """What was bound is, with what runs, at least the minimum."""
+    if not cycle.has("gang", "enableJobReady"):
+        return
+    for uid in {b.group for b in cycle.bound.values()}:
+        job = cycle.jobs[uid]
+        there = sum(
+            t.key in cycle.bound or (t.status in (*ALLOCATED_STATUS, "Succeeded") and t.key not in cycle.evicted)
+            for t in job.tasks.values()
+        )
+        assert there >= job.min_available, f"{uid} is bound with {there} of {job.min_available}"
+
+
+def queues_keep_to_their_capability(cycle: Cycle, parity: bool) -> None:
+    """What was bound does not take a queue above its capability; with a tree, nor those above it."""
+    plugins = [p for p in ("capacity", "proportion") if cycle.has(p, "enabledAllocatable")]
+    if not plugins:
+        return
+    tree = cycle.has("capacity", "enableHierarchy")
+    used: dict[str, Resource] = defaultdict(Resource)
+    asked: dict[str, set[str]] = defaultdict(set)
+    for job in cycle.jobs.values():
+        for task in job.tasks.values():
+            runs = task.status in ALLOCATED_STATUS and task.key not in cycle.evicted
+            if runs or task.key in cycle.bound:
+                for name in _upwards(cycle, job.queue) if tree else [job.queue]:
+                    used[name].add(task.resreq)
+                    if task.key in cycle.bound:
+                        asked[name] |= set(task.resreq.names()) - {"pods"}
+    for name, amount in used.items():
+        queue = cycle.before.queues[name]
+        most, kept = parse(queue.capability), parse(queue.guarantee)
+        for resource in asked[name] & set(most.names()):
+            if parity and "proportion" in plugins and kept.get(resource) > most.get(resource):
+                continue  # Volcano gives the guarantee: deviation capability-first
+            assert amount.get(resource) <= most.get(resource) + EPS, f"queue {name} has more {resource} than it may"
+
+
+def _upwards(cycle: Cycle, name: str) -> list[str]:
+    found: list[str] = []
+    while name in cycle.before.queues and name not in found:
+        found.append(name)
+        name = cycle.before.queues[name].parent or "root"
+    return found
+
+
+def guarantees_are_honoured(cycle: Cycle) -> None:
+    """Where capacity has a say, reclaim leaves a queue what it is guaranteed."""
+    if not cycle.has("capacity", "enableReclaimable"):
+        return
+    heard = next(t for t in cycle.conf.tiers if any(o.name in _SAY and o.enabled("enableReclaimable") for o in t))
+    if heard[-1].name != "capacity" and all(o.name != "capacity" for o in heard):
+        return  # an earlier tier answers, and capacity is not asked
+    reasons: dict[str, set[str]] = defaultdict(set)
+    for e in cycle.evicted.values():
+        reasons[cycle.jobs[e.group].queue].add(e.reason)
+    for name, why in reasons.items():
+        if why - {"reclaim", "gangreclaim"}:
+            continue
+        left = Resource()
+        for job in cycle.session.jobs.values():
+            if job.queue == name:
+                for task in job.tasks.values():
+                    placed = st.IS_ALLOCATED[cycle.session.statuses[task.slot]] or task.key in cycle.promised
+                    if placed:
+                        left.add(cycle.tasks[task.key].resreq)
+        guarantee = parse(cycle.before.queues[name].guarantee)
+        assert guarantee.less_equal(left), f"queue {name} is left with less than its guarantee"
+
+
+_SAY = ("gang", "conformance", "pdb", "cdp", "capacity", "proportion")
+"""Plugins that say who may be reclaimed from."""
+
+
+def evictions_have_a_beneficiary(cycle: Cycle) -> None:
+    """Nobody goes unless somebody is placed, or promised a place, for it."""
+    helped = {b.group for b in cycle.bound.values()} | {cycle.tasks[key].job for key in cycle.promised}
+    for key, e in cycle.evicted.items():
+        if e.reason in _FOR_SOMEBODY:
+            assert e.beneficiary in helped, f"{key} is evicted for {e.beneficiary or 'nobody'}, which gets nothing"
+
+
+# --- taking back
+
+
+def check_discard(case: Case, parity: bool) -> int:
+    """Apply a random statement and discard it: the session is as before; returns the number of its steps."""
+    on = deviations.PARITY if parity else deviations.DEFAULT
+    conf = msgspec.structs.replace(load(case["conf"], REGISTRY.actions), deviations=on)
+    simulation = Simulation(case["objects"], raw=True, seed=case["seed"])
+    session, plugins = _opened(simulation, conf)
+    before = _state(session, plugins)
+    statement = Statement(session)
+    dice = Random(case["seed"])
+    for job in session.jobs.values():
+        for task in job.tasks.values():
+            node = dice.randrange(len(session.table.names))
+            status = session.status(task)
+            if status == st.RUNNING and session.node_of(task) is not None and dice.random() < 0.5:
+                statement.evict(task, "preempt")
+            elif status == st.PENDING and dice.random() < 0.5:
+                statement.allocate(task, node)
+            elif status == st.PENDING and dice.random() < 0.5:
+                statement.pipeline(task, node, evicted=dice.random() < 0.5)
+    steps = len(statement.steps)
+    statement.discard()
+    after = _state(session, plugins)
+    for what, value in before.items():
+        assert after[what] == value, f"{what} is not as before: {after[what]} instead of {value}"
+    return steps
+
+
+def _opened(simulation: Simulation, conf: Configuration) -> tuple[Session, list[object]]:
+    def nothing(_: Any) -> None: ...
+
+    session = Session(simulation.cluster, conf, simulation.now, simulation.seed, nothing)
+    plugins = open_plugins(session, REGISTRY, Report(session), lambda *_: _Untimed())
+    return session, plugins
+
+
+class _Untimed:
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, *_: object) -> None: ...
+
+
+def _state(session: Session, plugins: list[object]) -> dict[str, Any]:
+    n = session.numbers
+    found: dict[str, Any] = {
+        "statuses": bytes(session.statuses),
+        "placed": dict(session.placed),
+        "held": _plain(session.held, set()),
+        "counts": {uid: list(job.counts) for uid, job in session.jobs.items()},
+        "allocated": {uid: _plain(job.allocated, set()) for uid, job in session.jobs.items()},
+    }
+    for name in ("idle", "used", "releasing", "pipelined"):
+        found[name] = getattr(n, name).tolist()
+    for plugin in plugins:
+        found[type(plugin).__name__] = _plain(plugin, set())
+    return found
+
+
+def _plain(value: Any, seen: set[int]) -> Any:
+    """Numbers and texts in a value, all the way down; what is not there and 0 are the same."""
+    if value is None or isinstance(value, int | float | str | bytes):
+        return value
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, Session | FunctionType | MethodType) or callable(value) or id(value) in seen:
+        return None
+    seen = seen | {id(value)}
+    if isinstance(value, dict):
+        plain: dict[Any, Any] = {k: _plain(v, seen) for k, v in value.items()}
+        return {k: v for k, v in plain.items() if v not in (0, None, {}, [])}
+    if isinstance(value, list | tuple):
+        return [_plain(v, seen) for v in value]
+    if isinstance(value, set | frozenset):
+        return sorted(map(repr, value))
+    if type(value).__module__.startswith(
+        ("volcano_py.scheduler.plugins", "volcano_py.scheduler.framework")
+    ) or isinstance(value, Amounts):
+        names = [
+            *getattr(value, "__dict__", {}),
+            *(s for c in type(value).__mro__ for s in getattr(c, "__slots__", ())),
+        ]
+        return _plain({name: getattr(value, name, None) for name in names if name not in _MEMOS}, seen)
+    return None
+
+
+_MEMOS = ("_now",)
+"""Answers that are remembered until a task moves."""

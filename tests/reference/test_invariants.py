@@ -1,0 +1,55 @@
+"""What must hold holds, in parity and with the deviations, on the clusters that are compared."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, seed, settings
+
+from tests.reference.comparison import Case
+from tests.reference.crowds import CROWDS
+from tests.reference.invariants import check_cycles, check_discard
+from tests.reference.strategies import ALL_THEMES, cases
+
+QUICK = 60
+THOROUGH = int(os.environ.get("REFERENCE_CASES", "400"))
+SEED = int(os.environ.get("REFERENCE_SEED", "1"))
+LONG = 8
+"""Cycles in which jobs could evict each other in turn."""
+LEAST_EVICTING = 0.1
+
+
+def check(count: int, parity: bool, themes: tuple[str, ...], least_evicting: float) -> None:
+    evicting = 0
+    steps = 0
+
+    @seed(SEED)
+    @settings(
+        max_examples=count,
+        deadline=None,
+        database=None,
+        phases=[Phase.generate, Phase.shrink],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(cases(themes))
+    def hold(case: Case) -> None:
+        nonlocal evicting, steps
+        evicting += check_cycles(case, case["cycles"] if parity else LONG, parity) > 0
+        steps += check_discard(case, parity)
+
+    hold()
+    print(f"\n{evicting / count:.0%} of {count} cases evict; {steps} steps taken back")
+    assert evicting >= least_evicting * count, "too few cases evict anybody"
+    assert steps >= count, "too little is taken back"
+
+
+@pytest.mark.parametrize("parity", (True, False), ids=("parity", "deviations"))
+def test_a_few_clusters(parity: bool) -> None:
+    check(QUICK, parity, CROWDS, least_evicting=1 / QUICK)  # so few come from few ideas
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("parity", (True, False), ids=("parity", "deviations"))
+def test_many_clusters(parity: bool) -> None:
+    check(THOROUGH, parity, ALL_THEMES, LEAST_EVICTING)
