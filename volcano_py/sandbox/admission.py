@@ -20,6 +20,7 @@ from volcano_py.webhooks.cronjobs import validate_cronjob
 from volcano_py.webhooks.hypernodes import validate_hypernode
 from volcano_py.webhooks.jobflows import validate_jobflow
 from volcano_py.webhooks.lookup import Manifest, QueueIndex
+from volcano_py.webhooks.operations import OPERATIONS
 
 JOBS = "jobs.batch.volcano.sh"
 PODGROUPS = "podgroups.scheduling.volcano.sh"
@@ -28,12 +29,14 @@ QUEUES = "queues.scheduling.volcano.sh"
 _MISSHAPEN = (TypeError, AttributeError, KeyError, ValueError, IndexError)
 """What rules raise for an object of a wrong shape; schemas are checked later."""
 
-_ALONE: tuple[tuple[str, str, Callable[[Manifest], list[str]]], ...] = (
-    ("hypernodes.topology.volcano.sh", "validatehypernode.volcano.sh", validate_hypernode),
-    ("jobflows.flow.volcano.sh", "validatejobflow.volcano.sh", validate_jobflow),
-    ("cronjobs.batch.volcano.sh", "validatecronjob.volcano.sh", validate_cronjob),
+Rule = Callable[[Manifest], list[str]]
+
+_ALONE: tuple[tuple[str, str, str, Rule], ...] = (
+    ("hypernodes.topology.volcano.sh", "/hypernodes/validate", "validatehypernode.volcano.sh", validate_hypernode),
+    ("jobflows.flow.volcano.sh", "/jobflows/validate", "validatejobflow.volcano.sh", validate_jobflow),
+    ("cronjobs.batch.volcano.sh", "/cronjobs/validate", "validatecronjob.volcano.sh", validate_cronjob),
 )
-"""Rules that look at nothing but the new object, whether it is made or changed."""
+"""Rules that look at nothing but the new object."""
 
 
 class StoredQueues:
@@ -85,8 +88,8 @@ def guarded(rule: Admission, webhook: str) -> Admission:
 def install(api: Api) -> None:
     """Put Volcano's rules into the chain, and those for pods before it."""
     _install_for_pods(api)
-    for name, webhook, rule in _ALONE:
-        api.validating.setdefault(name, []).append(guarded(_alone(rule, webhook), webhook))
+    for name, path, webhook, rule in _ALONE:
+        api.validating.setdefault(name, []).append(guarded(_alone(rule, path, webhook), webhook))
     known = StoredQueues(api)
 
     async def mutate_job(attributes: Attributes) -> None:
@@ -140,9 +143,9 @@ def install(api: Api) -> None:
         api.validating.setdefault(name, []).append(guarded(validate, f"validate{name.split('s.')[0]}.volcano.sh"))
 
 
-def _alone(rule: Callable[[Manifest], list[str]], webhook: str) -> Admission:
+def _alone(rule: Rule, path: str, webhook: str) -> Admission:
     async def validate(attributes: Attributes) -> None:
-        if attributes.operation not in ("CREATE", "UPDATE") or attributes.request.subresource:
+        if attributes.operation not in OPERATIONS[path] or attributes.request.subresource:
             return
         if attributes.obj is not None and not attributes.obj["metadata"].get("deletionTimestamp"):
             deny(webhook, rule(attributes.obj))
