@@ -31,8 +31,8 @@ test-slow: setup ## run the suites that need a cluster or minutes
 	@$(BIN)/python -m pytest -m slow
 
 coverage: setup ## branch coverage of the decision core by its quick tests; fails below 90 %
-	@COVERAGE_FILE=.pytest_cache/coverage $(BIN)/python -m pytest -n 2 -m "not slow" --cov \
-	  tests/scheduler tests/scenarios tests/simulate tests/reference
+	@COVERAGE_FILE=.pytest_cache/coverage $(BIN)/python -m pytest -n 2 -m "not slow" \
+	  tests/scheduler tests/scenarios tests/simulate tests/reference --cov
 
 mutation: setup ## how many small faults, put into gang, drf, proportion, capacity, preempt and reclaim, the tests find
 	@$(BIN)/python -m tests.mutation $(if $(SAMPLE),--sample $(SAMPLE))
