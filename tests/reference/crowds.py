@@ -29,6 +29,7 @@ def crowds(draw: s.DrawFn, theme: str) -> list[Manifest]:
     queue_names = [n for q in queues if (n := q["metadata"]["name"]) not in parents and n != "root"]
     if theme == "tree" and one_in(draw, 20):
         queue_names.append("p0")
+    found.append(draw(quota()))
     found += [draw(budget(f"b{i}")) for i in range(draw(s.integers(0, 3)))]
     room = {n["metadata"]["name"]: milli(n["status"]["allocatable"]["cpu"]) for n in nodes}
     for j in range(draw(s.integers(2, 4))):
@@ -96,6 +97,14 @@ def queue_spec(draw: s.DrawFn) -> Manifest:
     if one_in(draw, 8):
         spec["reclaimable"] = False
     return spec
+
+
+@s.composite
+def quota(draw: s.DrawFn) -> Manifest:
+    status: Manifest = {"hard": draw(amounts(1, 2))}
+    status["used"] = dict.fromkeys(status["hard"], "1")
+    meta = {"name": "quota", "namespace": draw(s.sampled_from(("default",) * 4 + ("other",)))}
+    return {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": meta, "spec": {}, "status": status}
 
 
 @s.composite
@@ -190,7 +199,7 @@ def comer(draw: s.DrawFn, name: str, age: int, queues: list[str], nodes: list[st
     made = draw(group(name, age + 10, namespace, queues, minMember=least))
     if not one_in(draw, 4):
         made["spec"]["priorityClassName"] = draw(s.sampled_from(("high", "high", "higher", "low")))
-    made["status"] = {"phase": draw(s.sampled_from(("Inqueue", "Inqueue", "Inqueue", "Pending")))}
+    made["status"] = {"phase": draw(s.sampled_from(("Inqueue", "Pending")))}
     found = [made]
     each = draw(s.sampled_from((0, 500, 500, 1000, 1000, 1500)))
     for i in range(count):

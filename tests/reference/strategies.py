@@ -20,20 +20,43 @@ _MORE_TIERS = (
     [["overcommit"], ["gang", "drf", "predicates", "nodeorder"]],
 )
 _CROWD_TIERS = (
-    [["priority", "gang", "conformance"], ["overcommit", "drf", "predicates", "proportion", "nodeorder"]],
-    [["sla", "priority", "gang", "conformance", "pdb"], ["overcommit", "drf", "predicates", "proportion", "binpack"]],
-    [["cdp", "priority", "gang", "conformance"], ["drf", "predicates", "proportion", "nodeorder", "binpack"]],
-    [["pdb", "cdp", "gang"], ["sla", "priority", "conformance"], ["overcommit", "predicates", "proportion", "binpack"]],
-    [["sla", "priority"], ["gang", "conformance", "overcommit", "drf", "predicates", "proportion", "nodeorder"]],
-    [["conformance", "cdp", "gang", "pdb"], ["drf", "predicates", "proportion", "binpack"]],
+    [
+        ["priority", "gang", "conformance"],
+        ["overcommit", "resourcequota", "drf", "predicates", "proportion", "nodeorder"],
+    ],
+    [
+        ["sla", "priority", "gang", "conformance", "pdb"],
+        ["overcommit", "resourcequota", "drf", "predicates", "proportion", "binpack"],
+    ],
+    [
+        ["cdp", "priority", "gang", "conformance"],
+        ["resourcequota", "drf", "predicates", "proportion", "nodeorder", "binpack"],
+    ],
+    [
+        ["pdb", "cdp", "gang"],
+        ["sla", "priority", "conformance"],
+        ["overcommit", "resourcequota", "predicates", "proportion", "binpack"],
+    ],
+    [
+        ["sla", "priority"],
+        ["gang", "conformance", "overcommit", "resourcequota", "drf", "predicates", "proportion", "nodeorder"],
+    ],
+    [["conformance", "cdp", "gang", "pdb"], ["resourcequota", "drf", "predicates", "proportion", "binpack"]],
     [["priority", "pdb", "gang", "cdp"], ["predicates"]],
 )
 _CAPACITY_TIERS = (
-    [["priority", "gang", "conformance", "pdb"], ["drf", "overcommit", "predicates", "capacity", "nodeorder"]],
-    [["priority", "gang", "conformance", "pdb", "cdp"], ["predicates", "capacity", "binpack"]],
-    [["priority", "conformance", "sla"], ["gang", "pdb", "cdp"], ["overcommit", "drf", "predicates", "capacity"]],
-    [["gang", "conformance", "cdp"], ["sla", "overcommit", "capacity", "pdb", "binpack"]],
-    [["sla", "pdb", "priority", "gang"], ["predicates", "capacity", "overcommit", "nodeorder"]],
+    [["priority", "gang", "conformance", "pdb"], ["resourcequota", "drf", "predicates", "capacity", "nodeorder"]],
+    [["priority", "gang", "conformance", "pdb", "cdp"], ["resourcequota", "predicates", "capacity", "binpack"]],
+    [
+        ["priority", "conformance", "sla"],
+        ["gang", "pdb", "cdp"],
+        ["overcommit", "resourcequota", "drf", "predicates", "capacity"],
+    ],
+    [["gang", "conformance", "cdp"], ["sla", "overcommit", "resourcequota", "capacity", "pdb", "binpack"]],
+    [
+        ["sla", "pdb", "priority", "gang"],
+        ["resourcequota", "predicates", "capacity", "overcommit", "resourcequota", "nodeorder"],
+    ],
     [
         [
             "sla",
@@ -43,6 +66,7 @@ _CAPACITY_TIERS = (
             "cdp",
             "pdb",
             "drf",
+            "resourcequota",
             "overcommit",
             "predicates",
             "binpack",
@@ -57,7 +81,7 @@ _TIERS = {
 _CROWD_ACTIONS = {
     "preempt": (
         "enqueue, allocate, preempt, backfill",
-        "allocate, preempt",
+        "enqueue, allocate, preempt, shuffle",
         "preempt",
         "enqueue, allocate, preempt, reclaim",
     ),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, seed, settings
@@ -12,6 +14,7 @@ from tests.reference.crowds import CROWDS
 from tests.reference.invariants import check_cycles, check_discard
 from tests.reference.strategies import ALL_THEMES, cases
 
+FOUND = Path(__file__).parent / "found"
 QUICK = 60
 THOROUGH = int(os.environ.get("REFERENCE_CASES", "400"))
 SEED = int(os.environ.get("REFERENCE_SEED", "1"))
@@ -47,6 +50,10 @@ def check(count: int, parity: bool, themes: tuple[str, ...], least_evicting: flo
 @pytest.mark.parametrize("parity", (True, False), ids=("parity", "deviations"))
 def test_a_few_clusters(parity: bool) -> None:
     check(QUICK, parity, CROWDS, least_evicting=1 / QUICK)  # so few come from few ideas
+
+
+def test_backfill_leaves_pods_the_place_that_others_are_evicted_for() -> None:
+    assert check_cycles(json.loads((FOUND / "promise-to-an-empty-pod.json").read_text()), LONG, parity=False)
 
 
 @pytest.mark.slow

@@ -142,6 +142,17 @@ class Votes:
     def reclaimable(self, reclaimer: Task, candidates: list[Task]) -> list[Task]:
         return self._victims("Reclaimable", "enableReclaimable", reclaimer, candidates)
 
+    def victim_tasks(self, tasks: list[Task]) -> list[Task]:
+        for tier in self._tiers("VictimTasks", "enabledVictim"):
+            chosen: dict[str, Task] = {}
+            for name, function in tier:
+                for task in function(tasks):
+                    chosen[task.uid] = task
+                    self.said.add(name)
+            if chosen:
+                return list(chosen.values())
+        return []
+
     def _victims(self, point: str, flag: str | None, evictor: Any, candidates: list[Task]) -> list[Task]:
         """A function answers with (victims, vote)."""
         victims: list[Task] | None = None

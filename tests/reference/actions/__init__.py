@@ -5,6 +5,7 @@ from tests.reference.actions.backfill import backfill
 from tests.reference.actions.enqueue import enqueue
 from tests.reference.actions.preempt import preempt
 from tests.reference.actions.reclaim import reclaim
+from tests.reference.actions.shuffle import shuffle
 
 ACTIONS = {
     "enqueue": enqueue,
@@ -12,4 +13,5 @@ ACTIONS = {
     "backfill": backfill,
     "preempt": preempt,
     "reclaim": reclaim,
+    "shuffle": shuffle,
 }

@@ -12,6 +12,7 @@ from tests.reference.plugins.pdb import pdb
 from tests.reference.plugins.predicates import predicates
 from tests.reference.plugins.priority import priority
 from tests.reference.plugins.proportion import proportion
+from tests.reference.plugins.resourcequota import resourcequota
 from tests.reference.plugins.sla import sla
 
 PLUGINS = {
@@ -28,4 +29,5 @@ PLUGINS = {
     "pdb": pdb,
     "cdp": cdp,
     "sla": sla,
+    "resourcequota": resourcequota,
 }

@@ -48,6 +48,7 @@ def _candidates(session: Session) -> list[tuple[SessionJob, list[Task]]]:
     todo: dict[str, list[Task]] = {}
     queues: PriorityQueue[Queue] = PriorityQueue(votes.queue_before)
     by_queue: dict[str, list[SessionJob]] = {}
+    kept = session.on("kept-nominations")
     for job in session.jobs.values():
         waiting = job.best_effort_counts[st.PENDING] + job.best_effort_counts[st.PIPELINED]
         if not waiting or job.is_pending() or votes.job_valid(job) is not None:
@@ -58,6 +59,8 @@ def _candidates(session: Session) -> list[tuple[SessionJob, list[Task]]]:
                 continue
             status = session.statuses[task.slot]
             if status == st.PIPELINED:
+                if kept and task.slot in session.evicting:
+                    continue  # somebody goes for it: it waits for that place
                 session.unplace(task)
                 found.append(task)
             elif status == st.PENDING and not task.sched_gated:

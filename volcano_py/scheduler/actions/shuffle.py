@@ -8,6 +8,11 @@ from volcano_py.scheduler.model import status as st
 
 def shuffle(session: Session) -> None:
     """Ask plugins for victims among all running tasks, and evict them at once."""
-    running = [t for j in session.jobs.values() for t in j.tasks.values() if session.status(t) == st.RUNNING]
+    running = [
+        t  # in an order that does not depend on who came first
+        for j in session.jobs.values()
+        for t in sorted(j.tasks.values(), key=lambda t: t.key)
+        if session.status(t) == st.RUNNING
+    ]
     for victim in session.votes.victim_tasks(running):
         session.evict(victim, "shuffle")
