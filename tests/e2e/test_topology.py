@@ -23,13 +23,18 @@ metadata: {name: rack-b}
 spec:
   tier: 1
   members: [{type: Node, selector: {regexMatch: {pattern: "-[23]$"}}}]
+"""
+
+PARENTS = """
+apiVersion: topology.volcano.sh/v1alpha1
+kind: HyperNode
+metadata: {name: row}
+spec: {tier: 2, members: [{type: HyperNode, selector: {exactMatch: {name: rack-a}}}]}
 ---
 apiVersion: topology.volcano.sh/v1alpha1
 kind: HyperNode
 metadata: {name: wrong}
-spec:
-  tier: 1
-  members: [{type: Node, selector: {regexMatch: {pattern: "(?=x)"}}}]
+spec: {tier: 2, members: [{type: HyperNode, selector: {exactMatch: {name: rack-a}}}]}
 """
 
 
@@ -37,6 +42,11 @@ spec:
 async def test_a_job_stays_within_a_rack(tmp_path: Path) -> None:
     async with cluster(tmp_path, nodes=4, shape="cpu=2,memory=8Gi") as (sandbox, client):
         code, _, errors = await kubectl(sandbox, tmp_path, "apply", "-f", "-", stdin=HYPER_NODES)
+        assert code == 0, errors
+        unreadable = HYPER_NODES.replace("-[01]$", "(?=x)")
+        code, _, errors = await kubectl(sandbox, tmp_path, "apply", "-f", "-", stdin=unreadable)
+        assert code == 1 and "write it in RE2's syntax" in errors
+        code, _, errors = await kubectl(sandbox, tmp_path, "apply", "-f", "-", stdin=PARENTS)
         assert code == 0, errors
         for name, replicas, cpu in (("fits", 2, "900m"), ("large", 3, "2")):
             manifest = job(name, replicas, cpu, seconds=60)
@@ -59,6 +69,6 @@ async def test_a_job_stays_within_a_rack(tmp_path: Path) -> None:
 
         async def reported() -> bool:
             _, out, _ = await kubectl(sandbox, tmp_path, "get", "events", "-A")
-            return "hypernode/wrong" in out and "cannot be used" in out
+            return "hypernode/wrong" in out and "HyperNode rack-a already has a parent row" in out
 
-        await until(reported, "no Event names the HyperNode whose pattern cannot be used")
+        await until(reported, "no Event names the HyperNode that wants another one's child")
