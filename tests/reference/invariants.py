@@ -172,8 +172,10 @@ def evictions_have_a_beneficiary(cycle: Cycle, parity: bool) -> None:
     """
     helped = {b.group for b in cycle.bound.values()} | {cycle.tasks[key].job for key in cycle.promised}
     for key, e in cycle.evicted.items():
+        if e.reason not in _FOR_SOMEBODY:
+            continue  # shuffle evicts for nobody in particular, and gang what cannot go on
         volcanic = parity and any(t.best_effort for t in cycle.jobs[e.beneficiary].tasks.values())
-        if e.reason in _FOR_SOMEBODY and not volcanic:
+        if not volcanic:
             assert e.beneficiary in helped, f"{key} is evicted for {e.beneficiary or 'nobody'}, which gets nothing"
 
 

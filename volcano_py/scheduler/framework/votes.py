@@ -42,6 +42,7 @@ POINTS: dict[str, str | None] = {
     "preemptable": "enablePreemptable",
     "reclaimable": "enableReclaimable",
     "unified_evictable": None,
+    "outranked": "enablePreemptable",
     "overused": "enabledOverused",
     "preemptive": "enablePreemptive",
     "allocatable": "enabledAllocatable",
@@ -344,7 +345,14 @@ class Votes:
     # ---- victims ----------------------------------------------------------------------------------------
 
     def preemptable(self, preemptor: Task, candidates: list[Task]) -> list[Task]:
-        return self._victims("preemptable", preemptor, candidates)
+        found = self._victims("preemptable", preemptor, candidates)
+        for plugin, ask in self._flat["outranked"]:
+            try:
+                found = ask(preemptor, found)
+            except Exception as e:
+                self.fault(plugin, "outranked", e, preemptor.key)
+                return []
+        return found
 
     def reclaimable(self, reclaimer: Task, candidates: list[Task]) -> list[Task]:
         return self._victims("reclaimable", reclaimer, candidates)

@@ -40,6 +40,11 @@ class Priority:
                     victims.append(t)
             return victims, PERMIT
 
+        def outranked(preemptor: Task, victims: list[Task]) -> list[Task]:
+            """Without those of more important jobs, whichever tier named them."""
+            mine = jobs.get(preemptor.job)
+            return [v for v in victims if mine is None or v.job not in jobs or jobs[v.job].priority <= mine.priority]
+
         def unified_evictable(context: EvictionContext, candidates: list[Task]) -> tuple[list[Task], int]:
             if context.kind == "gangreclaim":
                 return candidates, PERMIT
@@ -53,5 +58,7 @@ class Priority:
         votes.add("job_order", self.name, lambda j: -j.priority)
         votes.add("sub_job_order", self.name, lambda s: -s.priority)
         votes.add("preemptable", self.name, preemptable)
+        if session.on("rank-holds"):
+            votes.add("outranked", self.name, outranked)
         votes.add("unified_evictable", self.name, unified_evictable)
         votes.add("job_starving", self.name, starving)
