@@ -105,7 +105,7 @@ async def test_ten_thousand_watches(tmp_path: Path, many_files: None) -> None:
         async def open_one(number: int) -> None:
             async with gate:
                 # each has a selection of its own, so that nothing is shared but what must be
-                path = f"{CONFIGMAPS}?watch=true&resourceVersion=0&labelSelector=only%21%3D{number}"
+                path = f"{CONFIGMAPS}?watch=true&resourceVersion=0&labelSelector=for%3Dall%2Conly%21%3D{number}"
                 reader, writer = await caller.send("GET", path)
                 assert b" 200 " in await reader.readuntil(b"\r\n\r\n")
                 streams.append((reader, writer))
@@ -113,7 +113,7 @@ async def test_ten_thousand_watches(tmp_path: Path, many_files: None) -> None:
         await asyncio.gather(*(open_one(number) for number in range(WATCHES)))
         held = memory(pid)
         assert await caller.seconds("GET", "/api/v1/namespaces") < 1
-        body = b'{"metadata":{"name":"all"},"data":{"a":"b"}}'
+        body = b'{"metadata":{"name":"all","labels":{"for":"all"}},"data":{"a":"b"}}'
         begun = time.monotonic()
         assert await caller.seconds("POST", CONFIGMAPS, body) < 5
         for reader, _ in streams:
