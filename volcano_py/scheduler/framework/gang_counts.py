@@ -22,6 +22,14 @@ class GangCounts:
     fit_failed_roles: set[str]
     """Roles of which a task was refused by all nodes."""
 
+    def moved(self, task: Task, old: int, new: int) -> None:
+        """A task went from one status to another."""
+        self.counts[old] -= 1
+        self.counts[new] += 1
+        if task.best_effort:
+            self.best_effort_counts[old] -= 1
+            self.best_effort_counts[new] += 1
+
     @property
     def ready_num(self) -> int:
         c = self.counts

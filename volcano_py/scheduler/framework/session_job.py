@@ -150,11 +150,7 @@ class SessionJob(GangCounts):
 
     def moved(self, task: Task, old: int, new: int) -> None:
         """A task went from one status to another."""
-        self.counts[old] -= 1
-        self.counts[new] += 1
-        if task.best_effort:
-            self.best_effort_counts[old] -= 1
-            self.best_effort_counts[new] += 1
+        super().moved(task, old, new)
         was, now = st.IS_ALLOCATED[old], st.IS_ALLOCATED[new]
         if was != now:
             if now:

@@ -75,14 +75,6 @@ class SubJob(GangCounts):
         self.best_effort_counts[status] += task.best_effort
         self.priority = max(self.priority, task.priority)
 
-    def moved(self, task: Task, old: int, new: int) -> None:
-        """A task went from one status to another."""
-        self.counts[old] -= 1
-        self.counts[new] += 1
-        if task.best_effort:
-            self.best_effort_counts[old] -= 1
-            self.best_effort_counts[new] += 1
-
     def pending_request(self, statuses: bytearray) -> Resource:
         """What its waiting tasks ask for together."""
         total = Resource()
