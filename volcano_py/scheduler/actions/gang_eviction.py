@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterable
-from typing import Any
 
 import msgspec
 import numpy as np
@@ -26,9 +25,9 @@ from volcano_py.scheduler.actions.bundles import (
     requests,
     serves,
 )
+from volcano_py.scheduler.actions.starving import starving_by_queue
 from volcano_py.scheduler.actions.worksheet import worksheet
 from volcano_py.scheduler.framework.arguments import decode
-from volcano_py.scheduler.framework.priority_queue import PriorityQueue
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.framework.session_job import SessionJob
 from volcano_py.scheduler.framework.statement import Statement
@@ -64,16 +63,7 @@ def evict_for_gangs(session: Session, policy: Policy) -> None:
     """Make room for the starving jobs, in the order of queues and jobs."""
     votes = session.votes
     settings = _settings(session, policy.name)
-    queues: PriorityQueue[Queue] = PriorityQueue(votes.queue_before)
-    starving: dict[str, list[tuple[tuple[Any, ...], SessionJob]]] = {}
-    for job in session.jobs.values():
-        if job.is_pending() or votes.job_valid(job) is not None:
-            continue
-        if job.queue not in starving:
-            starving[job.queue] = []
-            queues.push(session.queues[job.queue])
-        if votes.job_starving(job):
-            heapq.heappush(starving[job.queue], (votes.job_key(job), job))
+    queues, starving = starving_by_queue(session)
     while queues:
         queue = queues.pop()
         if policy.reclaims and votes.overused(queue):

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import heapq
-from typing import Any
 
 import numpy as np
 
 from volcano_py.scheduler.actions.make_room import make_room, spare_needless
+from volcano_py.scheduler.actions.starving import starving_by_queue
 from volcano_py.scheduler.actions.task_queue import task_queue
-from volcano_py.scheduler.framework.priority_queue import PriorityQueue
 from volcano_py.scheduler.framework.session import Session, by_name
 from volcano_py.scheduler.framework.session_job import SessionJob
 from volcano_py.scheduler.framework.statement import Statement
 from volcano_py.scheduler.model import status as st
-from volcano_py.scheduler.model.queue import Queue
 from volcano_py.scheduler.model.resource import ZERO
 from volcano_py.scheduler.model.task import Task
 
@@ -22,18 +20,8 @@ from volcano_py.scheduler.model.task import Task
 def reclaim(session: Session) -> None:
     """Make room for starving jobs at the cost of other, reclaimable queues."""
     votes = session.votes
-    queues: PriorityQueue[Queue] = PriorityQueue(votes.queue_before)
-    starving: dict[str, list[tuple[tuple[Any, ...], SessionJob]]] = {}
-    tasks: dict[str, list[Task]] = {}
-    for job in session.jobs.values():
-        if job.is_pending() or votes.job_valid(job) is not None:
-            continue
-        if job.queue not in starving:
-            starving[job.queue] = []
-            queues.push(session.queues[job.queue])
-        if votes.job_starving(job):
-            heapq.heappush(starving[job.queue], (votes.job_key(job), job))
-            tasks[job.uid] = task_queue(votes, (t for t in session.pending(job) if not t.sched_gated))
+    queues, starving = starving_by_queue(session)
+    tasks = {job.uid: _ungated(session, job) for waiting in starving.values() for _, job in waiting}
     while queues:
         queue = queues.pop()
         if votes.overused(queue):
@@ -55,6 +43,10 @@ def reclaim(session: Session) -> None:
                 statement.commit()
             else:
                 statement.discard()
+
+
+def _ungated(session: Session, job: SessionJob) -> list[Task]:
+    return task_queue(session.votes, (t for t in session.pending(job) if not t.sched_gated))
 
 
 def _reclaim_for(session: Session, statement: Statement, task: Task) -> None:
