@@ -14,86 +14,28 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from volcano_py.scheduler.framework.fit_errors import ABORTING, Code, FitErrors, insufficient
+from volcano_py.scheduler.framework.class_view import Bools, ClassView, Floats
+from volcano_py.scheduler.framework.fit_errors import ABORTING, Code, FitErrors
 from volcano_py.scheduler.framework.node_rules import (
     DOMAIN,
     LOCAL,
     STATIC,
     DomainScore,
     Filter,
-    LocalFilter,
-    LocalScore,
     Score,
     WholeFilter,
 )
+from volcano_py.scheduler.framework.refusals import count_refusals
 from volcano_py.scheduler.model.node_table import NodeNumbers, NodeTable, Numbers, SomeNodes
 from volcano_py.scheduler.model.resource import EPS
 from volcano_py.scheduler.model.spec_class import SpecClass
 from volcano_py.scheduler.model.task import Task
 
-Bools = NDArray[np.bool_]
-Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
 _SCALAR_LIMIT = 4
 """Up to so many changed columns are recomputed one by one; more in one vector pass over them."""
 _ALL = slice(None)
-
-
-class ClassView:
-    """What one class thinks of all nodes, up to a position in the log of changed columns."""
-
-    __slots__ = (
-        "all_rows",
-        "constant",
-        "domain_filters",
-        "domain_scores",
-        "filters",
-        "future",
-        "has_static",
-        "idle",
-        "masked",
-        "need",
-        "ok",
-        "position",
-        "promised",
-        "refusal",
-        "rows",
-        "scores",
-        "static",
-        "static_batch",
-        "static_order",
-        "vector",
-    )
-
-    position: int
-    vector: Floats
-    rows: list[int]
-    need: Floats
-    all_rows: bool
-    """The request as a column, and the rows of it that must fit."""
-    static_order: Floats
-    static_batch: Floats
-    has_static: bool
-    domain_filters: list[WholeFilter]
-    domain_scores: list[DomainScore]
-    """The DOMAIN rules that apply."""
-    filters: list[LocalFilter]
-    """The LOCAL filters that apply."""
-    scores: list[LocalScore]
-    """The LOCAL scores that apply."""
-    static: Bools | None
-    """Nodes that the STATIC filters accept; None: all."""
-    ok: Bools
-    """Accepted by STATIC and LOCAL filters."""
-    idle: Bools
-    future: Bools
-    """Has room now; has room once releasing tasks are gone (the same array while nothing is promised)."""
-    promised: bool
-    masked: Floats
-    """The sums of STATIC and LOCAL scores, order + (batch + constant); −inf where the task cannot go at once."""
-    constant: float
-    refusal: tuple[int, FitErrors] | None
 
 
 class Placement:
@@ -150,7 +92,7 @@ class Placement:
 
     def accepts_by(self, task: Task, node: int, rule: str) -> bool:
         """Whether one filter, by its name, accepts a node; True if it is not configured or does not apply."""
-        return all(int(self._codes(f, task)[node]) == 0 for _, f in self.filters if f.name == rule and f.applies(task))
+        return all(int(self.codes(f, task)[node]) == 0 for _, f in self.filters if f.name == rule and f.applies(task))
 
     def resolvable(self, task: Task) -> Bools:
         """The nodes that evicting pods could make fit: no rule refuses them for another reason.
@@ -170,7 +112,7 @@ class Placement:
                 previous = plugin
             if not f.applies(task):
                 continue
-            codes = self._codes(f, task)
+            codes = self.codes(f, task)
             for i, reason in enumerate(f.reasons):
                 hit = open_ & (codes == i + 1)
                 refused |= hit
@@ -184,7 +126,7 @@ class Placement:
             return None
         for _, f in self.filters:
             if f.applies(task):
-                code = int(self._codes(f, task)[node])
+                code = int(self.codes(f, task)[node])
                 if code and f.reasons[code - 1].code is Code.UNRESOLVABLE:
                     return True
         return False
@@ -273,9 +215,15 @@ class Placement:
         view = self.view(task)
         if view.refusal is not None and view.refusal[0] == len(self.numbers.log):
             return view.refusal[1]
-        errors = self._refusal(task, room)
+        errors = count_refusals(self, task, room)
         if not view.domain_filters:
             view.refusal = (len(self.numbers.log), errors)
+        return errors
+
+    def refusal_within(self, task: Task, hyper_node: str, nodes: Indices) -> FitErrors:
+        """Why none of a HyperNode's nodes accepts the task."""
+        errors = count_refusals(self, task, True, nodes)
+        errors.hyper_node = hyper_node
         return errors
 
     # ---- views ------------------------------------------------------------------------------------------
@@ -327,11 +275,12 @@ class Placement:
         ok: Bools | None = None
         for _, f in self.filters:
             if f.scope is STATIC and f.applies(task):
-                codes = self._codes(f, task)
+                codes = self.codes(f, task)
                 ok = codes == 0 if ok is None else ok & (codes == 0)
         return ok
 
-    def _codes(self, f: Filter, task: Task) -> NDArray[np.int8]:
+    def codes(self, f: Filter, task: Task) -> NDArray[np.int8]:
+        """What one filter says of every node: 0, or which of its reasons."""
         if f.scope is LOCAL:
             return f.codes(task, self.numbers)
         if f.scope is STATIC:
@@ -446,65 +395,3 @@ class Placement:
         if len(ties) > 1:
             return int(ties[self.rank[ties].argmin()])
         return first
-
-    def refusal_within(self, task: Task, hyper_node: str, nodes: Indices) -> FitErrors:
-        """Why none of a HyperNode's nodes accepts the task."""
-        errors = self._refusal(task, True, nodes)
-        errors.hyper_node = hyper_node
-        return errors
-
-    def _refusal(self, task: Task, room: bool, nodes: Indices | None = None) -> FitErrors:
-        view = self.view(task)
-        count = len(self.table)
-        counts: dict[str, int] = {}
-        unresolvable = np.zeros(count, dtype=bool)
-        active = np.ones(count, dtype=bool)
-        if nodes is not None:
-            active[:] = False
-            active[nodes] = True
-        looked_at = int(active.sum())
-        if self.shard is not None and self.shard_is_hard:
-            active &= self.shard
-            _add(counts, "node isn't in scheduler node shard", looked_at - int(active.sum()))
-        if room:
-            lacking = active & ~view.future
-            self._count_lacking(view, lacking, counts)
-            active &= ~lacking
-        refused = np.zeros(count, dtype=bool)
-        previous = None
-        for plugin, f in self.filters:
-            if plugin != previous:  # the first plugin that refuses a node is the one that is heard
-                active &= ~refused
-                refused[:] = False
-                previous = plugin
-            if not f.applies(task):
-                continue
-            codes = self._codes(f, task)
-            for i, reason in enumerate(f.reasons):
-                hit = active & (codes == i + 1)
-                found = int(hit.sum())
-                if not found:
-                    continue
-                _add(counts, reason.text, found)
-                refused |= hit
-                if reason.code is Code.UNRESOLVABLE:
-                    unresolvable |= hit
-                if reason.code in ABORTING:
-                    active &= ~hit
-        return FitErrors(counts, looked_at, unresolvable if unresolvable.any() else None)
-
-    def _count_lacking(self, view: ClassView, lacking: Bools, counts: dict[str, int]) -> None:
-        """The first lacking resource of each node, in the order cpu, memory, others."""
-        n = self.numbers
-        names = list(self.table.rows)
-        rest = lacking.copy()
-        for row in view.rows:
-            soon = n.idle[row] + n.releasing[row] - n.pipelined[row]
-            short = rest & (view.vector[row] - soon >= EPS)
-            _add(counts, insufficient(names[row]), int(short.sum()))
-            rest &= ~short
-
-
-def _add(counts: dict[str, int], reason: str, found: int) -> None:
-    if found:
-        counts[reason] = counts.get(reason, 0) + found

@@ -1,0 +1,77 @@
+"""Why no node takes a task: every node's reason, counted. Volcano: FitErrors."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from volcano_py.scheduler.framework.class_view import Bools, ClassView
+from volcano_py.scheduler.framework.fit_errors import ABORTING, Code, FitErrors, insufficient
+from volcano_py.scheduler.model.resource import EPS
+from volcano_py.scheduler.model.task import Task
+
+if TYPE_CHECKING:
+    from volcano_py.scheduler.framework.placement import Placement
+
+Indices = NDArray[np.intp]
+
+
+def count_refusals(placement: Placement, task: Task, room: bool, nodes: Indices | None = None) -> FitErrors:
+    """The reasons of all nodes, or of some; `room`: a node without room now or soon says only that."""
+    view = placement.view(task)
+    count = len(placement.table)
+    counts: dict[str, int] = {}
+    unresolvable = np.zeros(count, dtype=bool)
+    active = np.ones(count, dtype=bool)
+    if nodes is not None:
+        active[:] = False
+        active[nodes] = True
+    looked_at = int(active.sum())
+    if placement.shard is not None and placement.shard_is_hard:
+        active &= placement.shard
+        _add(counts, "node isn't in scheduler node shard", looked_at - int(active.sum()))
+    if room:
+        lacking = active & ~view.future
+        _count_lacking(placement, view, lacking, counts)
+        active &= ~lacking
+    refused = np.zeros(count, dtype=bool)
+    previous = None
+    for plugin, f in placement.filters:
+        if plugin != previous:  # the first plugin that refuses a node is the one that is heard
+            active &= ~refused
+            refused[:] = False
+            previous = plugin
+        if not f.applies(task):
+            continue
+        codes = placement.codes(f, task)
+        for i, reason in enumerate(f.reasons):
+            hit = active & (codes == i + 1)
+            found = int(hit.sum())
+            if not found:
+                continue
+            _add(counts, reason.text, found)
+            refused |= hit
+            if reason.code is Code.UNRESOLVABLE:
+                unresolvable |= hit
+            if reason.code in ABORTING:
+                active &= ~hit
+    return FitErrors(counts, looked_at, unresolvable if unresolvable.any() else None)
+
+
+def _count_lacking(placement: Placement, view: ClassView, lacking: Bools, counts: dict[str, int]) -> None:
+    """The first lacking resource of each node, in the order cpu, memory, others."""
+    n = placement.numbers
+    names = list(placement.table.rows)
+    rest = lacking.copy()
+    for row in view.rows:
+        soon = n.idle[row] + n.releasing[row] - n.pipelined[row]
+        short = rest & (view.vector[row] - soon >= EPS)
+        _add(counts, insufficient(names[row]), int(short.sum()))
+        rest &= ~short
+
+
+def _add(counts: dict[str, int], reason: str, found: int) -> None:
+    if found:
+        counts[reason] = counts.get(reason, 0) + found
