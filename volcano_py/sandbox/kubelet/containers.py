@@ -258,16 +258,20 @@ class Containers:
         where = (meta["namespace"], meta["name"], state.uid, container["name"], run)
         self.table.later(state, container["name"], run.seconds, self._end, *where)
 
+    def _place(
+        self, namespace: str, name: str, uid: str, container_name: str
+    ) -> tuple[Object, PodState, Object, list[Object], int] | None:
+        """A container that is still there: its pod, the pod's state, itself, its status rows and which is its own."""
+        found = self.table.current(namespace, name, uid)
+        place = None if found is None else status.find(found[0], container_name)
+        return None if found is None or place is None else (*found, *place)
+
     def _end(self, namespace: str, name: str, uid: str, container_name: str, run: Run) -> None:
         """A container's run is over."""
-        found = self.table.current(namespace, name, uid)
+        found = self._place(namespace, name, uid, container_name)
         if found is None:
             return
-        pod, state = found
-        place = status.find(pod, container_name)
-        if place is None:
-            return
-        container, rows, index = place
+        pod, state, container, rows, index = found
         row = rows[index]
         started = (row["state"].get("running") or {}).get("startedAt", metadata.now())
         restarts = row["restartCount"]
@@ -311,14 +315,10 @@ class Containers:
             status.conditions(pod["status"], True, all(row["ready"] for row in rows))
 
     def _restart(self, namespace: str, name: str, uid: str, container_name: str) -> None:
-        found = self.table.current(namespace, name, uid)
+        found = self._place(namespace, name, uid, container_name)
         if found is None:
             return
-        pod, state = found
-        place = status.find(pod, container_name)
-        if place is None:
-            return
-        container, rows, index = place
+        pod, state, container, rows, index = found
         row = rows[index]
         last = row["state"] if "terminated" in row["state"] else row.get("lastState")
         # one that waits and has not run yet is not a restart
