@@ -11,7 +11,7 @@ import click
 from volcano_py.api.kinds import NODE, ResourceType
 from volcano_py.kube.client import Client
 from volcano_py.kube.errors import AlreadyExists, NotFound
-from volcano_py.sandbox.terminal import ask, fail, kubeconfig_option
+from volcano_py.sandbox.terminal import ask, fail, kubeconfig_option, node_shape_option
 
 CONFIGMAP = ResourceType("", "v1", "configmaps", "ConfigMap")
 
@@ -24,13 +24,7 @@ def node() -> None:
 @node.command()
 @click.argument("names", nargs=-1)
 @click.option("--count", type=click.IntRange(1), help="How many, named node-N by the next free numbers.")
-@click.option(
-    "--node-shape",
-    "node_shapes",
-    multiple=True,
-    metavar="RESOURCE=AMOUNT,…",
-    help="What a node offers, e.g. cpu=32,memory=256Gi,nvidia.com/gpu=8; several are taken in turn.",
-)
+@node_shape_option
 @kubeconfig_option()
 def add(names: tuple[str, ...], count: int | None, node_shapes: tuple[str, ...], kubeconfig: Path) -> None:
     """Add nodes, by NAMES or by --count."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from volcano_py.sandbox.node_commands import clock, node, summary
-from volcano_py.sandbox.terminal import ask, fail, kubeconfig_option, none_up
+from volcano_py.sandbox.terminal import ask, fail, kubeconfig_option, node_shape_option, none_up
 from volcano_py.sandbox.transfer_commands import dump, load
 
 if TYPE_CHECKING:
@@ -34,13 +34,7 @@ for command in (node, clock, dump, load):
 
 @sandbox.command()
 @click.option("--nodes", default=20, show_default=True, help="How many nodes.")
-@click.option(
-    "--node-shape",
-    "node_shapes",
-    multiple=True,
-    metavar="RESOURCE=AMOUNT,…",
-    help="What a node offers, e.g. cpu=32,memory=256Gi,nvidia.com/gpu=8; several are taken in turn.",
-)
+@node_shape_option
 @kubeconfig_option()
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @click.option("--port", default=0, show_default=True, help="The port to listen on; 0 takes a free one.")

@@ -1,4 +1,4 @@
-"""What the commands of `volcano-py sandbox` have in common: the kubeconfig, one-line errors, and the way to the server.
+"""What the commands of `volcano-py sandbox` have in common: options, one-line errors, the way to the server.
 
 Commands reach a running sandbox as anybody does: through its API server, with its kubeconfig (docs/adr/0004).
 """
@@ -29,6 +29,15 @@ def kubeconfig_option() -> Callable[[F], F]:
         show_default=True,
         help="Where the sandbox writes its kubeconfig.",
     )
+
+
+node_shape_option = click.option(
+    "--node-shape",
+    "node_shapes",
+    multiple=True,
+    metavar="RESOURCE=AMOUNT,…",
+    help="What a node offers, e.g. cpu=32,memory=256Gi,nvidia.com/gpu=8; several are taken in turn.",
+)
 
 
 def fail(text: str) -> NoReturn:
