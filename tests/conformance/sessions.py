@@ -345,7 +345,7 @@ def _predicate(session: Session, args: list[Any]) -> list[Any]:
     codes = [
         int(f.reasons[code - 1].code)
         for _, f in session.placement.filters
-        if f.applies(task) and (code := int(session.placement._codes(f, task)[node]))
+        if f.applies(task) and (code := int(session.placement.codes(f, task)[node]))
     ]
     return [{"error": "refused", "codes": codes}]
 
