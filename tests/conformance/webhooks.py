@@ -11,27 +11,11 @@ from tests.conformance import reasons
 from tests.conformance.outcome import DEVIATION, FAIL, NOT_BUILT, PASS, Outcome
 from volcano_py.webhooks import cronjobs
 from volcano_py.webhooks.dependencies import check_graph
-from volcano_py.webhooks.hypernodes import validate_hypernode
-from volcano_py.webhooks.jobflows import validate_jobflow
-from volcano_py.webhooks.jobs import (
-    check_topology_policy,
-    dependency_order,
-    mutate_job,
-    validate_job_create,
-    validate_job_update,
-)
+from volcano_py.webhooks.jobs import dependency_order, mutate_job
 from volcano_py.webhooks.lookup import QueueIndex
-from volcano_py.webhooks.operations import check_operation
-from volcano_py.webhooks.podgroups import mutate_podgroup, validate_podgroup
-from volcano_py.webhooks.pods import mutate_pod, validate_pod
-from volcano_py.webhooks.queues import (
-    check_against_children,
-    check_against_parent,
-    check_parent,
-    mutate_queue,
-    validate_queue,
-    validate_queue_delete,
-)
+from volcano_py.webhooks.paths import PATHS, Asked, Surroundings, judge
+from volcano_py.webhooks.queues import check_against_children, check_against_parent, check_parent
+from volcano_py.webhooks.tasks import check_topology_policy
 
 Data = dict[str, Any]
 
@@ -136,45 +120,23 @@ def _queues(case: Data) -> QueueIndex:
 
 def _ask(case: Data) -> tuple[list[str], Data | None]:
     request, config = case["request"], case.get("config") or {}
-    queues = _queues(case)
-    schedulers = config.get("schedulerNames") or ["volcano"]
-    obj, old, operation = request.get("object"), request.get("oldObject"), request["operation"]
-    if problem := check_operation(case["webhook"], operation):
-        return [problem], None
-    match case["webhook"]:
-        case "/jobs/mutate":
-            return [], mutate_job(obj, schedulers[0])
-        case "/jobs/validate":
-            if operation == "CREATE":
-                gate = "PodLevelResources_disabled" not in case["id"]  # only the names of cases tell of gates
-                return validate_job_create(obj, queues, pod_level_resources=gate), None
-            if old is not None:
-                return validate_job_update(old, obj), None
-        case "/queues/mutate":
-            return [], mutate_queue(obj)
-        case "/queues/validate":
-            protect = bool(config.get("enableRootQueueProtection"))
-            if operation == "DELETE":
-                pods = bool(config.get("enableQueueAllocatedPodsCheck"))
-                return validate_queue_delete(request["name"], queues, check_allocated_pods=pods), None
-            depth = config.get("maxQueueDepth") or 5
-            return validate_queue(obj, queues, old=old, max_depth=depth, protect_root=protect), None
-        case "/podgroups/validate":
-            return validate_podgroup(obj, queues), None
-        case "/podgroups/mutate":
-            namespace = next((o for o in case.get("existing") or () if o.get("kind") == "Namespace"), None)
-            return [], mutate_podgroup(obj, namespace)
-        case "/pods/mutate":
-            return [], mutate_pod(obj, config.get("resourceGroups") or ())
-        case "/pods/validate":
-            return validate_pod(obj, schedulers), None
-        case "/hypernodes/validate":
-            return validate_hypernode(obj), None
-        case "/jobflows/validate":
-            return validate_jobflow(obj), None
-        case "/cronjobs/validate":
-            return cronjobs.validate_cronjob(obj), None
-    raise NotBuilt(f"{case['webhook']} {operation}")
+    namespaces = [o for o in case.get("existing") or () if o.get("kind") == "Namespace"]
+    around = Surroundings(
+        queues=_queues(case),
+        namespaces={o["metadata"]["name"]: o for o in namespaces},
+        scheduler_names=config.get("schedulerNames") or ["volcano"],
+        resource_groups=config.get("resourceGroups") or (),
+        max_queue_depth=config.get("maxQueueDepth") or 5,
+        protect_root_queue=bool(config.get("enableRootQueueProtection")),
+        check_allocated_pods=bool(config.get("enableQueueAllocatedPodsCheck")),
+        # only the names of cases tell of gates
+        feature_gates={"PodLevelResources": "PodLevelResources_disabled" not in case["id"]},
+    )
+    obj = request.get("object")
+    namespace = ((obj or {}).get("metadata") or {}).get("namespace", "")
+    asked = Asked(request["operation"], obj, request.get("oldObject"), request.get("name") or "", namespace)
+    verdict = judge(PATHS[case["webhook"]], asked, around)
+    return list(verdict.problems), verdict.obj
 
 
 def _plain(value: Any) -> Any:

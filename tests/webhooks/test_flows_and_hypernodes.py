@@ -5,7 +5,7 @@ import pytest
 from volcano_py.webhooks.dependencies import check_graph, order
 from volcano_py.webhooks.hypernodes import validate_hypernode
 from volcano_py.webhooks.jobflows import validate_jobflow
-from volcano_py.webhooks.operations import check_operation
+from volcano_py.webhooks.paths import PATHS, check_operation
 
 
 def jobflow(**targets):
@@ -72,8 +72,8 @@ def test_every_pattern_is_looked_at():
 
 
 def test_operations():
-    assert check_operation("/queues/validate", "DELETE") == ""
+    assert check_operation(PATHS["/queues/validate"], "DELETE") == ""
     assert "`CONNECT`, expect operation to be `CREATE`, `UPDATE` or `DELETE`" in check_operation(
-        "/queues/validate", "CONNECT"
+        PATHS["/queues/validate"], "CONNECT"
     )
-    assert "expect operation to be `CREATE`:" in check_operation("/jobs/mutate", "UPDATE")
+    assert "expect operation to be `CREATE`:" in check_operation(PATHS["/jobs/mutate"], "UPDATE")

@@ -4,7 +4,8 @@ import copy
 
 import pytest
 
-from volcano_py.webhooks.jobs import argument, mutate_job, validate_job_create, validate_job_update
+from volcano_py.webhooks.job_plugins import argument
+from volcano_py.webhooks.jobs import mutate_job, validate_job_create, validate_job_update
 from volcano_py.webhooks.lookup import QueueIndex
 
 

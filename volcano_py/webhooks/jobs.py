@@ -14,13 +14,10 @@ from volcano_py.api import batch, names
 from volcano_py.api.scheduling import DEFAULT_QUEUE, QUEUE_OPEN, ROOT_QUEUE
 from volcano_py.webhooks import identifiers
 from volcano_py.webhooks.dependencies import order
-from volcano_py.webhooks.lookup import Manifest, Queues, state_of
-from volcano_py.webhooks.pod_template import check_template
+from volcano_py.webhooks.job_plugins import argument, known_plugins
+from volcano_py.webhooks.lookup import Manifest, Queues, about, state_of
 from volcano_py.webhooks.policies import check_policies
-from volcano_py.webhooks.resources import amounts, requests_of
-
-PLUGINS = frozenset(("env", "ssh", "svc", "tensorflow", "mpi", "pytorch", "ray", "hcclrank"))
-"""The job plugins there are."""
+from volcano_py.webhooks.tasks import check_new_size, check_tasks
 
 _NEEDS_SVC = ("tensorflow", "mpi", "pytorch", "ray")
 MUTABLE = "`minAvailable`, `tasks[*].replicas`, `tasks[*].minAvailable` and `priorityClassName`"
@@ -62,47 +59,55 @@ def _default_task(task: dict[str, Any], index: int) -> None:
 
 def validate_job_create(job: Manifest, queues: Queues, *, pod_level_resources: bool = True) -> list[str]:
     """What is wrong with a new job. `pod_level_resources` is the feature gate of the API server."""
+    return about("job", job, _problems_of_new(job, queues, pod_level_resources))
+
+
+def _problems_of_new(job: Manifest, queues: Queues, pod_level_resources: bool) -> Iterator[str]:
     spec = job.get("spec") or {}
     tasks = spec.get("tasks") or []
     if not tasks:
-        return ["spec.tasks: No task specified in job spec"]
+        yield "spec.tasks: Required value: No task specified in job spec; add at least one"
+        return
     if problem := _check_mpi(spec, tasks):
-        return [problem]
-    return [
-        *check_topologies(spec),
-        *_check_tasks(job, tasks, pod_level_resources),
-        *_check_job(job, spec, tasks),
-        *_check_volumes(spec.get("volumes") or ()),
-        *_check_queue(spec.get("queue") or "", queues),
-        *_check_dependencies(tasks),
-    ]
+        yield problem
+        return
+    yield from check_topologies(spec)
+    yield from check_tasks(job, tasks, pod_level_resources)
+    yield from _check_job(job, spec, tasks)
+    yield from _check_volumes(spec.get("volumes") or ())
+    yield from _check_queue(spec.get("queue") or "", queues)
+    yield from _check_dependencies(tasks)
 
 
 def validate_job_update(old: Manifest, new: Manifest) -> list[str]:
     """What is wrong with a change of a job: little but its size may change."""
-    spec, before = new.get("spec") or {}, old.get("spec") or {}
+    return about("job", new, _problems_of_change(old.get("spec") or {}, new.get("spec") or {}))
+
+
+def _problems_of_change(before: Mapping[str, Any], spec: Mapping[str, Any]) -> Iterator[str]:
     tasks = spec.get("tasks") or []
-    problems = []
-    for task in tasks:
-        name = task.get("name", "")
-        replicas, minimum = task.get("replicas", 0), task.get("minAvailable")
-        if replicas < 0:
-            problems.append(f"'replicas' must be >= 0 in task: {name}")
-        if minimum is not None and minimum < 0:
-            problems.append(f"'minAvailable' must be >= 0 in task: {name}")
-        if minimum is not None and minimum > replicas:
-            problems.append(f"'minAvailable' must be <= 'replicas' in task: {name}")
-        problems.extend(_check_partitions(task))
-    if spec.get("minAvailable", 0) < 0:
-        problems.append("job 'minAvailable' must be >= 0")
-    if spec.get("minAvailable", 0) > _total_replicas(tasks):
-        problems.append("job 'minAvailable' must not be greater than total replicas")
-    problems.extend(check_topologies(spec))
-    if len(tasks) != len(before.get("tasks") or []):
-        problems.append("job updates may not add or remove tasks")
-    elif _fixed_part(spec) != _fixed_part(before):
-        problems.append(f"job updates may not change fields other than {MUTABLE}")
-    return problems
+    for index, task in enumerate(tasks):
+        yield from check_new_size(task, index)
+    minimum, total = spec.get("minAvailable", 0), _total_replicas(tasks)
+    if minimum < 0:
+        yield f"spec.minAvailable: Invalid value: {minimum}: job 'minAvailable' must be >= 0"
+    if minimum > total:
+        yield (
+            f"spec.minAvailable: Invalid value: {minimum}: job 'minAvailable' must not be greater than total replicas; "
+            f"they are {total}"
+        )
+    yield from check_topologies(spec)
+    count = len(before.get("tasks") or [])
+    if len(tasks) != count:
+        yield (
+            f"spec.tasks: Forbidden: job updates may not add or remove tasks: there were {count}, now {len(tasks)}; "
+            "make a new job"
+        )
+    elif changed := _changed(_fixed_part(before), _fixed_part(spec)):
+        yield (
+            f"spec: Forbidden: job updates may not change fields other than {MUTABLE}: {', '.join(changed)} changed; "
+            "make a new job"
+        )
 
 
 def check_topologies(spec: Mapping[str, Any]) -> Iterator[str]:
@@ -117,19 +122,11 @@ def check_topologies(spec: Mapping[str, Any]) -> Iterator[str]:
 
 def check_topology(path: str, topology: Mapping[str, Any] | None) -> Iterator[str]:
     if topology and topology.get("highestTierAllowed") is not None and topology.get("highestTierName"):
-        yield (f"{path}: must not specify 'highestTierAllowed' and 'highestTierName' in networkTopology simultaneously")
-
-
-def check_topology_policy(task: Mapping[str, Any], index: int) -> Iterator[str]:
-    """A NUMA policy needs whole CPUs in every container."""
-    if (task.get("topologyPolicy") or "none") == "none":
-        return
-    pod = (task.get("template") or {}).get("spec") or {}
-    for kind in ("containers", "initContainers"):
-        for number, container in enumerate(pod.get(kind) or ()):
-            cpu = amounts(requests_of(container.get("resources"))).get("cpu", 0)
-            if not cpu or cpu.denominator != 1:
-                yield f"the cpu request isn't an integer in spec.task[{index}] {kind[:-1]}[{number}]"
+        allowed, name = topology["highestTierAllowed"], topology["highestTierName"]
+        yield (
+            f"{path}: must not specify 'highestTierAllowed' and 'highestTierName' in networkTopology simultaneously; "
+            f"keep one of {allowed} and {name!r}"
+        )
 
 
 def _check_mpi(spec: Mapping[str, Any], tasks: Sequence[Mapping[str, Any]]) -> str:
@@ -139,75 +136,27 @@ def _check_mpi(spec: Mapping[str, Any], tasks: Sequence[Mapping[str, Any]]) -> s
     master = argument(plugins["mpi"] or (), "master", "master")
     if any(task.get("name") == master for task in tasks):
         return ""
-    return f"The specified mpi master task was not found: no task is named {master!r}"
-
-
-def argument(arguments: Sequence[str], name: str, default: str) -> str:
-    """The value of a plugin's flag: `--name=value`, `-name=value` or `--name`, `value`; the last one wins."""
-    value = default
-    for index, text in enumerate(arguments):
-        flag, equals, given = text.lstrip("-").partition("=")
-        if text.startswith("-") and flag == name:
-            if equals:
-                value = given
-            elif index + 1 < len(arguments):
-                value = arguments[index + 1]
-    return value
-
-
-def _check_tasks(job: Manifest, tasks: Sequence[Mapping[str, Any]], pod_level_resources: bool) -> Iterator[str]:
-    job_name = (job.get("metadata") or {}).get("name", "")
-    seen = set[str]()
-    for index, task in enumerate(tasks):
-        name = task.get("name", "")
-        minimum = task.get("minAvailable")
-        if minimum is not None and minimum > task.get("replicas", 0):
-            yield f"'minAvailable' is greater than 'replicas' in task: {name}, job: {job_name}"
-        if name in seen:
-            yield f"duplicated task name {name}"
-            return
-        seen.add(name)
-        if problem := check_policies(task.get("policies"), f"spec.tasks[{index}].policies"):
-            yield problem
-        pod_name = f"{job_name}-{name}-{index}"
-        if problem := identifiers.qualified_name(pod_name):
-            yield f"create pod with name {pod_name} validate failed: {problem}"
-        if problem := identifiers.dns_subdomain(name):
-            yield f"spec.task[{index}].metadata.name: Invalid value: {name!r}: {problem}"
-        template = task.get("template") or {}
-        yield from check_template(template, f"spec.task[{index}].template", pod_level_resources)
-        yield from check_topology_policy(task, index)
-        yield from (f"{problem}, job: {job_name}" for problem in _check_partitions(task))
-
-
-def _check_partitions(task: Mapping[str, Any]) -> Iterator[str]:
-    policy = task.get("partitionPolicy")
-    if not policy:
-        return
-    name = task.get("name", "")
-    total, size = policy.get("totalPartitions", 0), policy.get("partitionSize", 0)
-    minimum = policy.get("minPartitions", 0)
-    if total <= 0:
-        yield f"'TotalPartitions' must be greater than 0 in task: {name}"
-    if size <= 0:
-        yield f"'PartitionSize' must be greater than 0 in task: {name}"
-    if task.get("replicas", 0) != total * size:
-        yield f"'Replicas' are not equal to TotalPartitions*PartitionSize in task: {name}"
-    if minimum > 0 and task.get("minAvailable") not in (None, minimum * size):
-        yield f"'MinAvailable' is not equal to MinPartitions*PartitionSize in task: {name}"
+    return (
+        f"spec.plugins.mpi: The specified mpi master task was not found: no task is named {master!r}; "
+        "call a task so, or name the one there is with --master=<task>"
+    )
 
 
 def _check_job(job: Manifest, spec: Mapping[str, Any], tasks: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     name = (job.get("metadata") or {}).get("name", "")
     if problem := identifiers.qualified_name(name):
-        yield f"create job with name {name} validate failed: {problem}"
-    if _total_replicas(tasks) < spec.get("minAvailable", 0):
-        yield "job 'minAvailable' should not be greater than total replicas in tasks"
+        yield f"metadata.name: Invalid value: {name!r}: create job with name {name} validate failed: {problem}"
+    minimum, total = spec.get("minAvailable", 0), _total_replicas(tasks)
+    if total < minimum:
+        yield (
+            f"spec.minAvailable: Invalid value: {minimum}: job 'minAvailable' should not be greater than "
+            f"total replicas in tasks; they are {total}"
+        )
     if problem := check_policies(spec.get("policies"), "spec.policies"):
         yield problem
     for plugin in spec.get("plugins") or {}:
-        if plugin not in PLUGINS:
-            yield f"unable to find job plugin: {plugin}; there are {', '.join(sorted(PLUGINS))}"
+        if plugin not in known_plugins():
+            yield f"spec.plugins: unable to find job plugin: {plugin}; there are {', '.join(sorted(known_plugins()))}"
 
 
 def _check_volumes(volumes: Sequence[Mapping[str, Any]]) -> Iterator[str]:
@@ -216,29 +165,37 @@ def _check_volumes(volumes: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         at = f"spec.volumes[{index}]"
         mount, name, claim = volume.get("mountPath"), volume.get("volumeClaimName"), volume.get("volumeClaim")
         if not mount:
-            yield f"{at}: mountPath is required"
+            yield f"{at}.mountPath: Required value: mountPath is required; say where the volume goes"
         elif mount in paths:
-            yield f"{at}: duplicated mountPath: {mount}"
+            yield f"{at}.mountPath: Duplicate value: duplicated mountPath: {mount}; mount each volume somewhere else"
         paths.add(mount or "")
         if not name and claim is None:
-            yield f"{at}: either VolumeClaim or VolumeClaimName must be specified"
+            yield f"{at}: Required value: either VolumeClaim or VolumeClaimName must be specified"
         elif name and claim is not None:
             yield f"{at}: conflict: VolumeClaimName uses an existing claim, VolumeClaim makes one; keep one"
         elif name and (problem := identifiers.dns_subdomain(name)):
-            yield f"{at}: invalid VolumeClaimName {name}: {problem}"
+            yield f"{at}.volumeClaimName: Invalid value: {name!r}: invalid VolumeClaimName {name}: {problem}"
 
 
 def _check_queue(name: str, queues: Queues) -> Iterator[str]:
     queue = queues.get(name)
+    at = f"spec.queue: Invalid value: {name!r}"
     if queue is None:
-        yield f"unable to find job queue: queue {name!r} not found"
+        yield f"{at}: unable to find job queue: queue {name!r} not found; make it, or name another"
     elif state_of(queue) != QUEUE_OPEN:
         state = state_of(queue)
-        yield f"can only submit job to queue with state `Open`, queue `{name}` status is `{state}`"
+        yield (
+            f"{at}: can only submit job to queue with state `Open`, queue `{name}` status is `{state}`; "
+            f"open it (vcctl queue operate -a open -n {name}), or name another"
+        )
     elif name == ROOT_QUEUE:
-        yield "can not submit job to root queue"
+        yield f"{at}: can not submit job to root queue; name one of the queues below it"
     elif children := queues.children(name):
-        yield f"can only submit job to leaf queue, queue `{name}` has {len(children)} child queues"
+        some = ", ".join(sorted(child["metadata"]["name"] for child in children)[:5])
+        yield (
+            f"{at}: can only submit job to leaf queue, queue `{name}` has {len(children)} child queues; "
+            f"name one below it, such as {some}"
+        )
 
 
 def dependency_order(tasks: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -251,8 +208,9 @@ def _check_dependencies(tasks: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     stuck = list(dict.fromkeys(name for task in tasks if (name := task.get("name", "")) not in ordered))
     if stuck:
         yield (
-            "job has dependencies between tasks, but doesn't form a directed acyclic graph(DAG): "
-            f"look at dependsOn of {', '.join(stuck)}"
+            "spec.tasks: Invalid value: job has dependencies between tasks, but doesn't form a directed acyclic "
+            f"graph(DAG): look at dependsOn of {', '.join(stuck)}: it may name other tasks of this job, each once, "
+            "that do not wait for the task itself"
         )
 
 
@@ -275,6 +233,22 @@ def _fixed_part(spec: Mapping[str, Any]) -> dict[str, Any]:
             volume.pop("volumeClaimName", None)  # the controller fills it in
     plain: dict[str, Any] = _without_empty(fixed)
     return plain
+
+
+def _changed(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
+    """Which fields differ, as paths; a task or a volume is named by its place."""
+    found = []
+    for key in sorted({*before, *after}):
+        old, new = before.get(key), after.get(key)
+        if old == new:
+            continue
+        if key in ("tasks", "volumes") and isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+            for index, (one, other) in enumerate(zip(old, new, strict=True)):
+                fields = [field for field in sorted({*one, *other}) if one.get(field) != other.get(field)]
+                found += [f"spec.{key}[{index}].{field}" for field in fields]
+        else:
+            found.append(f"spec.{key}")
+    return found
 
 
 def _without_empty(value: Any) -> Any:

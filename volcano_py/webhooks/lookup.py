@@ -63,3 +63,11 @@ def parent_of(queue: Manifest) -> str:
 
 def state_of(queue: Manifest) -> str:
     return (queue.get("status") or {}).get("state") or ""
+
+
+def about(kind: str, obj: Manifest, problems: Iterable[str]) -> list[str]:
+    """The problems, each with the object that has it."""
+    metadata = obj.get("metadata") or {}
+    name = metadata.get("name") or metadata.get("generateName", "")
+    place = f"{metadata['namespace']}/{name}" if metadata.get("namespace") else name
+    return [f"{kind} {place}: {problem}" for problem in problems]

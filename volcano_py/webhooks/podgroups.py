@@ -8,7 +8,7 @@ from typing import Any
 from volcano_py.api import names
 from volcano_py.api.scheduling import DEFAULT_QUEUE, QUEUE_OPEN
 from volcano_py.webhooks.jobs import check_topology
-from volcano_py.webhooks.lookup import Manifest, Queues, state_of
+from volcano_py.webhooks.lookup import Manifest, Queues, about, state_of
 
 
 def mutate_podgroup(podgroup: Manifest, namespace: Manifest | None) -> dict[str, Any]:
@@ -28,12 +28,18 @@ def validate_podgroup(podgroup: Manifest, queues: Queues) -> list[str]:
     if name := spec.get("queue"):
         queue = queues.get(name)
         if queue is None:
-            problems.append(f"unable to find queue: queue {name!r} not found")
+            problems.append(
+                f"spec.queue: Invalid value: {name!r}: unable to find queue: queue {name!r} not found; "
+                "make it, or name another"
+            )
         elif state_of(queue) != QUEUE_OPEN:
             state = state_of(queue)
-            problems.append(f"can only submit PodGroup to queue with state `Open`, queue `{name}` status is `{state}`")
+            problems.append(
+                f"spec.queue: Invalid value: {name!r}: can only submit PodGroup to queue with state `Open`, "
+                f"queue `{name}` status is `{state}`; open it, or name another"
+            )
     problems.extend(check_topology("spec.networkTopology", spec.get("networkTopology")))
     for policy in spec.get("subGroupPolicy") or ():
-        path = f"in subGroupPolicy '{policy.get('name', '')}'"
+        path = f"spec.subGroupPolicy: in subGroupPolicy '{policy.get('name', '')}'"
         problems.extend(check_topology(path, policy.get("networkTopology")))
-    return problems
+    return about("podgroup", podgroup, problems)

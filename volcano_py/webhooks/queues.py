@@ -13,7 +13,7 @@ from typing import Any
 
 from volcano_py.api import names
 from volcano_py.api.scheduling import DEFAULT_QUEUE, QUEUE_CLOSED, QUEUE_OPEN, ROOT_QUEUE
-from volcano_py.webhooks.lookup import Manifest, Queues, parent_of, state_of
+from volcano_py.webhooks.lookup import Manifest, Queues, about, parent_of, state_of
 from volcano_py.webhooks.resources import amounts, check_amounts
 
 MAX_DEPTH = 5
@@ -61,7 +61,7 @@ def validate_queue(
         problems.extend(check_against_parent(queue, queues))
         children = [child for child in queues.children(name) if child["metadata"]["name"] != name]
         problems.extend(check_against_children(queue, children, queues))
-    return problems
+    return about("queue", queue, problems)
 
 
 def validate_queue_delete(name: str, queues: Queues, *, check_allocated_pods: bool = False) -> list[str]:

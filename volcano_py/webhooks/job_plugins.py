@@ -1,0 +1,33 @@
+"""What admission has to know of job plugins: which there are, and how their arguments are read.
+
+Volcano has eight. Further ones are entry points of the group `volcano_py.job_plugins`; admission knows them by name
+and loads none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from importlib.metadata import entry_points
+
+GROUP = "volcano_py.job_plugins"
+BUILT_IN = frozenset(("env", "ssh", "svc", "tensorflow", "mpi", "pytorch", "ray", "hcclrank"))
+
+
+@cache
+def known_plugins() -> frozenset[str]:
+    """The names that `spec.plugins` of a Job may hold."""
+    return BUILT_IN | {entry.name for entry in entry_points(group=GROUP)}
+
+
+def argument(arguments: Sequence[str], name: str, default: str) -> str:
+    """The value of a plugin's flag: `--name=value`, `-name=value` or `--name`, `value`; the last one wins."""
+    value = default
+    for index, text in enumerate(arguments):
+        flag, equals, given = text.lstrip("-").partition("=")
+        if text.startswith("-") and flag == name:
+            if equals:
+                value = given
+            elif index + 1 < len(arguments):
+                value = arguments[index + 1]
+    return value
