@@ -27,7 +27,7 @@ from yarl import URL
 from tests.conformance.outcome import DEVIATION, FAIL, PASS, Outcome
 from tests.conformance.projections import at, filtered, projected
 from tests.sandbox.matching import Context, match, words_agree
-from volcano_py.sandbox import certs
+from volcano_py.kube import certificates
 from volcano_py.sandbox.apiserver.request import User
 from volcano_py.sandbox.cluster import Sandbox
 from volcano_py.sandbox.controllers.manager import Options
@@ -46,7 +46,7 @@ class WebhookServer:
     """The admission server of a story: answers by path, and remembers what it was asked."""
 
     def __init__(self) -> None:
-        self.certificate = certs.make(("127.0.0.1", "localhost"))
+        self.certificate = certificates.make(("127.0.0.1", "localhost"))
         self.answers: dict[str, Any] = {}
         self.calls: list[dict[str, Any]] = []
         self.port = 0

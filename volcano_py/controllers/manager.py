@@ -23,7 +23,7 @@ from volcano_py.controllers.runner import Cluster, Controller, run_controllers
 from volcano_py.kube.client import Client
 from volcano_py.kube.events import EventRecorder
 from volcano_py.kube.leader import LeaderElection
-from volcano_py.scheduler.serve import serving
+from volcano_py.kube.serve import serving
 
 log = logging.getLogger(__name__)
 COMPONENT = "vc-controller-manager"

@@ -20,7 +20,8 @@ from typing import Any
 
 import yaml
 
-from volcano_py.sandbox import admission, certs, identity, kubeconfig, shapes
+from volcano_py.kube import certificates
+from volcano_py.sandbox import admission, identity, kubeconfig, shapes
 from volcano_py.sandbox.apiserver import access, codec, metadata
 from volcano_py.sandbox.apiserver.api import Api
 from volcano_py.sandbox.apiserver.audit import AuditLog
@@ -186,7 +187,7 @@ class Sandbox:
     async def _start(self) -> None:
         self._open()
         hosts = tuple(dict.fromkeys((self.host, "127.0.0.1", "::1", "localhost", "kubernetes.default")))
-        made = certs.make(hosts, self.identity.authority)
+        made = certificates.make(hosts, self.identity.authority)
         self.authority = made.authority
         self.api = new_api(self.durable)
         if not self.rbac:

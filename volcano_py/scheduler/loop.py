@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from volcano_py.kube import Client, KubeError
+from volcano_py.kube.serve import serving, tls_context
 from volcano_py.scheduler.cache.dump import dump
 from volcano_py.scheduler.cache.echoes import Echoes
 from volcano_py.scheduler.cache.feed import Feed
@@ -43,7 +44,6 @@ from volcano_py.scheduler.model.plan import Event, Operation
 from volcano_py.scheduler.options import Options
 from volcano_py.scheduler.reload import INTERVAL, ConfigurationFile
 from volcano_py.scheduler.run_once import REGISTRY, Report, run_once
-from volcano_py.scheduler.serve import serving, tls_context
 
 log = logging.getLogger(__name__)
 

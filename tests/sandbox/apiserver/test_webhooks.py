@@ -12,7 +12,7 @@ import pytest
 from aiohttp import web
 
 from tests.sandbox.clients import CONFIGMAPS, Http
-from volcano_py.sandbox import certs
+from volcano_py.kube import certificates
 
 HOOKS = "/apis/admissionregistration.k8s.io/v1"
 
@@ -41,7 +41,7 @@ class Hook:
 @pytest.fixture
 async def hook() -> AsyncIterator[Hook]:
     made = Hook()
-    authority = certs.make(("127.0.0.1",))
+    authority = certificates.make(("127.0.0.1",))
     app = web.Application()
     app.router.add_post("/", made.serve)
     runner = web.AppRunner(app)
@@ -107,7 +107,7 @@ async def test_a_webhook_that_is_silent_fails_by_its_policy(api: Http, hook: Hoo
 
 
 async def test_a_webhook_that_nobody_trusts_fails(api: Http, hook: Hook) -> None:
-    hook.bundle = base64.b64encode(certs.make(("127.0.0.1",)).authority).decode()
+    hook.bundle = base64.b64encode(certificates.make(("127.0.0.1",)).authority).decode()
     await configure(api, hook, "validating")
     status, answer = await api.call("POST", CONFIGMAPS, config_map("x"))
     assert status == 500 and "failed to verify certificate" in answer["message"]

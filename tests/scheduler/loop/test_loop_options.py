@@ -19,7 +19,7 @@ from volcano_py.scheduler.options import Options, parse_gates
 from volcano_py.scheduler.plugins import PLUGINS
 from volcano_py.scheduler.reload import ConfigurationFile
 from volcano_py.scheduler.run_once import REGISTRY
-from volcano_py.scheduler.serve import serving, split_address, tls_context
+from volcano_py.kube.serve import serving, split_address, tls_context
 
 
 @pytest.fixture

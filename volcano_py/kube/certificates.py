@@ -1,4 +1,7 @@
-"""Certificates of a sandbox: one authority and one server certificate for this machine's own addresses."""
+"""Certificates that we make ourselves: an authority, and what it signs for servers.
+
+The sandbox's API server has one for this machine's own addresses, the webhook server one for its Service.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-ISSUER = "volcano-py sandbox"
+ISSUER = "volcano-py"
 AUTHORITY_LIFETIME = timedelta(days=3650)
 LIFETIME = timedelta(days=365)
 
@@ -67,11 +70,11 @@ def _builder(
     )
 
 
-def new_authority() -> Authority:
+def new_authority(lifetime: timedelta = AUTHORITY_LIFETIME) -> Authority:
     """A fresh authority."""
     key = ec.generate_private_key(ec.SECP256R1())
     certificate = (
-        _builder(ISSUER, ISSUER, key.public_key(), AUTHORITY_LIFETIME)
+        _builder(ISSUER, ISSUER, key.public_key(), lifetime)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
         .add_extension(x509.KeyUsage(True, False, False, False, False, True, True, False, False), critical=True)
@@ -86,7 +89,9 @@ def _private(key: ec.EllipticCurvePrivateKey) -> bytes:
 
 
 def make(
-    hosts: tuple[str, ...] = ("127.0.0.1", "::1", "localhost", "kubernetes.default"), authority: Authority | None = None
+    hosts: tuple[str, ...] = ("127.0.0.1", "::1", "localhost", "kubernetes.default"),
+    authority: Authority | None = None,
+    lifetime: timedelta = LIFETIME,
 ) -> ServerCertificate:
     """A certificate for the given names and addresses, from a fresh authority unless one is given."""
     authority = authority or new_authority()
@@ -100,7 +105,7 @@ def make(
         except ValueError:
             names.append(x509.DNSName(host))
     certificate = (
-        _builder("sandbox-apiserver", ISSUER, key.public_key(), LIFETIME)
+        _builder(hosts[0][:64], ISSUER, key.public_key(), lifetime)
         .add_extension(x509.SubjectAlternativeName(names), critical=False)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
