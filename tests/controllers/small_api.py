@@ -19,7 +19,7 @@ PATH = re.compile(
     r"^/(?:api/v1|apis/(?P<group>[^/]+)/[^/]+)"
     r"(?:/namespaces/(?P<namespace>[^/]+)(?=/))?/(?P<plural>[^/]+)(?:/(?P<name>[^/]+))?(?:/(?P<sub>[^/]+))?$"
 )
-WITH_STATUS = {"jobs", "queues", "pods"}
+WITH_STATUS = {"jobs", "queues", "pods", "jobflows", "jobtemplates", "cronjobs", "hypernodes", "nodeshards"}
 Key = tuple[str, str, str]
 
 

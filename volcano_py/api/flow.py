@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from msgspec import field
 
 from volcano_py.api.batch import JobSpec, TaskState
@@ -27,6 +29,8 @@ class HTTPHeader(ApiType):
 
 
 class HTTPGet(ApiType):
+    """A GET to the pods of a task that must be answered with 200 to 399."""
+
     task_name: str = ""
     path: str = ""
     port: int = 0
@@ -34,17 +38,21 @@ class HTTPGet(ApiType):
 
 
 class TCPSocket(ApiType):
+    """A port of the pods of a task that must accept connections."""
+
     task_name: str = ""
     port: int = 0
 
 
 class TaskStatus(ApiType):
+    """A phase of pods that a task must have reached."""
+
     task_name: str = ""
     phase: str = ""
 
 
 class Probe(ApiType):
-    """Accepted, never evaluated."""
+    """What must hold of the targets' tasks, instead of that the targets are Completed."""
 
     http_get_list: list[HTTPGet] | None = None
     tcp_socket_list: list[TCPSocket] | None = None
@@ -57,9 +65,9 @@ class FlowDependsOn(ApiType):
 
 
 class Patch(ApiType):
-    """Accepted, never applied."""
+    """What differs from the JobTemplate: plain JSON, because what is absent must be told from what is zero."""
 
-    job_spec: JobSpec | None = None
+    job_spec: dict[str, Any] | None = None
 
 
 class Flow(ApiType):

@@ -126,11 +126,14 @@ class Executor:
         match instruction:
             case Emit():
                 self.say(about, instruction)
-            case Create(rt=rt, obj=obj):
+            case Create(rt=rt, obj=obj, told=told):
                 try:
                     self._note(rt, await self._client.create(rt, obj))
                 except AlreadyExists:
                     log.debug("%s %s exists already", rt.kind, _key_of(obj))
+                else:
+                    if told is not None:
+                        self.say(about, told)
             case Ensure():
                 await self._ensure(instruction)
             case UpdateStatus():

@@ -17,12 +17,24 @@ from volcano_py.api.kinds import ResourceType
 PatchType = Literal["merge", "json", "strategic", "apply"]
 
 
+class Emit(Struct, frozen=True):
+    """Record an event on the object that is reconciled."""
+
+    type: Literal["Normal", "Warning"]
+    reason: str
+    message: str
+    once: bool = False
+    """Not again while the message stays the same."""
+
+
 class Create(Struct, frozen=True):
     """Make an object; that one of the same name exists already counts as success."""
 
     rt: ResourceType
     obj: dict[str, Any]
     blame: str = ""
+    told: Emit | None = None
+    """Recorded when it was made (and not when it was there)."""
 
 
 class Ensure(Struct, frozen=True):
@@ -74,16 +86,6 @@ class Delete(Struct, frozen=True):
     uid: str = ""
     propagation: str = ""
     blame: str = ""
-
-
-class Emit(Struct, frozen=True):
-    """Record an event on the object that is reconciled."""
-
-    type: Literal["Normal", "Warning"]
-    reason: str
-    message: str
-    once: bool = False
-    """Not again while the message stays the same."""
 
 
 Single = Create | Ensure | UpdateStatus | Patch | Delete | Emit

@@ -16,6 +16,8 @@ from volcano_py.controllers.commands import CommandController, Sink
 from volcano_py.controllers.executor import Executor, NotLeading
 from volcano_py.controllers.garbage import GarbageController
 from volcano_py.controllers.job.controller import JobController
+from volcano_py.controllers.jobflow.controller import JobFlowController
+from volcano_py.controllers.jobtemplate import JobTemplateController
 from volcano_py.controllers.options import Options, enabled
 from volcano_py.controllers.podgroup.controller import PodGroupController
 from volcano_py.controllers.queue.controller import QueueController
@@ -42,6 +44,8 @@ MAKERS: dict[str, Callable[[Cluster, Options], Controller]] = {
         inherit_owner_annotations=options.inherit_owner_annotations,
         workloads=options.gate("WorkLoadSupport"),
     ),
+    JobFlowController.name: lambda cluster, options: JobFlowController(cluster, max_requeue=options.max_requeue_num),
+    JobTemplateController.name: lambda cluster, options: JobTemplateController(cluster),
     GarbageController.name: lambda cluster, options: GarbageController(cluster, workers=options.worker_threads_for_gc),
 }
 """Controller name, as in `--controllers`, to what makes it."""
@@ -49,8 +53,6 @@ MAKERS: dict[str, Callable[[Cluster, Options], Controller]] = {
 
 NOT_BUILT = (
     "cronjob-controller",
-    "jobflow-controller",
-    "jobtemplate-controller",
     "hyperNode-controller",
     "sharding-controller",
     "colocation-config-controller",

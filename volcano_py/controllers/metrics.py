@@ -16,6 +16,14 @@ JOB_COMPLETED = Gauge(
     registry=REGISTRY,
 )
 JOB_FAILED = Gauge("volcano_job_failed_phase_count", "Jobs that failed", ["job_name", "queue_name"], registry=REGISTRY)
+JOBFLOW_PHASES = {
+    "Succeed": Gauge(
+        "volcano_jobflow_succeed_phase_count", "JobFlows that succeeded", ["jobflow_namespace"], registry=REGISTRY
+    ),
+    "Failed": Gauge(
+        "volcano_jobflow_failed_phase_count", "JobFlows that failed", ["jobflow_namespace"], registry=REGISTRY
+    ),
+}
 POD_CREATION_LATENCY = Histogram(
     "volcano_controller_job_to_pod_creation_latency_milliseconds",
     "From the creation of a job to that of its pods",
@@ -34,6 +42,12 @@ QUEUE_POD_GROUPS = {
     )
     for phase in ("Inqueue", "Pending", "Running", "Unknown", "Completed")
 }
+
+
+def count_jobflow(namespace: str, phase: str) -> None:
+    """A JobFlow has come into a phase."""
+    if phase in JOBFLOW_PHASES:
+        JOBFLOW_PHASES[phase].labels(namespace).inc()
 
 
 def forget_job(key: str, queue: str) -> None:

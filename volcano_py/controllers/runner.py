@@ -11,7 +11,8 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
-from volcano_py.api import kinds
+from volcano_py.api import kinds, names
+from volcano_py.api.batch import Job
 from volcano_py.api.core import Pod
 from volcano_py.api.kinds import ResourceType
 from volcano_py.api.meta import ApiObject
@@ -37,16 +38,38 @@ def _podgroups_of_queue(podgroup: PodGroup) -> Iterable[str]:
     return (podgroup.spec.queue,)
 
 
+def jobs_of_flow(namespace: str, name: str) -> str:
+    """What `by_index` finds the jobs of a JobFlow by."""
+    return f"{names.CREATED_BY_JOB_FLOW}={namespace}.{name}"
+
+
+def jobs_of_template(namespace: str, name: str) -> str:
+    """What `by_index` finds the jobs of a JobTemplate by."""
+    return f"{names.CREATED_BY_JOB_TEMPLATE}={namespace}.{name}"
+
+
+def _jobs_of_owner_and_labels(job: Job) -> Iterable[str]:
+    owner, labels = job.metadata.controller, job.metadata.labels or {}
+    if owner is not None:
+        yield owner.uid
+    for key in (names.CREATED_BY_JOB_FLOW, names.CREATED_BY_JOB_TEMPLATE):
+        if key in labels:
+            yield f"{key}={labels[key]}"
+
+
 def _queues_of_parent(queue: Queue) -> Iterable[str]:
     return (queue.spec.parent,) if queue.spec.parent else ()
 
 
 INDEXES: dict[ResourceType, Callable[[Any], Iterable[str]]] = {
     kinds.POD: _pods_of_owner,
+    kinds.JOB: _jobs_of_owner_and_labels,
     kinds.PODGROUP: _podgroups_of_queue,
     kinds.QUEUE: _queues_of_parent,
 }
-"""What `Mirror.by_index` looks up: pods by the uid of their controller, PodGroups by queue, queues by parent."""
+"""What `Mirror.by_index` looks up: pods and jobs by the uid of their controller, jobs also by `jobs_of_flow` and
+`jobs_of_template`, PodGroups by queue, queues by parent.
+"""
 
 
 class Controller(Protocol):

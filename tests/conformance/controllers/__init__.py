@@ -12,7 +12,8 @@ from typing import Any
 
 import msgspec
 
-from tests.conformance.controllers import job
+from tests.conformance.controllers import flow, job
+from tests.conformance.controllers.comparing import BECAUSE
 from tests.conformance.outcome import DEVIATION, FAIL, NOT_BUILT, PASS, UNBUILDABLE, Outcome
 from volcano_py.api.batch import JobSpec, JobStatus
 from volcano_py.controllers.job.state import transition
@@ -21,9 +22,7 @@ from volcano_py.controllers.queue.reconcile import next_state
 Data = dict[str, Any]
 
 _AREA = "controllers"
-BECAUSE = "because of "
-"""A runner's answer that starts like this names the deviation id by which ours differs."""
-RUNNERS: dict[str, Callable[[Data], str]] = {**job.RUNNERS}
+RUNNERS: dict[str, Callable[[Data], str]] = {**job.RUNNERS, **flow.RUNNERS}
 """File → what says where ours differs ("" if it does not)."""
 _VARIANTS = "job_state_variants"
 """Not cases: the specs and counters that the cells of the job's matrix name."""

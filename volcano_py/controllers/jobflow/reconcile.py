@@ -1,0 +1,180 @@
+"""What a JobFlow needs next: jobs whose time has come, its status, or the removal of its jobs. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from msgspec import Struct, field
+
+from volcano_py.api.batch import Job
+from volcano_py.api.core import Pod
+from volcano_py.api.flow import DELETE, SUCCEED, Flow, JobFlow, JobTemplate, Probe
+from volcano_py.api.kinds import JOB, JOBFLOW
+from volcano_py.controllers.executor import status_write
+from volcano_py.controllers.instructions import Again, Create, Delete, Emit, Instruction, Together
+from volcano_py.controllers.jobflow import probes
+from volcano_py.controllers.jobflow.members import (
+    entries,
+    expires,
+    is_foreign,
+    is_made_by,
+    job_name,
+    make_job,
+)
+from volcano_py.controllers.jobflow.probes import Answers, Question
+from volcano_py.controllers.jobflow.state import ENDED, next_phase
+from volcano_py.controllers.jobflow.status import status_of
+
+
+class Observed(Struct):
+    """A flow and what belongs to it, each by its own name."""
+
+    flow: JobFlow
+    now: float
+    templates: Mapping[str, JobTemplate] = field(default_factory=dict)
+    jobs: Mapping[str, Job] = field(default_factory=dict)
+    pods: Mapping[str, Sequence[Pod]] = field(default_factory=dict)
+    """By the name of their job."""
+    answers: Answers = field(default_factory=dict)
+
+
+class _Look(NamedTuple):
+    """What follows at once from what was observed."""
+
+    seen: Observed
+    entries: dict[str, Flow]
+    own: dict[str, Job]
+    expired: list[str]
+    """Jobs that were completed and have been removed because their time was up."""
+
+    def job_name(self, entry: str) -> str:
+        return job_name(self.seen.flow.metadata.name, entry)
+
+    def missing(self) -> list[Flow]:
+        """The entries that have no job, and need one."""
+        there = {*self.seen.jobs, *self.expired}
+        return [entry for name, entry in self.entries.items() if self.job_name(name) not in there]
+
+    def targets(self, entry: Flow) -> list[Job] | None:
+        """The jobs that an entry's job waits for, without those that have expired; None while one is missing."""
+        wanted = (self.job_name(target) for target in _targets(entry))
+        jobs = [self.own.get(name) for name in wanted if name not in self.expired]
+        return None if None in jobs else [job for job in jobs if job is not None]
+
+    def pods(self, job: Job) -> Sequence[Pod]:
+        return self.seen.pods.get(job.metadata.name, ())
+
+
+def questions(seen: Observed) -> set[Question]:
+    """What the pods have to be asked before the flow can be reconciled."""
+    if seen.flow.status.state.phase in ENDED or seen.flow.metadata.deletion_timestamp is not None:
+        return set()
+    look = _look(seen)
+    return {
+        question
+        for entry in look.missing()
+        for job in look.targets(entry) or ()
+        for question in probes.questions(job, _probe(entry), look.pods(job))
+    }
+
+
+def reconcile(seen: Observed) -> list[Instruction]:
+    """The status first, so that it is right also where a job cannot be made."""
+    flow, look = seen.flow, _look(seen)
+    phase = flow.status.state.phase
+    if flow.metadata.deletion_timestamp is not None:
+        return []
+    if phase in ENDED:
+        return _clean_up(look) if phase == SUCCEED and flow.spec.job_retain_policy == DELETE else []
+    status = status_of(_in_order(look), flow.status, look.expired, seen.now)
+    status.state.phase = next_phase(phase, status, len(look.entries)) or phase
+    instructions: list[Instruction] = []
+    if status != flow.status:
+        instructions.append(status_write(JOBFLOW, flow, status))
+    instructions += _foreign(look)
+    made: list[Create] = []
+    probing = False
+    for entry in look.missing():
+        due, why = _due(look, entry)
+        if due:
+            made += due
+        elif why:
+            instructions.append(Emit("Warning", *why, once=True))
+        probing |= not due and _probe(entry) is not None
+    if made:
+        instructions.append(Together(tuple(made)))
+    if status.state.phase != phase:
+        instructions.append(Again(0))  # what follows from the new phase
+    elif probing:
+        instructions.append(Again(probes.PERIOD_SECONDS))
+    return instructions
+
+
+def _look(seen: Observed) -> _Look:
+    flow = seen.flow
+    known = entries(flow)
+    own = {name: job for name, job in seen.jobs.items() if is_made_by(job, flow) and not is_foreign(job, flow)}
+    completed = set(flow.status.completed_jobs or ())
+    expired = [
+        name
+        for entry in known.values()
+        if (name := job_name(flow.metadata.name, entry.name)) in completed
+        and name not in seen.jobs
+        and expires(seen.templates.get(entry.name), entry)
+    ]
+    return _Look(seen, known, own, expired)
+
+
+def _targets(entry: Flow) -> list[str]:
+    return (entry.depends_on.targets or []) if entry.depends_on else []
+
+
+def _probe(entry: Flow) -> Probe | None:
+    return entry.depends_on.probe if entry.depends_on else None
+
+
+def _in_order(look: _Look) -> list[Job]:
+    """The flow's jobs as it lists them; those of entries that are no longer there come last."""
+    place = {look.job_name(name): number for number, name in enumerate(look.entries)}
+    return sorted(look.own.values(), key=lambda job: (place.get(job.metadata.name, len(place)), job.metadata.name))
+
+
+def _due(look: _Look, entry: Flow) -> tuple[list[Create], tuple[str, str] | None]:
+    """The job of an entry if it is to be made now; else perhaps (reason, message) of why it never will be."""
+    if unknown := [target for target in _targets(entry) if target not in look.entries]:
+        message = f"flow {entry.name}: dependsOn.targets names {unknown[0]!r}, which is no flow of this JobFlow"
+        return [], ("UnknownTarget", message)
+    targets, probe = look.targets(entry), _probe(entry)
+    if targets is None:
+        return [], None
+    if not all(probes.far_enough(job, probe, look.pods(job), look.seen.answers) for job in targets):
+        wrong = list(probes.mistakes(probe, targets)) if probe else []
+        message = f"flow {entry.name}: {wrong[0]}; it waits until its targets are Completed" if wrong else ""
+        return [], ("InvalidProbe", message) if wrong else None
+    template = look.seen.templates.get(entry.name)
+    if template is None:
+        where = f"{look.seen.flow.metadata.namespace}/{entry.name}"
+        return [], ("MissingJobTemplate", f"JobTemplate {where} does not exist: create it, and the flow goes on")
+    manifest = make_job(look.seen.flow, entry, template)
+    told = Emit("Normal", "Created", f"created job {manifest['metadata']['name']}")
+    return [Create(JOB, manifest, blame="FailedCreate", told=told)], None
+
+
+def _foreign(look: _Look) -> list[Instruction]:
+    """Jobs in the way: somebody else's, under the name of one of ours (not those that are being removed)."""
+    return [
+        Emit("Warning", "ForeignJob", f"job {name} belongs to somebody else: delete or rename it", once=True)
+        for entry in look.entries
+        if (job := look.seen.jobs.get(name := look.job_name(entry))) is not None
+        and name not in look.own
+        and not is_made_by(job, look.seen.flow)
+    ]
+
+
+def _clean_up(look: _Look) -> list[Instruction]:
+    return [
+        Delete(JOB, job.metadata.namespace, job.metadata.name, job.metadata.uid)
+        for job in look.own.values()
+        if job.metadata.deletion_timestamp is None
+    ]
