@@ -41,14 +41,19 @@ class ServerCertificate:
     def context(self) -> ssl.SSLContext:
         """For a server that presents the certificate."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.set_alpn_protocols(["http/1.1"])
-        # ssl reads files only; they are gone when the context is made
+        self.load_into(context)
+        return context
+
+    def load_into(self, context: ssl.SSLContext) -> None:
+        """Have the context present this certificate from the next connection on."""
+        # ssl reads files only; they are gone when the context has them
         with tempfile.TemporaryDirectory() as folder:
             chain, key = Path(folder) / "cert.pem", Path(folder) / "key.pem"
             chain.write_bytes(self.certificate)
             key.write_bytes(self.key)
             context.load_cert_chain(chain, key)
-        return context
 
 
 def _name(text: str) -> x509.Name:

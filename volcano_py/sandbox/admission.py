@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from volcano_py.api import kinds
 from volcano_py.api.scheduling import DEFAULT_QUEUE, QUEUE_OPEN, ROOT_QUEUE
 from volcano_py.sandbox.apiserver.api import Admission, Api, Attributes
 from volcano_py.sandbox.apiserver.errors import StatusError
@@ -72,9 +73,9 @@ def install(api: Api) -> None:
     _install_for_pods(api)
     around = Surroundings(queues=StoredQueues(api), namespaces=StoredNamespaces(api))
     for path in PATHS.values():
-        if path.plural != "pods":
+        if path.rt is not kinds.POD:
             chain = api.mutating if path.mutates else api.validating
-            chain.setdefault(f"{path.plural}.{path.group}", []).append(_admission(path, around))
+            chain.setdefault(f"{path.rt.plural}.{path.rt.group}", []).append(_admission(path, around))
 
 
 def _admission(path: Path, around: Surroundings) -> Admission:

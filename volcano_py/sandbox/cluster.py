@@ -32,7 +32,7 @@ from volcano_py.sandbox.apiserver.http import Server
 from volcano_py.sandbox.apiserver.request import User
 from volcano_py.sandbox.apiserver.server import new_api, new_server, put
 from volcano_py.sandbox.apiserver.store import ADDED
-from volcano_py.sandbox.components import Components
+from volcano_py.sandbox.components import WEBHOOK_MANAGER, Components
 from volcano_py.sandbox.controllers.manager import ControllerManager, Options
 from volcano_py.sandbox.identity import Identity
 from volcano_py.sandbox.kubelet.clock import Clock, follow
@@ -341,7 +341,8 @@ class Sandbox:
             put(self.api, "apiextensions.k8s.io", "customresourcedefinitions", definitions.established(document))
         queues = self.api.registry.find("scheduling.volcano.sh", "queues")
         if queues is not None:
-            if self.volcano_admission:
+            # with a webhook manager the rules come over HTTPS
+            if self.volcano_admission and WEBHOOK_MANAGER not in self.wanted_components:
                 admission.install(self.api)
             for queue in admission.first_queues() if self.first_queues and not self.restored else ():
                 if queues.collection.get("", queue["metadata"]["name"]) is not None:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import socket
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+WEBHOOK_MANAGER = "webhook-manager"
 # what each component is given beside --kubeconfig; one replica needs no election
 ARGUMENTS: dict[str, tuple[str, ...]] = {
     "scheduler": ("--leader-elect=false", "--scheduler-name=volcano", "--scheduler-name=default-scheduler"),
     "controller-manager": ("--leader-elect=false", "--kube-api-qps=2000", "--kube-api-burst=4000"),
+    WEBHOOK_MANAGER: ("--register", "--listen-address=127.0.0.1"),
 }
 DEFAULT = ("scheduler", "controller-manager")
 STOP_SECONDS = 5.0
@@ -43,6 +46,9 @@ class Components:
             extra = (*ARGUMENTS[name], *self.arguments.get(name, ()))
             if name == "scheduler" and not any(a.startswith("--scheduler-conf") for a in extra):
                 extra = (*extra, f"--scheduler-conf={shipped_configuration()}")
+            if name == WEBHOOK_MANAGER and not any(a.startswith("--port") for a in extra):
+                port = _free_port()
+                extra = (*extra, f"--port={port}", f"--webhook-url=https://127.0.0.1:{port}")
             program = (sys.executable, "-m", "volcano_py.sandbox.lifeline")
             command = [*program, name, "--kubeconfig", str(self.kubeconfig), *extra]
             output = None
@@ -73,3 +79,10 @@ class Components:
                     process.kill()
                 await process.wait()
         self.processes.clear()
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port

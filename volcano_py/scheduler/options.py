@@ -7,13 +7,12 @@ effect, so that a Volcano deployment's arguments can be kept; each is named once
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from typing import Any
 
 import click
 
-from volcano_py.api.duration import parse_duration
+from volcano_py.kube.flags import KLOG, Duration, Verbosity, flag, ignored_flags, parse_gates
 
 
 @dataclass(frozen=True)
@@ -64,53 +63,8 @@ class Options:
         return self.scheduler_names[0] if len(self.scheduler_names) == 1 else "volcano"
 
 
-class Duration(click.ParamType):
-    """Seconds, written as Go writes durations."""
-
-    name = "duration"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        if isinstance(value, float | int):
-            return float(value)
-        try:
-            return parse_duration(value)
-        except ValueError as error:
-            self.fail(str(error), param, ctx)
-
-
-class Verbosity(click.ParamType):
-    """A klog level; Go also takes `-v=3` for what others write `-v 3` or `-v3`."""
-
-    name = "level"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        try:
-            return int(str(value).removeprefix("="))
-        except ValueError:
-            self.fail(f"{value!r} is no number", param, ctx)
-
-
-def flag(name: str, default: bool, help: str, attribute: str | None = None) -> Callable[[Any], Any]:
-    """A switch as Go writes it: `--name`, `--name=true` or `--name=false`."""
-    names = (name, attribute) if attribute else (name,)
-    return click.option(
-        *names, type=bool, is_flag=False, flag_value=True, default=default, show_default=True, help=help
-    )
-
-
 _IGNORED = [
-    "log-flush-frequency",
-    "logtostderr",
-    "alsologtostderr",
-    "stderrthreshold",
-    "log-dir",
-    "log-file",
-    "log-file-max-size",
-    "one-output",
-    "skip-headers",
-    "skip-log-headers",
-    "add-dir-header",
-    "vmodule",
+    *KLOG,
     "enable-pprof",
     "resync-period",
     "node-worker-threads",
@@ -123,14 +77,6 @@ _IGNORED = [
     "percentage-nodes-to-find",
     "leader-elect-resource-lock",
 ]
-
-
-def _with_ignored(command: Any) -> Any:
-    for name in _IGNORED:
-        command = click.option(
-            f"--{name}", is_flag=False, flag_value="true", default=None, hidden=True, expose_value=True
-        )(command)
-    return command
 
 
 @click.command(context_settings={"max_content_width": 110, "show_default": True})
@@ -191,7 +137,7 @@ def _with_ignored(command: Any) -> Any:
 @click.option("--seed", type=int, default=0, help="Decides among equal nodes.")
 @click.option("--log-level", type=click.Choice(["DEBUG", "INFO", "WARNING", "ERROR"]), default="INFO")
 @click.option("-v", "--v", "verbosity", type=Verbosity(), default=None, help="klog's verbosity: 4 and more is DEBUG.")
-@_with_ignored
+@ignored_flags(_IGNORED)
 def scheduler(**given: Any) -> None:
     """Run the scheduler until SIGTERM or SIGINT."""
     # Imported here: `--help` should not load numpy.
@@ -220,14 +166,3 @@ def options_of(given: dict[str, Any]) -> Options:
         given[name] = os.path.expanduser(given[name])
     known = {entry.name for entry in fields(Options)}
     return Options(**{key: value for key, value in given.items() if key in known}, ignored=ignored)
-
-
-def parse_gates(text: str) -> dict[str, bool]:
-    """`A=true,B=false` as a dict. Raises click.BadParameter."""
-    gates = {}
-    for part in filter(None, (p.strip() for p in text.split(","))):
-        name, equals, value = part.partition("=")
-        if not equals or value.lower() not in ("true", "false"):
-            raise click.BadParameter(f"--feature-gates: {part!r} should be Name=true or Name=false")
-        gates[name.strip()] = value.lower() == "true"
-    return gates

@@ -9,7 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from volcano_py.api import names
+from volcano_py.api import kinds, names
+from volcano_py.api.kinds import ResourceType
 from volcano_py.webhooks import jobs, podgroups, pods, queues
 from volcano_py.webhooks.cronjobs import validate_cronjob
 from volcano_py.webhooks.hypernodes import validate_hypernode
@@ -67,8 +68,7 @@ class Path:
 
     path: str
     webhook: str
-    group: str
-    plural: str
+    rt: ResourceType
     operations: tuple[str, ...]
     rule: Callable[[Asked, Surroundings], Verdict]
 
@@ -139,35 +139,27 @@ def _object(asked: Asked) -> Manifest:
     return asked.obj
 
 
-_BATCH, _SCHEDULING, _CORE = "batch.volcano.sh", "scheduling.volcano.sh", ""
 _BOTH = (CREATE, UPDATE)
 
 PATHS: dict[str, Path] = {
     path.path: path
     for path in (
-        Path("/jobs/mutate", "mutatejob", _BATCH, "jobs", (CREATE,), _job_mutate),
-        Path("/jobs/validate", "validatejob", _BATCH, "jobs", _BOTH, _job_validate),
-        Path("/queues/mutate", "mutatequeue", _SCHEDULING, "queues", (CREATE,), _queue_mutate),
-        Path("/queues/validate", "validatequeue", _SCHEDULING, "queues", (*_BOTH, DELETE), _queue_validate),
-        Path("/podgroups/mutate", "mutatepodgroup", _SCHEDULING, "podgroups", (CREATE,), _podgroup_mutate),
-        Path("/podgroups/validate", "validatepodgroup", _SCHEDULING, "podgroups", (CREATE,), _podgroup_validate),
-        Path("/pods/mutate", "mutatepod", _CORE, "pods", (CREATE,), _pod_mutate),
-        Path("/pods/validate", "validatepod", _CORE, "pods", (CREATE,), _pod_validate),
-        Path(
-            "/hypernodes/validate",
-            "validatehypernode",
-            "topology.volcano.sh",
-            "hypernodes",
-            _BOTH,
-            _alone(validate_hypernode),
-        ),
-        Path("/cronjobs/validate", "validatecronjob", _BATCH, "cronjobs", _BOTH, _alone(validate_cronjob)),
-        Path("/jobflows/validate", "validatejobflow", "flow.volcano.sh", "jobflows", _BOTH, _alone(validate_jobflow)),
+        Path("/jobs/mutate", "mutatejob", kinds.JOB, (CREATE,), _job_mutate),
+        Path("/jobs/validate", "validatejob", kinds.JOB, _BOTH, _job_validate),
+        Path("/queues/mutate", "mutatequeue", kinds.QUEUE, (CREATE,), _queue_mutate),
+        Path("/queues/validate", "validatequeue", kinds.QUEUE, (*_BOTH, DELETE), _queue_validate),
+        Path("/podgroups/mutate", "mutatepodgroup", kinds.PODGROUP, (CREATE,), _podgroup_mutate),
+        Path("/podgroups/validate", "validatepodgroup", kinds.PODGROUP, (CREATE,), _podgroup_validate),
+        Path("/pods/mutate", "mutatepod", kinds.POD, (CREATE,), _pod_mutate),
+        Path("/pods/validate", "validatepod", kinds.POD, (CREATE,), _pod_validate),
+        Path("/hypernodes/validate", "validatehypernode", kinds.HYPERNODE, _BOTH, _alone(validate_hypernode)),
+        Path("/cronjobs/validate", "validatecronjob", kinds.CRONJOB, _BOTH, _alone(validate_cronjob)),
+        Path("/jobflows/validate", "validatejobflow", kinds.JOBFLOW, _BOTH, _alone(validate_jobflow)),
     )
 }
 """Every path there is, in the order in which they are listed for users."""
 
-_MISSHAPEN = (TypeError, AttributeError, KeyError, ValueError, IndexError)
+_MISSHAPEN = (TypeError, AttributeError, KeyError, ValueError, IndexError, RecursionError)
 """What rules raise for an object of a wrong shape; the API server checks schemas only afterwards."""
 
 
@@ -180,7 +172,7 @@ def judge(path: Path, asked: Asked, around: Surroundings) -> Verdict:
             return Verdict()
         return path.rule(asked, around)
     except _MISSHAPEN as error:
-        return Verdict([f"the object cannot be read: {error}; compare it with `kubectl explain {path.plural}`"])
+        return Verdict([f"the object cannot be read: {error}; compare it with `kubectl explain {path.rt.plural}`"])
 
 
 def check_operation(path: Path, operation: str) -> str:

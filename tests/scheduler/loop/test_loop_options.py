@@ -10,16 +10,17 @@ import click
 import pytest
 from click.testing import CliRunner
 
+from volcano_py.kube.flags import parse_gates
+from volcano_py.kube.serve import serving, split_address, tls_context
 from volcano_py.scheduler import options as module
 from volcano_py.scheduler.actions import ACTIONS
 from volcano_py.scheduler.extensions import ExtensionError, extended
 from volcano_py.scheduler.framework.config import ConfigurationError
 from volcano_py.scheduler.metrics import Metrics, exponential
-from volcano_py.scheduler.options import Options, parse_gates
+from volcano_py.scheduler.options import Options
 from volcano_py.scheduler.plugins import PLUGINS
 from volcano_py.scheduler.reload import ConfigurationFile
 from volcano_py.scheduler.run_once import REGISTRY
-from volcano_py.kube.serve import serving, split_address, tls_context
 
 
 @pytest.fixture

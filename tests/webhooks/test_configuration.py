@@ -1,0 +1,75 @@
+"""The file with resource groups: what is read, what is refused, and what stays in force."""
+
+import logging
+import os
+
+import pytest
+
+from volcano_py.webhooks.configuration import AdmissionConfiguration, parse
+from volcano_py.webhooks.options import Options, check
+
+GROUPS = """
+resourceGroups:
+- resourceGroup: management
+  object: {key: namespace, value: [mng-ns-1]}
+  schedulerName: default-scheduler
+  labels: {volcano.sh/nodetype: management}
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("a: [", "line 1"),
+        ("- a", "a mapping with resourceGroups"),
+        ("resourceGroups: 3", "a list is expected"),
+        ("resourceGroups: [3]", r"resourceGroups\[0\]: a mapping"),
+        ("resourceGroups: [{labels: x}]", r"resourceGroups\[0\].labels: a mapping"),
+        ("resourceGroups: [{object: {value: x}}]", r"resourceGroups\[0\].object: key is a text"),
+    ],
+)
+def test_refused_with_the_place(text, words):
+    with pytest.raises(ValueError, match=words):
+        parse(text)
+
+
+def test_a_change_is_seen_and_a_mistake_leaves_the_last_good_one(tmp_path, caplog):
+    path = tmp_path / "volcano-admission.conf"
+    read = AdmissionConfiguration(str(path))
+    assert read.groups is None
+    assert "No such file" in caplog.text
+
+    def write(text):
+        path.with_suffix(".new").write_text(text)
+        os.replace(path.with_suffix(".new"), path)
+        return read.refresh()
+
+    assert write("# nothing yet")
+    assert read.groups == []
+    assert write(GROUPS)
+    assert read.groups[0]["resourceGroup"] == "management"
+    assert not read.refresh()
+    caplog.clear()
+    with caplog.at_level(logging.ERROR):
+        assert not write("resourceGroups: 3")
+        assert not read.refresh()
+    assert len(caplog.records) == 1
+    assert "the last good one stays in force" in caplog.text
+    assert read.groups[0]["resourceGroup"] == "management"
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"enabled_admission": ("/job/mutate",)}, "did you mean /jobs/mutate"),
+        ({"port": 0}, "--port"),
+        ({"webhook_url": ""}, "says how we are reached"),
+        ({"webhook_url": "http://a"}, "is not https"),
+        ({"tls_cert_file": "a"}, "--ca-cert-file and --tls-private-key-file must be given"),
+        ({"webhook_url": "", "webhook_namespace": "a"}, "needs --webhook-service-name"),
+    ],
+)
+def test_flags_that_do_not_go_together(given, words):
+    check(Options(webhook_url="https://localhost:8443"))
+    with pytest.raises(ValueError, match=words):
+        check(Options(**({"webhook_url": "https://localhost:8443"} | given)))

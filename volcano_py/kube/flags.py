@@ -1,0 +1,84 @@
+"""Flags as Kubernetes components have them: Go's switches and durations, feature gates, and klog's without effect."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import click
+
+from volcano_py.api.duration import parse_duration
+
+KLOG = (
+    "log-flush-frequency",
+    "logtostderr",
+    "alsologtostderr",
+    "stderrthreshold",
+    "log-dir",
+    "log-file",
+    "log-file-max-size",
+    "one-output",
+    "skip-headers",
+    "skip-log-headers",
+    "add-dir-header",
+    "vmodule",
+)
+"""Flags of Go's logging; they are taken so that a deployment's arguments can be kept."""
+
+
+class Duration(click.ParamType):
+    """Seconds, written as Go writes durations."""
+
+    name = "duration"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        if isinstance(value, float | int):
+            return float(value)
+        try:
+            return parse_duration(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+class Verbosity(click.ParamType):
+    """A klog level; Go also takes `-v=3` for what others write `-v 3` or `-v3`."""
+
+    name = "level"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        try:
+            return int(str(value).removeprefix("="))
+        except ValueError:
+            self.fail(f"{value!r} is no number", param, ctx)
+
+
+def flag(name: str, default: bool, help: str, attribute: str | None = None) -> Callable[[Any], Any]:
+    """A switch as Go writes it: `--name`, `--name=true` or `--name=false`."""
+    names = (name, attribute) if attribute else (name,)
+    return click.option(
+        *names, type=bool, is_flag=False, flag_value=True, default=default, show_default=True, help=help
+    )
+
+
+def ignored_flags(names: Sequence[str]) -> Callable[[Any], Any]:
+    """Take flags that have no effect here; their parameters are None where they were not given."""
+
+    def decorate(command: Any) -> Any:
+        for name in names:
+            command = click.option(
+                f"--{name}", is_flag=False, flag_value="true", default=None, hidden=True, expose_value=True
+            )(command)
+        return command
+
+    return decorate
+
+
+def parse_gates(text: str) -> dict[str, bool]:
+    """`A=true,B=false` as a dict. Raises click.BadParameter."""
+    gates = {}
+    for part in filter(None, (p.strip() for p in text.split(","))):
+        name, equals, value = part.partition("=")
+        if not equals or value.lower() not in ("true", "false"):
+            raise click.BadParameter(f"--feature-gates: {part!r} should be Name=true or Name=false")
+        gates[name.strip()] = value.lower() == "true"
+    return gates

@@ -1,0 +1,96 @@
+"""The webhook server's certificate, kept in a Secret that all replicas share, and renewed in time.
+
+Volcano makes it once, in a hook of its chart, and needs another upgrade before it ends. Here whoever finds that a third
+of the lifetime is left writes the next one; what the Secret then holds is what everybody serves. When the authority
+itself is renewed, both are trusted until the old one ends.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from cryptography import x509
+
+from volcano_py.kube.certificates import Authority, ServerCertificate, make, new_authority
+
+AUTHORITY_LIFETIME = timedelta(days=3650)
+LIFETIME = timedelta(days=90)
+_AUTHORITY, _BUNDLE, _CERTIFICATE, _KEY = "ca.key", "ca.crt", "tls.crt", "tls.key"
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """PEM texts: whom clients trust (the newest first, perhaps others after it), and what the server shows."""
+
+    bundle: bytes
+    authority_key: bytes
+    certificate: bytes
+    key: bytes
+
+    def data(self) -> dict[str, str]:
+        """As the data of a Secret; `ca.crt`, `tls.crt` and `tls.key` have the names that Volcano's has."""
+        texts = {_BUNDLE: self.bundle, _AUTHORITY: self.authority_key, _CERTIFICATE: self.certificate, _KEY: self.key}
+        return {name: base64.b64encode(text).decode() for name, text in texts.items()}
+
+    def served(self) -> ServerCertificate:
+        return ServerCertificate(self.bundle, self.certificate, self.key)
+
+
+def read(data: Mapping[str, Any]) -> Kept | None:
+    """What a Secret holds; None where a part is missing or is no certificate."""
+    try:
+        texts = {name: base64.b64decode(data[name]) for name in (_BUNDLE, _AUTHORITY, _CERTIFICATE, _KEY)}
+        kept = Kept(texts[_BUNDLE], texts[_AUTHORITY], texts[_CERTIFICATE], texts[_KEY])
+        x509.load_pem_x509_certificates(kept.bundle)
+        x509.load_pem_x509_certificate(kept.certificate)
+        kept.served().context()
+    except (KeyError, TypeError, binascii.Error, ValueError, OSError):
+        return None
+    return kept
+
+
+def renewed(kept: Kept | None, hosts: Sequence[str], now: float) -> Kept | None:
+    """What should be kept from now on; None if what is kept is good. `now`: seconds since the epoch."""
+    moment = datetime.fromtimestamp(now, UTC)
+    authority: Authority | None = None
+    older = b""
+    if kept is not None:
+        newest, *others = x509.load_pem_x509_certificates(kept.bundle)
+        if moment < newest.not_valid_after_utc - 2 * LIFETIME:
+            authority = Authority(_pem(newest), kept.authority_key)
+        still = [one for one in ([] if authority else [newest]) + others if moment < one.not_valid_after_utc]
+        older = b"".join(_pem(one) for one in still)
+        certificate = x509.load_pem_x509_certificate(kept.certificate)
+        if authority is not None and _good(certificate, newest, hosts, moment):
+            return None
+    authority = authority or new_authority(AUTHORITY_LIFETIME)
+    made = make(tuple(hosts), authority, LIFETIME)
+    return Kept(authority.certificate + older, authority.key, made.certificate, made.key)
+
+
+def _good(certificate: x509.Certificate, authority: x509.Certificate, hosts: Sequence[str], moment: datetime) -> bool:
+    """Signed by the newest authority, for all hosts, and not in the last third of its life."""
+    if certificate.issuer != authority.subject or set(hosts) - _hosts(certificate):
+        return False
+    try:
+        certificate.verify_directly_issued_by(authority)
+    except Exception:  # the library raises what fits the kind of key
+        return False
+    life = certificate.not_valid_after_utc - certificate.not_valid_before_utc
+    return moment < certificate.not_valid_after_utc - life / 3
+
+
+def _hosts(certificate: x509.Certificate) -> set[str]:
+    names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    return {*names.get_values_for_type(x509.DNSName), *(str(a) for a in names.get_values_for_type(x509.IPAddress))}
+
+
+def _pem(certificate: x509.Certificate) -> bytes:
+    from cryptography.hazmat.primitives.serialization import Encoding
+
+    return certificate.public_bytes(Encoding.PEM)

@@ -1,0 +1,157 @@
+"""The webhook manager: the server with its certificate, what its rules look at, and its place in the API server.
+
+Order matters when a certificate is renewed: first the API server learns whom to trust, then the new one is served.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import ssl
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from prometheus_client import generate_latest
+
+from volcano_py.api.kinds import NAMESPACE, QUEUE, SECRET
+from volcano_py.kube.certificates import ServerCertificate
+from volcano_py.kube.client import Client
+from volcano_py.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
+from volcano_py.kube.informer import Informer
+from volcano_py.kube.serve import serving
+from volcano_py.webhooks import keeping, registration, server
+from volcano_py.webhooks.configuration import AdmissionConfiguration
+from volcano_py.webhooks.lookup import Manifest, QueueIndex
+from volcano_py.webhooks.options import Options
+from volcano_py.webhooks.paths import Surroundings
+
+log = logging.getLogger(__name__)
+
+LOOK = 10.0
+"""Seconds between two looks at certificate, Secret and configurations: somebody may have replaced them."""
+CONFIGURATION_LOOK = 1.0
+
+
+async def run(client: Client, options: Options, *, started: asyncio.Event | None = None) -> None:
+    """Serve until cancelled. `started` is set when requests are answered and the API server was told."""
+    queues = QueueIndex()
+    informers: list[Informer[Any]] = [Informer(client, QUEUE)]
+    informers[0].on(add=queues.put, update=lambda old, new: queues.put(new), delete=_removal(queues))
+    namespaces: Mapping[str, Manifest] = {}
+    if "/podgroups/mutate" in options.enabled_admission:
+        informers.append(Informer(client, NAMESPACE))
+        namespaces = informers[1].store
+    configuration = AdmissionConfiguration(options.admission_conf)
+
+    def around() -> Surroundings:
+        return Surroundings(
+            queues=queues,
+            namespaces=namespaces,
+            scheduler_names=options.scheduler_names,
+            resource_groups=configuration.groups,
+            max_queue_depth=options.max_queue_depth,
+            protect_root_queue=options.enable_root_queue_protection,
+            check_allocated_pods=options.enable_queue_allocated_pods_check,
+            feature_gates=options.feature_gates,
+        )
+
+    async def reread() -> None:
+        while True:
+            await asyncio.sleep(CONFIGURATION_LOOK)
+            if configuration.refresh():
+                log.info("--admission-conf was read again: %d resource groups", len(configuration.groups or ()))
+
+    metrics = (options.metrics_address, lambda: generate_latest(server.REGISTRY)) if options.enable_metrics else None
+    healthz = (options.healthz_address, lambda: "") if options.enable_healthz else None
+    async with serving(metrics=metrics, healthz=healthz), asyncio.TaskGroup() as group:
+        for informer in informers:
+            group.create_task(informer.run(), name=f"informer {informer.rt.plural}")
+        for informer in informers:
+            await informer.synced.wait()
+        certificate = await _certificate(client, options)
+        tls = certificate.context()
+        app = server.application(around, options.enabled_admission, most_bytes=options.max_request_bytes)
+        try:
+            grace = options.graceful_shutdown_time
+            async with server.listening(app, options.listen_address, options.port, tls, grace):
+                log.info("admission is served on port %d: %s", options.port, ", ".join(options.enabled_admission))
+                group.create_task(reread(), name="admission configuration")
+                await _look_after(client, options, certificate, tls, started)
+        except OSError as error:
+            why = f"port {options.port} cannot be listened on ({error.strerror}); choose another --port"
+            raise OSError(why) from None
+
+
+def _removal(queues: QueueIndex) -> Any:
+    return lambda queue: queues.remove(queue["metadata"]["name"])
+
+
+async def _look_after(
+    client: Client,
+    options: Options,
+    certificate: ServerCertificate,
+    tls: ssl.SSLContext,
+    started: asyncio.Event | None,
+) -> None:
+    """Keep the API server's trust and our certificate up to date, until cancelled."""
+    waiting: list[str] = []
+    while True:
+        try:
+            newest = await _certificate(client, options)
+            missing = await _tell(client, options, newest.authority)
+            if newest != certificate:
+                newest.load_into(tls)
+                certificate = newest
+                log.info("a new certificate is served")
+            if missing != waiting and missing:
+                log.warning("waiting for %s: the chart makes them; --register makes them here", ", ".join(missing))
+            waiting = missing
+            if started is not None:
+                started.set()
+        except (KubeError, OSError, ValueError) as error:
+            log.error("certificate and webhook configurations cannot be looked after now: %s", error)
+        await asyncio.sleep(LOOK)
+
+
+async def _tell(client: Client, options: Options, bundle: bytes) -> list[str]:
+    if not options.register:
+        return await registration.inject(client, options.enabled_admission, bundle)
+    where = registration.Where(options.webhook_url, options.webhook_namespace, options.webhook_service_name)
+    await registration.register(client, options.enabled_admission, where, bundle)
+    return []
+
+
+async def _certificate(client: Client, options: Options) -> ServerCertificate:
+    """From the files, else from the Secret, which is written where it has to be. Raises OSError or KubeError."""
+    if options.tls_cert_file:
+        named = (options.ca_cert_file, options.tls_cert_file, options.tls_private_key_file)
+        return ServerCertificate(*(Path(name).read_bytes() for name in named))
+    namespace = options.webhook_namespace or "volcano-system"
+    name = options.cert_secret or "volcano-admission-secret"
+    while True:
+        try:
+            secret = await client.get(SECRET, name, namespace)
+        except NotFound:
+            secret = None
+        kept = keeping.read(secret.get("data") or {}) if secret else None
+        wanted = keeping.renewed(kept, options.hosts, time.time())
+        if wanted is None:
+            assert kept is not None
+            return kept.served()
+        manifest = {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {"name": name, "namespace": namespace},
+            "data": wanted.data(),
+        }
+        try:
+            if secret is None:
+                await client.create(SECRET, manifest)
+            else:
+                await client.update(SECRET, {**secret, "data": {**(secret.get("data") or {}), **wanted.data()}})
+        except (AlreadyExists, Conflict):
+            continue  # another replica was faster: its certificate is as good
+        log.info("wrote a new certificate into the Secret %s/%s", namespace, name)
+        return wanted.served()

@@ -1,0 +1,90 @@
+"""Flags of the webhook manager: Volcano's with their names and defaults, and a few of our own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+
+from volcano_py.webhooks.paths import PATHS
+from volcano_py.webhooks.queues import MAX_DEPTH
+from volcano_py.webhooks.server import MOST_BYTES
+
+DEFAULT_PATHS = (
+    "/jobs/mutate",
+    "/jobs/validate",
+    "/queues/mutate",
+    "/queues/validate",
+    "/podgroups/validate",
+    "/hypernodes/validate",
+    "/cronjobs/validate",
+    "/jobflows/validate",
+)
+"""Those that the chart has on, and /jobflows/validate. None stands in the way of pods."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the command line said. Times in seconds."""
+
+    kubeconfig: str = ""
+    master: str = ""
+    listen_address: str = ""
+    port: int = 8443
+    kube_api_qps: float = 50.0
+    kube_api_burst: int = 100
+    ca_cert_file: str = ""
+    tls_cert_file: str = ""
+    tls_private_key_file: str = ""
+    cert_secret: str = ""
+    webhook_namespace: str = ""
+    webhook_service_name: str = ""
+    webhook_url: str = ""
+    register: bool = False
+    enabled_admission: tuple[str, ...] = DEFAULT_PATHS
+    scheduler_names: tuple[str, ...] = ("volcano",)
+    admission_conf: str = ""
+    enable_healthz: bool = False
+    healthz_address: str = ":11251"
+    enable_metrics: bool = False
+    metrics_address: str = ":8080"
+    graceful_shutdown_time: float = 30.0
+    enable_queue_allocated_pods_check: bool = False
+    max_queue_depth: int = MAX_DEPTH
+    enable_root_queue_protection: bool = True
+    max_request_bytes: int = MOST_BYTES
+    feature_gates: dict[str, bool] = field(default_factory=dict)
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """The names under which we are asked; the first is the certificate's."""
+        if self.webhook_url:
+            from urllib.parse import urlsplit
+
+            return (urlsplit(self.webhook_url).hostname or "localhost",)
+        name, namespace = self.webhook_service_name, self.webhook_namespace
+        return (f"{name}.{namespace}.svc", f"{name}.{namespace}", name, f"{name}.{namespace}.svc.cluster.local")
+
+
+def check(options: Options) -> None:
+    """Raises ValueError that says which flags do not go together."""
+    for path in options.enabled_admission:
+        if path not in PATHS:
+            near = get_close_matches(path, PATHS, 1)
+            hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(PATHS)}"
+            raise ValueError(f"--enabled-admission: there is no {path}; {hint}")
+    if not 1 <= options.port <= 65535:
+        raise ValueError(f"--port: {options.port} is not between 1 and 65535")
+    if not (options.webhook_url or options.webhook_service_name or options.webhook_namespace):
+        raise ValueError("one of --webhook-url, --webhook-namespace and --webhook-service-name says how we are reached")
+    if options.webhook_url and not options.webhook_url.startswith("https://"):
+        raise ValueError(f"--webhook-url: {options.webhook_url} is not https")
+    files = {
+        "--ca-cert-file": options.ca_cert_file,
+        "--tls-cert-file": options.tls_cert_file,
+        "--tls-private-key-file": options.tls_private_key_file,
+    }
+    lacking = [flag for flag, value in files.items() if not value]
+    if 0 < len(lacking) < len(files):
+        raise ValueError(f"{' and '.join(lacking)} must be given, too; without all three the certificate is ours")
+    if lacking and not options.webhook_url and not (options.webhook_namespace and options.webhook_service_name):
+        raise ValueError("a certificate of our own needs --webhook-service-name and --webhook-namespace")

@@ -1,0 +1,118 @@
+"""Webhook configurations: whom the API server asks, about what, and whom it trusts. Volcano: chart, webhook manager.
+
+The chart makes one object a path; we keep the certificates of the authority in them. With `--register` the objects are
+ours altogether, for clusters without the chart.
+"""
+
+from __future__ import annotations
+
+import base64
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from volcano_py.api.kinds import MUTATINGWEBHOOKCONFIGURATION, VALIDATINGWEBHOOKCONFIGURATION, ResourceType
+from volcano_py.kube.client import Client
+from volcano_py.kube.errors import NotFound
+from volcano_py.webhooks.paths import PATHS, Path
+
+log = logging.getLogger(__name__)
+
+PREFIX = "volcano-admission-service"
+TIMEOUT_SECONDS = 10
+MANAGER = "volcano-admission"
+_SYSTEM = ("kube-system",)
+"""Namespaces whose objects never wait for us."""
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """How the API server reaches us: a URL, or a Service."""
+
+    url: str = ""
+    namespace: str = ""
+    service: str = ""
+
+    def client_config(self, path: str) -> dict[str, Any]:
+        if self.url:
+            return {"url": self.url.rstrip("/") + path}
+        return {"service": {"namespace": self.namespace, "name": self.service, "path": path, "port": 443}}
+
+
+def configuration_name(path: Path) -> str:
+    return PREFIX + path.path.replace("/", "-")
+
+
+def _type(path: Path) -> ResourceType:
+    return MUTATINGWEBHOOKCONFIGURATION if path.mutates else VALIDATINGWEBHOOKCONFIGURATION
+
+
+def configuration(path: Path, where: Where, bundle: bytes) -> dict[str, Any]:
+    """The configuration of one path, as the chart writes it."""
+    rt = _type(path)
+    rule = {
+        "apiGroups": [path.rt.group],
+        "apiVersions": [path.rt.version],
+        "resources": [path.rt.plural],
+        "operations": list(path.operations),
+        "scope": "*",
+    }
+    webhook = {
+        "name": f"{path.webhook}.volcano.sh",
+        "admissionReviewVersions": ["v1"],
+        "clientConfig": where.client_config(path.path) | {"caBundle": base64.b64encode(bundle).decode()},
+        "failurePolicy": "Fail",
+        "matchPolicy": "Equivalent",
+        "namespaceSelector": {
+            "matchExpressions": [{"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": list(_SYSTEM)}]
+        },
+        "objectSelector": {},
+        "rules": [rule],
+        "sideEffects": "NoneOnDryRun",
+        "timeoutSeconds": TIMEOUT_SECONDS,
+    }
+    if path.mutates:
+        webhook["reinvocationPolicy"] = "Never"
+    return {
+        "apiVersion": rt.api_version,
+        "kind": rt.kind,
+        "metadata": {"name": configuration_name(path)},
+        "webhooks": [webhook],
+    }
+
+
+async def register(client: Client, paths: Sequence[str], where: Where, bundle: bytes) -> None:
+    """Make or bring up to date the configurations of all paths. Raises KubeError."""
+    for name in paths:
+        path = PATHS[name]
+        rt, object_name, wanted = _type(path), configuration_name(path), configuration(path, where, bundle)
+        await client.patch(rt, object_name, wanted, patch_type="apply", field_manager=MANAGER, force=True)
+
+
+async def inject(client: Client, paths: Sequence[str], bundle: bytes) -> list[str]:
+    """Write the bundle into the configurations that others made; gives the names of those that are not there yet."""
+    missing = []
+    text = base64.b64encode(bundle).decode()
+    for name in paths:
+        path = PATHS[name]
+        rt, object_name = _type(path), configuration_name(path)
+        try:
+            found = await client.get(rt, object_name)
+        except NotFound:
+            missing.append(object_name)
+            continue
+        patch = [
+            operation
+            for index, webhook in enumerate(found.get("webhooks") or ())
+            if (webhook.get("clientConfig") or {}).get("caBundle") != text
+            for operation in (
+                # the list may have changed since we looked
+                {"op": "test", "path": f"/webhooks/{index}/name", "value": webhook["name"]},
+                {"op": "add", "path": f"/webhooks/{index}/clientConfig/caBundle", "value": text},
+            )
+        ]
+        if patch:
+            await client.patch(rt, object_name, patch, patch_type="json")
+            log.info("%s trusts our certificate now", object_name)
+    return missing
