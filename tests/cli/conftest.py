@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import os
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from importlib import import_module
 
 import pytest
 from click.testing import CliRunner
@@ -11,6 +15,7 @@ from click.testing import CliRunner
 from volcano_py.cli.vcctl import main
 
 Vcctl = Callable[..., Awaitable[tuple[int, str]]]
+Tool = Callable[..., Awaitable[tuple[int, str, str]]]
 
 
 @pytest.fixture
@@ -23,3 +28,43 @@ def vcctl(monkeypatch: pytest.MonkeyPatch) -> Vcctl:
         return result.exit_code, result.output
 
     return run
+
+
+@pytest.fixture
+def tool() -> Tool:
+    """`await tool("vjobs", "-n", "x")` → exit code, standard output, standard error."""
+
+    async def run(program: str, *arguments: str) -> tuple[int, str, str]:
+        command = import_module(f"volcano_py.cli.{program}").main
+        result = await asyncio.to_thread(CliRunner().invoke, command, arguments, prog_name=program)
+        assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+        return result.exit_code, result.stdout, result.stderr
+
+    return run
+
+
+@asynccontextmanager
+async def started(program: str, *arguments: str) -> AsyncIterator[asyncio.subprocess.Process]:
+    """A program in a process of its own, ended at the end."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        f"volcano_py.cli.{program}",
+        *arguments,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        env=dict(os.environ),
+    )
+    try:
+        yield process
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.wait()
+
+
+async def line_of(process: asyncio.subprocess.Process) -> str:
+    """The next line that it prints."""
+    assert process.stdout is not None
+    return (await asyncio.wait_for(process.stdout.readline(), 20)).decode()

@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -127,7 +128,7 @@ def test_volcano_py(files: dict[str, str], arguments: str, code: int, says: str)
 @pytest.mark.parametrize(
     ("arguments", "code", "says"),
     [
-        ("bogus", 2, "error: no command 'bogus'; known are job, queue, pod, version"),
+        ("bogus", 2, "error: no command 'bogus'; known are job, queue, jobflow, jobtemplate, cronjob, "),
         ("job view", 2, "Missing option '-N' / '--name' (see `vcctl job view --help`)"),
         ("job run", 255, "Failed to run job: job name cannot be left blank"),
         ("job run -N x -R cpu -k {dead}", 255, "resource 'cpu' must be name=quantity, such as cpu=1000m"),
@@ -150,6 +151,31 @@ def test_volcano_py(files: dict[str, str], arguments: str, code: int, says: str)
 )
 def test_vcctl(files: dict[str, str], arguments: str, code: int, says: str) -> None:
     result = CliRunner().invoke(vcctl, arguments.format(**files).split(), prog_name="vcctl")
+    assert says in one_line(result.output)
+    assert result.exit_code == code, result.exception
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        ("vsub", 255, "Failed to: job name cannot be left blank; give it with -n"),
+        ("vsub -n x -R cpu -k {dead}", 255, "Failed to: resource 'cpu' must be name=quantity, such as cpu=1000m"),
+        ("vsub -n x -c 'sleep -k {dead}", 255, "Failed to: No closing quotation in the command of -c"),
+        ("vsub -n x --wait=Done -k {dead}", 2, "'Done' is not one of 'Pending'"),
+        ("vsub -n x -k {dead} --timeout -1s", 2, "-1s is negative; give 0 to wait for ever"),
+        ("vjobs -k {dead}", 255, "does the API server run, and does --kubeconfig or --master name it?"),
+        ("vjobs --watch -k {dead}", 255, "does the API server run, and does --kubeconfig or --master name it?"),
+        ("vqueues -k {none}", 255, "does not exist; name one with --kubeconfig or KUBECONFIG"),
+        ("vqueues -o xml", 2, "'xml' is not one of 'json', 'yaml', 'wide', 'name'"),
+        ("vcancel", 2, "Missing option '-n' / '--name' (see `vcancel --help`)"),
+        ("vsuspend --bogus", 2, "No such option '--bogus' (see `vsuspend --help`)"),
+        ("vresume -n x -k {text}", 255, "is not a mapping; is it a kubeconfig?"),
+    ],
+)
+def test_tools(files: dict[str, str], arguments: str, code: int, says: str) -> None:
+    program, *rest = arguments.format(**files).split()
+    main = import_module(f"volcano_py.cli.{program}").main
+    result = CliRunner().invoke(main, rest, prog_name=program)
     assert says in one_line(result.output)
     assert result.exit_code == code, result.exception
 

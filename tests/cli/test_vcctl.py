@@ -199,6 +199,11 @@ HEAVY = ("numpy", "kubernetes", "kopf", "requests", "rich", "jsonschema_rs")
         ("volcano_py.cli.vcctl_job", HEAVY),
         ("volcano_py.cli.vcctl_queue", HEAVY),
         ("volcano_py.cli.vcctl_pod", HEAVY),
+        ("volcano_py.cli.vcctl_jobflow", HEAVY),
+        ("volcano_py.cli.vcctl_cronjob", HEAVY),
+        ("volcano_py.cli.vsub", HEAVY),
+        ("volcano_py.cli.vjobs", HEAVY),
+        ("volcano_py.cli.vqueues", HEAVY),
         ("volcano_py.scheduler.options", ("aiohttp", *HEAVY)),
     ],
 )

@@ -1,14 +1,14 @@
-"""vcctl commands: what was typed, what the API server was asked and answered, and what was printed.
+"""Command lines: what was typed, what the API server was asked and answered, and what was printed.
 
 Each recorded command runs through our program with a client that answers from the record; requests and output must be
-those of Volcano's tool. `ADAPTERS` turns the recorded functions into our commands; those of tools that are not
-built yet have none.
+those of Volcano's tool. `ADAPTERS` turns the recorded functions into our commands.
 """
 
 from __future__ import annotations
 
 import json
 import re
+import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from unittest import mock
 from urllib.parse import urlencode
 
 import click
+import yaml
 from click.testing import CliRunner
 
 from tests.conformance.outcome import FAIL, NOT_BUILT, PASS, Outcome
@@ -23,7 +24,7 @@ from volcano_py.api.duration import parse_duration
 from volcano_py.api.kinds import ResourceType
 from volcano_py.api.meta import parse_time
 from volcano_py.api.quantity import canonical
-from volcano_py.cli import columns, vcctl, vcctl_pod, vcctl_queue
+from volcano_py.cli import columns, queue_table, vcancel, vcctl, vcctl_pod, vresume, vsuspend
 from volcano_py.kube.client import selectors
 from volcano_py.kube.errors import from_status
 
@@ -120,10 +121,14 @@ def _plain(value: Any, key: str = "") -> Any:
 Adapter = Callable[[Data], str]
 
 
-def _command(words: str, options: Mapping[str, str]) -> Adapter:
-    """A vcctl command; `options`: recorded flag → our option, given even when it is empty, as the record means it."""
+def _command(words: str, options: Mapping[str, str], program: click.Command = vcctl.main) -> Adapter:
+    """A command; `options`: recorded flag → our option, given even when it is empty, as the record means it."""
 
     def run(case: Data) -> str:
+        with tempfile.TemporaryDirectory() as folder:
+            return compared(case, folder)
+
+    def compared(case: Data, folder: str) -> str:
         flags = case.get("flags") or {}
         arguments = words.split()
         for flag, option in options.items():
@@ -132,12 +137,14 @@ def _command(words: str, options: Mapping[str, str]) -> Adapter:
                 arguments += [option] * bool(value)
             elif option in _NUMBERS:
                 arguments += [option, str(value or 0)]
+            elif option == _FILE:
+                arguments += [option, _written(case, folder)] if value else []
             else:
                 arguments += [option, value]
         client = Recorded(case.get("api", []))
         with mock.patch("volcano_py.cli.connection.Client") as connect:
             connect.for_flags.return_value = client
-            result = CliRunner().invoke(vcctl.main, arguments, prog_name="vcctl")
+            result = CliRunner().invoke(program, arguments, prog_name="program")
         wrong = list(client.wrong)
         if client.left:
             wrong.append(f"did not ask {client.left}")
@@ -157,6 +164,26 @@ def _command(words: str, options: Mapping[str, str]) -> Adapter:
 
 
 _NUMBERS = ("-m", "-r", "-w")
+_FILE = "--file"
+
+
+def _written(case: Data, folder: str) -> str:
+    """The path of a file of the objects that the command is recorded to create or to delete."""
+    documents = []
+    for call in case["api"]:
+        *_, collection, last = call["path"].split("/")
+        sent = call.get("request") or {}
+        name = sent["metadata"]["name"] if call["method"] == "POST" else last
+        kind = _KINDS[last if call["method"] == "POST" else collection]
+        # where it is left out of the file, the namespace is default
+        document = {"apiVersion": sent["apiVersion"], "kind": kind, "metadata": {"name": name}}
+        documents.append(document | {key: value for key, value in sent.items() if key == "spec"})
+    path = Path(folder) / "objects.yaml"
+    path.write_text(yaml.safe_dump_all(documents))
+    return str(path)
+
+
+_KINDS = {"jobflows": "JobFlow", "jobtemplates": "JobTemplate"}
 
 
 def _differs(said: str, expected: str) -> list[str]:
@@ -168,18 +195,18 @@ def _differs(said: str, expected: str) -> list[str]:
 
 def _print_pods(case: Data) -> str:
     given = case["input"]
-    return _printed(case, vcctl_pod.print_pods, given["pods"].get("items") or [], given["showNamespace"])
+    return _printed(case, vcctl_pod.pod_table(given["pods"].get("items") or [], given["showNamespace"]))
 
 
 def _print_queues(case: Data) -> str:
     given = case["input"]
-    return _printed(case, vcctl_queue.print_queues, given["queues"].get("items") or [], given.get("queueStats") or {})
+    return _printed(case, queue_table.queue_table(given["queues"].get("items") or [], given.get("queueStats") or {}))
 
 
-def _printed(case: Data, print_: Callable[..., None], *arguments: Any) -> str:
+def _printed(case: Data, table: columns.Table) -> str:
     @click.command()
     def show() -> None:
-        print_(*arguments)
+        table.show()
 
     result = CliRunner().invoke(show)
     return "; ".join(_differs(result.output, case["output"]["stdout"]))
@@ -215,6 +242,8 @@ _RUN = {
     "SchedulerName": "-S",
     "FileName": "-f",
 }
+_SINGLE = {"JobName": "-n", "Namespace": "-N"}
+_NAMED = {"Name": "-N", "Namespace": "-n"}
 _LIST = {
     "Namespace": "-n",
     "QueueName": "-q",
@@ -241,5 +270,19 @@ ADAPTERS: dict[tuple[str, str], Adapter] = {
     ("pod", "sortPods"): _sort,
     ("pod", "appendIfNotExists"): _union,
     ("util", "HumanDuration"): _duration,
+    ("vcancel", "CancelJob"): _command("", _SINGLE, vcancel.main),
+    ("vsuspend", "SuspendJob"): _command("", _SINGLE, vsuspend.main),
+    ("vresume", "ResumeJob"): _command("", _SINGLE, vresume.main),
+    **{
+        (kind.lower(), f"{verb.capitalize()}{kind}"): _command(f"{kind.lower()} {verb}", options)
+        for kind in _KINDS.values()
+        for verb, options in (
+            ("create", {"FilePath": _FILE}),
+            ("delete", {"FilePath": _FILE, **_NAMED}),
+            ("get", _NAMED),
+            ("list", {"Namespace": "-n"}),
+            ("describe", {**_NAMED, "Format": "-o"}),
+        )
+    },
 }
 """(command, function) → what runs it here and says what differs, "" when nothing does."""

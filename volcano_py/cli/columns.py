@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import click
+
+from volcano_py.api.meta import parse_time
 
 _COLOURS = {
     "Running": "green",
@@ -18,6 +22,26 @@ _COLOURS = {
     "Aborted": "red",
     "Closed": "red",
 }
+
+
+class Table(NamedTuple):
+    """A table as data; `rows` are in the order of the objects they tell of."""
+
+    header: Sequence[str]
+    rows: Sequence[Sequence[object]]
+    widths: Sequence[int]
+
+    def show(self) -> None:
+        """Print it."""
+        click.echo(line(self.header, self.widths))
+        for row in self.rows:
+            click.echo(line(row, self.widths))
+
+
+def fitted(header: Sequence[str], rows: Sequence[Sequence[object]], extra: int = 4) -> Table:
+    """A table whose columns are as wide as their longest entry and `extra`."""
+    widths = [widest(name, [str(row[i]) for row in rows], extra) for i, name in enumerate(header)]
+    return Table(header, rows, widths)
 
 
 def line(values: Sequence[object], widths: Sequence[int]) -> str:
@@ -34,6 +58,21 @@ def _cell(text: str, width: int) -> str:
 def widest(header: str, values: Sequence[str], extra: int) -> int:
     """The width of a column that fits its longest entry."""
     return max([len(header), *map(len, values)]) + extra
+
+
+def age(obj: Mapping[str, Any]) -> str:
+    """How old an object is, as kubectl prints it."""
+    return since((obj.get("metadata") or {}).get("creationTimestamp"))
+
+
+def since(stamp: str | None) -> str:
+    """The time since an RFC 3339 stamp."""
+    return human_duration(time.time() - parse_time(stamp)) if stamp else "<unknown>"
+
+
+def amounts(resources: Mapping[str, Any] | None) -> str:
+    """A resource list in one word: cpu=4,memory=8Gi."""
+    return ",".join(f"{name}={amount}" for name, amount in sorted((resources or {}).items())) or "<none>"
 
 
 def human_duration(seconds: float) -> str:

@@ -48,6 +48,6 @@ def call(what: str, kubeconfig: str, master: str, work: Callable[[Client], Await
 
 
 def give_up(what: str, error: str) -> NoReturn:
-    """Say that a command failed, as Volcano's tools do."""
-    click.echo(f"Failed to {what}: {error}")
+    """Say that a command failed, as Volcano's tools do. `what` is empty for tools that have no sub-commands."""
+    click.echo(f"Failed to {what}: {error}" if what else f"Failed to: {error}")
     raise SystemExit(FAILED)

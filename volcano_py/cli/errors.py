@@ -19,8 +19,8 @@ def fail(message: str, code: int = 1) -> NoReturn:
     raise SystemExit(code)
 
 
-class Program(click.Group):
-    """The root of a command tree: mistakes of usage are one line, with the command that explains it."""
+class _OneLine(click.Command):
+    """Mistakes of usage are one line, with the command that explains it."""
 
     def main(
         self,
@@ -47,6 +47,18 @@ class Program(click.Group):
         except OSError as error:
             fail(in_words(error))
         sys.exit(code if isinstance(code, int) else 0)
+
+
+class Program(_OneLine, click.Group):
+    """The root of a command tree."""
+
+
+class Tool(_OneLine):
+    """A program that is one command."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        kwargs.setdefault("context_settings", {"help_option_names": ["-h", "--help"], "max_content_width": 110})
+        super().__init__(*args, **kwargs)
 
 
 def _explain(error: click.UsageError) -> NoReturn:

@@ -1,4 +1,4 @@
-"""`vcctl`: jobs, queues and pods from the command line, with the flags, columns and exit codes of Volcano's tool."""
+"""`vcctl`: Volcano's objects from the command line, with the flags, columns and exit codes of Volcano's tool."""
 
 from __future__ import annotations
 
@@ -8,8 +8,13 @@ from volcano_py import __version__
 from volcano_py.cli.main import LazyGroup
 
 COMMANDS = {
-    "job": ("volcano_py.cli.vcctl_job", "job", "Run, list, view, suspend, resume and delete jobs."),
+    "job": ("volcano_py.cli.vcctl_job", "job", "Run, list, view, suspend, resume and delete jobs; logs."),
     "queue": ("volcano_py.cli.vcctl_queue", "queue", "Create, get, list, operate and delete queues."),
+    "jobflow": ("volcano_py.cli.vcctl_jobflow", "jobflow", "Create, get, list, describe and delete JobFlows."),
+    "jobtemplate": ("volcano_py.cli.vcctl_jobtemplate", "jobtemplate", "The same for JobTemplates."),
+    "cronjob": ("volcano_py.cli.vcctl_cronjob", "cronjob", "The same for CronJobs; suspend and resume them."),
+    "podgroup": ("volcano_py.cli.vcctl_podgroup", "podgroup", "Get, list, describe and delete PodGroups."),
+    "hypernode": ("volcano_py.cli.vcctl_hypernode", "hypernode", "Create, get, list, describe and delete HyperNodes."),
     "pod": ("volcano_py.cli.vcctl_pod", "pod", "List the pods of jobs and queues."),
     "version": ("volcano_py.cli.vcctl", "version", "Print the version."),
 }
@@ -25,7 +30,18 @@ def main() -> None:
 @click.command()
 def version() -> None:
     """Print the version."""
-    click.echo(f"API Version: v1alpha1\nVersion: {__version__}")
+    import platform
+
+    unknown = "not recorded"
+    for label, text in (
+        ("API Version", "v1alpha1"),
+        ("Version", __version__),
+        ("Git SHA", unknown),
+        ("Built At", unknown),
+        ("Go Version", f"none, Python {platform.python_version()}"),
+        ("Go OS/Arch", f"{platform.system().lower()}/{platform.machine()}"),
+    ):
+        click.echo(f"{label}: {text}")
 
 
 if __name__ == "__main__":

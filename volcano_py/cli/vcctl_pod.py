@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import click
 
 from volcano_py.api import names
 from volcano_py.api.kinds import POD
-from volcano_py.api.meta import parse_time
-from volcano_py.cli.columns import human_duration, line
+from volcano_py.cli.columns import Table, age
 from volcano_py.cli.connection import api_options, call
-from volcano_py.kube.client import Client
+from volcano_py.cli.listing import Listing, show, watch_option
+from volcano_py.cli.output import output_option
+from volcano_py.cli.selection import label_option
 
 Manifest = dict[str, Any]
 _HEADER = ("Name", "Ready", "Status", "Restart", "Age")
+_WIDE = ("IP", "Node", "Task")
 
 
 @click.group()
@@ -28,32 +29,44 @@ def pod() -> None:
 @click.option("-j", "--job", default="", help="Only pods of this job.")
 @click.option("-n", "--namespace", default="default", show_default=True)
 @click.option("--all-namespaces", is_flag=True)
+@label_option
+@output_option()
+@watch_option()
 @api_options
-def list_(queue: str, job: str, namespace: str, all_namespaces: bool, kubeconfig: str, master: str) -> None:
+def list_(
+    queue: str,
+    job: str,
+    namespace: str,
+    all_namespaces: bool,
+    label_selector: str,
+    output: str | None,
+    watch: bool,
+    kubeconfig: str,
+    master: str,
+) -> None:
     """List pods of jobs."""
+    # Volcano asks for the pods of a job in this form, and for all pods when it looks for a queue's.
+    of_job = f"{names.JOB_NAME} in ({job})" if job else "" if queue else names.JOB_NAME
+    listing = Listing(
+        POD,
+        lambda pods, _, wide: pod_table(pods, all_namespaces, wide),
+        None if all_namespaces else namespace,
+        ",".join(filter(None, (of_job, label_selector))),
+        choose=lambda pods: in_order(_of(pods, queue, job)),
+    )
+    call("list pod", kubeconfig, master, lambda client: show(client, listing, output, watch))
 
-    async def work(client: Client) -> None:
-        pods = await _pods(client, None if all_namespaces else namespace, queue, job)
-        if pods:
-            print_pods(in_order(pods), all_namespaces)
-        else:
-            click.echo("No resources found")
 
-    call("list pod", kubeconfig, master, work)
-
-
-async def _pods(client: Client, namespace: str | None, queue: str, job: str) -> list[Manifest]:
-    if job:
-        found = await client.list(POD, namespace, label_selector=f"{names.JOB_NAME} in ({job})")
-        for p in found:
-            if queue and (p["metadata"].get("labels") or {}).get(names.QUEUE_NAME) != queue:
-                raise ValueError(f"the input vcjob {job} does not match the queue {queue}")
-        return list(found)
+def _of(pods: list[Manifest], queue: str, job: str) -> list[Manifest]:
+    """The pods of a queue, if one is given. Raises ValueError when those of a job are in another."""
     if not queue:
-        return list(await client.list(POD, namespace, label_selector=names.JOB_NAME))
-    everything = await client.list(POD, namespace)
-    labelled = [p for p in everything if (p["metadata"].get("labels") or {}).get(names.QUEUE_NAME) == queue]
-    annotated = [p for p in everything if (p["metadata"].get("annotations") or {}).get(names.POD_QUEUE_NAME) == queue]
+        return pods
+    labelled = [p for p in pods if (p["metadata"].get("labels") or {}).get(names.QUEUE_NAME) == queue]
+    if job:
+        if len(labelled) < len(pods):
+            raise ValueError(f"the input vcjob {job} does not match the queue {queue}")
+        return pods
+    annotated = [p for p in pods if (p["metadata"].get("annotations") or {}).get(names.POD_QUEUE_NAME) == queue]
     return union(labelled, annotated)
 
 
@@ -72,14 +85,21 @@ def _key(p: Manifest) -> tuple[str, str]:
     return p["metadata"].get("namespace", ""), p["metadata"]["name"]
 
 
-def print_pods(pods: list[Manifest], namespaces: bool) -> None:
+def pod_table(pods: list[Manifest], namespaces: bool, wide: bool = False) -> Table:
     """The table of pods; without any, its header."""
-    header: tuple[str, ...] = ("Namespace", *_HEADER) if namespaces else _HEADER
-    rows = [[p["metadata"]["namespace"], *pod_row(p)] if namespaces else pod_row(p) for p in pods]
-    widths = [max([len(header[i]) + 2, *(len(r[i]) + 8 for r in rows)]) for i in range(len(header))]
-    click.echo(line(header, widths))
-    for row in rows:
-        click.echo(line(row, widths))
+    header = [*(("Namespace",) if namespaces else ()), *_HEADER, *(_WIDE if wide else ())]
+    rows: list[list[str]] = []
+    for p in pods:
+        before = [p["metadata"].get("namespace", "")] if namespaces else []
+        rows.append([*before, *pod_row(p), *(_wide_cells(p) if wide else ())])
+    widths = [max([len(name) + 2, *(len(r[i]) + 8 for r in rows)]) for i, name in enumerate(header)]
+    return Table(header, rows, widths)
+
+
+def _wide_cells(p: Manifest) -> list[str]:
+    labels = p["metadata"].get("labels") or {}
+    found = ((p.get("status") or {}).get("podIP"), (p.get("spec") or {}).get("nodeName"))
+    return [*(text or "<none>" for text in found), labels.get(names.TASK_SPEC) or "<none>"]
 
 
 def pod_row(p: Manifest) -> list[str]:
@@ -88,14 +108,12 @@ def pod_row(p: Manifest) -> list[str]:
     containers = status.get("containerStatuses") or []
     ready = sum(1 for c in containers if c.get("ready"))
     restarts = sum(c.get("restartCount", 0) for c in containers)
-    created = metadata.get("creationTimestamp")
-    age = human_duration(time.time() - parse_time(created)) if created else "<unknown>"
     return [
         metadata["name"],
         f"{ready}/{len(spec.get('containers') or ())}",
         pod_status(p),
         str(restarts),
-        age,
+        age(p),
     ]
 
 

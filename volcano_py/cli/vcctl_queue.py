@@ -1,20 +1,20 @@
-"""`vcctl queue`. Volcano: vcctl queue create|get|list|operate|delete."""
+"""`vcctl queue`. Volcano: vcctl queue create|get|list|operate|delete; --wait and --watch are ours."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
-from volcano_py.api.kinds import COMMAND, PODGROUP, QUEUE
-from volcano_py.cli.columns import line
+from volcano_py.api.kinds import PODGROUP, QUEUE
+from volcano_py.cli import queue_table
 from volcano_py.cli.connection import api_options, call, give_up
+from volcano_py.cli.follow import Followed, Source
+from volcano_py.cli.job_commands import send
+from volcano_py.cli.listing import show, watch_option
+from volcano_py.cli.output import as_table, output_option, print_object
+from volcano_py.cli.selection import label_option
+from volcano_py.cli.waiting import Look, wait_option
+from volcano_py.cli.waiting import wait as wait_for
 from volcano_py.kube.client import Client
-
-Manifest = dict[str, Any]
-_HEADER = ("Name", "Weight", "State", "Parent", "Inqueue", "Pending", "Running", "Unknown", "Completed")
-_WIDTHS = (25, *(8,) * 8)
-_PHASES = ("Inqueue", "Pending", "Running", "Unknown", "Completed")
 
 
 @click.group()
@@ -26,8 +26,12 @@ def queue() -> None:
 @click.option("-n", "--name", default="test", show_default=True)
 @click.option("-w", "--weight", type=int, default=1, show_default=True)
 @click.option("-S", "--state", default="Open", show_default=True)
+@output_option("json", "yaml", "name")
+@wait_option("Go on when the queue is open.")
 @api_options
-def create(name: str, weight: int, state: str, kubeconfig: str, master: str) -> None:
+def create(
+    name: str, weight: int, state: str, output: str | None, wait: bool, timeout: float, kubeconfig: str, master: str
+) -> None:
     """Create a queue."""
 
     async def work(client: Client) -> None:
@@ -38,80 +42,73 @@ def create(name: str, weight: int, state: str, kubeconfig: str, master: str) -> 
             "spec": {"weight": weight},
             "status": {"state": state},
         }
-        await client.create(QUEUE, manifest)
+        created = await client.create(QUEUE, manifest)
+        if output is not None:
+            print_object(QUEUE, created, output)
+        if wait:
+            await _until(client, name, "Open", timeout)
 
     call("create queue", kubeconfig, master, work)
 
 
 @queue.command()
 @click.option("-n", "--name", default="")
+@wait_option("Go on when the queue is gone.")
 @api_options
-def delete(name: str, kubeconfig: str, master: str) -> None:
+def delete(name: str, wait: bool, timeout: float, kubeconfig: str, master: str) -> None:
     """Delete a queue."""
     if not name:
         give_up("delete queue", "queue name must be specified")
 
     async def work(client: Client) -> None:
         await client.delete(QUEUE, name)
+        if wait:
+            await _until(client, name, "", timeout)
 
     call("delete queue", kubeconfig, master, work)
 
 
 @queue.command()
 @click.option("-n", "--name", default="")
+@output_option()
 @api_options
-def get(name: str, kubeconfig: str, master: str) -> None:
+def get(name: str, output: str | None, kubeconfig: str, master: str) -> None:
     """Show one queue."""
     if not name:
         give_up("get queue", "name is mandatory to get the particular queue details")
+    call("get queue", kubeconfig, master, lambda client: print_one(client, name, queue_table.HEADER, output))
 
-    async def work(client: Client) -> None:
-        await _print(client, [await client.get(QUEUE, name)])
 
-    call("get queue", kubeconfig, master, work)
+async def print_one(client: Client, name: str, columns: tuple[str, ...], output: str | None) -> None:
+    """One queue as a table of one row, or as an object."""
+    found = await client.get(QUEUE, name)
+    if not as_table(output):
+        print_object(QUEUE, found, output or "")
+        return
+    counts = queue_table.count(await client.list(PODGROUP))
+    queue_table.queue_table([found], counts, columns, output == "wide").show()
 
 
 @queue.command("list")
+@label_option
+@output_option()
+@watch_option(letter=False)
 @api_options
-def list_(kubeconfig: str, master: str) -> None:
+def list_(label_selector: str, output: str | None, watch: bool, kubeconfig: str, master: str) -> None:
     """List all queues."""
-
-    async def work(client: Client) -> None:
-        found = await client.list(QUEUE)
-        if not found:
-            click.echo("No resources found")
-            return
-        await _print(client, found)
-
-    call("list queue", kubeconfig, master, work)
-
-
-async def _print(client: Client, queues: list[Manifest]) -> None:
-    counts: dict[str, dict[str, int]] = {}
-    for group in await client.list(PODGROUP):
-        of_queue = counts.setdefault(group.get("spec", {}).get("queue", ""), {})
-        phase = (group.get("status") or {}).get("phase", "")
-        of_queue[phase] = of_queue.get(phase, 0) + 1
-    print_queues(queues, counts)
-
-
-def print_queues(queues: list[Manifest], counts: dict[str, dict[str, int]]) -> None:
-    """The table of queues; `counts`: PodGroups by queue and phase."""
-    click.echo(line(_HEADER, _WIDTHS))
-    for q in queues:
-        name, spec = q["metadata"]["name"], q.get("spec") or {}
-        numbers = counts.get(name, {})
-        state = (q.get("status") or {}).get("state", "")
-        row = [name, spec.get("weight", 0), state, spec.get("parent", ""), *(numbers.get(p, 0) for p in _PHASES)]
-        click.echo(line(row, _WIDTHS))
+    listing = queue_table.listing(queue_table.HEADER, label_selector)
+    call("list queue", kubeconfig, master, lambda client: show(client, listing, output, watch))
 
 
 @queue.command()
 @click.option("-n", "--name", default="")
 @click.option("-a", "--action", default="", help="open, close or update")
 @click.option("-w", "--weight", type=int, default=0, help="The new weight, for update.")
+@wait_option("Go on when the queue is Open or Closed, as asked for.")
 @api_options
-def operate(name: str, action: str, weight: int, kubeconfig: str, master: str) -> None:
+def operate(
+    name: str, action: str, weight: int, wait: bool, timeout: float, kubeconfig: str, master: str
+) -> None:
     """Open or close a queue, or change its weight."""
     what = "operate queue"
     if not name:
@@ -127,26 +124,26 @@ def operate(name: str, action: str, weight: int, kubeconfig: str, master: str) -
         if action == "update":
             await client.patch(QUEUE, name, {"spec": {"weight": weight}})
             return
-        await _send(client, name, "OpenQueue" if action == "open" else "CloseQueue")
+        found = await client.get(QUEUE, name)
+        await send(client, QUEUE, found, "OpenQueue" if action == "open" else "CloseQueue", "default")
+        if wait:
+            await _until(client, name, "Open" if action == "open" else "Closed", timeout)
 
     call(what, kubeconfig, master, work)
 
 
-async def _send(client: Client, name: str, action: str) -> None:
-    found = (await client.get(QUEUE, name))["metadata"]
-    reference = {
-        "apiVersion": QUEUE.api_version,
-        "kind": "Queue",
-        "name": found.get("name", ""),
-        "uid": found.get("uid", ""),
-        "controller": True,
-        "blockOwnerDeletion": True,
-    }
-    command = {
-        "apiVersion": COMMAND.api_version,
-        "kind": "Command",
-        "metadata": {"generateName": f"{found.get('name', '')}-{action.lower()}-", "ownerReferences": [reference]},
-        "target": reference,
-        "action": action,
-    }
-    await client.create(COMMAND, command, "default")
+async def _until(client: Client, name: str, state: str, timeout: float) -> None:
+    """Wait until a queue has a state; an empty one: until it is gone."""
+
+    def look(followed: Followed) -> Look:
+        found = followed.objects()
+        if not found:
+            return Look("gone", reached=True) if not state else Look("gone", lost="was deleted while it was waited for")
+        now = str((found[0].get("status") or {}).get("state") or "without a state")
+        groups = followed.objects(1) if state == "Closed" else []
+        left = sum(1 for group in groups if group.get("spec", {}).get("queue") == name)
+        text = f"{now}, {left} PodGroups left" if now == "Closing" else now
+        return Look(text, reached=bool(state) and now == state)
+
+    sources = [Source.one(QUEUE, name), *([Source(PODGROUP)] if state == "Closed" else [])]
+    await wait_for(client, f"queue {name}", sources, look, timeout)

@@ -1,0 +1,98 @@
+"""Following objects: a local copy of some, and every change to them, for `--watch` and `--wait`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, NamedTuple
+
+from volcano_py.api.kinds import ResourceType
+from volcano_py.kube.client import Client
+
+Manifest = dict[str, Any]
+
+
+class Source(NamedTuple):
+    """Which objects to follow."""
+
+    rt: ResourceType
+    namespace: str | None = None
+    label_selector: str | None = None
+    field_selector: str | None = None
+
+    @classmethod
+    def one(cls, rt: ResourceType, name: str, namespace: str | None = None) -> Source:
+        """A single object."""
+        return cls(rt, namespace, field_selector=f"metadata.name={name}")
+
+
+class Change(NamedTuple):
+    """What became of one object."""
+
+    rt: ResourceType
+    object: Manifest
+    deleted: bool = False
+
+
+class Followed:
+    """The sources' objects as they are now, and what changes."""
+
+    def __init__(self, stores: Sequence[dict[str, Manifest]], changes: asyncio.Queue[Change]) -> None:
+        self._stores = stores
+        self._changes = changes
+
+    def objects(self, number: int = 0) -> list[Manifest]:
+        """The objects of a source, by its place, in the order of their names."""
+        store = self._stores[number]
+        return [store[key] for key in sorted(store)]
+
+    async def next(self, seconds: float | None = None) -> Change | None:
+        """The next change; None when there was none for so many seconds."""
+        try:
+            return await asyncio.wait_for(self._changes.get(), seconds)
+        except TimeoutError:
+            return None
+
+
+@asynccontextmanager
+async def following(client: Client, *sources: Source) -> AsyncIterator[Followed]:
+    """Follow objects; connections that are lost on the way are made anew.
+
+    Raises KubeError at the beginning, when the server cannot be reached or refuses.
+    """
+    from volcano_py.kube.informer import Informer
+
+    changes: asyncio.Queue[Change] = asyncio.Queue()
+    informers: list[Informer[Manifest]] = []
+    for source in sources:
+        # An informer tries again whatever happens; what is wrong from the start should be told instead.
+        await client.list(source.rt, source.namespace, source.label_selector, source.field_selector, limit=1)
+        informer: Informer[Manifest] = Informer(
+            client,
+            source.rt,
+            namespace=source.namespace,
+            label_selector=source.label_selector,
+            field_selector=source.field_selector,
+        )
+        informers.append(informer)
+        _pass_on(informer, source.rt, changes)
+    tasks = [asyncio.create_task(informer.run()) for informer in informers]
+    try:
+        for informer in informers:
+            await informer.synced.wait()
+        while not changes.empty():
+            changes.get_nowait()  # the stores have it already
+        yield Followed([informer.store for informer in informers], changes)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _pass_on(informer: Any, rt: ResourceType, changes: asyncio.Queue[Change]) -> None:
+    informer.on(
+        add=lambda obj: changes.put_nowait(Change(rt, obj)),
+        update=lambda _, obj: changes.put_nowait(Change(rt, obj)),
+        delete=lambda obj: changes.put_nowait(Change(rt, obj, deleted=True)),
+    )

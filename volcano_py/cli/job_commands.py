@@ -1,0 +1,87 @@
+"""What is done to a job from the command line, for `vcctl job` and the tools that do one thing each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from volcano_py.api import batch
+from volcano_py.api.kinds import COMMAND, JOB, ResourceType
+from volcano_py.cli import job_waits
+from volcano_py.cli.output import print_object
+from volcano_py.kube.client import Client
+
+Manifest = dict[str, Any]
+
+
+def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Adds --wait[=PHASE]; see `submit`."""
+    return click.option(
+        "--wait",
+        "awaited",
+        is_flag=False,
+        flag_value=batch.COMPLETED,
+        type=click.Choice(batch.PHASES),
+        metavar="[=PHASE]",
+        help="Go on when the job has this phase, Completed if none is named.",
+    )(command)
+
+
+async def submit(
+    client: Client, manifest: Manifest, namespace: str, output: str | None, awaited: str | None, timeout: float
+) -> None:
+    """Create a job, and wait for a phase if one is given."""
+    created = await client.create(JOB, manifest, namespace)
+    if output is None:
+        click.echo(f"run job {created['metadata'].get('name', '')} successfully")
+    else:
+        print_object(JOB, created, output)
+    if awaited:
+        await job_waits.until_phase(client, created, awaited, timeout)
+
+
+async def delete(client: Client, namespace: str, name: str, said: str, wait: bool, timeout: float) -> None:
+    """Delete a job, print what Volcano's tool says, and wait until its pods are gone, too."""
+    await client.delete(JOB, name, namespace)
+    click.echo(said)
+    if wait:
+        await job_waits.until_gone(client, namespace, name, timeout)
+
+
+async def suspend(client: Client, namespace: str, name: str, wait: bool = False, timeout: float = 0.0) -> None:
+    """Ask for a job to be aborted; its pods go, and it can be resumed."""
+    job = await client.get(JOB, name, namespace)
+    await send(client, JOB, job, "AbortJob", namespace)
+    if wait:
+        await job_waits.until_phase(client, job, batch.ABORTED, timeout)
+
+
+async def resume(client: Client, namespace: str, name: str, wait: bool = False, timeout: float = 0.0) -> None:
+    """Ask for an aborted job to go on."""
+    job = await client.get(JOB, name, namespace)
+    await send(client, JOB, job, "ResumeJob", namespace)
+    if wait:
+        await job_waits.until_phase(client, job, batch.RUNNING, timeout, from_aborted=True)
+
+
+async def send(client: Client, rt: ResourceType, target: Manifest, action: str, namespace: str) -> None:
+    """Create the Command that asks for an action on a job or a queue."""
+    found = target["metadata"]
+    reference = {
+        "apiVersion": rt.api_version,
+        "kind": rt.kind,
+        "name": found.get("name", ""),
+        "uid": found.get("uid", ""),
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+    command = {
+        "apiVersion": COMMAND.api_version,
+        "kind": "Command",
+        "metadata": {"generateName": f"{found.get('name', '')}-{action.lower()}-", "ownerReferences": [reference]},
+        "target": reference,
+        "action": action,
+    }
+    await client.create(COMMAND, command, namespace)

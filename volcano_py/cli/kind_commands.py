@@ -1,0 +1,251 @@
+"""create, delete, get, list and describe for one kind, from a description of it as data.
+
+Volcano: vcctl jobflow and vcctl jobtemplate, whose flags, messages and columns every kind here has. Kinds of a
+namespace have -n for it and -N for the name; for those of the whole cluster both letters are the name.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, NamedTuple
+
+import click
+
+from volcano_py.api.kinds import ResourceType
+from volcano_py.cli.columns import Table, fitted
+from volcano_py.cli.connection import api_options, call, give_up
+from volcano_py.cli.listing import NOTHING, Listing, show, watch_option
+from volcano_py.cli.output import as_table, output_option, print_object, whole, yaml_of
+from volcano_py.cli.selection import label_option
+from volcano_py.kube.client import Client
+from volcano_py.kube.errors import ApiError
+
+Manifest = dict[str, Any]
+_TABLE_GAP = 4
+
+
+class Kind(NamedTuple):
+    """How a kind is shown, and what of Volcano's commands it has.
+
+    `cells` and `wide_cells` give the columns of `header` and `wide_header`. `empty_status`: what `describe` shows where
+    there is none. `forgiving`: `create` and `delete` of files end with 0 although a document failed, as in Volcano.
+    """
+
+    rt: ResourceType
+    header: Sequence[str]
+    cells: Callable[[Manifest], list[object]]
+    wide_header: Sequence[str] = ()
+    wide_cells: Callable[[Manifest], list[object]] = lambda _: []
+    empty_status: Manifest = {}
+    forgiving: bool = False
+
+    @property
+    def word(self) -> str:
+        """The kind as it stands in commands and errors."""
+        return self.rt.kind.lower()
+
+    def table(self, objects: list[Manifest], wide: bool) -> Table:
+        """The table of some objects."""
+        header = [*self.header, *(self.wide_header if wide else ())]
+        rows = [[*self.cells(o), *(self.wide_cells(o) if wide else ())] for o in objects]
+        return fitted(header, rows, _TABLE_GAP)
+
+
+def in_namespace(kind: Kind, all_namespaces: bool = False) -> Callable[..., Any]:
+    """Adds -n/--namespace for kinds that have one, and --all-namespaces where that is wanted."""
+
+    def added(command: Callable[..., Any]) -> Callable[..., Any]:
+        if not kind.rt.namespaced:
+            return command
+        if all_namespaces:
+            command = click.option("--all-namespaces", is_flag=True)(command)
+        return click.option("-n", "--namespace", default="default", show_default=True)(command)
+
+    return added
+
+
+def named(kind: Kind) -> Callable[..., Any]:
+    """Adds -N/--name."""
+    letters = ("-N",) if kind.rt.namespaced else ("-n", "-N")
+    return click.option(*letters, "--name", default="", help=f"Name of the {kind.rt.kind}.")
+
+
+def file_option(kind: Kind) -> Callable[..., Any]:
+    """Adds -f/--file."""
+    return click.option("-f", "--file", "file", default="", help=f"{kind.rt.kind}s as YAML; - is standard input.")
+
+
+def read(kind: Kind, file: str) -> list[Manifest]:
+    """The documents of a file; those of a namespace without one are in default. Raises ValueError."""
+    from volcano_py.simulate.manifests import read as read_manifests
+
+    found = read_manifests([file])
+    for document in found:
+        if document["kind"] != kind.rt.kind:
+            raise ValueError(f"{file}: holds a {document['kind']}, must hold {kind.rt.kind}s ({kind.rt.api_version})")
+        if kind.rt.namespaced:
+            document["metadata"].setdefault("namespace", "default")
+    return found
+
+
+async def each(kind: Kind, verb: str, objects: Sequence[Manifest], do: Callable[[Manifest], Awaitable[None]]) -> None:
+    """Do something with each document, with a line for each. Raises ValueError if any failed, unless Volcano would not.
+
+    `verb`: create or delete.
+    """
+    failed = 0
+    for obj in objects:
+        try:
+            await do(obj)
+        except ApiError as e:
+            failed += 1
+            click.echo(f"Failed to {verb} {kind.rt.kind}: {e}")
+        else:
+            click.echo(f"{verb.capitalize()}d {kind.rt.kind}: {place(obj)}")
+    if failed and not kind.forgiving:
+        raise ValueError(f"{failed} of {len(objects)} documents failed; see above")
+
+
+def place(obj: Manifest) -> str:
+    """namespace/name, or the name."""
+    metadata = obj["metadata"]
+    return "/".join(filter(None, (metadata.get("namespace", ""), metadata.get("name", ""))))
+
+
+def add_create(group: click.Group, kind: Kind) -> None:
+    """`create -f`."""
+
+    @group.command("create", help=f"Create the {kind.rt.kind}s of a file.")
+    @file_option(kind)
+    @api_options
+    def create(file: str, kubeconfig: str, master: str) -> None:
+        what = f"create {kind.word}"
+        if not file:
+            give_up(what, "a file must be given; name it with -f")
+
+        async def work(client: Client) -> None:
+            async def one(obj: Manifest) -> None:
+                await client.create(kind.rt, obj, obj["metadata"].get("namespace"))
+
+            await each(kind, "create", read(kind, file), one)
+
+        call(what, kubeconfig, master, work)
+
+
+def add_delete(group: click.Group, kind: Kind) -> None:
+    """`delete -N NAME` or `delete -f FILE`."""
+
+    @group.command("delete", help=f"Delete a {kind.rt.kind}, or those of a file.")
+    @file_option(kind)
+    @named(kind)
+    @in_namespace(kind)
+    @api_options
+    def delete(file: str, name: str, kubeconfig: str, master: str, namespace: str | None = None) -> None:
+        what = f"delete {kind.word}"
+        if not file and not name:
+            give_up(what, f"{kind.word} name must be specified; give -N NAME or -f FILE")
+
+        async def work(client: Client) -> None:
+            async def one(obj: Manifest) -> None:
+                await client.delete(kind.rt, obj["metadata"]["name"], obj["metadata"].get("namespace"))
+
+            if file:
+                await each(kind, "delete", read(kind, file), one)
+                return
+            found = await client.get(kind.rt, name, namespace)
+            await one(found)
+            click.echo(f"Deleted {kind.rt.kind}: {place(found)}")
+
+        call(what, kubeconfig, master, work)
+
+
+def add_get(group: click.Group, kind: Kind) -> None:
+    """`get -N NAME`."""
+
+    @group.command("get", help=f"Show one {kind.rt.kind}.")
+    @named(kind)
+    @in_namespace(kind)
+    @output_option()
+    @api_options
+    def get(name: str, output: str | None, kubeconfig: str, master: str, namespace: str | None = None) -> None:
+        what = f"get {kind.word}"
+        if not name:
+            give_up(what, f"name is mandatory to get the particular {kind.word} details; give it with -N")
+
+        async def work(client: Client) -> None:
+            found = await client.get(kind.rt, name, namespace)
+            if as_table(output):
+                kind.table([found], output == "wide").show()
+            else:
+                print_object(kind.rt, found, output or "")
+
+        call(what, kubeconfig, master, work)
+
+
+def add_list(group: click.Group, kind: Kind, all_namespaces: bool = True) -> None:
+    """`list`."""
+
+    @group.command("list", help=f"List {kind.rt.kind}s.")
+    @in_namespace(kind, all_namespaces)
+    @label_option
+    @output_option()
+    @watch_option()
+    @api_options
+    def list_(
+        label_selector: str,
+        output: str | None,
+        watch: bool,
+        kubeconfig: str,
+        master: str,
+        namespace: str | None = None,
+        all_namespaces: bool = False,
+    ) -> None:
+        listing = Listing(
+            kind.rt,
+            lambda objects, _, wide: kind.table(objects, wide),
+            None if all_namespaces else namespace,
+            label_selector,
+        )
+        call(f"list {kind.word}", kubeconfig, master, lambda client: show(client, listing, output, watch))
+
+
+def add_describe(group: click.Group, kind: Kind) -> None:
+    """`describe [-N NAME]`: the whole object, or all of a namespace."""
+
+    @group.command("describe", help=f"Print a {kind.rt.kind} as it is, or all of the namespace.")
+    @named(kind)
+    @in_namespace(kind)
+    @click.option("-o", "--format", "format_", default="yaml", show_default=True, help="yaml or json")
+    @api_options
+    def describe(name: str, format_: str, kubeconfig: str, master: str, namespace: str | None = None) -> None:
+        what = f"describe {kind.word}"
+        if format_ not in ("yaml", "json"):
+            give_up(what, f"unsupported format {format_}; use yaml or json")
+
+        async def work(client: Client) -> None:
+            if name:
+                found = [await client.get(kind.rt, name, namespace)]
+            else:
+                found = list(await client.list(kind.rt, namespace))
+            if not found:
+                click.echo(NOTHING)
+            click.echo("\n\n".join(described(kind, obj, format_) for obj in found), nl=False)
+
+        call(what, kubeconfig, master, work)
+
+
+def described(kind: Kind, obj: Manifest, format_: str) -> str:
+    """A whole object as text; JSON in the order in which Volcano writes it."""
+    parts = {"spec": {}, "status": kind.empty_status, **whole(kind.rt, obj)}
+    if format_ == "yaml":
+        return yaml_of(parts)
+    first = ("kind", "apiVersion", "metadata", "spec", "status")
+    ordered = {key: parts[key] for key in (*first, *sorted(parts.keys() - set(first)))}
+    return json.dumps(ordered, indent=2, ensure_ascii=False) + "\n"
+
+
+def add_all(group: click.Group, kind: Kind) -> None:
+    """All five."""
+    for add in (add_create, add_delete, add_get, add_list, add_describe):
+        add(group, kind)

@@ -1,0 +1,108 @@
+"""Lists: fetch, choose, print as a table or as objects; and with --watch go on printing what changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import click
+
+from volcano_py.api.kinds import ResourceType
+from volcano_py.cli.columns import Table, line
+from volcano_py.cli.follow import Source, following
+from volcano_py.cli.output import as_table, documents, full_name, print_objects, text_of, whole
+from volcano_py.kube.client import Client
+
+Manifest = dict[str, Any]
+NOTHING = "No resources found"
+
+
+class Listing(NamedTuple):
+    """What a list command shows.
+
+    `table` makes it of the chosen objects, those of the kind `beside`, and whether it is a wide one; `choose` picks
+    and orders the objects, and may raise ValueError.
+    """
+
+    rt: ResourceType
+    table: Callable[[list[Manifest], list[Manifest], bool], Table]
+    namespace: str | None = None
+    label_selector: str = ""
+    choose: Callable[[list[Manifest]], list[Manifest]] = list
+    beside: ResourceType | None = None
+
+
+async def show(client: Client, listing: Listing, output: str | None = None, watch: bool = False) -> None:
+    """Print a list in the form of -o, and with `watch` every change until the user has seen enough."""
+    if watch:
+        await _watch(client, listing, output)
+        return
+    found = await client.list(listing.rt, listing.namespace, label_selector=listing.label_selector or None)
+    chosen = listing.choose(list(found))
+    if not as_table(output):
+        print_objects(listing.rt, chosen, output or "")
+    elif not chosen:
+        click.echo(NOTHING)
+    else:
+        beside = list(await client.list(listing.beside)) if listing.beside else []
+        listing.table(chosen, beside, output == "wide").show()
+
+
+async def _watch(client: Client, listing: Listing, output: str | None) -> None:
+    sources = [Source(listing.rt, listing.namespace, listing.label_selector or None)]
+    if listing.beside and as_table(output):
+        sources.append(Source(listing.beside))
+    async with following(client, *sources) as followed:
+        wide = output == "wide"
+
+        def beside() -> list[Manifest]:
+            return followed.objects(1) if len(sources) > 1 else []
+
+        first = listing.choose(followed.objects())
+        shown: dict[str, list[object]] = {}
+        widths: list[int] = []
+        if as_table(output):
+            table = listing.table(first, beside(), wide)
+            table.show()
+            widths = list(table.widths)
+            shown = {_uid(obj): list(row) for obj, row in zip(first, table.rows, strict=True)}
+        else:
+            for obj in first:
+                _print_one(listing.rt, obj, output or "")
+        while True:
+            change = await followed.next()
+            if change is None:
+                continue
+            # What stands beside an object may concern any row: those that are printed anew have changed.
+            changed = [change.object] if change.rt == listing.rt else followed.objects()
+            for obj in listing.choose(changed):
+                if not as_table(output):
+                    _print_one(listing.rt, obj, output or "")
+                    continue
+                row = list(listing.table([obj], beside(), wide).rows[0])
+                if change.deleted and change.rt == listing.rt:
+                    shown.pop(_uid(obj), None)
+                    click.echo(line(row, widths) + "deleted")
+                elif shown.get(_uid(obj)) != row:
+                    shown[_uid(obj)] = row
+                    click.echo(line(row, widths))
+
+
+def _uid(obj: Manifest) -> str:
+    metadata = obj["metadata"]
+    return str(metadata.get("uid") or (metadata.get("namespace"), metadata.get("name")))
+
+
+def _print_one(rt: ResourceType, obj: Manifest, output: str) -> None:
+    if output == "name":
+        click.echo(full_name(rt, obj))
+    elif output == "json":
+        click.echo(text_of(whole(rt, obj), "json"), nl=False)
+    else:
+        click.echo(documents(("", text_of(whole(rt, obj), "yaml"))), nl=False)
+
+
+def watch_option(letter: bool = True) -> Callable[..., Any]:
+    """Adds --watch, and -w where that letter is free."""
+    names = ("-w", "--watch") if letter else ("--watch",)
+    return click.option(*names, is_flag=True, help="Go on, and print what changes, until Ctrl-C.")

@@ -1,0 +1,83 @@
+"""Objects in the forms of kubectl: `-o json|yaml|name`; `-o wide` is a table with more columns."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import click
+
+from volcano_py.api.kinds import ResourceType
+
+Manifest = Mapping[str, Any]
+
+FORMS = ("json", "yaml", "wide", "name")
+
+
+def output_option(*forms: str) -> Callable[..., Any]:
+    """Adds -o/--output; without `forms` it takes all of them."""
+    return click.option("-o", "--output", type=click.Choice(forms or FORMS), help="Print objects, or more columns.")
+
+
+def as_table(output: str | None) -> bool:
+    """Whether an output form is a table."""
+    return output in (None, "wide")
+
+
+def print_object(rt: ResourceType, obj: Manifest, output: str) -> None:
+    """One object as json, yaml, or its name."""
+    if output == "name":
+        click.echo(full_name(rt, obj))
+    else:
+        click.echo(text_of(whole(rt, obj), output), nl=False)
+
+
+def print_objects(rt: ResourceType, objects: Sequence[Manifest], output: str) -> None:
+    """Several objects: a List, or a name a line."""
+    if output == "name":
+        for obj in objects:
+            click.echo(full_name(rt, obj))
+    else:
+        items = [whole(rt, obj) for obj in objects]
+        listed = {"apiVersion": "v1", "kind": "List", "metadata": {"resourceVersion": ""}, "items": items}
+        click.echo(text_of(listed, output), nl=False)
+
+
+def full_name(rt: ResourceType, obj: Manifest) -> str:
+    """`job.batch.volcano.sh/hello`: what kubectl takes as one word."""
+    kind = f"{rt.kind.lower()}.{rt.group}" if rt.group else rt.kind.lower()
+    return f"{kind}/{obj['metadata'].get('name', '')}"
+
+
+def whole(rt: ResourceType, obj: Manifest) -> dict[str, Any]:
+    """An object with its kind, which lists leave out, and without the bookkeeping of managedFields."""
+    metadata = {k: v for k, v in (obj.get("metadata") or {}).items() if k != "managedFields"}
+    return {**obj, "apiVersion": rt.api_version, "kind": rt.kind, "metadata": metadata}
+
+
+def text_of(value: Mapping[str, Any], output: str, indent: int = 4) -> str:
+    """JSON or YAML with keys in order, as kubectl prints them; ends with a line's end."""
+    if output == "json":
+        return json.dumps(value, indent=indent, sort_keys=True, ensure_ascii=False) + "\n"
+    return yaml_of(value)
+
+
+def yaml_of(value: Mapping[str, Any]) -> str:
+    """One YAML document, keys in order."""
+    import yaml
+
+    dumped: str = yaml.dump(
+        value,
+        Dumper=getattr(yaml, "CSafeDumper", yaml.SafeDumper),
+        sort_keys=True,
+        allow_unicode=True,
+        width=2**20,
+        default_flow_style=False,
+    )
+    return dumped
+
+
+def documents(texts: Iterable[str]) -> str:
+    """YAML documents, one after another."""
+    return "---\n".join(texts)

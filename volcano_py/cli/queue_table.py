@@ -1,0 +1,84 @@
+"""The table of queues. Volcano: that of `vcctl queue list`; the counts are those of the PodGroups there are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from volcano_py.api.kinds import PODGROUP, QUEUE
+from volcano_py.cli.columns import Table, amounts, widest
+from volcano_py.cli.listing import Listing
+
+Manifest = dict[str, Any]
+Counts = dict[str, dict[str, int]]
+
+_WIDE = ("Reclaimable", "Priority", "Guarantee", "Deserved", "Capability", "Allocated")
+_PARENT = "Parent"
+HEADER = ("Name", "Weight", "State", _PARENT, "Inqueue", "Pending", "Running", "Unknown", "Completed")
+"""The columns of vcctl."""
+SHORT = ("Name", "Weight", "State", "Inqueue", "Pending", "Running", "Unknown")
+"""The columns of vqueues."""
+_PHASES = ("Inqueue", "Pending", "Running", "Unknown", "Completed")
+
+
+def listing(columns: tuple[str, ...], label_selector: str = "", name: str = "") -> Listing:
+    """All queues, or the one of this name, with these columns."""
+    return Listing(
+        QUEUE,
+        lambda queues, groups, wide: queue_table(queues, count(groups), columns, wide),
+        label_selector=label_selector,
+        choose=lambda queues: [q for q in queues if not name or q["metadata"]["name"] == name],
+        beside=PODGROUP,
+    )
+
+
+def count(groups: Iterable[Manifest]) -> Counts:
+    """PodGroups by queue and phase."""
+    counts: Counts = {}
+    for group in groups:
+        of_queue = counts.setdefault(group.get("spec", {}).get("queue", ""), {})
+        phase = (group.get("status") or {}).get("phase", "")
+        of_queue[phase] = of_queue.get(phase, 0) + 1
+    return counts
+
+
+def queue_table(
+    queues: list[Manifest], counts: Counts, columns: tuple[str, ...] = HEADER, wide: bool = False
+) -> Table:
+    """The table; `counts` as `count` makes them."""
+    header, widths = [*columns], [25, *(8,) * (len(columns) - 1)]
+    rows: list[list[object]] = []
+    for q in queues:
+        cells = _cells(q, counts.get(q["metadata"]["name"], {}))
+        rows.append([cells[column] for column in columns])
+    if wide:
+        more = [_wide_cells(q) for q in queues]
+        header += _WIDE
+        # the original's columns stay as wide as they are, but the last must not touch what follows
+        widths[-1] = max(widths[-1], len(columns[-1]) + 3)
+        widths += [widest(name, [cells[i] for cells in more], 3) for i, name in enumerate(_WIDE)]
+        rows = [[*row, *cells] for row, cells in zip(rows, more, strict=True)]
+    return Table(header, rows, widths)
+
+
+def _cells(q: Manifest, counts: dict[str, int]) -> dict[str, object]:
+    spec = q.get("spec") or {}
+    return {
+        "Name": q["metadata"]["name"],
+        "Weight": spec.get("weight", 0),
+        "State": (q.get("status") or {}).get("state", ""),
+        _PARENT: spec.get("parent", ""),
+        **{phase: counts.get(phase, 0) for phase in _PHASES},
+    }
+
+
+def _wide_cells(q: Manifest) -> list[str]:
+    spec = q.get("spec") or {}
+    return [
+        str(spec.get("reclaimable", True)).lower(),
+        str(spec.get("priority", 0)),
+        amounts((spec.get("guarantee") or {}).get("resource")),
+        amounts(spec.get("deserved")),
+        amounts(spec.get("capability")),
+        amounts((q.get("status") or {}).get("allocated")),
+    ]

@@ -1,0 +1,52 @@
+"""`vjobs`: list jobs, or describe one. Volcano: vjobs; here -n is the name and -N the namespace."""
+
+from __future__ import annotations
+
+import click
+
+from volcano_py.cli import job_table
+from volcano_py.cli.connection import api_options, call
+from volcano_py.cli.errors import Tool
+from volcano_py.cli.listing import show, watch_option
+from volcano_py.cli.output import as_table, output_option
+from volcano_py.cli.selection import selector_option
+from volcano_py.cli.vcctl_job import view_job
+
+
+@click.command(cls=Tool)
+@click.option("-n", "--name", default="", help="Describe this job, instead of listing all.")
+@click.option("-N", "--namespace", default="default", show_default=True)
+@click.option("-S", "--scheduler", default="", help="Only jobs of this scheduler.")
+@click.option("--all-namespaces", is_flag=True)
+@selector_option
+@output_option()
+@watch_option()
+@api_options
+def main(
+    name: str,
+    namespace: str,
+    scheduler: str,
+    all_namespaces: bool,
+    selector: str,
+    label_selector: str,
+    output: str | None,
+    watch: bool,
+    kubeconfig: str,
+    master: str,
+) -> None:
+    """List jobs, or describe one."""
+    if name:
+        form = None if as_table(output) else output
+        call("", kubeconfig, master, lambda client: view_job(client, namespace, name, conditions=False, output=form))
+        return
+    listing = job_table.listing(
+        None if all_namespaces else namespace,
+        selector,
+        label_selector,
+        lambda j: not scheduler or j.get("spec", {}).get("schedulerName") == scheduler,
+    )
+    call("", kubeconfig, master, lambda client: show(client, listing, output, watch))
+
+
+if __name__ == "__main__":
+    main(prog_name="vjobs")
