@@ -13,6 +13,7 @@ from prometheus_client import generate_latest
 from volcano_py.api.kinds import JOB, QUEUE, ResourceType
 from volcano_py.controllers import metrics
 from volcano_py.controllers.commands import CommandController, Sink
+from volcano_py.controllers.cronjob.controller import CronJobController
 from volcano_py.controllers.executor import Executor, NotLeading
 from volcano_py.controllers.garbage import GarbageController
 from volcano_py.controllers.job.controller import JobController
@@ -44,6 +45,9 @@ MAKERS: dict[str, Callable[[Cluster, Options], Controller]] = {
         inherit_owner_annotations=options.inherit_owner_annotations,
         workloads=options.gate("WorkLoadSupport"),
     ),
+    CronJobController.name: lambda cluster, options: CronJobController(
+        cluster, workers=options.worker_threads_for_cronjob
+    ),
     JobFlowController.name: lambda cluster, options: JobFlowController(cluster, max_requeue=options.max_requeue_num),
     JobTemplateController.name: lambda cluster, options: JobTemplateController(cluster),
     GarbageController.name: lambda cluster, options: GarbageController(cluster, workers=options.worker_threads_for_gc),
@@ -52,7 +56,6 @@ MAKERS: dict[str, Callable[[Cluster, Options], Controller]] = {
 
 
 NOT_BUILT = (
-    "cronjob-controller",
     "hyperNode-controller",
     "sharding-controller",
     "colocation-config-controller",

@@ -27,6 +27,7 @@ class Options(Struct):
     worker_threads_for_podgroup: int = 5
     worker_threads_for_queue: int = 5
     worker_threads_for_gc: int = 1
+    worker_threads_for_cronjob: int = 3
     scheduler_names: list[str] = field(default_factory=lambda: ["volcano"])
     max_requeue_num: int = 15
     inherit_owner_annotations: bool = True
@@ -87,6 +88,7 @@ def parse_flags(arguments: Sequence[str], program: str = "volcano-py controller-
     number("--worker-threads", defaults.worker_threads, "jobs worked on at a time")
     number("--worker-threads-for-podgroup", defaults.worker_threads_for_podgroup, "pods at a time")
     number("--worker-threads-for-queue", defaults.worker_threads_for_queue, "queues at a time")
+    number("--worker-threads-for-cronjob", defaults.worker_threads_for_cronjob, "CronJobs at a time")
     number("--worker-threads-for-gc", defaults.worker_threads_for_gc, "finished jobs at a time")
     parser.add_argument("--scheduler-name", action="append", help="schedulerName of our pods; repeatable")
     number("--max-requeue-num", defaults.max_requeue_num, "attempts before a job is terminated; -1: no limit")
