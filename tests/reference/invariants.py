@@ -92,13 +92,17 @@ def nodes_have_room(cycle: Cycle) -> None:
 
 
 def gangs_are_whole(cycle: Cycle) -> None:
-    """What was bound is, with what runs, at least the minimum."""
+    """What was bound is, with what runs, at least the minimum.
+
+    Whom shuffle evicts counts: it comes last, asks no gang, and takes members also of one that was bound just now.
+    """
     if not cycle.has("gang", "enableJobReady"):
         return
+    gone = {key for key, e in cycle.evicted.items() if e.reason != "shuffle"}
     for uid in {b.group for b in cycle.bound.values()}:
         job = cycle.jobs[uid]
         there = sum(
-            t.key in cycle.bound or (t.status in (*ALLOCATED_STATUS, "Succeeded") and t.key not in cycle.evicted)
+            t.key in cycle.bound or (t.status in (*ALLOCATED_STATUS, "Succeeded") and t.key not in gone)
             for t in job.tasks.values()
         )
         assert there >= job.min_available, f"{uid} is bound with {there} of {job.min_available}"
