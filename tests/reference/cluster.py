@@ -24,6 +24,8 @@ class Queue:
         self.guarantee: dict[str, Any] = (spec.get("guarantee") or {}).get("resource") or {}
         self.deserved: dict[str, Any] = spec.get("deserved") or {}
         self.parent: str = spec.get("parent") or ""
+        self.affinity: dict[str, Any] | None = spec.get("affinity")
+        self.annotations: dict[str, str] = manifest["metadata"].get("annotations") or {}
         self.reclaimable: bool = spec.get("reclaimable", True)
         self.state: str = (manifest.get("status") or {}).get("state", "")
 

@@ -48,9 +48,15 @@ class Result:
         }
 
 
-def cycle(manifests: Iterable[Manifest], conf: configuration.Conf, rank: Rank, now: float) -> Result:
+def cycle(
+    manifests: Iterable[Manifest],
+    conf: configuration.Conf,
+    rank: Rank,
+    now: float,
+    memory: dict[str, Any],
+) -> Result:
     """Decide once."""
-    session = Session(Cluster(manifests), conf, rank, now)
+    session = Session(Cluster(manifests), conf, rank, now, memory)
     for name in conf.actions:
         ACTIONS[name](session)
     session.close()
@@ -102,9 +108,10 @@ def run(manifests: list[Manifest], conf_text: str, cycles: int, rank: Rank, come
     """It is as late as the newest object at first, and a second later every cycle."""
     conf = configuration.load(conf_text)
     now = max((timestamp(m["metadata"]) for m in manifests), default=0.0)
-    results = []
+    results: list[Result] = []
+    memory: dict[str, Any] = {}
     for _ in range(cycles):
-        results.append(cycle(manifests, conf, rank, now))
+        results.append(cycle(manifests, conf, rank, now, memory))
         manifests = react(manifests, results[-1], now, come_back)
         now += 1.0
     return results

@@ -22,6 +22,7 @@ class Job:
         self.priority_class: str = spec.get("priorityClassName") or ""
         self.task_min_available: dict[str, int] = spec.get("minTaskMember") or {}
         self.min_resources: dict[str, Any] | None = spec.get("minResources")
+        self.annotations: dict[str, str] = meta.get("annotations") or {}
         marks = {**(meta.get("labels") or {}), **(meta.get("annotations") or {})}
         self.preemptable_mark: str | None = marks.get(PREEMPTABLE)
         self.preemptable = truth(self.preemptable_mark, False)

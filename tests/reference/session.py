@@ -28,13 +28,17 @@ class Handler:
 
 
 class Session:
-    def __init__(self, cluster: Cluster, conf: Conf, rank: Rank, now: float = 0.0) -> None:
+    def __init__(
+        self, cluster: Cluster, conf: Conf, rank: Rank, now: float = 0.0, memory: dict[str, Any] | None = None
+    ) -> None:
         from tests.reference.plugins import PLUGINS
 
         self.cluster = cluster
         self.conf = conf
         self.rank = rank
         self.now = now
+        self.memory = {} if memory is None else memory
+        """What the scheduler remembers from one session to the next."""
         self.nodes: dict[str, Node] = cluster.copy_of_nodes()
         self.queues = cluster.queues
         self.jobs: dict[str, Job] = dict(sorted(cluster.jobs().items()))

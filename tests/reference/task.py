@@ -14,6 +14,7 @@ GROUP_ANNOTATION = "scheduling.k8s.io/group-name"
 ROLE = "volcano.sh/task-spec"
 PRIORITY_ANNOTATION = "volcano.sh/task-priority"
 PREEMPTABLE = "volcano.sh/preemptable"
+ZONE = "volcano.sh/revocable-zone"
 QUEUE_GATE = "scheduling.volcano.sh/queue-allocation-gate"
 
 ALLOCATED_STATUS = ("Bound", "Binding", "Running", "Allocated")
@@ -35,6 +36,8 @@ class Task:
     status: str
     node: str
     preemptable: bool = True
+    revocable_zone: str = ""
+    """`*` if it may be put on nodes that are lent."""
     eviction_occurred: bool = False
     """Somebody goes so that it can come."""
     last_try: tuple[str, str, bool] | None = None
@@ -91,7 +94,14 @@ def task_of(pod: dict[str, Any]) -> Task:
         status=status_of(pod),
         node=spec.get("nodeName") or "",
         preemptable=truth(annotations.get(PREEMPTABLE, labels.get(PREEMPTABLE)), True),
+        revocable_zone=_revocable_zone(annotations),
     )
+
+
+def _revocable_zone(annotations: dict[str, str]) -> str:
+    if ZONE in annotations:
+        return "*" if annotations[ZONE] == "*" else ""
+    return "*" if truth(annotations.get(PREEMPTABLE), False) else ""
 
 
 def truth(text: str | None, otherwise: bool) -> bool:

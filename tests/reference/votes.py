@@ -29,6 +29,10 @@ class PredicateError(Exception):
         self.unresolvable = unresolvable
 
 
+class ScoreError(Exception):
+    """A node cannot be scored: it gets nothing from any NodeOrder function."""
+
+
 class Votes:
     def __init__(self, conf: Conf) -> None:
         self.conf = conf
@@ -208,8 +212,17 @@ class Votes:
     def node_scores(self, task: Task, nodes: list[Node]) -> list[float]:
         """Node by node: what NodeOrder functions give, then what BatchNodeOrder functions give."""
         order, batch = [0.0] * len(nodes), [0.0] * len(nodes)
+        cannot: set[int] = set()
         for name, function in self._all("NodeOrder", "enableNodeOrder"):
-            self._add(name, order, [function(task, n) for n in nodes])
+            more = [0.0] * len(nodes)
+            for i, node in enumerate(nodes):
+                try:
+                    more[i] = function(task, node)
+                except ScoreError:
+                    cannot.add(i)
+            self._add(name, order, more)
+        for i in cannot:
+            order[i] = 0.0
         for name, function in self._all("BatchNodeOrder", "enableNodeOrder"):
             self._add(name, batch, function(task, nodes))
         return [o + b for o, b in zip(order, batch, strict=True)]

@@ -6,14 +6,18 @@ from tests.reference.plugins.cdp import cdp
 from tests.reference.plugins.conformance import conformance
 from tests.reference.plugins.drf import drf
 from tests.reference.plugins.gang import gang
+from tests.reference.plugins.nodegroup import nodegroup
 from tests.reference.plugins.nodeorder import nodeorder
 from tests.reference.plugins.overcommit import overcommit
 from tests.reference.plugins.pdb import pdb
 from tests.reference.plugins.predicates import predicates
 from tests.reference.plugins.priority import priority
 from tests.reference.plugins.proportion import proportion
+from tests.reference.plugins.resource_strategy_fit import resource_strategy_fit
 from tests.reference.plugins.resourcequota import resourcequota
 from tests.reference.plugins.sla import sla
+from tests.reference.plugins.task_topology import task_topology
+from tests.reference.plugins.tdm import tdm
 
 PLUGINS = {
     "priority": priority,
@@ -30,4 +34,8 @@ PLUGINS = {
     "cdp": cdp,
     "sla": sla,
     "resourcequota": resourcequota,
+    "nodegroup": nodegroup,
+    "resource-strategy-fit": resource_strategy_fit,
+    "task-topology": task_topology,
+    "tdm": tdm,
 }
