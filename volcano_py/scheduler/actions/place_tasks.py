@@ -71,9 +71,9 @@ def place_tasks(
             if job.need_continue_allocating(session.statuses, sub):
                 continue
             break
-        node = _nominated(session, task, outside)
+        without = _either(outside, refused.get(task.role))
+        node = _nominated(session, task, without)
         if node is None:
-            without = _either(outside, refused.get(task.role))
             node = placement.best(task, without=without)
             if remembers and task.role:
                 now = ~placement.accepted(task)
@@ -188,9 +188,9 @@ def _queue_refuses(queue: Queue, task: Task) -> str:
     return f"queue {queue.name} may not take {task.name} now: it would hold more than its share"
 
 
-def _nominated(session: Session, task: Task, outside: NDArray[np.bool_] | None) -> int | None:
-    """The node that an earlier eviction has promised to the pod, if it still takes it."""
+def _nominated(session: Session, task: Task, without: NDArray[np.bool_] | None) -> int | None:
+    """The node that an earlier eviction has promised to the pod, if it still takes it and is not left out."""
     node = session.nominated_node(task)
-    if node is None or (outside is not None and outside[node]) or not session.placement.fits_soon(task, node):
+    if node is None or (without is not None and without[node]) or not session.placement.fits_soon(task, node):
         return None
     return node if session.placement.accepted(task)[node] else None
