@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 import numpy as np
 from msgspec import field
+from numpy.typing import NDArray
 
 from volcano_py.scheduler.actions.make_room import make_room, spare_needless
 from volcano_py.scheduler.actions.preempt_dry_run import best_candidate
@@ -30,6 +31,8 @@ from volcano_py.scheduler.model.task import Task
 _COUNTED_BEFORE = ("InterPodAffinity", "PodTopologySpread")
 """Rules for which Volcano counts pods before it evicts, and not again."""
 Filter = Callable[[Task], bool]
+Refused = dict[tuple[str, str], NDArray[np.bool_]]
+"""By job and role: where one of its pods was refused in this action, evictions or not."""
 
 
 class Arguments(msgspec.Struct):
@@ -40,8 +43,9 @@ class Arguments(msgspec.Struct):
     least_nodes: int = field(default=1, name="minCandidateNodesAbsolute")
     percentage: int = field(default=10, name="minCandidateNodesPercentage")
     workers: int = field(default=16, name="topologyAwarePreemptWorkerNum")
+    """These three are accepted for Volcano's sake: all nodes are tried, one after another."""
     error_cache: bool = field(default=True, name="predicateErrorCacheEnable")
-    """These four are accepted for Volcano's sake: all nodes are tried, one after another."""
+    """Without the deviation own-verdict: do not try a pod where another of its role was refused."""
 
 
 def _settings(session: Session) -> Arguments:
@@ -55,6 +59,8 @@ def preempt(session: Session) -> None:
     queues: PriorityQueue[Queue] = PriorityQueue(votes.queue_before)
     starving: dict[str, list[tuple[tuple[Any, ...], SessionJob]]] = {}
     tasks: dict[str, list[Task]] = {}
+    remembers = not session.on("own-verdict") and _settings(session).error_cache
+    refused: Refused | None = {} if remembers else None
     for job in session.jobs.values():
         if job.is_pending() or votes.job_valid(job) is not None or not votes.job_starving(job):
             continue
@@ -76,23 +82,23 @@ def preempt(session: Session) -> None:
             todo = tasks[job.uid]
             while todo and votes.job_starving(job):
                 task = todo.pop()
-                preempt_for(session, statement, task, _of_other_jobs(session, queue, task))
+                preempt_for(session, statement, task, _of_other_jobs(session, queue, task), refused)
             if votes.job_pipelined(job):
                 spare_needless(session, statement)
                 statement.commit()
             else:
                 statement.discard()
         for job in under_request:
-            _within(session, job)
+            _within(session, job, refused)
 
 
-def _within(session: Session, job: SessionJob) -> None:
+def _within(session: Session, job: SessionJob, refused: Refused | None) -> None:
     """One task of a job for another; the first that cannot be helped ends it."""
     todo = task_queue(session.votes, (t for t in session.pending(job) if not t.sched_gated))
     while todo:
         task = todo.pop()
         statement = Statement(session, job.uid)
-        if not preempt_for(session, statement, task, _of_its_own_job(session, task)):
+        if not preempt_for(session, statement, task, _of_its_own_job(session, task), refused):
             statement.discard()
             return
         statement.commit()
@@ -123,7 +129,9 @@ def _of_its_own_job(session: Session, preemptor: Task) -> Filter:
     return lambda victim: victim.job == preemptor.job and _evictable(session, preemptor, victim)
 
 
-def preempt_for(session: Session, statement: Statement, task: Task, may_go: Filter) -> bool:
+def preempt_for(
+    session: Session, statement: Statement, task: Task, may_go: Filter, refused: Refused | None = None
+) -> bool:
     """Find a node where evicting those that may go makes room for a task; pipeline it there."""
     votes, placement = session.votes, session.placement
     if not may_preempt(session, task) or votes.pre_predicate(task) is not None:
@@ -131,7 +139,7 @@ def preempt_for(session: Session, statement: Statement, task: Task, may_go: Filt
     queue = session.queues[session.jobs[task.job].queue]
     settings = _settings(session)
     if settings.topology_aware:
-        nodes = _best_first(session, task)
+        nodes = _best_first(session, task, refused)
         chosen = best_candidate(session, task, nodes, may_go, settings.most_nodes)
         if chosen is None:
             return False
@@ -156,15 +164,22 @@ def preempt_for(session: Session, statement: Statement, task: Task, may_go: Filt
             return placement.accepts(task, node)
         return counted[node] and placement.accepts_but(task, node, _COUNTED_BEFORE)
 
-    return make_room(session, statement, task, _best_first(session, task), victims, fits, "preempt")
+    return make_room(session, statement, task, _best_first(session, task, refused), victims, fits, "preempt")
 
 
-def _best_first(session: Session, task: Task) -> list[int]:
+def _best_first(session: Session, task: Task, refused: Refused | None) -> list[int]:
     """The nodes that evictions could make fit, best score first."""
     mask = session.placement.resolvable(task)
     errors = session.jobs[task.job].fit_errors.get(task.key)
-    if errors is not None and errors.unresolvable is not None:
-        mask = mask & ~errors.unresolvable
+    hopeless = None if errors is None else errors.unresolvable
+    if refused is not None and task.role:
+        before = refused.get((task.job, task.role))
+        now = ~mask if hopeless is None else ~mask & ~hopeless  # those that are hopeless already are not asked
+        refused[task.job, task.role] = now if before is None else now | before
+        if before is not None:
+            mask = mask & ~before
+    if hopeless is not None:
+        mask = mask & ~hopeless
     candidates = np.flatnonzero(mask)
     if not len(candidates):
         return []
