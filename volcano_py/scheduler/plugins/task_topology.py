@@ -97,17 +97,21 @@ class Manager:
     """The buckets of one job."""
 
     def __init__(self, topology: Topology) -> None:
-        self._self: dict[str, int] = {}
-        """Role → +1 if it wants its like near, −1 if not."""
-        self._between: dict[frozenset[str], int] = {}
+        self._near: set[frozenset[str]] = set()
+        """Pairs of roles that want each other near; a role that wants its like near is alone in its set."""
+        self._apart: set[frozenset[str]] = set()
+        """Those that want each other away. A pair may be in both."""
         self._priority: Counter[str] = Counter()
-        for groups, sign, alone, together in ((topology.affinity, 1, 2, 3), (topology.anti_affinity, -1, 4, 1)):
+        for groups, pairs, alone, together in (
+            (topology.affinity, self._near, 2, 3),
+            (topology.anti_affinity, self._apart, 4, 1),
+        ):
             for group in groups:
                 if len(group) == 1:
-                    self._self[group[0]] = sign
+                    pairs.add(frozenset(group))
                     self._priority[group[0]] = max(self._priority[group[0]], alone)
                 for a, b in combinations(group, 2):
-                    self._between[frozenset((a, b))] = sign
+                    pairs.add(frozenset((a, b)))
                     for role in (a, b):
                         self._priority[role] = max(self._priority[role], together)
         count = len(topology.order)
@@ -149,17 +153,14 @@ class Manager:
 
     def liking(self, role: str, others: Counter[str]) -> int:
         """How much a role likes to be with others: one for each it has affinity with, minus one for each other."""
-        return sum(
-            count * (self._self.get(role, 0) if other == role else self._between.get(frozenset((role, other)), 0))
-            for other, count in others.items()
-        )
+        return self._sum(role, others, self._near) - self._sum(role, others, self._apart)
 
     def dislike(self, role: str, node: int) -> int:
         """Of what was placed on a node, only what a role does not like."""
-        others = self.roles_on.get(node, Counter())
-        return min(
-            0, self.liking(role, Counter({r: c for r, c in others.items() if self.liking(role, Counter([r])) < 0}))
-        )
+        return -self._sum(role, self.roles_on.get(node, Counter()), self._apart)
+
+    def _sum(self, role: str, others: Counter[str], pairs: set[frozenset[str]]) -> int:
+        return sum(count for other, count in others.items() if frozenset((role, other)) in pairs)
 
 
 def _amount(request: Resource) -> float:
