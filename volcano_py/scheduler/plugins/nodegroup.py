@@ -53,13 +53,13 @@ class Groups:
         self.anti_required = set(_names(away, "required_during_scheduling_ignored_during_execution"))
         self.anti_preferred = set(_names(away, "preferred_during_scheduling_ignored_during_execution"))
         self.named = bool(self.required or self.preferred or self.anti_required or self.anti_preferred)
-        self.limits: dict[str, Resource] | None = {}
-        """By group; None: the annotation cannot be read."""
+        self.limits: dict[str, dict[str, float]] | None = {}
+        """By group and resource, a limit of nothing included; None: the annotation cannot be read."""
         text = (queue.object.metadata.annotations or {}).get(names.NODEGROUP_RESOURCE_LIMITS)
         if text:
             try:
                 parsed = msgspec.json.decode(text.encode(), type=dict[str, dict[str, str | int | float]])
-                self.limits = {group: Resource.parse(amounts) for group, amounts in parsed.items()}
+                self.limits = {group: _limits(amounts) for group, amounts in parsed.items()}
             except (msgspec.DecodeError, ValueError):
                 self.limits = None
 
@@ -67,6 +67,12 @@ class Groups:
         if group in self.anti_preferred:
             return True
         return group not in self.anti_required and (group in self.required or group in self.preferred)
+
+
+def _limits(amounts: dict[str, str | int | float]) -> dict[str, float]:
+    """Raises ValueError for a quantity that cannot be read."""
+    read = Resource.parse(amounts)
+    return {name: read[name] for name in amounts}
 
 
 def _names(affinity: NodeGroupAffinity | None, which: str) -> list[str]:
@@ -162,11 +168,9 @@ class _Filter:
             return _NO_AFFINITY
         if not mine.accepts(group):
             return _NOT_MINE
-        limit = mine.limits.get(group)
-        if limit is not None:
-            held = self._used.get((queue, group)) or Resource()
-            listed = [d for d in limit.keys() if limit[d] > 0 or d not in ("cpu", "memory")]
-            if any(held[d] + task.request[d] - limit[d] >= EPS for d in listed):
+        held = self._used.get((queue, group)) or Resource()
+        for name, limit in mine.limits.get(group, {}).items():
+            if held[name] + task.request[name] - limit >= EPS:
                 return _OVER_LIMIT
         return 0
 
