@@ -227,6 +227,11 @@ class _Filter:
         self._numbers: NodeNumbers = session.numbers
         self._rows = session.table.rows
         self._proportions = proportions
+        self._known: list[NDArray[np.bool_]] = []
+        """For each proportion: the nodes that name the resource, if only to say that they have none."""
+        for name in proportions:
+            known = [name in (o.status.allocatable or {}) for o in session.table.objects]
+            self._known.append(np.array(known, dtype=bool))
         self.reasons = [Reason(f"proportional of resource {r} check failed", Code.UNRESOLVABLE) for r in proportions]
 
     def applies(self, task: Task) -> bool:
@@ -243,5 +248,6 @@ class _Filter:
             short = (n.idle[0] - task.request.milli_cpu < idle * keep.cpu) | (
                 n.idle[1] - task.request.memory < idle * keep.memory * 1_000_000
             )
-            codes[(codes == 0) & (n.allocatable[row] > 0) & short] = i + 1
+            counted = self._known[i] | (idle != 0)  # somebody may hold it on a node that does not name it
+            codes[(codes == 0) & counted & short] = i + 1
         return codes
