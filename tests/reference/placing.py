@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 
 from tests.reference.node import Node
 from tests.reference.session import Session
@@ -79,8 +80,18 @@ def by_score(session: Session, task: Task, nodes: list[Node]) -> list[Node]:
     """The best first; among equals by rank. Volcano: SortNodes."""
     if not nodes:
         return []
-    rated = zip(session.votes.node_scores(task, nodes), nodes, strict=True)
+    scores = session.votes.node_scores(task, nodes)
+    beware_of_rounding(session, scores)
+    rated = zip(scores, nodes, strict=True)
     return [n for _, n in sorted(rated, key=lambda r: (-r[0], session.rank(r[1].name)))]
+
+
+def beware_of_rounding(session: Session, scores: list[float]) -> None:
+    """Scores that are equal but for the order in which they were added up decide nothing."""
+    in_order = sorted(scores)
+    for a, b in pairwise(in_order):
+        if 0 < b - a < 1e-9 * max(1.0, abs(b)):
+            session.rarities.add("rounding")
 
 
 def best_node(session: Session, task: Task, nodes: list[Node]) -> Node | None:
@@ -91,5 +102,6 @@ def best_node(session: Session, task: Task, nodes: list[Node]) -> Node | None:
         return nodes[0]
     scores = session.votes.node_scores(task, nodes)
     greatest = max(scores)
+    beware_of_rounding(session, [s for s in scores if greatest - s < 1])
     best = [n for n, s in zip(nodes, scores, strict=True) if s == greatest]
     return min(best, key=lambda n: session.rank(n.name))

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import combinations
 from typing import Any
+from unittest.mock import patch
 
 from hypothesis import strategies as s
+from hypothesis.internal.conjecture import engine
 
 from tests.reference.crowds import CROWDS, crowds
+from tests.reference.matters import MATTERS, about, matter_arguments
 from tests.strategies import PLUGIN_TIERS, THEMES, Manifest, clusters, one_in
 from volcano_py.testing.table import configuration
 
@@ -97,6 +101,12 @@ _CROWD_ACTIONS = {
     ),
 }
 ALL_THEMES = (*THEMES, *CROWDS * 12, *CROWDS[:2] * 6)
+_MATTERS: tuple[tuple[str, ...], ...] = (
+    *((),) * 4,
+    *((m,) for m in MATTERS),
+    *combinations(MATTERS, 2),
+    *(("resource-strategy-fit",),) * 3,
+)
 _FLAGS = {
     "gang": ("enableJobReady", "enableJobPipelined", "enableJobOrder", "enableJobStarving", "enablePreemptable"),
     "priority": ("enableJobOrder", "enableTaskOrder"),
@@ -123,8 +133,9 @@ _ACTIONS = (*("enqueue, allocate, backfill",) * 4, "allocate, backfill", "enqueu
 
 
 @s.composite
-def configurations(draw: s.DrawFn, theme: str = "") -> str:
-    """Documents of the flat actions, with arguments and now and then a callback switched off."""
+def configurations(draw: s.DrawFn, theme: str = "", matters: tuple[str, ...] = ()) -> str:
+    """Documents of the flat actions, with arguments and now and then a callback switched off; the plugins `matters`
+    are put among those that the theme has."""
     tiers = []
     for names in draw(s.sampled_from(_TIERS.get(theme, _MORE_TIERS))):
         tier: list[Any] = []
@@ -136,6 +147,9 @@ def configurations(draw: s.DrawFn, theme: str = "") -> str:
                 settings["enableHierarchy"] = True
             tier.append({name: settings} if settings else name)
         tiers.append(tier)
+    for name in matters:
+        tier = draw(s.sampled_from(tiers))
+        tier.insert(draw(s.integers(0, len(tier))), {name: draw(matter_arguments(name))})
     conf: Manifest = {"plugins": tiers, "actions": draw(s.sampled_from(_CROWD_ACTIONS.get(theme, _ACTIONS)))}
     if draw(s.booleans()):
         own = {"predicateErrorCacheEnable": draw(s.sampled_from((True, False, False)))}
@@ -168,14 +182,26 @@ def arguments(draw: s.DrawFn, plugin: str, theme: str = "") -> Manifest:
     return {}
 
 
+def each_another() -> Any:
+    """A context in which every example is drawn anew.
+
+    Otherwise hypothesis follows each example with up to five that differ in little from it: a sixth of the ideas.
+    """
+    return patch.object(engine.ConjectureRunner, "generate_mutations_from", lambda *_: None, create=True)
+
+
 @s.composite
 def cases(draw: s.DrawFn, themes: tuple[str, ...] = ALL_THEMES) -> Manifest:
     """A cluster, what to do with it, and how often: the batch form of `simulate run`."""
     theme = draw(s.sampled_from(themes))
+    matters = draw(s.sampled_from(_MATTERS))
+    objects = draw(crowds(theme) if theme in CROWDS else clusters((theme,)))
+    for matter in matters:
+        draw(about(objects, matter))
     return {
-        "conf": draw(configurations(theme)),
+        "conf": draw(configurations(theme, matters)),
         "cycles": draw(s.integers(1, 3)),
         "seed": draw(s.integers(-3, 3)),
-        "objects": draw(crowds(theme) if theme in CROWDS else clusters((theme,))),
+        "objects": objects,
         "come_back": theme in CROWDS and draw(s.booleans()),
     }
