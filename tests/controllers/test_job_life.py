@@ -118,13 +118,31 @@ async def test_restart_pod_replaces_one_pod_and_keeps_the_group(world):
     group = world.podgroups()[0]["metadata"]["uid"]
     kept = world.pods()["train-work-1"]["metadata"]["uid"]
     world.api.delete(kinds.POD, "train-work-0")
-    await world.until(lambda: world.status().get("retryCount") == 1)
+    await world.until(lambda: world.events("ExecuteAction") == ["Start to execute action RestartPod"])
     await world.until(lambda: len(world.pods()) == 2)
     world.run_pods()
     await world.until(lambda: world.phase() == "Running" and world.status()["running"] == 2)
+    assert world.status().get("retryCount", 0) == 0
     assert world.podgroups()[0]["metadata"]["uid"] == group
     assert world.pods()["train-work-1"]["metadata"]["uid"] == kept
     assert world.status().get("version", 0) == 0
+
+
+async def test_evictions_use_up_no_retries_and_keep_a_distance(world):
+    """maxRetry 1 means: the first restart after a failure is the end. Evictions are not the job's fault."""
+    await start_running(world, job(maxRetry=1, policies=[{"event": "PodEvicted", "action": "RestartJob"}]))
+    for version in (1, 2):
+        world.api.delete(kinds.POD, "train-work-0")
+        await world.until(lambda version=version: world.status().get("version") == version)
+        world.reap()
+        await world.until(lambda: world.phase() == "Pending")
+        world.admit()
+        await world.until(lambda: len(world.pods()) == 2)
+        world.run_pods()
+        await world.until(lambda: world.phase() == "Running")
+    assert world.status().get("retryCount", 0) == 0
+    # the second came a second after the first
+    assert any(text.startswith("Execute action RestartJob after ") for text in world.events("ExecuteAction"))
 
 
 async def test_our_own_deletions_do_not_count_as_evictions(world):

@@ -10,10 +10,12 @@ from volcano_py.api.core import Pod
 from volcano_py.api.scheduling import PodGroup, Queue
 from volcano_py.controllers.instructions import Create, Delete, Patch, Together, UpdateStatus
 from volcano_py.controllers.job import events
+from volcano_py.controllers.job.backoff import EvictionBackoff
 from volcano_py.controllers.job.kill import Target, kill
 from volcano_py.controllers.job.observed import Observed, Unready
 from volcano_py.controllers.job.podgroup import keep_podgroup, min_resources
 from volcano_py.controllers.job.pods import build_pod, stable_suffix
+from volcano_py.controllers.job.reconcile import reconcile
 from volcano_py.controllers.job.request import Decision, Request, decide
 from volcano_py.controllers.job.state import SOFT, TABLE, Operation, transition
 from volcano_py.controllers.job.sync import sync
@@ -375,3 +377,47 @@ def test_a_job_of_more_pods_than_a_cluster_holds_is_refused_before_they_are_made
     one.status.state.phase = batch.PENDING
     with pytest.raises(Unready, match=r"ask for 2147483647 pods.*lower spec\.tasks\[\]\.replicas"):
         sync(Observed(one, queue=Queue(), podgroup=from_manifest(PodGroup, {"status": {"phase": "Inqueue"}})), None)
+
+
+def test_an_eviction_is_told_from_a_failure():
+    def failed(**status):
+        metadata = {"name": "train-work-0"}
+        return from_manifest(Pod, {"metadata": metadata, "status": {"phase": "Failed"} | status})
+
+    assert not events.was_evicted(failed(reason="OOMKilled"))
+    assert events.was_evicted(failed(reason="Evicted"))
+    assert events.was_evicted(failed(conditions=[{"type": "DisruptionTarget", "status": "True"}]))
+    assert not events.was_evicted(failed(conditions=[{"type": "DisruptionTarget", "status": "False"}]))
+
+
+def test_a_restart_after_an_eviction_leaves_nothing_behind_and_counts_nothing():
+    """On the last try ended pods are kept to be looked at; an eviction is no try."""
+    running = from_manifest(Job, job(maxRetry=1) | {"status": {"state": {"phase": "Running"}}})
+    ended = from_manifest(Pod, {"metadata": {"name": "train-work-0", "uid": "u"}, "status": {"phase": "Succeeded"}})
+    for counts, retries, deleted in ((True, 1, 0), (False, 0, 1)):
+        seen = Observed(job=running, pods=[ended], queue=Queue())
+        made = reconcile(seen, Request(), Decision(bus.RESTART_JOB, counts=counts))
+        status = next(one.status for one in made if isinstance(one, UpdateStatus))
+        assert status["state"]["phase"] == "Restarting"
+        assert status.get("retryCount", 0) == retries
+        inner = [one for group in made if isinstance(group, Together) for one in group.instructions]
+        assert sum(isinstance(one, Delete) for one in inner) == deleted
+
+
+def test_restarts_after_evictions_keep_twice_the_distance_each_time():
+    backoff = EvictionBackoff()
+    assert backoff.delay("a", 1000.0) == 0.0
+    waits = []
+    now = 1000.0
+    for _ in range(12):
+        backoff.restarted("a", now)
+        waits.append(backoff.delay("a", now))
+        now += waits[-1]
+    assert waits[:4] == [1.0, 2.0, 4.0, 8.0]
+    assert waits[-1] == 300.0
+    assert backoff.delay("b", now) == 0.0
+    assert backoff.delay("a", now + 700.0) == 0.0
+    backoff.restarted("a", now + 700.0)
+    assert backoff.delay("a", now + 700.0) == 1.0
+    backoff.drop("a")
+    assert backoff.delay("a", now + 700.0) == 0.0

@@ -12,9 +12,9 @@ from typing import Any
 
 import msgspec
 
-from tests.conformance.controllers import flow, job
-from tests.conformance.controllers.comparing import BECAUSE
-from tests.conformance.outcome import DEVIATION, FAIL, NOT_BUILT, PASS, UNBUILDABLE, Outcome
+from tests.conformance.controllers import flow, job, job_cache, job_life, job_rules, podgroup, queue
+from tests.conformance.controllers.comparing import BECAUSE, COVERED, NEVER_ASKED
+from tests.conformance.outcome import DEVIATION, FAIL, NOT_BUILT, OWN_TEST, PASS, UNBUILDABLE, Outcome
 from volcano_py.api.batch import JobSpec, JobStatus
 from volcano_py.controllers.job.state import transition
 from volcano_py.controllers.queue.reconcile import next_state
@@ -22,7 +22,8 @@ from volcano_py.controllers.queue.reconcile import next_state
 Data = dict[str, Any]
 
 _AREA = "controllers"
-RUNNERS: dict[str, Callable[[Data], str]] = {**job.RUNNERS, **flow.RUNNERS}
+_PARTS = (job, job_rules, job_cache, job_life, podgroup, queue, flow)
+RUNNERS: dict[str, Callable[[Data], str]] = {name: run for part in _PARTS for name, run in part.RUNNERS.items()}
 """File → what says where ours differs ("" if it does not)."""
 _VARIANTS = "job_state_variants"
 """Not cases: the specs and counters that the cells of the job's matrix name."""
@@ -48,10 +49,9 @@ def run_folder(folder: Path) -> Iterator[Outcome]:
 
 
 def _outcome(file: str, case: Data, wrong: str) -> Outcome:
-    if wrong == job.NEVER_ASKED:
-        return Outcome(_AREA, f"{file}: {case['id']}", UNBUILDABLE, wrong)
-    if wrong.startswith(BECAUSE):
-        return Outcome(_AREA, f"{file}: {case['id']}", DEVIATION, wrong)
+    for beginning, kind in ((NEVER_ASKED, UNBUILDABLE), (BECAUSE, DEVIATION), (COVERED, OWN_TEST)):
+        if wrong.startswith(beginning):
+            return Outcome(_AREA, f"{file}: {case['id']}", kind, wrong)
     return Outcome(_AREA, f"{file}: {case['id']}", FAIL if wrong else PASS, wrong)
 
 

@@ -16,6 +16,10 @@ from volcano_py.kube.credentials import Credentials
 Data = dict[str, Any]
 BECAUSE = "because of "
 """A runner's answer that starts like this names the deviation id by which ours differs."""
+COVERED = "covered by "
+"""Begins an answer that names the test of a rule which has no counterpart of this shape here."""
+NEVER_ASKED = "never asked: "
+"""Begins an answer about a question that does not come up, there or here."""
 
 
 def same(made: Any, expected: Any) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from tests.conformance.controllers.comparing import NEVER_ASKED
 from volcano_py.api.batch import Job, Task
 from volcano_py.api.codec import from_manifest, to_manifest
 from volcano_py.api.duration import parse_duration
@@ -18,7 +19,7 @@ from volcano_py.controllers.job.state import FINISHED, total_minimum
 
 Data = dict[str, Any]
 _CLASS = "priority-"
-NEVER_ASKED = "asked of a step that a job below its tasks' minimums never takes, there or here"
+BELOW_MINIMUM = f"{NEVER_ASKED}a job below its tasks' minimums does not take this step"
 
 
 def job_min_resources(case: Data) -> str:
@@ -32,7 +33,7 @@ def job_min_resources(case: Data) -> str:
             job.spec.min_available = case["input"]["jobMinAvailable"]
             job.spec.tasks, priorities = _tasks(case["state"])
             if job.spec.min_available < total_minimum(job.spec):
-                return NEVER_ASKED
+                return BELOW_MINIMUM
             return _amounts(min_resources(job, priorities), case["output"].get("minResources"))
         case "tasks-priority-less":
             tasks, priorities = _tasks(case["state"])

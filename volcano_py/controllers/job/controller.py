@@ -19,6 +19,7 @@ from volcano_py.api.storage import PersistentVolumeClaim
 from volcano_py.controllers import metrics
 from volcano_py.controllers.instructions import Create, Emit, Instruction, Together
 from volcano_py.controllers.job import events
+from volcano_py.controllers.job.backoff import EvictionBackoff
 from volcano_py.controllers.job.delayed import DelayedActions
 from volcano_py.controllers.job.observed import Observed, Unready
 from volcano_py.controllers.job.pods import podgroup_name
@@ -34,6 +35,7 @@ from volcano_py.kube.workqueue import WorkQueue
 log = logging.getLogger(__name__)
 
 _POD_MOVED = (bus.POD_RUNNING, bus.POD_FAILED, bus.POD_EVICTED)
+RESTARTS = (bus.RESTART_JOB, bus.RESTART_TASK, bus.RESTART_POD, bus.RESTART_PARTITION)
 CONFLICT_SECONDS = 0.02
 """After a write on an old version of the job: time for the informer to catch up."""
 
@@ -58,6 +60,7 @@ class JobController:
         self._executor = cluster.executor
         self._pending: dict[str, dict[Request, None]] = {}
         self._delayed = DelayedActions(self._add)
+        self._evictions = EvictionBackoff()
         self._jobs: Mirror[Job] = cluster.mirror(JOB)
         self._pods: Mirror[Pod] = cluster.mirror(POD)
         self._podgroups: Mirror[PodGroup] = cluster.mirror(PODGROUP)
@@ -97,7 +100,7 @@ class JobController:
                     break
                 if request.event in _POD_MOVED and not request.action:
                     self._delayed.on_event(key, request)
-                decision = decide(job, request)
+                decision = self._spaced(key, request, decide(job, request))
                 if decision.delay:
                     self._postpone(key, job, request, decision)
                 elif decision.action == bus.SYNC_JOB:
@@ -108,6 +111,8 @@ class JobController:
                         await self._sync(key, requests, unsynced)
                     action = decision.action
                     await self._do(self._jobs.get(key) or job, request, decision)
+                    if not decision.counts and decision.action in RESTARTS:
+                        self._evictions.restarted(key, self._clock())
                     self._delayed.on_done(key, request, decision)
                     action = bus.SYNC_JOB
                 del requests[request]
@@ -118,6 +123,13 @@ class JobController:
             await self._failed(key, action, error)
             return
         self.queue.forget(key)
+
+    def _spaced(self, key: str, request: Request, decision: Decision) -> Decision:
+        """Restarts after evictions keep a distance; one that has waited already does not wait again."""
+        if decision.counts or decision.action not in RESTARTS or request.action:
+            return decision
+        delay = max(decision.delay, self._evictions.delay(key, self._clock()))
+        return Decision(decision.action, delay, counts=False)
 
     def _postpone(self, key: str, job: Job, request: Request, decision: Decision) -> None:
         if self._delayed.schedule(key, request, decision):
@@ -214,6 +226,7 @@ class JobController:
     def _job_deleted(self, job: Job) -> None:
         self._pending.pop(job.key, None)
         self._delayed.drop(job.key)
+        self._evictions.drop(job.key)
         metrics.forget_job(job.key, job.spec.queue)
 
     def _pod_added(self, pod: Pod) -> None:

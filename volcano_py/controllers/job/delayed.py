@@ -90,5 +90,6 @@ class DelayedActions:
                 pod=cause.pod,
                 pod_uid=cause.pod_uid,
                 partition=cause.partition,
+                evicted=cause.evicted,
             ),
         )

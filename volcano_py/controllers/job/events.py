@@ -16,6 +16,9 @@ from volcano_py.api.scheduling import UNKNOWN, PodGroup
 from volcano_py.controllers.job.observed import find_task, is_out_of_sync, task_of
 from volcano_py.controllers.job.request import Request
 
+_TAKEN = frozenset(("Evicted", "Preempting", "NodeLost", "NodeShutdown", "Terminated", "UnexpectedAdmissionError"))
+"""`status.reason` of pods that the kubelet or a controller has ended for others' sake."""
+
 
 def job_key(pod: Pod) -> str | None:
     """`namespace/name` of the job a pod belongs to; None if it does not look like one of ours."""
@@ -34,7 +37,7 @@ def pod_added(pod: Pod) -> list[Request]:
         return [_request(pod, bus.OUT_OF_SYNC)]
     requests = [_request(pod, bus.POD_PENDING)]
     if pod.status.phase == "Failed":
-        requests.append(_request(pod, bus.POD_FAILED, _exit_code(pod)))
+        requests.append(_request(pod, bus.POD_FAILED, _exit_code(pod), was_evicted(pod)))
     return requests
 
 
@@ -45,7 +48,7 @@ def pod_updated(old: Pod, new: Pod, job: Job | None, pods: Sequence[Pod]) -> Req
     before, phase = old.status.phase, new.status.phase
     siblings = [pod for pod in pods if task_of(pod) == task_of(new)]
     if phase == "Failed" and before != phase:
-        return _request(new, bus.POD_FAILED, _exit_code(new))
+        return _request(new, bus.POD_FAILED, _exit_code(new), was_evicted(new))
     if phase == "Succeeded" and before != phase and _is_complete(job, new, siblings):
         return _request(new, bus.TASK_COMPLETED)
     if phase == "Running" and before != phase:
@@ -58,7 +61,16 @@ def pod_updated(old: Pod, new: Pod, job: Job | None, pods: Sequence[Pod]) -> Req
 
 
 def pod_deleted(pod: Pod) -> Request:
-    return _request(pod, bus.OUT_OF_SYNC if is_out_of_sync(pod) else bus.POD_EVICTED)
+    if is_out_of_sync(pod):
+        return _request(pod, bus.OUT_OF_SYNC)
+    return _request(pod, bus.POD_EVICTED, evicted=True)
+
+
+def was_evicted(pod: Pod) -> bool:
+    """Whether a failed pod was taken from its node (by kubelet, taints, an API eviction, preemption)."""
+    if pod.status.reason in _TAKEN:
+        return True
+    return any(c.type == "DisruptionTarget" and c.status == "True" for c in pod.status.conditions or ())
 
 
 def podgroup_updated(old: PodGroup, new: PodGroup) -> Request | None:
@@ -83,7 +95,7 @@ def job_updated(old: Job, new: Job) -> Request | None:
     return Request(bus.OUT_OF_SYNC)
 
 
-def _request(pod: Pod, event: str, exit_code: int | None = None) -> Request:
+def _request(pod: Pod, event: str, exit_code: int | None = None, evicted: bool = False) -> Request:
     metadata = pod.metadata
     owner = metadata.controller
     return Request(
@@ -95,6 +107,7 @@ def _request(pod: Pod, event: str, exit_code: int | None = None) -> Request:
         pod_uid=metadata.uid,
         partition=(metadata.labels or {}).get(names.PARTITION_ID, ""),
         exit_code=exit_code,
+        evicted=evicted,
     )
 
 

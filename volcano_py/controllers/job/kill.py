@@ -56,16 +56,19 @@ def end_pods(pods: Iterable[Pod]) -> list[Instruction]:
     return [Together(part) for part in (marks, deletes) if part]
 
 
-def kill(seen: Observed, retain: frozenset[str], rule: Rule | None, target: Target | None = None) -> list[Instruction]:
+def kill(
+    seen: Observed, retain: frozenset[str], rule: Rule | None, target: Target | None = None, *, counts: bool = True
+) -> list[Instruction]:
     """End pods, and move to the phase that `rule` says.
 
-    Without a target all pods go but those in a phase of `retain`, and the PodGroup with them.
+    Without a target all pods go but those in a phase of `retain`, and the PodGroup with them. `counts`: this is one
+    of the job's `maxRetry`, perhaps the last.
     """
     job = seen.job
     if job.metadata.deletion_timestamp is not None:
         return []
     if target is None:
-        if job.status.retry_count >= job.spec.max_retry - 1:
+        if counts and job.status.retry_count >= job.spec.max_retry - 1:
             retain = retain | SOFT  # the last try: leave something to look at
         victims = [pod for pod in seen.pods if pod.status.phase not in retain]
     else:

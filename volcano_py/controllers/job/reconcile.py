@@ -7,7 +7,7 @@ from volcano_py.controllers.instructions import Emit, Instruction
 from volcano_py.controllers.job.kill import Target, kill
 from volcano_py.controllers.job.observed import Observed
 from volcano_py.controllers.job.request import Decision, Request
-from volcano_py.controllers.job.state import Operation, transition
+from volcano_py.controllers.job.state import Operation, transition, uncounted
 from volcano_py.controllers.job.sync import sync
 
 TARGETS = {
@@ -21,6 +21,8 @@ def reconcile(seen: Observed, request: Request, decision: Decision) -> list[Inst
     """The instructions that carry out `decision` on the job. Raises Unready."""
     job = seen.job
     step = transition(job.status.state.phase, decision.action)
+    if not decision.counts:
+        step = uncounted(step)
     said: list[Instruction] = []
     if decision.action != bus.SYNC_JOB:
         said = [Emit("Normal", "ExecuteAction", f"Start to execute action {decision.action}")]
@@ -28,7 +30,7 @@ def reconcile(seen: Observed, request: Request, decision: Decision) -> list[Inst
         case Operation.SYNC:
             return said + sync(seen, step.rule)
         case Operation.KILL:
-            return said + kill(seen, step.retain, step.rule)
+            return said + kill(seen, step.retain, step.rule, counts=decision.counts)
         case Operation.KILL_TARGET:
             target = TARGETS[decision.action](request)
             if decision.action == bus.RESTART_PARTITION and not target.partition:

@@ -35,6 +35,8 @@ class Request(Struct, frozen=True):
     pod_uid: str = ""
     partition: str = ""
     exit_code: int | None = None
+    evicted: bool = False
+    """The pod did not fail: it was taken away."""
 
 
 class Decision(Struct, frozen=True):
@@ -42,6 +44,8 @@ class Decision(Struct, frozen=True):
 
     action: str
     delay: float = 0.0
+    counts: bool = True
+    """Whether a restart is one of the `maxRetry` that the job has. One after an eviction is not the job's fault."""
 
     @property
     def level(self) -> str:
@@ -52,7 +56,7 @@ class Decision(Struct, frozen=True):
 def decide(job: Job, request: Request) -> Decision:
     """The action for a request; the first matching policy wins, those of the task come first."""
     if request.action:
-        return Decision(request.action)
+        return Decision(request.action, counts=not request.evicted)
     if request.event in INTERNAL_EVENTS:
         return Decision(bus.SYNC_JOB)
     if request.job_uid and request.job_uid != job.metadata.uid:
@@ -66,7 +70,7 @@ def decide(job: Job, request: Request) -> Decision:
     policies.extend(job.spec.policies or ())
     for policy in policies:
         if _matches(policy, request):
-            return Decision(policy.action, _timeout(policy))
+            return Decision(policy.action, _timeout(policy), not request.evicted)
     return Decision(bus.SYNC_JOB)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from enum import Enum
 
+import msgspec
 from msgspec import Struct
 
 from volcano_py.api import batch, bus
@@ -49,6 +50,11 @@ def _restart(spec: JobSpec, status: JobStatus) -> bool:
     status.state.phase = batch.RESTARTING
     status.retry_count += 1
     return True
+
+
+def uncounted(step: Transition) -> Transition:
+    """The same step, but a restart that it begins is none of the job's `maxRetry`."""
+    return msgspec.structs.replace(step, rule=_move(batch.RESTARTING)) if step.rule is _restart else step
 
 
 def _once_nothing_lives(phase: str) -> Rule:

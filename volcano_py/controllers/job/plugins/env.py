@@ -15,5 +15,8 @@ class Env(PodOnly):
     name = "env"
 
     def on_pod_create(self, pod: dict[str, Any], job: Job, task: Task, index: int) -> None:
+        # users read it as the end of the pod's name
+        *front, last = pod["metadata"]["name"].split("-")
+        value = last if len(front) >= 2 else ""
         for container in all_containers(pod):
-            add_env(container, *({"name": variable, "value": str(index)} for variable in VARIABLES))
+            add_env(container, *({"name": variable, "value": value} for variable in VARIABLES))
