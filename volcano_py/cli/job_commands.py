@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
 from volcano_py.api import batch
 from volcano_py.api.kinds import COMMAND, JOB, ResourceType
-from volcano_py.cli import job_waits
+from volcano_py.cli import dry_run, job_waits
+from volcano_py.cli.connection import call
 from volcano_py.cli.output import print_object
 from volcano_py.kube.client import Client
 
@@ -29,17 +30,36 @@ def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
     )(command)
 
 
-async def submit(
-    client: Client, manifest: Manifest, namespace: str, output: str | None, awaited: str | None, timeout: float
-) -> None:
-    """Create a job, and wait for a phase if one is given."""
-    created = await client.create(JOB, manifest, namespace)
-    if output is None:
-        click.echo(f"run job {created['metadata'].get('name', '')} successfully")
-    else:
-        print_object(JOB, created, output)
-    if awaited:
-        await job_waits.until_phase(client, created, awaited, timeout)
+class Submission(NamedTuple):
+    """A job to create, and what the options say of it: see `output`, `dry_run`, and `run_options`."""
+
+    manifest: Manifest
+    namespace: str
+    output: str | None
+    dry_run: str | None
+    awaited: str | None
+    timeout: float
+
+
+def submit(what: str, kubeconfig: str, master: str, job: Submission) -> None:
+    """Create a job, or say what would be created; and wait for a phase if one is given."""
+    if job.dry_run == "client":
+        dry_run.ask_rules(what, kubeconfig, master, JOB, [job.manifest], job.output)
+        return
+
+    async def work(client: Client) -> None:
+        if job.dry_run:
+            await dry_run.ask_server(client, JOB, [job.manifest], job.namespace, job.output)
+            return
+        created = await client.create(JOB, job.manifest, job.namespace)
+        if job.output is None:
+            click.echo(f"run job {created['metadata'].get('name', '')} successfully")
+        else:
+            print_object(JOB, created, job.output)
+        if job.awaited:
+            await job_waits.until_phase(client, created, job.awaited, job.timeout)
+
+    call(what, kubeconfig, master, work)
 
 
 async def delete(client: Client, namespace: str, name: str, said: str, wait: bool, timeout: float) -> None:

@@ -13,11 +13,13 @@ from typing import Any, NamedTuple
 import click
 
 from volcano_py.api.kinds import ResourceType
+from volcano_py.cli import dry_run as dry_runs
 from volcano_py.cli.columns import Table, fitted
 from volcano_py.cli.connection import api_options, call, give_up
 from volcano_py.cli.listing import NOTHING, Listing, show, watch_option
-from volcano_py.cli.output import as_table, output_option, print_object, whole, yaml_of
+from volcano_py.cli.output import as_table, output_option, print_object, print_objects, whole, yaml_of
 from volcano_py.cli.selection import label_option
+from volcano_py.cli.waiting import wait_option
 from volcano_py.kube.client import Client
 from volcano_py.kube.errors import ApiError
 
@@ -30,6 +32,7 @@ class Kind(NamedTuple):
 
     `cells` and `wide_cells` give the columns of `header` and `wide_header`. `empty_status`: what `describe` shows where
     there is none. `forgiving`: `create` and `delete` of files end with 0 although a document failed, as in Volcano.
+    `until_done`: waits for what was created, some seconds at the most; without it `create` has no --wait.
     """
 
     rt: ResourceType
@@ -39,6 +42,7 @@ class Kind(NamedTuple):
     wide_cells: Callable[[Manifest], list[object]] = lambda _: []
     empty_status: Manifest = {}
     forgiving: bool = False
+    until_done: Callable[[Client, list[Manifest], float], Awaitable[None]] | None = None
 
     @property
     def word(self) -> str:
@@ -89,8 +93,18 @@ def read(kind: Kind, file: str) -> list[Manifest]:
     return found
 
 
-async def each(kind: Kind, verb: str, objects: Sequence[Manifest], do: Callable[[Manifest], Awaitable[None]]) -> None:
-    """Do something with each document, with a line for each. Raises ValueError if any failed, unless Volcano would not.
+def _unchanged(command: Callable[..., Any]) -> Callable[..., Any]:
+    return command
+
+
+async def each(
+    kind: Kind,
+    verb: str,
+    objects: Sequence[Manifest],
+    do: Callable[[Manifest], Awaitable[None]],
+    quiet: bool = False,
+) -> int:
+    """Do something with each document, with a line for each (`quiet`: only for those that fail); how many failed.
 
     `verb`: create or delete.
     """
@@ -102,9 +116,9 @@ async def each(kind: Kind, verb: str, objects: Sequence[Manifest], do: Callable[
             failed += 1
             click.echo(f"Failed to {verb} {kind.rt.kind}: {e}")
         else:
-            click.echo(f"{verb.capitalize()}d {kind.rt.kind}: {place(obj)}")
-    if failed and not kind.forgiving:
-        raise ValueError(f"{failed} of {len(objects)} documents failed; see above")
+            if not quiet:
+                click.echo(f"{verb.capitalize()}d {kind.rt.kind}: {place(obj)}")
+    return failed
 
 
 def place(obj: Manifest) -> str:
@@ -118,17 +132,46 @@ def add_create(group: click.Group, kind: Kind) -> None:
 
     @group.command("create", help=f"Create the {kind.rt.kind}s of a file.")
     @file_option(kind)
+    @output_option("json", "yaml", "name")
+    @dry_runs.dry_run_option
+    @(wait_option("Go on when all of it has ended well.") if kind.until_done else _unchanged)
     @api_options
-    def create(file: str, kubeconfig: str, master: str) -> None:
+    def create(
+        file: str,
+        output: str | None,
+        dry_run: str | None,
+        kubeconfig: str,
+        master: str,
+        wait: bool = False,
+        timeout: float = 0.0,
+    ) -> None:
         what = f"create {kind.word}"
         if not file:
             give_up(what, "a file must be given; name it with -f")
+        try:
+            objects = read(kind, file)
+        except ValueError as e:
+            give_up(what, str(e))
+        if dry_run == "client":
+            dry_runs.ask_rules(what, kubeconfig, master, kind.rt, objects, output)
+            return
 
         async def work(client: Client) -> None:
-            async def one(obj: Manifest) -> None:
-                await client.create(kind.rt, obj, obj["metadata"].get("namespace"))
+            if dry_run:
+                await dry_runs.ask_server(client, kind.rt, objects, None, output)
+                return
+            made: list[Manifest] = []
 
-            await each(kind, "create", read(kind, file), one)
+            async def one(obj: Manifest) -> None:
+                made.append(await client.create(kind.rt, obj, obj["metadata"].get("namespace")))
+
+            failed = await each(kind, "create", objects, one, quiet=output is not None)
+            if output is not None and made:
+                print_objects(kind.rt, made, output)
+            if failed and (wait or not kind.forgiving):
+                raise ValueError(f"{failed} of {len(objects)} documents failed; see above")
+            if wait and kind.until_done:
+                await kind.until_done(client, made, timeout)
 
         call(what, kubeconfig, master, work)
 
@@ -151,7 +194,10 @@ def add_delete(group: click.Group, kind: Kind) -> None:
                 await client.delete(kind.rt, obj["metadata"]["name"], obj["metadata"].get("namespace"))
 
             if file:
-                await each(kind, "delete", read(kind, file), one)
+                objects = read(kind, file)
+                failed = await each(kind, "delete", objects, one)
+                if failed and not kind.forgiving:
+                    raise ValueError(f"{failed} of {len(objects)} documents failed; see above")
                 return
             found = await client.get(kind.rt, name, namespace)
             await one(found)

@@ -10,7 +10,7 @@ import click
 from volcano_py.api.kinds import ResourceType
 from volcano_py.cli.columns import Table, line
 from volcano_py.cli.follow import Source, following
-from volcano_py.cli.output import as_table, documents, full_name, print_objects, text_of, whole
+from volcano_py.cli.output import as_table, full_name, print_objects, text_of, whole
 from volcano_py.kube.client import Client
 
 Manifest = dict[str, Any]
@@ -99,7 +99,7 @@ def _print_one(rt: ResourceType, obj: Manifest, output: str) -> None:
     elif output == "json":
         click.echo(text_of(whole(rt, obj), "json"), nl=False)
     else:
-        click.echo(documents(("", text_of(whole(rt, obj), "yaml"))), nl=False)
+        click.echo("---\n" + text_of(whole(rt, obj), "yaml"), nl=False)
 
 
 def watch_option(letter: bool = True) -> Callable[..., Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import click
@@ -76,8 +76,3 @@ def yaml_of(value: Mapping[str, Any]) -> str:
         default_flow_style=False,
     )
     return dumped
-
-
-def documents(texts: Iterable[str]) -> str:
-    """YAML documents, one after another."""
-    return "---\n".join(texts)

@@ -5,14 +5,15 @@ from __future__ import annotations
 import click
 
 from volcano_py.api.kinds import EVENT, JOB
-from volcano_py.cli import job_commands, job_table, job_view
+from volcano_py.cli import job_commands, job_logs, job_table, job_view
 from volcano_py.cli.connection import api_options, call, give_up
+from volcano_py.cli.dry_run import dry_run_option
 from volcano_py.cli.errors import in_words
 from volcano_py.cli.job_manifest import Shape, from_file, from_flags, shape_options
 from volcano_py.cli.listing import show, watch_option
 from volcano_py.cli.output import output_option, print_object
 from volcano_py.cli.selection import selector_option
-from volcano_py.cli.waiting import timeout_option, wait_option
+from volcano_py.cli.waiting import Seconds, timeout_option, wait_option
 from volcano_py.kube.client import Client
 
 
@@ -27,6 +28,7 @@ def job() -> None:
 @click.option("-N", "--name", default="", help="Name of the job.")
 @click.option("-f", "--filename", default="", help="A YAML file with one Job, instead of the other flags.")
 @output_option("json", "yaml", "name")
+@dry_run_option
 @job_commands.run_options
 @timeout_option
 @api_options
@@ -35,6 +37,7 @@ def run(
     name: str,
     filename: str,
     output: str | None,
+    dry_run: str | None,
     awaited: str | None,
     timeout: float,
     kubeconfig: str,
@@ -55,12 +58,8 @@ def run(
         give_up(what, in_words(e))
     except ValueError as e:
         give_up(what, str(e))
-    call(
-        what,
-        kubeconfig,
-        master,
-        lambda client: job_commands.submit(client, manifest, namespace, output, awaited, timeout),
-    )
+    submission = job_commands.Submission(manifest, namespace, output, dry_run, awaited, timeout)
+    job_commands.submit(what, kubeconfig, master, submission)
 
 
 @job.command("list")
@@ -169,3 +168,50 @@ async def view_job(
     mine = f"{found['metadata'].get('name', '')}."
     shown = [e for e in events if e["metadata"]["name"].startswith(mine)]
     click.echo("\n".join((*job_view.describe(found, conditions), *job_view.events(shown))))
+
+
+@job.command()
+@_namespace
+@_name
+@click.option("-t", "--task", default="", help="Only pods of this task.")
+@click.option("-i", "--index", type=int, help="Only the pod of this index in its task.")
+@click.option("-c", "--container", default="", help="The container; the first of the pod if none is given.")
+@click.option("-f", "--follow", is_flag=True, help="Go on until the job has ended.")
+@click.option("-p", "--previous", is_flag=True, help="Of the run before a restart.")
+@click.option("--tail", type=click.IntRange(0), help="Only so many lines of each pod.")
+@click.option("--since", type=Seconds(), help="Only what is not older, such as 5m.")
+@click.option("--timestamps", is_flag=True, help="Each line with its time.")
+@click.option("--prefix/--no-prefix", default=None, help="Each line with its pod; so it is if there are several.")
+@api_options
+def logs(
+    namespace: str,
+    name: str,
+    task: str,
+    index: int | None,
+    container: str,
+    follow: bool,
+    previous: bool,
+    tail: int | None,
+    since: float | None,
+    timestamps: bool,
+    prefix: bool | None,
+    kubeconfig: str,
+    master: str,
+) -> None:
+    """Print what a job's pods have written."""
+    query: dict[str, str | int] = {}
+    if tail is not None:
+        query["tailLines"] = tail
+    if since:
+        query["sinceSeconds"] = max(1, round(since))
+    if previous:
+        query["previous"] = "true"
+    if timestamps:
+        query["timestamps"] = "true"
+    wanted = job_logs.Wanted(task, index, container, query)
+    call(
+        "logs job",
+        kubeconfig,
+        master,
+        lambda client: job_logs.show(client, namespace, name, wanted, follow, prefix),
+    )

@@ -6,9 +6,13 @@ from typing import Any
 
 import click
 
+from volcano_py.api.flow import FAILED, PENDING, SUCCEED, TERMINATING
 from volcano_py.api.kinds import JOBFLOW
 from volcano_py.cli.columns import age
+from volcano_py.cli.follow import Followed, Source
 from volcano_py.cli.kind_commands import Kind, add_all
+from volcano_py.cli.waiting import Look, wait
+from volcano_py.kube.client import Client
 
 Manifest = dict[str, Any]
 
@@ -34,6 +38,28 @@ def _wide_cells(flow: Manifest) -> list[object]:
     ]
 
 
+async def _until_done(client: Client, flows: list[Manifest], timeout: float) -> None:
+    """Wait until each flow is Succeed. Raises NotReached for one that fails."""
+    for flow in flows:
+        name, namespace = flow["metadata"]["name"], flow["metadata"]["namespace"]
+        await wait(client, f"jobflow {namespace}/{name}", [Source.one(JOBFLOW, name, namespace)], _look, timeout)
+
+
+def _look(followed: Followed) -> Look:
+    flows = followed.objects()
+    if not flows:
+        return Look("gone", lost="was deleted while it was waited for")
+    (flow,) = flows
+    status, total = flow.get("status") or {}, len((flow.get("spec") or {}).get("flows") or ())
+    phase = (status.get("state") or {}).get("phase") or PENDING
+    done = len(status.get("completedJobs") or ())
+    failed = ", ".join(status.get("failedJobs") or ())
+    text = f"{phase}, {done} of {total} jobs completed" + (f", failed: {failed}" if failed else "")
+    named = f"-n {flow['metadata']['namespace']} -N {flow['metadata']['name']}"
+    lost = f"is {text}; see `vcctl jobflow describe {named}`" if phase in (FAILED, TERMINATING) else ""
+    return Look(text, done, total, reached=phase == SUCCEED, lost=lost)
+
+
 KIND = Kind(
     JOBFLOW,
     ("Name", "Namespace", "Phase", "Age"),
@@ -42,5 +68,6 @@ KIND = Kind(
     _wide_cells,
     empty_status={"state": {}},
     forgiving=True,
+    until_done=_until_done,
 )
 add_all(jobflow, KIND)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import click
 
 from volcano_py.api.kinds import PODGROUP, QUEUE
+from volcano_py.cli import dry_run as dry_runs
 from volcano_py.cli import queue_table
 from volcano_py.cli.connection import api_options, call, give_up
+from volcano_py.cli.dry_run import dry_run_option
 from volcano_py.cli.follow import Followed, Source
 from volcano_py.cli.job_commands import send
 from volcano_py.cli.listing import show, watch_option
@@ -27,21 +29,36 @@ def queue() -> None:
 @click.option("-w", "--weight", type=int, default=1, show_default=True)
 @click.option("-S", "--state", default="Open", show_default=True)
 @output_option("json", "yaml", "name")
+@dry_run_option
 @wait_option("Go on when the queue is open.")
 @api_options
 def create(
-    name: str, weight: int, state: str, output: str | None, wait: bool, timeout: float, kubeconfig: str, master: str
+    name: str,
+    weight: int,
+    state: str,
+    output: str | None,
+    dry_run: str | None,
+    wait: bool,
+    timeout: float,
+    kubeconfig: str,
+    master: str,
 ) -> None:
     """Create a queue."""
+    manifest = {
+        "apiVersion": QUEUE.api_version,
+        "kind": "Queue",
+        "metadata": {"name": name},
+        "spec": {"weight": weight},
+        "status": {"state": state},
+    }
+    if dry_run == "client":
+        dry_runs.ask_rules("create queue", kubeconfig, master, QUEUE, [manifest], output)
+        return
 
     async def work(client: Client) -> None:
-        manifest = {
-            "apiVersion": QUEUE.api_version,
-            "kind": "Queue",
-            "metadata": {"name": name},
-            "spec": {"weight": weight},
-            "status": {"state": state},
-        }
+        if dry_run:
+            await dry_runs.ask_server(client, QUEUE, [manifest], None, output)
+            return
         created = await client.create(QUEUE, manifest)
         if output is not None:
             print_object(QUEUE, created, output)

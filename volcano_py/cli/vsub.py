@@ -7,7 +7,8 @@ import shlex
 import click
 
 from volcano_py.cli import job_commands
-from volcano_py.cli.connection import api_options, call, give_up
+from volcano_py.cli.connection import api_options, give_up
+from volcano_py.cli.dry_run import dry_run_option
 from volcano_py.cli.errors import Tool
 from volcano_py.cli.job_manifest import Shape, from_flags, shape_options
 from volcano_py.cli.output import output_option
@@ -22,6 +23,7 @@ from volcano_py.cli.waiting import timeout_option
 @shape_options("VOLCANO_DEFAULT_IMAGE", "VOLCANO_SCHEDULER_NAME")
 @click.option("-c", "--command", default="", help="What the container runs, as a shell would split it.")
 @output_option("json", "yaml", "name")
+@dry_run_option
 @job_commands.run_options
 @timeout_option
 @api_options
@@ -30,6 +32,7 @@ def main(
     namespace: str,
     command: str,
     output: str | None,
+    dry_run: str | None,
     awaited: str | None,
     timeout: float,
     kubeconfig: str,
@@ -47,12 +50,8 @@ def main(
         manifest = from_flags(name, namespace, Shape(**shape), words)  # type: ignore[arg-type]
     except ValueError as e:
         give_up("", str(e))
-    call(
-        "",
-        kubeconfig,
-        master,
-        lambda client: job_commands.submit(client, manifest, namespace, output, awaited, timeout),
-    )
+    submission = job_commands.Submission(manifest, namespace, output, dry_run, awaited, timeout)
+    job_commands.submit("", kubeconfig, master, submission)
 
 
 if __name__ == "__main__":

@@ -34,7 +34,9 @@ class Look(NamedTuple):
     lost: str = ""
 
 
-class _Seconds(click.ParamType):
+class Seconds(click.ParamType):
+    """A duration on the command line: 90s, 1h30m, or a bare number of seconds."""
+
     name = "duration"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
@@ -50,7 +52,7 @@ class _Seconds(click.ParamType):
 
 
 timeout_option: Callable[..., Any] = click.option(
-    "--timeout", type=_Seconds(), default=0.0, help="How long to wait, such as 90s or 10m; 0 for ever."
+    "--timeout", type=Seconds(), default=0.0, help="How long to wait, such as 90s or 10m; 0 for ever."
 )
 
 

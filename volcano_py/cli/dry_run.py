@@ -1,0 +1,111 @@
+"""`--dry-run`: what would be created, and what admission would say of it.
+
+On the client the rules of volcano_py.webhooks are asked, with the queues of the cluster where there is one;
+`--dry-run=server` sends the object with dryRun=All, so that the server decides.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import click
+
+from volcano_py.api.kinds import JOB, QUEUE, ResourceType
+from volcano_py.cli.connection import FAILED
+from volcano_py.cli.output import print_object, print_objects, text_of, whole
+from volcano_py.kube.client import Client
+from volcano_py.kube.errors import KubeError
+
+Manifest = dict[str, Any]
+_NEEDS_QUEUES = (JOB, QUEUE)
+
+dry_run_option: Callable[..., Any] = click.option(
+    "--dry-run",
+    is_flag=False,
+    flag_value="client",
+    type=click.Choice(["client", "server"]),
+    metavar="[=server]",
+    help="Create nothing: print the object and what is wrong with it, by our rules or by the server's.",
+)
+
+
+async def ask_server(
+    client: Client, rt: ResourceType, objects: Iterable[Manifest], namespace: str | None, output: str | None
+) -> None:
+    """Send objects with dryRun=All, and print what the server would store. Raises ApiError."""
+    from volcano_py.kube import wire
+
+    answers = []
+    for obj in objects:
+        where = (namespace or obj["metadata"].get("namespace")) if rt.namespaced else None
+        body = await client.raw("POST", rt.path(where), params={"dryRun": "All"}, body=wire.encode(rt, obj))
+        answers.append(wire.decoder(None).decode(body))
+    _print(rt, answers, output)
+
+
+def ask_rules(
+    what: str, kubeconfig: str, master: str, rt: ResourceType, objects: Sequence[Manifest], output: str | None
+) -> None:
+    """Print objects as the rules of admission change them, and on standard error what they object to.
+
+    Exits with 255 if there is anything. Without a cluster, what depends on its queues is left out, and that is said.
+    """
+    queues = asyncio.run(_queues(kubeconfig, master)) if rt in _NEEDS_QUEUES else []
+    if isinstance(queues, str):
+        click.echo(f"note: what depends on the cluster's queues is not checked: {queues}", err=True)
+    made, problems = [], []
+    for obj in objects:
+        changed, found = judged(rt, obj, None if isinstance(queues, str) else queues)
+        made.append(changed)
+        problems += found
+    _print(rt, made, output)
+    for problem in problems:
+        click.echo(f"Failed to {what}: {problem}" if what else f"Failed to: {problem}", err=True)
+    if problems:
+        raise SystemExit(FAILED)
+
+
+async def _queues(kubeconfig: str, master: str) -> list[Manifest] | str:
+    """The queues of the cluster, or why they are not known."""
+    try:
+        async with Client.for_flags(kubeconfig or None, master or None) as client:
+            return list(await client.list(QUEUE))
+    except (KubeError, OSError, ValueError) as e:
+        return str(e)
+
+
+def judged(rt: ResourceType, obj: Manifest, queues: list[Manifest] | None) -> tuple[Manifest, list[str]]:
+    """An object as the rules change it, and what they object to. `queues` None: not known, every queue is open."""
+    from volcano_py.webhooks.lookup import QueueIndex
+    from volcano_py.webhooks.paths import CREATE, PATHS, Asked, Surroundings, judge
+
+    namespace = obj["metadata"].get("namespace", "")
+    if queues is None:
+        around = Surroundings(QueueIndex([_open((obj.get("spec") or {}).get("queue") or "default")]))
+    else:
+        around = Surroundings(QueueIndex(queues))
+    problems: list[str] = []
+    paths = [path for path in PATHS.values() if path.rt == rt and CREATE in path.operations]
+    for path in sorted(paths, key=lambda path: not path.mutates):
+        if rt == QUEUE and queues is None and not path.mutates:
+            continue
+        verdict = judge(path, Asked(CREATE, obj, name=obj["metadata"].get("name", ""), namespace=namespace), around)
+        problems += verdict.problems
+        obj = verdict.obj if verdict.obj is not None else obj
+    return obj, problems
+
+
+def _open(name: str) -> Manifest:
+    return {"metadata": {"name": name}, "spec": {}, "status": {"state": "Open"}}
+
+
+def _print(rt: ResourceType, objects: Sequence[Manifest], output: str | None) -> None:
+    if output not in (None, "yaml"):
+        if len(objects) == 1:
+            print_object(rt, objects[0], output)
+        else:
+            print_objects(rt, objects, output)
+        return
+    click.echo("---\n".join(text_of(whole(rt, obj), "yaml") for obj in objects), nl=False)

@@ -1,0 +1,139 @@
+"""`vcctl job logs`: what the pods of a job have written, with --follow also what they are going to."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator, Mapping
+from typing import Any, NamedTuple
+
+import click
+
+from volcano_py.api import batch, names
+from volcano_py.api.kinds import JOB, POD
+from volcano_py.cli.follow import Source, following
+from volcano_py.cli.job_waits import FINAL
+from volcano_py.kube.client import Client
+from volcano_py.kube.errors import ApiError, KubeError, NotFound
+
+Manifest = dict[str, Any]
+_COLOURS = ("cyan", "yellow", "green", "magenta", "blue", "red")
+_RETRY = 0.5
+"""Seconds between two questions after the log of a container that has not started."""
+
+
+class Wanted(NamedTuple):
+    """Which logs, and how much of them. Empty or None: no restriction."""
+
+    task: str = ""
+    index: int | None = None
+    container: str = ""
+    query: Mapping[str, Any] = {}
+
+    def has(self, pod: Manifest) -> bool:
+        """Whether a pod is among them."""
+        labels = pod["metadata"].get("labels") or {}
+        return (not self.task or labels.get(names.TASK_SPEC) == self.task) and (
+            self.index is None or labels.get(names.TASK_INDEX) == str(self.index)
+        )
+
+
+async def show(client: Client, namespace: str, name: str, wanted: Wanted, follow: bool, prefix: bool | None) -> None:
+    """Print the logs of a job's pods. `prefix` None: each line has its pod's name if there are several.
+
+    Raises NotFound for a job that does not exist, ValueError when it has no such pods.
+    """
+    job = await client.get(JOB, name, namespace)
+    if follow:
+        await _follow(client, namespace, name, wanted, prefix is not False)
+        return
+    found = await client.list(POD, namespace, label_selector=f"{names.JOB_NAME}={name}")
+    pods = sorted((p for p in found if wanted.has(p)), key=_in_order)
+    if not pods:
+        phase = ((job.get("status") or {}).get("state") or {}).get("phase") or batch.PENDING
+        raise ValueError(f"job {namespace}/{name} is {phase} and has no such pods; see `vcctl job view -N {name}`")
+    marked = len(pods) > 1 if prefix is None else prefix
+    for number, pod in enumerate(pods):
+        try:
+            text = await client.raw("GET", _path(pod), params=_query(pod, wanted))
+        except ApiError as e:
+            click.echo(f"{pod['metadata']['name']}: {e}", err=True)
+            continue
+        for line in text.decode(errors="replace").splitlines():
+            _print(pod["metadata"]["name"] if marked else "", number, line)
+
+
+async def _follow(client: Client, namespace: str, name: str, wanted: Wanted, marked: bool) -> None:
+    """Print lines as they come, until the job has ended and its pods have nothing more to say."""
+    pods = Source(POD, namespace, f"{names.JOB_NAME}={name}")
+    readers: dict[str, asyncio.Task[None]] = {}
+    async with following(client, Source.one(JOB, name, namespace), pods) as followed, asyncio.TaskGroup() as group:
+        while True:
+            for pod in sorted(filter(wanted.has, followed.objects(1)), key=_in_order):
+                uid = pod["metadata"]["uid"]
+                if uid not in readers and _has_begun(pod):
+                    readers[uid] = group.create_task(_read(client, pod, wanted, len(readers), marked))
+            phases = [((job.get("status") or {}).get("state") or {}).get("phase") for job in followed.objects()]
+            ended = not phases or phases[0] in (*FINAL, batch.ABORTED)
+            if ended and all(task.done() for task in readers.values()):
+                return
+            await followed.next(_RETRY)
+
+
+def _has_begun(pod: Manifest) -> bool:
+    """Whether there is a log: of a pod without a node the API server says at once that it is empty, and complete."""
+    statuses = (pod.get("status") or {}).get("containerStatuses") or ()
+    return any(state in (status.get("state") or {}) for status in statuses for state in ("running", "terminated"))
+
+
+async def _read(client: Client, pod: Manifest, wanted: Wanted, number: int, marked: bool) -> None:
+    """Print the lines of one pod until its log ends; one that has not started is asked again."""
+    prefix = pod["metadata"]["name"] if marked else ""
+    while True:
+        try:
+            async with client.stream(_path(pod), {**_query(pod, wanted), "follow": "true"}) as reader:
+                async for line in _lines(reader):
+                    _print(prefix, number, line)
+            return
+        except NotFound:
+            return
+        except KubeError as e:
+            if not isinstance(e, ApiError) or e.status != 400:  # 400: the container waits to start
+                click.echo(f"{pod['metadata']['name']}: {e}", err=True)
+                return
+        await asyncio.sleep(_RETRY)
+
+
+async def _lines(reader: Any) -> AsyncIterator[str]:
+    """The lines of a stream, as long as they may be."""
+    rest = b""
+    while chunk := await reader.readany():
+        *lines, rest = (rest + chunk).split(b"\n")
+        for line in lines:
+            yield line.decode(errors="replace")
+    if rest:
+        yield rest.decode(errors="replace")
+
+
+def _path(pod: Manifest) -> str:
+    return POD.path(pod["metadata"]["namespace"], pod["metadata"]["name"], "log")
+
+
+def _query(pod: Manifest, wanted: Wanted) -> dict[str, Any]:
+    containers = (pod.get("spec") or {}).get("containers") or [{}]
+    return {"container": wanted.container or containers[0].get("name", ""), **wanted.query}
+
+
+def _in_order(pod: Manifest) -> tuple[str, int]:
+    labels = pod["metadata"].get("labels") or {}
+    index = str(labels.get(names.TASK_INDEX, ""))
+    return str(labels.get(names.TASK_SPEC, "")), int(index) if index.isdigit() else 0
+
+
+def _print(prefix: str, number: int, line: str) -> None:
+    if not prefix:
+        click.echo(line)
+    elif sys.stdout.isatty():
+        click.echo(f"{click.style(f'[{prefix}]', fg=_COLOURS[number % len(_COLOURS)])} {line}")
+    else:
+        click.echo(f"[{prefix}] {line}")
