@@ -15,7 +15,7 @@ from volcano_py.api import names
 from volcano_py.api.batch import Job, Task
 from volcano_py.api.codec import from_manifest, to_manifest
 from volcano_py.controllers.instructions import Delete, Ensure
-from volcano_py.controllers.job.plugins import REGISTRY, on_job_add, on_job_delete
+from volcano_py.controllers.job.plugins import on_job_add, on_job_delete, registry
 from volcano_py.controllers.job.plugins.hcclrank import HcclRank, _rank_variable
 from volcano_py.controllers.job.plugins.ssh import Ssh
 
@@ -54,7 +54,7 @@ def _job(case: Data) -> Job:
 def _pod_create(plugin: str, case: Data) -> str:
     job, pod = _job(case), copy.deepcopy(case["input"]["pod"])
     wanted = (case.get("after") or {}).get("pod", case["input"]["pod"])
-    REGISTRY[plugin](_arguments(case)).on_pod_create(pod, job, _task(job, pod), _index(pod) or 0)
+    registry()[plugin](_arguments(case)).on_pod_create(pod, job, _task(job, pod), _index(pod) or 0)
     got, expected = _canonical(pod), _canonical(wanted)
     if got != expected and (_index(pod) is None or not case["input"].get("job")):
         return _NO_INDEX
@@ -98,7 +98,7 @@ def _job_hook(plugin: str, case: Data, deletes: bool) -> str:
     job = _job(case)
     job.spec.plugins = {plugin: _arguments(case)}
     if plugin == "hcclrank" and not deletes:
-        REGISTRY[plugin](_arguments(case))  # the recorded call is the plugin's alone, which notes nothing
+        registry()[plugin](_arguments(case))  # the recorded call is the plugin's alone, which notes nothing
         return ""
     noted = job.status.controlled_resources or {}
     first = deletes or f"plugin-{plugin}" not in noted

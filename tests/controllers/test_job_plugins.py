@@ -2,6 +2,7 @@
 
 import base64
 import json
+from importlib.metadata import EntryPoint
 
 import pytest
 from test_job_life import start_running
@@ -12,7 +13,9 @@ from volcano_py.api.batch import Job
 from volcano_py.api.codec import from_manifest
 from volcano_py.controllers.job import plugins
 from volcano_py.controllers.job.observed import Unready
+from volcano_py.controllers.job.plugins.base import PodOnly
 from volcano_py.controllers.job.plugins.flags import Flags
+from volcano_py.controllers.job.plugins.svc import Svc
 from volcano_py.controllers.job.pods import build_pod
 
 
@@ -143,3 +146,45 @@ async def test_given_keys_are_used(world):
     assert base64.b64decode(data["id_rsa"]) == b"private"
     volume = world.pods()["train-work-0"]["spec"]["volumes"][0]
     assert volume["secret"]["defaultMode"] == 0o644
+
+
+class Shout(PodOnly):
+    """A user's plugin: an annotation in capitals."""
+
+    name = "shout"
+
+    def __init__(self, arguments):
+        self._text = arguments[0]
+
+    def on_pod_create(self, pod, job, task, index):
+        pod["metadata"].setdefault("annotations", {})["shout"] = self._text.upper()
+
+
+@pytest.fixture
+def installed(monkeypatch):
+    """Packages that announce job plugins: a good one, one that cannot be loaded, one with a taken name."""
+    points = [
+        EntryPoint(name, value, "volcano_py.job_plugins")
+        for name, value in (("shout", f"{__name__}:Shout"), ("broken", "no.such:module"), ("svc", f"{__name__}:Shout"))
+    ]
+    monkeypatch.setattr(plugins, "entry_points", lambda group: points)
+    plugins.registry.cache_clear()
+    yield
+    plugins.registry.cache_clear()
+
+
+def test_plugins_from_outside(installed, caplog):
+    made = from_manifest(Job, job(plugins={"shout": ["hey"]}))
+    pod = {"metadata": {"name": "train-work-0"}, "spec": {"containers": []}}
+    plugins.on_pod_create(pod, made, made.spec.tasks[0], 0)
+    assert pod["metadata"]["annotations"] == {"shout": "HEY"}
+    assert "broken (no.such:module) cannot be loaded" in caplog.text
+    assert "svc" in caplog.text
+    assert plugins.registry()["svc"] is Svc
+
+
+def test_a_plugin_that_raises_holds_up_its_own_job(installed):
+    made = from_manifest(Job, job(plugins={"shout": []}))
+    pod = {"metadata": {"name": "train-work-0"}, "spec": {"containers": []}}
+    with pytest.raises(Unready, match="job plugin"):
+        plugins.on_pod_create(pod, made, made.spec.tasks[0], 0)

@@ -3,11 +3,17 @@
 A plugin is a class with `name`, made from its arguments, and four hooks: `on_pod_create` changes a pod
 manifest before it is made; `on_job_add`, `on_job_update` and `on_job_delete` say which objects to make, keep
 up to date and take away. The hooks have no memory: each call stands for itself.
+
+Further plugins are entry points of the group `volcano_py.job_plugins`; they come after the eight of Volcano.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
+from importlib.metadata import entry_points
 from typing import Any
 
 from volcano_py.api.batch import Job, JobStatus, Task
@@ -22,35 +28,72 @@ from volcano_py.controllers.job.plugins.ray import Ray
 from volcano_py.controllers.job.plugins.ssh import Ssh
 from volcano_py.controllers.job.plugins.svc import Svc
 from volcano_py.controllers.job.plugins.tensorflow import Tensorflow
+from volcano_py.webhooks.job_plugins import GROUP
 
 _PLUGINS: tuple[type[JobPlugin], ...] = (Env, Svc, Ssh, Tensorflow, Mpi, Pytorch, Ray, HcclRank)
 
-REGISTRY: dict[str, Callable[[Sequence[str]], JobPlugin]] = {plugin.name: plugin for plugin in _PLUGINS}
-"""Plugin name to what makes it from its arguments, in the order in which they change pods."""
+Maker = Callable[[Sequence[str]], JobPlugin]
+log = logging.getLogger(__name__)
+
+
+@cache
+def registry() -> dict[str, Maker]:
+    """Plugin name to what makes it from its arguments, in the order in which they change pods.
+
+    An entry point that cannot be loaded, or takes the name of another, is one line in the log; jobs that ask for it are
+    told that it is not available.
+    """
+    found: dict[str, Maker] = {plugin.name: plugin for plugin in _PLUGINS}
+    for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
+        try:
+            made = point.load()
+        except Exception as error:
+            log.error("job plugin %s (%s) cannot be loaded: %r", point.name, point.value, error)
+            continue
+        if point.name in found:
+            log.error("job plugin %s (%s): the name is taken; give it another", point.name, point.value)
+            continue
+        found[point.name] = made
+    return found
 
 
 def of(job: Job) -> Iterator[JobPlugin]:
     """The plugins of a job in the order of the registry. Raises Unready for one that there is not."""
     given = job.spec.plugins or {}
+    known = registry()
     for name in given:
-        if name not in REGISTRY:
-            known = ", ".join(REGISTRY)
-            raise Unready("PluginError", f"job plugin {name!r} is not available; there are {known}")
-    for name, make in REGISTRY.items():
+        if name not in known:
+            raise Unready("PluginError", f"job plugin {name!r} is not available; there are {', '.join(known)}")
+    for name, make in known.items():
         if name in given:
-            yield make(given[name] or ())
+            with _blamed(name):
+                plugin = make(given[name] or ())
+            yield plugin
+
+
+@contextmanager
+def _blamed(name: str) -> Iterator[None]:
+    """A plugin that raises holds up its own job, and the job says so."""
+    try:
+        yield
+    except Unready:
+        raise
+    except Exception as error:
+        raise Unready("PluginError", f"job plugin {name}: {type(error).__name__}: {error}") from error
 
 
 def on_pod_create(pod: dict[str, Any], job: Job, task: Task, index: int) -> None:
     for plugin in of(job):
-        plugin.on_pod_create(pod, job, task, index)
+        with _blamed(plugin.name):
+            plugin.on_pod_create(pod, job, task, index)
 
 
 def on_job_add(job: Job, status: JobStatus) -> list[Instruction]:
     """What the plugins make for a job that is about to start; noted in the status."""
     instructions: list[Instruction] = []
     for plugin in of(job):
-        instructions += plugin.on_job_add(job)
+        with _blamed(plugin.name):
+            instructions += plugin.on_job_add(job)
         if status.controlled_resources is None:
             status.controlled_resources = {}
         status.controlled_resources[f"plugin-{plugin.name}"] = plugin.name
@@ -58,7 +101,11 @@ def on_job_add(job: Job, status: JobStatus) -> list[Instruction]:
 
 
 def on_job_update(job: Job) -> list[Instruction]:
-    return [instruction for plugin in of(job) for instruction in plugin.on_job_update(job)]
+    instructions: list[Instruction] = []
+    for plugin in of(job):
+        with _blamed(plugin.name):
+            instructions += plugin.on_job_update(job)
+    return instructions
 
 
 def on_job_delete(job: Job, status: JobStatus) -> list[Instruction]:
@@ -67,6 +114,7 @@ def on_job_delete(job: Job, status: JobStatus) -> list[Instruction]:
     instructions: list[Instruction] = []
     for plugin in of(job):
         if noted.pop(f"plugin-{plugin.name}", None) is not None:
-            instructions += plugin.on_job_delete(job)
+            with _blamed(plugin.name):
+                instructions += plugin.on_job_delete(job)
     status.controlled_resources = noted or None
     return instructions
