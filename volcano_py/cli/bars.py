@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import TextIO
 
 BLOCKS = "█▉▊▋▌▍▎▏"
@@ -11,7 +12,7 @@ BLOCKS = "█▉▊▋▌▍▎▏"
 def has_blocks(stream: TextIO) -> bool:
     """Whether a stream can write block characters."""
     try:
-        (BLOCKS + "░").encode(getattr(stream, "encoding", None) or "ascii")
+        (BLOCKS + "░▒┃│├└─").encode(getattr(stream, "encoding", None) or "ascii")
     except (UnicodeEncodeError, LookupError):
         return False
     return True
@@ -26,3 +27,20 @@ def bar(part: float, whole: float, width: int, blocks: bool) -> str:
     full, eighths = divmod(round(share * width * 8), 8)
     text = "█" * full + (BLOCKS[8 - eighths] if eighths else "")
     return text + "░" * (width - len(text))
+
+
+def measured(part: Fraction, more: Fraction, mark: Fraction | None, whole: Fraction, width: int, blocks: bool) -> str:
+    """A bar of `part`, of `more` behind it, and with a mark somewhere, all of `whole`."""
+    full, plus, rest, sign = ("█", "▒", "░", "┃") if blocks else ("#", "+", ".", "|")
+
+    def cells(amount: Fraction) -> int:
+        return min(width, round(amount / whole * width)) if whole > 0 else 0
+
+    end, further = cells(part), cells(part + more)
+    # something that is too little for one character is still something
+    end = max(end, 1 if part > 0 else 0)
+    further = max(further, end + (1 if more > 0 and end < width else 0))
+    signs = [full] * end + [plus] * (further - end) + [rest] * (width - further)
+    if mark is not None and whole > 0:
+        signs[min(width - 1, max(0, cells(mark) - 1))] = sign
+    return "".join(signs) if blocks else f"[{''.join(signs)}]"

@@ -56,21 +56,21 @@ def whole(rt: ResourceType, obj: Manifest) -> dict[str, Any]:
     return {**obj, "apiVersion": rt.api_version, "kind": rt.kind, "metadata": metadata}
 
 
-def text_of(value: Mapping[str, Any], output: str, indent: int = 4) -> str:
-    """JSON or YAML with keys in order, as kubectl prints them; ends with a line's end."""
+def text_of(value: Mapping[str, Any], output: str, sort: bool = True) -> str:
+    """JSON or YAML, keys in order unless they have one of their own, as kubectl prints them; ends with a line's end."""
     if output == "json":
-        return json.dumps(value, indent=indent, sort_keys=True, ensure_ascii=False) + "\n"
-    return yaml_of(value)
+        return json.dumps(value, indent=4, sort_keys=sort, ensure_ascii=False) + "\n"
+    return yaml_of(value, sort)
 
 
-def yaml_of(value: Mapping[str, Any]) -> str:
-    """One YAML document, keys in order."""
+def yaml_of(value: Mapping[str, Any], sort: bool = True) -> str:
+    """One YAML document."""
     import yaml
 
     dumped: str = yaml.dump(
         value,
         Dumper=getattr(yaml, "CSafeDumper", yaml.SafeDumper),
-        sort_keys=True,
+        sort_keys=sort,
         allow_unicode=True,
         width=2**20,
         default_flow_style=False,

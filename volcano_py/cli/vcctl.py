@@ -9,7 +9,7 @@ from volcano_py.cli.main import LazyGroup
 
 COMMANDS = {
     "job": ("volcano_py.cli.vcctl_job", "job", "Run, list, view, suspend, resume and delete jobs; logs."),
-    "queue": ("volcano_py.cli.vcctl_queue", "queue", "Create, get, list, operate and delete queues."),
+    "queue": ("volcano_py.cli.vcctl_queue", "queue", "Create, get, list, operate and delete queues; their tree."),
     "jobflow": ("volcano_py.cli.vcctl_jobflow", "jobflow", "Create, get, list, describe and delete JobFlows."),
     "jobtemplate": ("volcano_py.cli.vcctl_jobtemplate", "jobtemplate", "The same for JobTemplates."),
     "cronjob": ("volcano_py.cli.vcctl_cronjob", "cronjob", "The same for CronJobs; suspend and resume them."),

@@ -1,27 +1,37 @@
-"""`vcctl queue`. Volcano: vcctl queue create|get|list|operate|delete; --wait and --watch are ours."""
+"""`vcctl queue`. Volcano: vcctl queue create|get|list|operate|delete; `tree`, --wait and --watch are ours."""
 
 from __future__ import annotations
 
+import contextlib
+import sys
+
 import click
 
-from volcano_py.api.kinds import PODGROUP, QUEUE
+from volcano_py.api.kinds import NODE, PODGROUP, QUEUE
+from volcano_py.api.scheduling import ROOT_QUEUE
 from volcano_py.cli import dry_run as dry_runs
-from volcano_py.cli import queue_table
+from volcano_py.cli import queue_table, queue_tree
+from volcano_py.cli.bars import has_blocks
 from volcano_py.cli.connection import api_options, call, give_up
 from volcano_py.cli.dry_run import dry_run_option
 from volcano_py.cli.follow import Followed, Source
 from volcano_py.cli.job_commands import send
 from volcano_py.cli.listing import show, watch_option
-from volcano_py.cli.output import as_table, output_option, print_object
+from volcano_py.cli.output import as_table, output_option, print_object, text_of
+from volcano_py.cli.queue_tree_table import legend, tree_table
 from volcano_py.cli.selection import label_option
 from volcano_py.cli.waiting import Look, wait_option
 from volcano_py.cli.waiting import wait as wait_for
 from volcano_py.kube.client import Client
+from volcano_py.kube.errors import Forbidden
+
+_BAR = 20
+"""Characters of a bar in the tree."""
 
 
 @click.group()
 def queue() -> None:
-    """Create, get, list, operate and delete queues."""
+    """Create, get, list, operate and delete queues; show their tree."""
 
 
 @queue.command()
@@ -115,6 +125,41 @@ def list_(label_selector: str, output: str | None, watch: bool, kubeconfig: str,
     """List all queues."""
     listing = queue_table.listing(queue_table.HEADER, label_selector)
     call("list queue", kubeconfig, master, lambda client: show(client, listing, output, watch))
+
+
+@queue.command()
+@click.option("-n", "--name", default="root", show_default=True, help="Only this queue and those below.")
+@click.option("-r", "--resource", default="cpu", show_default=True, help="Which resources, by commas.")
+@output_option("json", "yaml")
+@api_options
+def tree(name: str, resource: str, output: str | None, kubeconfig: str, master: str) -> None:
+    """Show the hierarchy, and what each queue holds, was promised and deserves."""
+    resources = tuple(filter(None, (part.strip() for part in resource.split(","))))
+    if not resources:
+        give_up("tree queue", "no resource is given; name some with -r, such as cpu,memory")
+    call("tree queue", kubeconfig, master, lambda client: _show_tree(client, name, resources, output))
+
+
+async def _show_tree(client: Client, name: str, resources: tuple[str, ...], output: str | None) -> None:
+    queues, groups = list(await client.list(QUEUE)), list(await client.list(PODGROUP))
+    total: queue_tree.Amounts = {}
+    # Not everybody may see nodes: then the longest bar is the scale.
+    with contextlib.suppress(Forbidden):
+        for node in await client.list(NODE):
+            queue_tree.add(total, queue_tree.amounts((node.get("status") or {}).get("allocatable")))
+    trees = queue_tree.grow(queues, groups, total, queue_table.count(groups))
+    if name != ROOT_QUEUE:
+        found = queue_tree.find(trees, name)
+        if found is None:
+            raise ValueError(f"there is no queue {name!r}; see `vcctl queue list`")
+        trees = [found]
+    if output is not None:
+        objects = [queue_tree.as_object(b) for b in trees]
+        click.echo(text_of({"queues": objects}, output, sort=False), nl=False)
+        return
+    blocks = has_blocks(sys.stdout)
+    tree_table(trees, resources, total, _BAR, blocks).show()
+    click.echo(f"\n{legend(blocks)}")
 
 
 @queue.command()

@@ -1,0 +1,94 @@
+"""`vcctl queue tree` as a table: a branch a row, and bars on one scale, that of the cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Any
+
+from volcano_py.cli.bars import measured
+from volcano_py.cli.columns import Table, widest
+from volcano_py.cli.queue_tree import PHASES, Amounts, Branch, amounts, form
+
+Manifest = dict[str, Any]
+_LINES = ("├─ ", "└─ ", "│  ")
+_ASCII = ("|- ", "`- ", "|  ")
+_BLANK = "   "
+_UNITS = (("Ti", 2**40), ("Gi", 2**30), ("Mi", 2**20), ("Ki", 2**10))
+_ZERO = Fraction(0)
+
+
+def legend(blocks: bool) -> str:
+    """What the signs of a bar mean."""
+    held, promised, mark = ("█", "▒", "┃") if blocks else ("#", "+", "|")
+    return f"{held} allocated  {promised} inqueue  {mark} deserved (~ by weight, when all ask)"
+
+
+def tree_table(trees: list[Branch], resources: tuple[str, ...], total: Amounts, width: int, blocks: bool) -> Table:
+    """A row for each queue and resource. `width`: characters of a bar; `blocks`: they may be block characters."""
+    scale = {r: max([total.get(r, _ZERO), *(_most(b, r) for b in trees)]) for r in resources}
+    rows = []
+    for b, first, further in _walk(trees, _LINES if blocks else _ASCII):
+        for number, r in enumerate(resources):
+            held, promised = b.allocated.get(r, _ZERO), b.inqueue.get(r, _ZERO)
+            bar = measured(held, promised, deserved(b, r), scale[r], width, blocks)
+            rows.append([*_about(b, first, further, number == 0), r, bar, *_cells(b, r), *_groups(b, number == 0)])
+    header = ("Queue", "State", "Weight", "Resource", "", "Allocated", "Inqueue", "Deserved", "Guarantee", "Capability")
+    header += tuple(f"{phase}Jobs" for phase in PHASES)
+    return Table(header, rows, [widest(name, [str(row[i]) for row in rows], 2) for i, name in enumerate(header)])
+
+
+def deserved(b: Branch, resource: str) -> Fraction | None:
+    """What a queue deserves: what it was given, else its part by weight; None where neither is known."""
+    return b.deserved.get(resource, b.by_weight.get(resource))
+
+
+def _walk(
+    branches: list[Branch], signs: tuple[str, str, str], before: str | None = None
+) -> Iterator[tuple[Branch, str, str]]:
+    """Every branch from the top, with what stands before its name, and before the rows that belong to it."""
+    for b in branches:
+        last = b is branches[-1]
+        first = "" if before is None else before + signs[1 if last else 0]
+        below = "" if before is None else before + (_BLANK if last else signs[2])
+        yield b, first, below + (signs[2] if b.children else "")
+        yield from _walk(b.children, signs, below)
+
+
+def _about(b: Branch, first: str, further: str, named: bool) -> list[object]:
+    if not named:
+        return [further.rstrip(), "", ""]
+    spec, status = b.queue.get("spec") or {}, b.queue.get("status") or {}
+    return [first + b.name, status.get("state", ""), spec.get("weight", 0)]
+
+
+def _cells(b: Branch, r: str) -> list[str]:
+    spec = b.queue.get("spec") or {}
+    part = deserved(b, r)
+    return [
+        text(b.allocated.get(r, _ZERO), r),
+        text(b.inqueue.get(r, _ZERO), r),
+        "-" if part is None else text(part, r) if r in b.deserved else f"~{text(part, r)}",
+        *(
+            text(given[r], r) if r in given else "-"
+            for given in (amounts((spec.get("guarantee") or {}).get("resource")), amounts(spec.get("capability")))
+        ),
+    ]
+
+
+def _groups(b: Branch, named: bool) -> list[object]:
+    return [b.groups[phase] if named else "" for phase in PHASES]
+
+
+def text(amount: Fraction, resource: str) -> str:
+    """An amount in a few characters: 1.5, 64Gi."""
+    for suffix, unit in _UNITS if form(resource) == "BinarySI" else ():
+        if amount >= unit:
+            return f"{float(amount / unit):.4g}{suffix}"
+    return f"{float(amount):.4g}"
+
+
+def _most(b: Branch, resource: str) -> Fraction:
+    """The most that a bar of this branch shows."""
+    own = b.allocated.get(resource, _ZERO) + b.inqueue.get(resource, _ZERO)
+    return max([own, b.deserved.get(resource, _ZERO), *(_most(child, resource) for child in b.children)])
