@@ -16,6 +16,7 @@ from volcano_py.controllers.commands import CommandController, Sink
 from volcano_py.controllers.cronjob.controller import CronJobController
 from volcano_py.controllers.executor import Executor, NotLeading
 from volcano_py.controllers.garbage import GarbageController
+from volcano_py.controllers.hypernode.controller import HyperNodeController
 from volcano_py.controllers.job.controller import JobController
 from volcano_py.controllers.jobflow.controller import JobFlowController
 from volcano_py.controllers.jobtemplate import JobTemplateController
@@ -48,6 +49,7 @@ MAKERS: dict[str, Callable[[Cluster, Options], Controller]] = {
     CronJobController.name: lambda cluster, options: CronJobController(
         cluster, workers=options.worker_threads_for_cronjob
     ),
+    HyperNodeController.name: lambda cluster, options: HyperNodeController(cluster),
     JobFlowController.name: lambda cluster, options: JobFlowController(cluster, max_requeue=options.max_requeue_num),
     JobTemplateController.name: lambda cluster, options: JobTemplateController(cluster),
     GarbageController.name: lambda cluster, options: GarbageController(cluster, workers=options.worker_threads_for_gc),
@@ -56,7 +58,6 @@ MAKERS: dict[str, Callable[[Cluster, Options], Controller]] = {
 
 
 NOT_BUILT = (
-    "hyperNode-controller",
     "sharding-controller",
     "colocation-config-controller",
 )

@@ -90,6 +90,7 @@ class Cluster:
         self.client = client
         self.executor = executor
         self._mirrors: dict[ResourceType, Mirror[Any]] = {}
+        self._single: dict[tuple[ResourceType, str, str], Mirror[Any]] = {}
 
     def mirror(self, rt: ResourceType) -> Mirror[Any]:
         """The picture of one kind. Ask before `run`."""
@@ -101,9 +102,19 @@ class Cluster:
             self.executor.attach(rt, mirror)
         return self._mirrors[rt]
 
+    def mirror_one(self, rt: ResourceType, namespace: str, name: str) -> Mirror[Any]:
+        """The picture of one object: nothing else of its kind is listed. Ask before `run`."""
+        key = (rt, namespace, name)
+        if key not in self._single:
+            struct: type[ApiObject] = kinds.STRUCTS[rt]
+            only = f"metadata.name={name}"
+            informer: Informer[Any] = Informer(self.client, rt, type=struct, namespace=namespace, field_selector=only)
+            self._single[key] = Mirror(informer, struct)
+        return self._single[key]
+
     @property
     def informers(self) -> list[Informer[Any]]:
-        return [mirror.informer for mirror in self._mirrors.values()]
+        return [mirror.informer for mirror in (*self._mirrors.values(), *self._single.values())]
 
     def synced(self) -> bool:
         """Whether everything has been listed."""

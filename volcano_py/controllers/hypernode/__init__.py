@@ -1,0 +1,1 @@
+"""The hyperNode controller: counts the nodes of HyperNodes, and makes HyperNodes of what it discovers."""

@@ -1,0 +1,58 @@
+"""Brings a source's HyperNodes in line with what it found: makes, changes and deletes them. Pure.
+
+Their status stays as it is: it belongs to the counting of nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from volcano_py.api import names
+from volcano_py.api.kinds import HYPERNODE
+from volcano_py.api.topology import HyperNode
+from volcano_py.controllers.hypernode.labels import Manifest
+from volcano_py.controllers.instructions import Create, Delete, Instruction, Patch, Single, Together
+
+
+def is_of(source: str, hypernode: HyperNode) -> bool:
+    """Whether a source made this HyperNode."""
+    return (hypernode.metadata.labels or {}).get(names.NETWORK_TOPOLOGY_SOURCE) == source
+
+
+def reconcile(source: str, found: Iterable[Manifest], existing: Iterable[HyperNode]) -> list[Instruction]:
+    """What makes the existing HyperNodes of a source those that were found. Others are not touched."""
+    everything = {one.metadata.name: one for one in existing}
+    own = {name: one for name, one in everything.items() if is_of(source, one)}
+    steps: list[Single] = []
+    wanted = set[str]()
+    for manifest in found:
+        name = manifest["metadata"]["name"]
+        wanted.add(name)
+        if name not in everything:
+            steps.append(Create(HYPERNODE, manifest))
+        elif name in own and (body := _difference(manifest, own[name])):
+            steps.append(Patch(HYPERNODE, "", name, body, missing_ok=True))
+    steps += [Delete(HYPERNODE, "", name, one.metadata.uid) for name, one in own.items() if name not in wanted]
+    return [Together(tuple(steps))] if steps else []
+
+
+def in_the_way(source: str, found: Iterable[Manifest], existing: Iterable[HyperNode]) -> list[str]:
+    """Names that the source needs, and that HyperNodes of somebody else have."""
+    others = {one.metadata.name for one in existing if not is_of(source, one)}
+    return sorted(manifest["metadata"]["name"] for manifest in found if manifest["metadata"]["name"] in others)
+
+
+def _difference(manifest: Manifest, existing: HyperNode) -> dict[str, Any]:
+    """A merge patch; labels that somebody added stay."""
+    body: dict[str, Any] = {}
+    spec = msgspec.to_builtins(existing.spec)
+    if {"tier": 0, **spec} != {"tier": 0, **manifest["spec"]}:
+        gone = {key: None for key in spec if key not in manifest["spec"]}
+        body["spec"] = {**gone, **manifest["spec"]}
+    labels = manifest["metadata"]["labels"]
+    if labels.items() - (existing.metadata.labels or {}).items():
+        body["metadata"] = {"labels": labels}
+    return body

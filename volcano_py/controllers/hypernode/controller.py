@@ -1,0 +1,172 @@
+"""Drives the counting of nodes, and the discovery of HyperNodes."""
+
+from __future__ import annotations
+
+import base64
+import logging
+
+from volcano_py.api.core import ConfigMap, Node
+from volcano_py.api.kinds import CONFIGMAP, HYPERNODE, NODE, SECRET
+from volcano_py.api.topology import HyperNode
+from volcano_py.controllers.hypernode import adopt, count, labels, ufm
+from volcano_py.controllers.hypernode.config import Source, parse, where
+from volcano_py.controllers.hypernode.labels import Manifest
+from volcano_py.controllers.instructions import Emit
+from volcano_py.controllers.mirror import Mirror
+from volcano_py.controllers.runner import Cluster
+from volcano_py.kube.errors import Conflict, NotFound
+from volcano_py.kube.workqueue import WorkQueue
+
+log = logging.getLogger(__name__)
+
+RECOUNT_SECONDS = 1.0
+"""Changes of nodes are gathered for so long before counts that depend on them are looked at again."""
+REDISCOVER_SECONDS = 0.05
+SOURCES = (labels.SOURCE, ufm.SOURCE)
+
+CONFIG_KEY = "config"
+RECOUNT_KEY = "nodes"
+_STATUS, _SOURCE = "status/", "source/"
+
+
+class HyperNodeController:
+    name = "hyperNode-controller"
+    workers = 1
+
+    def __init__(self, cluster: Cluster, *, place: tuple[str, str] | None = None) -> None:
+        """`place`: namespace and name of the ConfigMap with the configuration."""
+        self.queue: WorkQueue[str] = WorkQueue()
+        self._cluster = cluster
+        self._place = place or where()
+        self._sources: dict[str, Source] = {}
+        self._types: dict[str, list[str]] = {}
+        self._watched: frozenset[str] = frozenset()
+        self._hypernodes: Mirror[HyperNode] = cluster.mirror(HYPERNODE)
+        self._nodes: Mirror[Node] = cluster.mirror(NODE)
+        self._configmap: Mirror[ConfigMap] = cluster.mirror_one(CONFIGMAP, *self._place)
+        self._hypernodes.informer.on(
+            add=lambda one: self.queue.add(_STATUS + one.metadata.name),
+            update=lambda old, new: self.queue.add(_STATUS + new.metadata.name),
+            delete=lambda one: self._rediscover(),
+        )
+        self._nodes.informer.on(
+            add=lambda node: self._node_changed({}, node.metadata.labels or {}),
+            update=lambda old, new: self._node_updated(old.metadata.labels or {}, new.metadata.labels or {}),
+            delete=lambda node: self._node_changed(node.metadata.labels or {}, {}),
+        )
+        self._configmap.informer.on(
+            add=lambda one: self.queue.add(CONFIG_KEY),
+            update=lambda old, new: self.queue.add(CONFIG_KEY),
+            delete=lambda one: self.queue.add(CONFIG_KEY),
+        )
+
+    async def process(self, key: str) -> None:
+        if key == CONFIG_KEY:
+            self._configure()
+        elif key == RECOUNT_KEY:
+            for one in self._hypernodes.all():
+                if count.follows_nodes(one):
+                    self.queue.add(_STATUS + one.metadata.name)
+        elif key.startswith(_SOURCE):
+            await self._discover(self._sources.get(key.removeprefix(_SOURCE)))
+        else:
+            await self._count(key.removeprefix(_STATUS))
+        self.queue.forget(key)
+
+    # -- counting
+
+    async def _count(self, name: str) -> None:
+        hypernode = self._hypernodes.get(name)
+        if hypernode is None:
+            return
+        try:
+            await self._cluster.executor.carry_out(count.reconcile(hypernode, self._labels()), hypernode)
+        except Conflict:
+            self.queue.add_after(_STATUS + name, REDISCOVER_SECONDS)
+
+    def _labels(self) -> dict[str, dict[str, str]]:
+        return {node.metadata.name: node.metadata.labels or {} for node in self._nodes.all()}
+
+    def _node_updated(self, old: dict[str, str], new: dict[str, str]) -> None:
+        if old != new:
+            self._node_changed(old, new)
+
+    def _node_changed(self, old: dict[str, str], new: dict[str, str]) -> None:
+        self.queue.add_after(RECOUNT_KEY, RECOUNT_SECONDS)
+        if any(old.get(label) != new.get(label) for label in self._watched):
+            self._rediscover()
+
+    # -- discovery
+
+    def _rediscover(self) -> None:
+        if labels.SOURCE in self._sources:
+            self.queue.add_after(_SOURCE + labels.SOURCE, REDISCOVER_SECONDS)
+
+    def _configure(self) -> None:
+        """Read the configuration and start all its sources anew; with one that cannot be read the old ones go on."""
+        configmap = self._configmap.get("/".join(self._place))
+        try:
+            given = parse(configmap.data) if configmap is not None else []
+        except ValueError as error:
+            self._tell(configmap, f"{error}; discovery goes on as it was")
+            return
+        self._sources = {source.name: source for source in given if source.enabled}
+        self._types, self._watched = {}, frozenset()
+        for source in self._sources.values():
+            if source.name not in SOURCES:
+                self._tell(configmap, f"source {source.name!r} is unknown: use {' or '.join(SOURCES)}")
+                continue
+            if source.name == labels.SOURCE:
+                self._read_types(configmap, source)
+            self.queue.add(_SOURCE + source.name)
+
+    def _read_types(self, configmap: ConfigMap | None, source: Source) -> None:
+        try:
+            self._types, problems = labels.parse_types(source.config)
+        except ValueError as error:
+            problems = [str(error)]
+        for problem in problems:
+            self._tell(configmap, f"source {source.name}: {problem}")
+        self._watched = labels.labels_used(self._types)
+
+    async def _discover(self, source: Source | None) -> None:
+        if source is None:
+            return
+        found = self._from_labels() if source.name == labels.SOURCE else await self._from_ufm(source)
+        if found is None or self._sources.get(source.name) is not source:
+            return  # nothing to go by, or the configuration was changed meanwhile
+        existing = self._hypernodes.all()
+        configmap = self._configmap.get("/".join(self._place))
+        for name in adopt.in_the_way(source.name, found, existing):
+            self._tell(configmap, f"source {source.name}: HyperNode {name} belongs to somebody else: rename it")
+        if configmap is not None:
+            await self._cluster.executor.carry_out(adopt.reconcile(source.name, found, existing), configmap)
+
+    def _from_labels(self) -> list[Manifest] | None:
+        return labels.discover(self._types, self._labels(), self._hypernodes.all()) if self._types else None
+
+    async def _from_ufm(self, source: Source) -> list[Manifest] | None:
+        self.queue.add_after(_SOURCE + source.name, source.period)
+        try:
+            ufm.endpoint(source)
+            user, password = ufm.login(await self._secret(source))
+            return ufm.discover(await ufm.fetch(source, user, password))
+        except (ValueError, ufm.UfmError) as error:
+            self._tell(self._configmap.get("/".join(self._place)), f"source {source.name}: {error}")
+            return None
+
+    async def _secret(self, source: Source) -> dict[str, str] | None:
+        if not source.secret_name:
+            return None
+        namespace = source.secret_namespace or self._place[0]
+        try:
+            secret = await self._cluster.client.get(SECRET, source.secret_name, namespace)
+        except NotFound:
+            return None
+        return {key: base64.b64decode(value).decode() for key, value in (secret.get("data") or {}).items()}
+
+    def _tell(self, configmap: ConfigMap | None, message: str) -> None:
+        """Tell whoever wrote the configuration."""
+        log.warning("ConfigMap %s: %s", "/".join(self._place), message)
+        if configmap is not None:
+            self._cluster.executor.say(configmap, Emit("Warning", "TopologyDiscovery", message, once=True))
