@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import subprocess
@@ -165,5 +166,5 @@ async def test_the_command(tmp_path: Path, vcctl: Vcctl, monkeypatch: pytest.Mon
         )
         environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
         command = [sys.executable, "-m", "volcano_py.cli.vcctl", "queue", "tree"]
-        plain = subprocess.run(command, capture_output=True, env=environment, timeout=60)
-        assert plain.returncode == 0 and b"`- lab" in plain.stdout and b"#" in plain.stdout
+        plain = await asyncio.to_thread(subprocess.run, command, capture_output=True, env=environment, timeout=60)
+        assert plain.returncode == 0 and b"`- lab" in plain.stdout and b"[+++++" in plain.stdout
