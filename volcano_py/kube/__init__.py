@@ -3,26 +3,32 @@
 Knows nothing of scheduling. A real cluster and the sandbox's API server are the same to it.
 """
 
-from volcano_py.kube.backoff import Backoff
-from volcano_py.kube.client import Client
-from volcano_py.kube.errors import (
-    AlreadyExists,
-    ApiError,
-    Conflict,
-    Forbidden,
-    Gone,
-    Invalid,
-    KubeError,
-    NotFound,
-    TooManyRequests,
-    Unauthorized,
-    Unreachable,
-)
-from volcano_py.kube.events import EventRecorder
-from volcano_py.kube.informer import Informer
-from volcano_py.kube.leader import LeaderElection
-from volcano_py.kube.wire import Items, Refused
-from volcano_py.kube.workqueue import ShutDown, WorkQueue
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from volcano_py.kube.backoff import Backoff
+    from volcano_py.kube.client import Client
+    from volcano_py.kube.errors import (
+        AlreadyExists,
+        ApiError,
+        Conflict,
+        Forbidden,
+        Gone,
+        Invalid,
+        KubeError,
+        NotFound,
+        TooManyRequests,
+        Unauthorized,
+        Unreachable,
+    )
+    from volcano_py.kube.events import EventRecorder
+    from volcano_py.kube.informer import Informer
+    from volcano_py.kube.leader import LeaderElection
+    from volcano_py.kube.wire import Items, Refused
+    from volcano_py.kube.workqueue import ShutDown, WorkQueue
 
 __all__ = [
     "AlreadyExists",
@@ -46,3 +52,33 @@ __all__ = [
     "Unreachable",
     "WorkQueue",
 ]
+
+_HOMES = {
+    "AlreadyExists": "errors",
+    "ApiError": "errors",
+    "Backoff": "backoff",
+    "Client": "client",
+    "Conflict": "errors",
+    "EventRecorder": "events",
+    "Forbidden": "errors",
+    "Gone": "errors",
+    "Informer": "informer",
+    "Invalid": "errors",
+    "Items": "wire",
+    "KubeError": "errors",
+    "LeaderElection": "leader",
+    "NotFound": "errors",
+    "Refused": "wire",
+    "ShutDown": "workqueue",
+    "TooManyRequests": "errors",
+    "Unauthorized": "errors",
+    "Unreachable": "errors",
+    "WorkQueue": "workqueue",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a name when it is used: a command line that only wants flags answers at once."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
