@@ -7,9 +7,11 @@ import sys
 import click
 import orjson
 
+from benchmarks.control_plane import control_plane
 from benchmarks.decision import decision, run_one
 from benchmarks.packing import packing
 from benchmarks.sandbox import sandbox
+from benchmarks.watching import watching
 
 
 @click.group()
@@ -26,6 +28,8 @@ def one() -> None:
 main.add_command(decision)
 main.add_command(packing)
 main.add_command(sandbox)
+main.add_command(control_plane)
+main.add_command(watching)
 
 if __name__ == "__main__":
     main(prog_name="python -m benchmarks")

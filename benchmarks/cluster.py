@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import signal
 import sys
 import tempfile
@@ -29,11 +30,16 @@ Manifest = dict[str, Any]
 
 
 class Cluster:
-    """`pid` is the server's; its components are its children."""
+    """`pid` is the server's; its components are its children. `folder` is for whatever a benchmark writes."""
 
-    def __init__(self, pid: int, client: Client) -> None:
+    def __init__(self, pid: int, client: Client, folder: Path) -> None:
         self.pid = pid
         self.client = client
+        self.folder = folder
+
+    @property
+    def kubeconfig(self) -> Path:
+        return self.folder / "kubeconfig"
 
     def memory(self) -> float:
         """MiB of the server alone."""
@@ -58,7 +64,7 @@ async def cluster(nodes: int, components: str, *more: str) -> AsyncIterator[Clus
         )
         try:
             async with await _connected(kubeconfig, server, nodes) as client:
-                yield Cluster(server.pid, client)
+                yield Cluster(server.pid, client, Path(folder))
         finally:
             with contextlib.suppress(ProcessLookupError):
                 server.send_signal(signal.SIGTERM)
@@ -91,6 +97,12 @@ def resident(pid: int) -> float:
         if line.startswith("Pss:"):
             return int(line.split()[1]) / 1024
     raise click.ClickException("the kernel does not tell a process's memory (/proc/PID/smaps_rollup)")
+
+
+def cpu_seconds(pid: int) -> float:
+    """What a process has used, in user and kernel mode."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def descendants(pid: int) -> Iterator[int]:

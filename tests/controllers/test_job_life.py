@@ -358,3 +358,16 @@ async def test_deleting_a_job_takes_everything_with_it_and_a_new_one_starts_afre
     world.api.put(job())
     await world.until(world.podgroups)
     assert world.podgroups()[0]["metadata"]["name"].endswith(world.job()["metadata"]["uid"])
+
+
+async def test_counters_alone_wait_for_a_moment_and_are_not_forgotten(world):
+    await start_running(world, job(task(replicas=6), minAvailable=1))
+    await world.quiet()
+    before = len([write for write in world.api.writes if write.endswith("/jobs/train/status")])
+    for index in range(3):
+        world.run_pods("Succeeded", f"work-{index}")
+        await asyncio.sleep(0.05)
+    await world.until(lambda: world.status().get("succeeded") == 3)
+    await world.quiet()
+    after = len([write for write in world.api.writes if write.endswith("/jobs/train/status")])
+    assert after - before == 1

@@ -32,6 +32,7 @@ def controller_manager(flags: tuple[str, ...]) -> None:
             options.master or None,
             qps=options.kube_api_qps,
             burst=options.kube_api_burst,
+            user_agent="volcano-py/controller-manager",
         ) as client:
             await run(client, options)
 

@@ -17,9 +17,10 @@ from volcano_py.api.meta import parse_time
 from volcano_py.api.scheduling import PodGroup, Queue
 from volcano_py.api.storage import PersistentVolumeClaim
 from volcano_py.controllers import metrics
-from volcano_py.controllers.instructions import Create, Emit, Instruction, Together
+from volcano_py.controllers.instructions import Create, Emit, Instruction, Together, UpdateStatus
 from volcano_py.controllers.job import events
 from volcano_py.controllers.job.backoff import EvictionBackoff
+from volcano_py.controllers.job.counters import Held, only_counters
 from volcano_py.controllers.job.delayed import DelayedActions
 from volcano_py.controllers.job.observed import Observed, Unready
 from volcano_py.controllers.job.pods import podgroup_name
@@ -61,6 +62,7 @@ class JobController:
         self._pending: dict[str, dict[Request, None]] = {}
         self._delayed = DelayedActions(self._add)
         self._evictions = EvictionBackoff()
+        self._held = Held()
         self._jobs: Mirror[Job] = cluster.mirror(JOB)
         self._pods: Mirror[Pod] = cluster.mirror(POD)
         self._podgroups: Mirror[PodGroup] = cluster.mirror(PODGROUP)
@@ -146,9 +148,22 @@ class JobController:
         due.clear()
 
     async def _do(self, job: Job, request: Request, decision: Decision) -> None:
-        instructions = reconcile(self._observe(job), request, decision)
+        instructions = self._hold_back(job, reconcile(self._observe(job), request, decision))
         await self._executor.carry_out(instructions, job)
         self._measure(job, instructions)
+
+    def _hold_back(self, job: Job, instructions: list[Instruction]) -> list[Instruction]:
+        """Hold back a write that changes nothing but counters, until it is due."""
+        key = job.key
+        writes = [one for one in instructions if isinstance(one, UpdateStatus)]
+        if not writes:
+            return instructions
+        if all(only_counters(job, one) for one in writes) and (wait := self._held.wait(key, self._clock())):
+            self._pending.setdefault(key, {})[Request(bus.OUT_OF_SYNC)] = None
+            self.queue.add_after(key, wait)
+            return [one for one in instructions if one not in writes]
+        self._held.drop(key)
+        return instructions
 
     async def _failed(self, key: str, action: str, error: Exception) -> None:
         job = self._jobs.get(key)
@@ -227,6 +242,7 @@ class JobController:
         self._pending.pop(job.key, None)
         self._delayed.drop(job.key)
         self._evictions.drop(job.key)
+        self._held.drop(job.key)
         metrics.forget_job(job.key, job.spec.queue)
 
     def _pod_added(self, pod: Pod) -> None:

@@ -87,7 +87,7 @@ def kill(
         if changed or any(not is_terminating(pod) for pod in victims):
             status.version += 1
         instructions += plugins.on_job_delete(job, status)
-    status.running_duration = _running_duration(job, status)
+    status.running_duration = running_duration(job, status)
     if status != job.status:
         instructions.append(status_write(JOB, job, status, "JobStatusError"))
     podgroup = seen.podgroup
@@ -107,7 +107,8 @@ def _is_target(pod: Pod, target: Target) -> bool:
     return bool(target.task)
 
 
-def _running_duration(job: Job, status: batch.JobStatus) -> str | None:
+def running_duration(job: Job, status: batch.JobStatus) -> str | None:
+    """From the creation of a job to its last change of phase, as Go writes durations."""
     begin, end = job.metadata.creation_timestamp, status.state.last_transition_time
     if not begin or not end:
         return job.status.running_duration

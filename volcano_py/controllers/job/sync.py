@@ -10,7 +10,7 @@ from volcano_py.api.kinds import JOB, POD
 from volcano_py.controllers.executor import status_write
 from volcano_py.controllers.instructions import Create, Emit, Instruction, Patch, Together
 from volcano_py.controllers.job import plugins
-from volcano_py.controllers.job.kill import end_pods
+from volcano_py.controllers.job.kill import end_pods, running_duration
 from volcano_py.controllers.job.observed import (
     Observed,
     Unready,
@@ -26,7 +26,7 @@ from volcano_py.controllers.job.observed import (
 )
 from volcano_py.controllers.job.podgroup import keep_podgroup
 from volcano_py.controllers.job.pods import build_pod
-from volcano_py.controllers.job.state import Rule
+from volcano_py.controllers.job.state import FINISHED, Rule
 from volcano_py.controllers.job.volumes import keep_claims
 
 MOST_PODS = 150_000
@@ -76,6 +76,8 @@ def sync(seen: Observed, rule: Rule | None) -> list[Instruction]:
         count_pods(status, seen.pods)
     if rule is not None and rule(job.spec, status):
         enter_phase(status, seen.now)
+        if status.state.phase in FINISHED:
+            status.running_duration = running_duration(job, status)  # what cleans up then has nothing to write
     if status != job.status:
         instructions.append(status_write(JOB, job, status, "JobStatusError"))
     return instructions
