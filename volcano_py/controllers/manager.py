@@ -20,6 +20,7 @@ from volcano_py.controllers.hypernode.controller import HyperNodeController
 from volcano_py.controllers.job.controller import JobController
 from volcano_py.controllers.jobflow.controller import JobFlowController
 from volcano_py.controllers.jobtemplate import JobTemplateController
+from volcano_py.controllers.kopf_watch import HandWatch, can_watch
 from volcano_py.controllers.options import Options, enabled
 from volcano_py.controllers.podgroup.controller import PodGroupController
 from volcano_py.controllers.queue.controller import QueueController
@@ -113,7 +114,7 @@ async def run(client: Client, options: Options, *, started: asyncio.Event | None
             on_started=leading.set,
         )
     executor = Executor(client, recorder, election.holds if election else lambda: True)
-    cluster = Cluster(client, executor)
+    cluster = Cluster(client, executor, _by_hand(client, options))
     controllers = make_controllers(cluster, options)
 
     async def lead() -> None:
@@ -136,6 +137,16 @@ async def run(client: Client, options: Options, *, started: asyncio.Event | None
             group.create_task(work(), name="controllers")
     except* NotLeading:
         raise NotLeading("leadership was lost") from None
+
+
+def _by_hand(client: Client, options: Options) -> HandWatch | None:
+    """kopf, if it is wanted and can be used."""
+    if not options.watch_with_kopf:
+        return None
+    if not can_watch(client.credentials):
+        log.info("kopf cannot be told the server's TLS name; informers watch all kinds")
+        return None
+    return HandWatch(client)
 
 
 def _endpoints(options: Options) -> contextlib.AbstractAsyncContextManager[dict[str, int]]:

@@ -10,13 +10,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
 
 from volcano_py.api.codec import from_manifest
 from volcano_py.api.meta import ApiObject
-from volcano_py.kube.informer import Informer
 
 T = TypeVar("T", bound=ApiObject)
 log = logging.getLogger(__name__)
@@ -29,11 +28,27 @@ REMEMBERED = 10_000
 """Deletions that an answer to a write of ours may be overtaken by."""
 
 
+class Feed(Protocol[T]):
+    """Where a mirror learns of objects: an informer, or what stands in for one."""
+
+    store: dict[str, T]
+    synced: asyncio.Event
+    """Set when everything has been listed once."""
+
+    def on(
+        self,
+        add: Callable[[T], None] | None = None,
+        update: Callable[[T, T], None] | None = None,
+        delete: Callable[[T], None] | None = None,
+    ) -> Any:
+        """Call `add(new)`, `update(old, new)`, `delete(last known)` after the store has changed."""
+
+
 class Mirror(Generic[T]):
     """Objects by key (`namespace/name`), and optionally by an index."""
 
     def __init__(
-        self, informer: Informer[T], struct: type[T], index: Callable[[T], Iterable[str]] | None = None
+        self, informer: Feed[T], struct: type[T], index: Callable[[T], Iterable[str]] | None = None
     ) -> None:
         self._informer = informer
         self._struct = struct
@@ -46,7 +61,7 @@ class Mirror(Generic[T]):
         informer.on(add=self._seen, update=lambda old, new: self._seen(new), delete=self._dropped)
 
     @property
-    def informer(self) -> Informer[T]:
+    def informer(self) -> Feed[T]:
         """Where handlers are registered; they are called after the picture has changed."""
         return self._informer
 

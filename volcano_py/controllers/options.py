@@ -33,6 +33,7 @@ class Options(Struct):
     inherit_owner_annotations: bool = True
     controllers: list[str] = field(default_factory=lambda: list(DEFAULT_CONTROLLERS))
     feature_gates: dict[str, bool] = field(default_factory=dict)
+    watch_with_kopf: bool = True
     enable_healthz: bool = False
     healthz_address: str = ":11251"
     enable_metrics: bool = False
@@ -95,6 +96,7 @@ def parse_flags(arguments: Sequence[str], program: str = "volcano-py controller-
     switch("--inherit-owner-annotations", defaults.inherit_owner_annotations, "of owners, for PodGroups of pods")
     text("--controllers", ",".join(DEFAULT_CONTROLLERS), "controllers to run: *, name, +name, -name")
     text("--feature-gates", "", "Name=true,Other=false")
+    switch("--watch-with-kopf", defaults.watch_with_kopf, "kinds that change by hand; false: informers for all")
     switch("--enable-healthz", defaults.enable_healthz, "serve /healthz")
     text("--healthz-address", defaults.healthz_address, "where")
     switch("--enable-metrics", defaults.enable_metrics, "serve /metrics")

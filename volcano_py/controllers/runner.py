@@ -19,7 +19,9 @@ from volcano_py.api.meta import ApiObject
 from volcano_py.api.scheduling import PodGroup, Queue
 from volcano_py.controllers import metrics
 from volcano_py.controllers.executor import Executor, NotLeading
-from volcano_py.controllers.mirror import Mirror
+from volcano_py.controllers.kopf_watch import KINDS as HAND_KINDS
+from volcano_py.controllers.kopf_watch import HandWatch
+from volcano_py.controllers.mirror import Feed, Mirror
 from volcano_py.controllers.trouble import Trouble
 from volcano_py.kube.client import Client
 from volcano_py.kube.errors import KubeError
@@ -86,9 +88,12 @@ class Controller(Protocol):
 class Cluster:
     """The informers and mirrors that controllers share: one a kind, made on demand."""
 
-    def __init__(self, client: Client, executor: Executor) -> None:
+    def __init__(self, client: Client, executor: Executor, by_hand: HandWatch | None = None) -> None:
+        """`by_hand` watches the kinds that change by hand; without it informers do."""
         self.client = client
         self.executor = executor
+        self.by_hand = by_hand
+        self._informers: list[Informer[Any]] = []
         self._mirrors: dict[ResourceType, Mirror[Any]] = {}
         self._single: dict[tuple[ResourceType, str, str], Mirror[Any]] = {}
 
@@ -96,8 +101,12 @@ class Cluster:
         """The picture of one kind. Ask before `run`."""
         if rt not in self._mirrors:
             struct: type[ApiObject] = kinds.STRUCTS[rt]
-            informer: Informer[Any] = Informer(self.client, rt, type=struct)
-            mirror: Mirror[Any] = Mirror(informer, struct, INDEXES.get(rt))
+            feed: Feed[Any]
+            if self.by_hand is not None and rt in HAND_KINDS:
+                feed = self.by_hand.feed(rt)
+            else:
+                feed = self._informer(Informer(self.client, rt, type=struct))
+            mirror: Mirror[Any] = Mirror(feed, struct, INDEXES.get(rt))
             self._mirrors[rt] = mirror
             self.executor.attach(rt, mirror)
         return self._mirrors[rt]
@@ -109,16 +118,25 @@ class Cluster:
             struct: type[ApiObject] = kinds.STRUCTS[rt]
             only = f"metadata.name={name}"
             informer: Informer[Any] = Informer(self.client, rt, type=struct, namespace=namespace, field_selector=only)
-            self._single[key] = Mirror(informer, struct)
+            self._single[key] = Mirror(self._informer(informer), struct)
         return self._single[key]
+
+    def _informer(self, informer: Informer[Any]) -> Informer[Any]:
+        self._informers.append(informer)
+        return informer
 
     @property
     def informers(self) -> list[Informer[Any]]:
+        return list(self._informers)
+
+    @property
+    def feeds(self) -> list[Feed[Any]]:
+        """All that has to be listed before work begins."""
         return [mirror.informer for mirror in (*self._mirrors.values(), *self._single.values())]
 
     def synced(self) -> bool:
         """Whether everything has been listed."""
-        return all(informer.synced.is_set() for informer in self.informers)
+        return all(feed.synced.is_set() for feed in self.feeds)
 
 
 async def run_controllers(cluster: Cluster, controllers: Sequence[Controller]) -> None:
@@ -127,8 +145,10 @@ async def run_controllers(cluster: Cluster, controllers: Sequence[Controller]) -
         async with asyncio.TaskGroup() as group:
             for informer in cluster.informers:
                 group.create_task(informer.run(), name=f"informer {informer.rt.plural}")
-            for informer in cluster.informers:
-                await informer.synced.wait()
+            if cluster.by_hand is not None and cluster.by_hand.feeds:
+                group.create_task(cluster.by_hand.run(), name="kopf")
+            for feed in cluster.feeds:
+                await feed.synced.wait()
             log.info("caches are filled; starting %s", ", ".join(one.name for one in controllers))
             for controller in controllers:
                 trouble = Trouble(log)
