@@ -12,7 +12,6 @@ from benchmarks.decision import decision, run_one
 from benchmarks.packing import packing
 from benchmarks.sandbox import sandbox
 from benchmarks.watching import watching
-from benchmarks.watching import watching
 
 
 @click.group()
@@ -29,7 +28,6 @@ def one() -> None:
 main.add_command(decision)
 main.add_command(packing)
 main.add_command(sandbox)
-main.add_command(watching)
 main.add_command(control_plane)
 main.add_command(watching)
 
