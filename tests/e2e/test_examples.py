@@ -1,0 +1,187 @@
+"""Every example is applied with the real kubectl, goes through its steps, and reaches the end that it states.
+
+An example is a YAML file below examples/ with lines `# then: COMMAND` and one `# ends: COMMAND` in the comment at its
+top. `COMMAND => TEXT` must come to print the text; the others must end with 0. They are what a reader types.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+import yaml
+
+from tests.kubectl import find as find_kubectl
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = ROOT / "examples"
+NODES, SHAPE = 4, "cpu=4,memory=8Gi"
+PATIENCE = 30.0
+"""Seconds until a text must have come."""
+PROGRAM = (sys.executable, "-m", "volcano_py.cli.main")
+
+
+class Step(NamedTuple):
+    command: str
+    says: str = ""
+
+
+def steps_of(path: Path) -> list[Step]:
+    """The steps that a file states, the last one its end; none for a file that is no example."""
+    steps: list[Step] = []
+    ends = 0
+    for line in path.read_text().splitlines():
+        if not line.startswith("#"):
+            break
+        for mark in ("# then: ", "# ends: "):
+            if line.startswith(mark):
+                command, _, says = line.removeprefix(mark).partition(" => ")
+                steps.append(Step(command, says))
+                ends += mark == "# ends: "
+    assert ends == (1 if steps else 0), f"{path}: states {ends} ends"
+    return steps
+
+
+FOUND = {str(path.relative_to(EXAMPLES)): path for path in sorted(EXAMPLES.rglob("*.yaml")) if steps_of(path)}
+
+
+def applied_by_others() -> set[Path]:
+    """Files that the steps of an example apply."""
+    found = set()
+    for path in FOUND.values():
+        for step in steps_of(path):
+            words = shlex.split(step.command)
+            if words[:2] == ["kubectl", "apply"]:
+                found.add(path.parent / words[words.index("-f") + 1])
+    return found
+
+
+def test_every_manifest_belongs_to_an_example() -> None:
+    manifests = {
+        path
+        for path in EXAMPLES.rglob("*.yaml")
+        if any("apiVersion" in (document or {}) for document in yaml.safe_load_all(path.read_text()))
+    }
+    assert manifests == set(FOUND.values()) | applied_by_others()
+
+
+def test_the_table_names_every_example() -> None:
+    table = (EXAMPLES / "README.md").read_text()
+    assert [name for name in FOUND if f"({name})" not in table] == []
+
+
+class Cluster:
+    """A sandbox as a reader starts it, and his shell."""
+
+    def __init__(self, folder: Path) -> None:
+        kubectl = find_kubectl()
+        assert kubectl, "no kubectl: install it, or make setup"
+        self.folder = folder
+        self.kubeconfig = folder / "kubeconfig"
+        self.environment = {
+            **os.environ,
+            "KUBECONFIG": str(self.kubeconfig),
+            "KUBECACHEDIR": str(folder / "kubecache"),
+            "PYTHONPATH": str(ROOT),
+        }
+        self.programs = {"kubectl": [kubectl], "vcctl": [sys.executable, "-m", "volcano_py.cli.vcctl"]}
+
+    def run(self, command: str, where: Path) -> tuple[int, str]:
+        """Exit code and output of a command as it stands in an example."""
+        program, *arguments = shlex.split(command)
+        ran = subprocess.run(
+            [*self.programs[program], *arguments],
+            cwd=where,
+            env=self.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=120,
+        )
+        return ran.returncode, ran.stdout
+
+    def start(self, *arguments: str) -> subprocess.Popen[str]:
+        """A component in the background."""
+        with (self.folder / f"{arguments[0]}.log").open("w") as log:
+            return subprocess.Popen(
+                [*PROGRAM, *arguments, "--kubeconfig", str(self.kubeconfig)],
+                env=self.environment,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                text=True,
+            )
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """What examples/README.md tells a reader to start."""
+    here = Cluster(tmp_path_factory.mktemp("examples"))
+    up = ("up", "--nodes", str(NODES), "--node-shape", SHAPE, "--run-commands", "--components", "controller-manager")
+    with contextlib.ExitStack() as stack:
+        stack.callback(_end, sandbox := here.start("sandbox", *up))
+        _until(lambda: here.kubeconfig.exists() and here.run("kubectl get nodes", ROOT)[0] == 0, sandbox)
+        conf = str(EXAMPLES / "scheduler.conf")
+        stack.callback(_end, scheduler := here.start("scheduler", "--scheduler-conf", conf, "--leader-elect=false"))
+        _until(lambda: "Open" in here.run("vcctl queue get -n default", ROOT)[1], scheduler)
+        yield here
+
+
+def _until(holds: object, process: subprocess.Popen[str]) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not holds():  # type: ignore[operator]
+        assert process.poll() is None and time.monotonic() < deadline, f"{process.args} does not come up"
+        time.sleep(0.2)
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    process.send_signal(signal.SIGINT)
+    try:
+        process.wait(20)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="pods have addresses of their own on Linux alone")
+@pytest.mark.parametrize("name", FOUND)
+def test_it_reaches_its_end(cluster: Cluster, name: str) -> None:
+    path = FOUND[name]
+    files = [path.name]
+    try:
+        code, out = cluster.run(f"kubectl apply -f {path.name}", path.parent)
+        assert code == 0, out
+        for step in steps_of(path):
+            _take(cluster, step, path.parent)
+            words = shlex.split(step.command)
+            if words[:2] == ["kubectl", "apply"]:
+                files.append(words[words.index("-f") + 1])
+    finally:
+        for file in reversed(files):
+            cluster.run(f"kubectl delete --ignore-not-found --wait -f {file}", path.parent)
+        gone = Step("kubectl get pods", "No resources found")
+        _take(cluster, gone, ROOT)
+        cluster.run("kubectl delete events --all", ROOT)
+
+
+def _take(cluster: Cluster, step: Step, where: Path) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        code, out = cluster.run(step.command, where)
+        words = " ".join(out.split())
+        if not step.says:
+            assert code == 0, f"{step.command}: {words}"
+            return
+        if code == 0 and step.says in words:
+            return
+        assert time.monotonic() < deadline, f"{step.command} does not say {step.says!r}: {words}"
+        time.sleep(0.3)
