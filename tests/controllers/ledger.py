@@ -27,7 +27,7 @@ from volcano_py.controllers.instructions import (
     UpdateStatus,
 )
 from volcano_py.controllers.job import events
-from volcano_py.controllers.job.observed import Observed
+from volcano_py.controllers.job.observed import Observed, task_of
 from volcano_py.controllers.job.reconcile import reconcile
 from volcano_py.controllers.job.request import Decision, Request, decide
 
@@ -86,6 +86,9 @@ class Ledger:
 
     def known_pods(self) -> list[Pod]:
         return [from_manifest(Pod, pod) for pod in self.pods.values()]
+
+    def pods_of(self, task: str, phase: str) -> list[Pod]:
+        return [pod for pod in self.known_pods() if task_of(pod) == task and pod.status.phase == phase]
 
     def carry_out(self, instructions: list[Instruction]) -> None:
         for one in instructions:
@@ -152,7 +155,7 @@ class Ledger:
             if "annotations" in given:
                 given["annotations"] = {**pod[part].get("annotations", {}), **given["annotations"]}
             pod[part] = {**pod.get(part, {}), **given}
-        self._requests.append(events.pod_updated(old, from_manifest(Pod, pod), self.job, self.known_pods()))
+        self._requests.append(events.pod_updated(old, from_manifest(Pod, pod), self.job, self.pods_of))
 
     def pod_phase(self, name: str, phase: str, exit_code: int | None = None, restarts: int = 0) -> None:
         """What the kubelet tells of a pod."""

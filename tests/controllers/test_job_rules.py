@@ -12,7 +12,7 @@ from volcano_py.controllers.instructions import Create, Delete, Patch, Together,
 from volcano_py.controllers.job import events
 from volcano_py.controllers.job.backoff import EvictionBackoff
 from volcano_py.controllers.job.kill import Target, kill
-from volcano_py.controllers.job.observed import Observed, Unready
+from volcano_py.controllers.job.observed import Observed, Unready, task_of
 from volcano_py.controllers.job.podgroup import keep_podgroup, min_resources
 from volcano_py.controllers.job.pods import build_pod, stable_suffix
 from volcano_py.controllers.job.reconcile import reconcile
@@ -46,6 +46,11 @@ def after(phase, action, spec=None, **counters):
         changed = rule(spec or JobSpec(min_available=2, tasks=[Task(name="a", replicas=3)]), status)
         assert changed or before == (status.state.phase, status.retry_count)
     return status.state.phase, status.retry_count
+
+
+def among(*pods):
+    """Asks for pods of a task in a phase."""
+    return lambda task, phase: [pod for pod in pods if task_of(pod) == task and pod.status.phase == phase]
 
 
 def test_every_phase_has_a_row_and_every_action_an_answer():
@@ -344,25 +349,25 @@ def test_events_of_pods():
     assert events.job_key(running) == "lab/train"
     assert [request.event for request in events.pod_added(running)] == ["PodPending"]
     assert [request.event for request in events.pod_added(failed)] == ["PodPending", "PodFailed"]
-    assert events.pod_updated(running, failed, one, [failed]).event == "PodFailed"
-    assert events.pod_updated(failed, failed, one, [failed]).event == "OutOfSync"
+    assert events.pod_updated(running, failed, one, among(failed)).event == "PodFailed"
+    assert events.pod_updated(failed, failed, one, among(failed)).event == "OutOfSync"
     assert events.pod_deleted(running).event == "PodEvicted"
     marked = made_pod(0, annotations={"volcano.sh/controller-out-of-sync": "true"})
     assert events.pod_deleted(marked).event == "OutOfSync"
-    assert events.pod_updated(running, marked, one, []).event == "OutOfSync"
+    assert events.pod_updated(running, marked, one, among()).event == "OutOfSync"
 
 
 def test_task_events():
     one = typed(job(task(replicas=2, maxRetry=2)))
     ended = [made_pod(0, "Succeeded"), made_pod(1, "Succeeded")]
-    assert events.pod_updated(made_pod(1), ended[1], one, ended).event == "TaskCompleted"
-    assert events.pod_updated(made_pod(1), ended[1], one, [ended[1], made_pod(0)]).event == "OutOfSync"
+    assert events.pod_updated(made_pod(1), ended[1], one, among(*ended)).event == "TaskCompleted"
+    assert events.pod_updated(made_pod(1), ended[1], one, among(ended[1], made_pod(0))).event == "OutOfSync"
     crashing = made_pod(0)
     crashing.status.container_statuses = from_manifest(
         Pod, {"status": {"containerStatuses": [{"restartCount": 2}]}}
     ).status.container_statuses
-    assert events.pod_updated(made_pod(0), crashing, one, [crashing]).event == "TaskFailed"
-    assert events.pod_updated(made_pod(0, "Pending"), crashing, one, [crashing]).event == "PodRunning"
+    assert events.pod_updated(made_pod(0), crashing, one, among(crashing)).event == "TaskFailed"
+    assert events.pod_updated(made_pod(0, "Pending"), crashing, one, among(crashing)).event == "PodRunning"
 
 
 def test_pods_of_others_are_nobodys():

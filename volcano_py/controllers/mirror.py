@@ -75,6 +75,10 @@ class Mirror(Generic[T]):
         """The objects for which the index function gives `value`."""
         return list(self._index.get(value, {}).values())
 
+    def count(self, value: str) -> int:
+        """How many objects `by_index` would find."""
+        return len(self._index.get(value, ()))
+
     def note(self, manifest: dict[str, Any]) -> None:
         """The answer to a write of ours."""
         try:

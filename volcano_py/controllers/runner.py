@@ -31,9 +31,17 @@ from volcano_py.kube.workqueue import WorkQueue
 log = logging.getLogger(__name__)
 
 
+def pods_of_task(owner_uid: str, task: str, phase: str) -> str:
+    """What `by_index` finds the pods of one task of a Job, in one phase, by."""
+    return f"{owner_uid}/{task}/{phase}"
+
+
 def _pods_of_owner(pod: Pod) -> Iterable[str]:
     owner = pod.metadata.controller
-    return (owner.uid,) if owner else ()
+    if owner is None:
+        return ()
+    task = (pod.metadata.annotations or {}).get(names.TASK_SPEC)
+    return (owner.uid,) if task is None else (owner.uid, pods_of_task(owner.uid, task, pod.status.phase))
 
 
 def _podgroups_of_queue(podgroup: PodGroup) -> Iterable[str]:
@@ -69,8 +77,8 @@ INDEXES: dict[ResourceType, Callable[[Any], Iterable[str]]] = {
     kinds.PODGROUP: _podgroups_of_queue,
     kinds.QUEUE: _queues_of_parent,
 }
-"""What `Mirror.by_index` looks up: pods and jobs by the uid of their controller, jobs also by `jobs_of_flow` and
-`jobs_of_template`, PodGroups by queue, queues by parent.
+"""What `Mirror.by_index` looks up: pods and jobs by the uid of their controller, pods also by `pods_of_task`, jobs also
+by `jobs_of_flow` and `jobs_of_template`, PodGroups by queue, queues by parent.
 """
 
 

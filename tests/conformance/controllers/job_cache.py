@@ -8,6 +8,7 @@ means that nothing changes.
 from __future__ import annotations
 
 import copy
+from functools import partial
 from typing import Any
 
 from tests.conformance.controllers.comparing import COVERED, NEVER_ASKED, in_a_loop, resting
@@ -18,6 +19,7 @@ from volcano_py.api.codec import from_manifest, to_manifest
 from volcano_py.api.core import Pod
 from volcano_py.api.kinds import JOB, POD
 from volcano_py.controllers.job import events
+from volcano_py.controllers.runner import pods_of_task
 
 Data = dict[str, Any]
 
@@ -209,8 +211,13 @@ def _completes(picture: Picture, key: str, task: str) -> bool:
     for pod in pods:
         if pod.status.phase == "Succeeded" and (pod.metadata.annotations or {})[names.TASK_SPEC] == task:
             before = _completed({**to_manifest(pod), "status": {"phase": "Running"}})
-            return events.pod_updated(before, pod, job, pods).event == "TaskCompleted"
+            found = partial(_pods_of, picture, key)
+            return events.pod_updated(before, pod, job, found).event == "TaskCompleted"
     return False
+
+
+def _pods_of(picture: Picture, key: str, task: str, phase: str) -> Any:
+    return picture.pods.by_index(pods_of_task(f"uid-of-{key}", task, phase))
 
 
 RUNNERS = {"job_cache": job_cache, "job_handlers": job_cache}

@@ -6,7 +6,7 @@ counts as having failed now: otherwise a restart of the controller would lose it
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from volcano_py.api import batch, bus, names
 from volcano_py.api.batch import Job
@@ -41,21 +41,23 @@ def pod_added(pod: Pod) -> list[Request]:
     return requests
 
 
-def pod_updated(old: Pod, new: Pod, job: Job | None, pods: Sequence[Pod]) -> Request:
-    """`pods` are all pods of the job, as they are now."""
+PodsOf = Callable[[str, str], Sequence[Pod]]
+"""The pods of the job that are of a task and in a phase, as they are now. Asked seldom: a job may have thousands."""
+
+
+def pod_updated(old: Pod, new: Pod, job: Job | None, pods_of: PodsOf) -> Request:
     if is_out_of_sync(new):
         return _request(new, bus.OUT_OF_SYNC)
     before, phase = old.status.phase, new.status.phase
-    siblings = [pod for pod in pods if task_of(pod) == task_of(new)]
     if phase == "Failed" and before != phase:
         return _request(new, bus.POD_FAILED, _exit_code(new), was_evicted(new))
-    if phase == "Succeeded" and before != phase and _is_complete(job, new, siblings):
+    if phase == "Succeeded" and before != phase and _is_complete(job, new, pods_of):
         return _request(new, bus.TASK_COMPLETED)
     if phase == "Running" and before != phase:
         return _request(new, bus.POD_RUNNING)
     if phase == "Pending" and before != phase:
         return _request(new, bus.POD_PENDING)
-    if phase in ("Running", "Pending") and _restarts_too_often(job, new, siblings):
+    if phase in ("Running", "Pending") and _restarts_too_often(job, new, pods_of):
         return _request(new, bus.TASK_FAILED)
     return _request(new, bus.OUT_OF_SYNC)
 
@@ -118,25 +120,22 @@ def _exit_code(pod: Pod) -> int:
     return terminated.exit_code if terminated else 0
 
 
-def _is_complete(job: Job | None, pod: Pod, siblings: Sequence[Pod]) -> bool:
+def _is_complete(job: Job | None, pod: Pod, pods_of: PodsOf) -> bool:
     task = find_task(job, task_of(pod)) if job else None
-    if task is None or task.replicas <= 0:
-        return False
-    return sum(sibling.status.phase == "Succeeded" for sibling in siblings) >= task.replicas
+    return task is not None and 0 < task.replicas <= len(pods_of(task.name, "Succeeded"))
 
 
-def _restarts_too_often(job: Job | None, pod: Pod, siblings: Sequence[Pod]) -> bool:
-    task = find_task(job, task_of(pod)) if job else None
+def _restarts_too_often(job: Job | None, pod: Pod, pods_of: PodsOf) -> bool:
+    """Whether the containers of a task have restarted as often as they may; asked when one of them has."""
+    task = find_task(job, task_of(pod)) if job and _restarts(pod) else None
     if task is None or task.replicas <= 0 or task.max_retry == -1:
         return False
-    restarts: int = sum(
-        container.restart_count
-        for sibling in siblings
-        if sibling.status.phase in ("Running", "Pending")
-        for container in (
-            *(sibling.status.container_statuses or ()),
-            *(sibling.status.init_container_statuses or ()),
-        )
-    )
+    living = (sibling for phase in ("Running", "Pending") for sibling in pods_of(task.name, phase))
+    restarts = sum(_restarts(sibling) for sibling in living)
     limit: int = task.max_retry or batch.DEFAULT_MAX_RETRY
     return restarts >= limit
+
+
+def _restarts(pod: Pod) -> int:
+    statuses = (*(pod.status.container_statuses or ()), *(pod.status.init_container_statuses or ()))
+    return sum(container.restart_count for container in statuses)
