@@ -25,6 +25,7 @@ from volcano_py.controllers.options import Options, enabled
 from volcano_py.controllers.podgroup.controller import PodGroupController
 from volcano_py.controllers.queue.controller import QueueController
 from volcano_py.controllers.runner import Cluster, Controller, run_controllers
+from volcano_py.controllers.sharding.controller import ShardingController, flag_settings
 from volcano_py.kube.client import Client
 from volcano_py.kube.events import EventRecorder
 from volcano_py.kube.leader import LeaderElection
@@ -51,6 +52,11 @@ MAKERS: dict[str, Callable[[Cluster, Options], Controller]] = {
         cluster, workers=options.worker_threads_for_cronjob
     ),
     HyperNodeController.name: lambda cluster, options: HyperNodeController(cluster),
+    ShardingController.name: lambda cluster, options: ShardingController(
+        cluster,
+        flag_settings(options.scheduler_configs, options.shard_sync_period, options.enable_node_event_trigger),
+        place=options.sharding_place,
+    ),
     JobFlowController.name: lambda cluster, options: JobFlowController(cluster, max_requeue=options.max_requeue_num),
     JobTemplateController.name: lambda cluster, options: JobTemplateController(cluster),
     GarbageController.name: lambda cluster, options: GarbageController(cluster, workers=options.worker_threads_for_gc),
@@ -59,7 +65,6 @@ MAKERS: dict[str, Callable[[Cluster, Options], Controller]] = {
 
 
 NOT_BUILT = (
-    "sharding-controller",
     "colocation-config-controller",
 )
 """Volcano's other controllers; naming one is no mistake."""

@@ -13,6 +13,8 @@ from msgspec import Struct, field
 
 from volcano_py.api.duration import parse_duration
 
+DEFAULT_SCHEDULERS = ("volcano:volcano:0.0:0.6:false:2:100", "agent-scheduler:agent:0.7:1.0:true:2:100")
+"""Of the sharding controller: name:type:minUtil:maxUtil:preferWarmup:minNodes:maxNodes."""
 DEFAULT_CONTROLLERS = ("*", "-sharding-controller")
 
 
@@ -33,6 +35,11 @@ class Options(Struct):
     inherit_owner_annotations: bool = True
     controllers: list[str] = field(default_factory=lambda: list(DEFAULT_CONTROLLERS))
     feature_gates: dict[str, bool] = field(default_factory=dict)
+    scheduler_configs: list[str] = field(default_factory=lambda: list(DEFAULT_SCHEDULERS))
+    shard_sync_period: float = 60.0
+    enable_node_event_trigger: bool = True
+    sharding_configmap: str = "volcano-sharding-configmap"
+    sharding_configmap_namespace: str = "volcano-system"
     watch_with_kopf: bool = True
     enable_healthz: bool = False
     healthz_address: str = ":11251"
@@ -44,6 +51,11 @@ class Options(Struct):
     leader_elect_retry_period: float = 2.0
     leader_elect_resource_name: str = "vc-controller-manager"
     leader_elect_resource_namespace: str = "volcano-system"
+
+    @property
+    def sharding_place(self) -> tuple[str, str] | None:
+        """Namespace and name of the ConfigMap of the sharding controller, if there is to be one."""
+        return (self.sharding_configmap_namespace, self.sharding_configmap) if self.sharding_configmap else None
 
     def gate(self, name: str) -> bool:
         """Whether a feature is on; those of the controllers are unless they are turned off."""
@@ -96,6 +108,11 @@ def parse_flags(arguments: Sequence[str], program: str = "volcano-py controller-
     switch("--inherit-owner-annotations", defaults.inherit_owner_annotations, "of owners, for PodGroups of pods")
     text("--controllers", ",".join(DEFAULT_CONTROLLERS), "controllers to run: *, name, +name, -name")
     text("--feature-gates", "", "Name=true,Other=false")
+    parser.add_argument("--scheduler-configs", action="append", help="of the sharding controller, without a ConfigMap")
+    seconds("--shard-sync-period", defaults.shard_sync_period, "between two rounds of the sharding controller")
+    switch("--enable-node-event-trigger", defaults.enable_node_event_trigger, "divide nodes when they change, too")
+    text("--sharding-configmap", defaults.sharding_configmap, "name of the sharding controller's ConfigMap")
+    text("--sharding-configmap-namespace", defaults.sharding_configmap_namespace, "its namespace")
     switch("--watch-with-kopf", defaults.watch_with_kopf, "kinds that change by hand; false: informers for all")
     switch("--enable-healthz", defaults.enable_healthz, "serve /healthz")
     text("--healthz-address", defaults.healthz_address, "where")
@@ -110,6 +127,8 @@ def parse_flags(arguments: Sequence[str], program: str = "volcano-py controller-
 
     given = vars(parser.parse_args(list(arguments)))
     given["scheduler_names"] = given.pop("scheduler_name") or defaults.scheduler_names
+    configs = [part.strip() for text in given["scheduler_configs"] or () for part in text.split(",") if part.strip()]
+    given["scheduler_configs"] = configs or defaults.scheduler_configs
     given["controllers"] = [name.strip() for name in given["controllers"].split(",") if name.strip()]
     try:
         given["feature_gates"] = _gates(given["feature_gates"])

@@ -12,7 +12,18 @@ from typing import Any
 
 import msgspec
 
-from tests.conformance.controllers import cron, flow, hypernode, job, job_cache, job_life, job_rules, podgroup, queue
+from tests.conformance.controllers import (
+    cron,
+    flow,
+    hypernode,
+    job,
+    job_cache,
+    job_life,
+    job_rules,
+    podgroup,
+    queue,
+    sharding,
+)
 from tests.conformance.controllers.comparing import BECAUSE, COVERED, NEVER_ASKED
 from tests.conformance.outcome import DEVIATION, FAIL, NOT_BUILT, OWN_TEST, PASS, UNBUILDABLE, Outcome
 from volcano_py.api.batch import JobSpec, JobStatus
@@ -22,7 +33,7 @@ from volcano_py.controllers.queue.reconcile import next_state
 Data = dict[str, Any]
 
 _AREA = "controllers"
-_PARTS = (job, job_rules, job_cache, job_life, podgroup, queue, flow, cron, hypernode)
+_PARTS = (job, job_rules, job_cache, job_life, podgroup, queue, flow, cron, hypernode, sharding)
 RUNNERS: dict[str, Callable[[Data], str]] = {name: run for part in _PARTS for name, run in part.RUNNERS.items()}
 """File → what says where ours differs ("" if it does not)."""
 _VARIANTS = "job_state_variants"

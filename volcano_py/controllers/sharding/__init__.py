@@ -1,0 +1,1 @@
+"""The sharding controller: divides the nodes among schedulers, one NodeShard for each."""
