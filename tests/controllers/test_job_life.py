@@ -108,8 +108,7 @@ async def test_exit_code_policy_of_the_task_comes_first(world):
     world.run_pods("Failed", "work-0", exit_code=42)
     await world.until(lambda: world.phase() in ("Completing", "Completed"))
     await world.until(lambda: "deletionTimestamp" in world.pods()["train-work-1"]["metadata"])
-    world.reap()
-    await world.until(lambda: world.phase() == "Completed")
+    await world.reaped(lambda: world.phase() == "Completed")
     assert list(world.pods()) == ["train-work-0"]
 
 
@@ -134,8 +133,7 @@ async def test_evictions_use_up_no_retries_and_keep_a_distance(world):
     for version in (1, 2):
         world.api.delete(kinds.POD, "train-work-0")
         await world.until(lambda version=version: world.status().get("version") == version)
-        world.reap()
-        await world.until(lambda: world.phase() == "Pending")
+        await world.reaped(lambda: world.phase() == "Pending")
         world.admit()
         await world.until(lambda: len(world.pods()) == 2)
         world.run_pods()
@@ -150,8 +148,7 @@ async def test_our_own_deletions_do_not_count_as_evictions(world):
     spec = {"tasks": [task(replicas=1)], "minAvailable": 1}
     world.api.change(kinds.JOB, "train", {"spec": spec})
     await world.until(lambda: sum("deletionTimestamp" in p["metadata"] for p in world.pods().values()) == 2)
-    world.reap()
-    await world.until(lambda: world.status().get("running") == 1 and not world.status().get("terminating"))
+    await world.reaped(lambda: world.status().get("running") == 1 and not world.status().get("terminating"))
     await world.quiet()
     assert list(world.pods()) == ["train-work-0"]
     assert world.status().get("retryCount", 0) == 0
@@ -168,8 +165,7 @@ async def test_suspend_and_resume_by_command(world):
     world.api.put(command("AbortJob", kinds.JOB, "train"))
     await world.until(lambda: world.phase() == "Aborting")
     await world.until(lambda: world.api.all(kinds.COMMAND) == [])
-    world.reap()
-    await world.until(lambda: world.phase() == "Aborted" and world.podgroups() == [])
+    await world.reaped(lambda: world.phase() == "Aborted" and world.podgroups() == [])
     await world.quiet()
     assert world.pods() == {}
     world.api.put(command("ResumeJob", kinds.JOB, "train"))

@@ -269,11 +269,11 @@ def observed(manifest, *pods, phase="Running", group="Running", **fields):
 def test_ended_pods_are_marked_before_they_are_deleted():
     pods = [made_pod(0), made_pod(1, annotations={"volcano.sh/controller-out-of-sync": "true"})]
     done = list(flat(kill(observed(job(), *pods), frozenset(), transition("Running", "AbortJob").rule)))
-    assert [type(one) for one in done] == [Patch, Delete, Delete, UpdateStatus, Delete]
-    assert done[0].name == "train-work-0"
-    assert {one.uid for one in done[1:3]} == {"train-work-0", "train-work-1"}
-    assert done[3].status["terminating"] == 2
-    assert done[3].status["version"] == 1
+    assert [type(one) for one in done] == [UpdateStatus, Patch, Delete, Delete, Delete]
+    assert done[1].name == "train-work-0"
+    assert {one.uid for one in done[2:4]} == {"train-work-0", "train-work-1"}
+    assert done[0].status["terminating"] == 2
+    assert done[0].status["version"] == 1
 
 
 def test_a_kill_counts_what_it_keeps():
@@ -426,3 +426,40 @@ def test_restarts_after_evictions_keep_twice_the_distance_each_time():
     assert backoff.delay("a", now + 700.0) == 1.0
     backoff.drop("a")
     assert backoff.delay("a", now + 700.0) == 0.0
+
+
+def test_a_restart_that_was_broken_off_goes_on():
+    """The status was written, and then the controller died: the old pods are still there."""
+
+    def pod(name, phase, version):
+        annotations = {"volcano.sh/task-spec": "work", "volcano.sh/job-version": str(version)}
+        return from_manifest(
+            Pod, {"metadata": {"name": name, "uid": name, "annotations": annotations}, "status": {"phase": phase}}
+        )
+
+    def ended(conditions, retries=1, max_retry=3):
+        status = {"state": {"phase": "Restarting"}, "version": 1, "retryCount": retries}
+        status["conditions"] = [{"status": phase} for phase in conditions]
+        one = from_manifest(Job, job(task(replicas=4), maxRetry=max_retry) | {"status": status})
+        pods = [pod("a", "Running", 0), pod("b", "Failed", 0), pod("c", "Running", 1), pod("d", "Succeeded", 0)]
+        made = sync(Observed(job=one, pods=pods, queue=Queue()), None)
+        status = next(one.status for one in made if isinstance(one, UpdateStatus))
+        inner = [one for group in made if isinstance(group, Together) for one in group.instructions]
+        names = sorted(one.name for one in inner if isinstance(one, Delete))
+        assert status["terminating"] == len(names)
+        return names
+
+    assert ended(["Running", "Restarting"]) == ["a", "b", "d"]
+    assert ended(["Running", "Aborting", "Aborted", "Restarting"]) == ["a"]
+    assert ended(["Running", "Restarting"], retries=3) == ["a"]
+
+
+def test_a_kill_is_written_down_before_it_is_done():
+    one = from_manifest(Job, job(plugins={"svc": []}) | {"status": {"state": {"phase": "Running"}}})
+    one.status.controlled_resources = {"plugin-svc": "svc"}
+    pod = from_manifest(Pod, {"metadata": {"name": "train-work-0", "uid": "u"}, "status": {"phase": "Running"}})
+    seen = Observed(job=one, pods=[pod], podgroup=PodGroup(), queue=Queue())
+    order = [type(step).__name__ for step in kill(seen, frozenset(), transition("Running", bus.RESTART_JOB).rule)]
+    assert order == ["Delete", "Delete", "Delete", "UpdateStatus", "Together", "Together", "Delete"]
+    part = kill(seen, frozenset(), transition("Running", bus.RESTART_POD).rule, Target(task="work", pod="train-work-0"))
+    assert [type(step).__name__ for step in part] == ["Together", "UpdateStatus", "Together"]

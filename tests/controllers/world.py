@@ -104,6 +104,15 @@ class World:
                 }
                 self.api.change(kinds.POD, name, patch)
 
+    async def reaped(self, condition: Callable[[], Any]) -> None:
+        """Pods that are being deleted go, until something has become true."""
+
+        def look() -> Any:
+            self.reap()
+            return condition()
+
+        await self.until(look)
+
     def reap(self) -> None:
         """Pods that are being deleted are gone."""
         for name, pod in self.pods().items():

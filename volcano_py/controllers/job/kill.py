@@ -22,9 +22,10 @@ from volcano_py.controllers.job.observed import (
     fresh_status,
     is_out_of_sync,
     is_terminating,
+    job_version,
     task_of,
 )
-from volcano_py.controllers.job.state import SOFT, Rule
+from volcano_py.controllers.job.state import NONE, SOFT, Rule
 
 
 class Target(Struct, frozen=True):
@@ -61,8 +62,8 @@ def kill(
 ) -> list[Instruction]:
     """End pods, and move to the phase that `rule` says.
 
-    Without a target all pods go but those in a phase of `retain`, and the PodGroup with them. `counts`: this is one
-    of the job's `maxRetry`, perhaps the last.
+    Without a target all pods go but those in a phase of `retain`, and the PodGroup with them; the job's version grows,
+    by which events of its old pods are known. `counts`: this is one of the job's `maxRetry`, perhaps the last.
     """
     job = seen.job
     if job.metadata.deletion_timestamp is not None:
@@ -82,19 +83,49 @@ def kill(
     changed = rule is not None and rule(job.spec, status)
     if changed:
         enter_phase(status, seen.now)
-    instructions: list[Instruction] = end_pods(victims)
-    if target is None:
-        if changed or any(not is_terminating(pod) for pod in victims):
-            status.version += 1
-        instructions += plugins.on_job_delete(job, status)
-    status.running_duration = running_duration(job, status)
-    if status != job.status:
-        instructions.append(status_write(JOB, job, status, "JobStatusError"))
+    if target is not None:
+        return _interlaced(end_pods(victims), _write(job, status))
+    if changed or any(not is_terminating(pod) for pod in victims):
+        status.version += 1
+    # What has to go is known from what is stored: plugins' objects from the status that lists them, pods from the phase
+    # and version that are written before they are ended. Wherever a kill is broken off, the next look goes on with it.
+    instructions = plugins.on_job_delete(job, status)
+    instructions += _write(job, status)
+    instructions += end_pods(victims)
     podgroup = seen.podgroup
-    if target is None and podgroup is not None and podgroup.metadata.deletion_timestamp is None:
+    if podgroup is not None and podgroup.metadata.deletion_timestamp is None:
         metadata = podgroup.metadata
         instructions.append(Delete(PODGROUP, metadata.namespace, metadata.name, metadata.uid))
     return instructions
+
+
+def _write(job: Job, status: batch.JobStatus) -> list[Instruction]:
+    status.running_duration = running_duration(job, status)
+    return [status_write(JOB, job, status, "JobStatusError")] if status != job.status else []
+
+
+def _interlaced(ends: list[Instruction], write: list[Instruction]) -> list[Instruction]:
+    """The pods are marked, then the status is written, then they are deleted: `sync` ends what is marked."""
+    marks = [one for one in ends if isinstance(one, Together) and isinstance(one.instructions[0], Patch)]
+    return [*marks, *write, *(one for one in ends if one not in marks)]
+
+
+def past_life(job: Job, pods: Iterable[Pod]) -> list[Pod]:
+    """Pods that a restart of the whole job was to end and has not reached."""
+    if job.status.state.phase != batch.RESTARTING:
+        return []
+    retain = SOFT if _is_resumed(job) or job.status.retry_count >= job.spec.max_retry else NONE
+    return [
+        pod
+        for pod in pods
+        if pod.status.phase not in retain and not is_terminating(pod) and job_version(pod) < job.status.version
+    ]
+
+
+def _is_resumed(job: Job) -> bool:
+    """Whether it was stopped before it was restarted; what had ended then stays."""
+    former = [condition.status for condition in job.status.conditions or ()][-2:-1]
+    return former in ([batch.ABORTED], [batch.ABORTING])
 
 
 def _is_target(pod: Pod, target: Target) -> bool:

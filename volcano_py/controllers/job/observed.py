@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping
 
 import msgspec
@@ -43,6 +44,12 @@ class Observed(Struct):
 def task_of(pod: Pod) -> str:
     """The task a pod was made for."""
     return (pod.metadata.annotations or {}).get(names.TASK_SPEC, "")
+
+
+def job_version(pod: Pod) -> int:
+    """The version of the job for which the pod was made; a pod that does not say it is of the latest."""
+    text = (pod.metadata.annotations or {}).get(names.JOB_VERSION, "")
+    return int(text) if text.isdecimal() else sys.maxsize
 
 
 def is_out_of_sync(pod: Pod) -> bool:

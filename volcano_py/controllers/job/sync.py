@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
+
 from volcano_py.api import batch, names
 from volcano_py.api import scheduling as pg
 from volcano_py.api.batch import DEFAULT_TASK_NAME, Job, JobStatus, Task
@@ -10,7 +12,7 @@ from volcano_py.api.kinds import JOB, POD
 from volcano_py.controllers.executor import status_write
 from volcano_py.controllers.instructions import Create, Emit, Instruction, Patch, Together
 from volcano_py.controllers.job import plugins
-from volcano_py.controllers.job.kill import end_pods, running_duration
+from volcano_py.controllers.job.kill import end_pods, past_life, running_duration
 from volcano_py.controllers.job.observed import (
     Observed,
     Unready,
@@ -69,11 +71,14 @@ def sync(seen: Observed, rule: Rule | None) -> list[Instruction]:
         instructions += keep_claims(seen, status)
     instructions += keep_podgroup(seen)
 
+    past = {pod.metadata.uid for pod in past_life(job, seen.pods)}
     if _is_let_in(seen.podgroup):
-        instructions += _keep_pods(seen, status, forwarding)
+        instructions += _keep_pods(seen, status, forwarding, past)
     else:
         instructions += _why_not(job, seen.podgroup)
-        count_pods(status, seen.pods)
+        count_pods(status, (pod for pod in seen.pods if pod.metadata.uid not in past))
+        status.terminating += len(past)
+        instructions += end_pods(pod for pod in seen.pods if pod.metadata.uid in past)
     if rule is not None and rule(job.spec, status):
         enter_phase(status, seen.now)
         if status.state.phase in FINISHED:
@@ -112,8 +117,8 @@ def _why_not(job: Job, podgroup: pg.PodGroup | None) -> list[Instruction]:
     return []
 
 
-def _keep_pods(seen: Observed, status: JobStatus, forwarding: bool) -> list[Instruction]:
-    """Make the pods that are missing, end those that are too many, and count."""
+def _keep_pods(seen: Observed, status: JobStatus, forwarding: bool, past: Set[str]) -> list[Instruction]:
+    """Make the pods that are missing, end those that are too many or whose uid is in `past`, and count."""
     job = seen.job
     by_name = {pod.metadata.name: pod for pod in seen.pods}
     creates: list[Create] = []
@@ -131,7 +136,7 @@ def _keep_pods(seen: Observed, status: JobStatus, forwarding: bool) -> list[Inst
                 missing.append(index)
             elif is_terminating(pod):
                 status.terminating += 1
-            elif is_out_of_sync(pod):
+            elif is_out_of_sync(pod) or pod.metadata.uid in past:
                 too_many.append(pod)  # a kill did not get that far
             else:
                 count(status, task_name, pod.status.phase or "Pending")
