@@ -12,6 +12,7 @@ from prometheus_client import generate_latest
 
 from volcano_py.api.kinds import JOB, QUEUE, ResourceType
 from volcano_py.controllers import metrics
+from volcano_py.controllers.colocation import ColocationController
 from volcano_py.controllers.commands import CommandController, Sink
 from volcano_py.controllers.cronjob.controller import CronJobController
 from volcano_py.controllers.executor import Executor, NotLeading
@@ -57,6 +58,7 @@ MAKERS: dict[str, Callable[[Cluster, Options], Controller]] = {
         flag_settings(options.scheduler_configs, options.shard_sync_period, options.enable_node_event_trigger),
         place=options.sharding_place,
     ),
+    ColocationController.name: lambda cluster, options: ColocationController(cluster),
     JobFlowController.name: lambda cluster, options: JobFlowController(cluster, max_requeue=options.max_requeue_num),
     JobTemplateController.name: lambda cluster, options: JobTemplateController(cluster),
     GarbageController.name: lambda cluster, options: GarbageController(cluster, workers=options.worker_threads_for_gc),
@@ -64,21 +66,13 @@ MAKERS: dict[str, Callable[[Cluster, Options], Controller]] = {
 """Controller name, as in `--controllers`, to what makes it."""
 
 
-NOT_BUILT = (
-    "colocation-config-controller",
-)
-"""Volcano's other controllers; naming one is no mistake."""
-
-
 def check_selection(selection: Sequence[str]) -> list[str]:
     """Warnings about `--controllers`. Raises ValueError when nothing is left to run."""
     warnings = []
     for entry in selection:
         name = entry.removeprefix("-").removeprefix("+")
-        if name in NOT_BUILT and not entry.startswith("-"):
-            warnings.append(f"--controllers: {name} is not built yet; it is left out")
-        elif name != "*" and name not in NOT_BUILT and name not in MAKERS:
-            near = get_close_matches(name, [*MAKERS, *NOT_BUILT], 1)
+        if name != "*" and name not in MAKERS:
+            near = get_close_matches(name, MAKERS, 1)
             hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(MAKERS)}"
             warnings.append(f"--controllers: there is no {name}; {hint}")
     if not enabled(selection, MAKERS):

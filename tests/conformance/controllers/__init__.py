@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from tests.conformance.controllers import (
+    colocation,
     cron,
     flow,
     hypernode,
@@ -33,7 +34,7 @@ from volcano_py.controllers.queue.reconcile import next_state
 Data = dict[str, Any]
 
 _AREA = "controllers"
-_PARTS = (job, job_rules, job_cache, job_life, podgroup, queue, flow, cron, hypernode, sharding)
+_PARTS = (job, job_rules, job_cache, job_life, podgroup, queue, flow, cron, hypernode, sharding, colocation)
 RUNNERS: dict[str, Callable[[Data], str]] = {name: run for part in _PARTS for name, run in part.RUNNERS.items()}
 """File → what says where ours differs ("" if it does not)."""
 _VARIANTS = "job_state_variants"
