@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
+import socket
 from typing import Any
 
+import aiohttp
 import pytest
 import yaml
 from aiohttp import web
+from small_api import SmallApi
 from world import World
 
 from volcano_py.api import kinds
 from volcano_py.api.codec import from_manifest
 from volcano_py.api.topology import HyperNode
+from volcano_py.controllers import manager
 from volcano_py.controllers.hypernode import adopt, count, labels, ufm
 from volcano_py.controllers.hypernode.config import KEY, Source, parse
+from volcano_py.controllers.hypernode.controller import HyperNodeController
 from volcano_py.controllers.instructions import Create, Delete, Patch, Together
+from volcano_py.controllers.options import Options
+from volcano_py.kube import Client
+from volcano_py.kube.credentials import Credentials
 
 Manifest = dict[str, Any]
 RACK, ROW, HOST = "example.com/rack", "example.com/row", "kubernetes.io/hostname"
@@ -298,3 +307,48 @@ async def test_counts_follow_the_nodes(world: World) -> None:
     await world.quiet()
     world.api.put(node("n1", rack="a"))
     await world.until(lambda: counts(world) == [1])
+
+
+# ---- in a process of its own
+
+
+async def test_one_of_two_leads_and_both_are_ready() -> None:
+    api = await SmallApi().start()
+    tasks, ports = [], []
+    for _ in range(2):
+        options = Options(
+            enable_healthz=True,
+            healthz_address=f"127.0.0.1:{free_port()}",
+            leader_elect_lease_duration=1.5,
+            leader_elect_renew_deadline=1.0,
+            leader_elect_retry_period=0.2,
+        )
+        client = Client(Credentials(server=api.url))
+        work = manager.run(client, options, make=lambda cluster, _: [HyperNodeController(cluster)], component="c")
+        tasks.append((asyncio.create_task(work), client))
+        ports.append(options.healthz_address)
+        await asyncio.sleep(0.3)
+    world = World(api)
+    world.api.put(hypernode("some", {"exactMatch": {"name": "n1"}}))
+    await world.until(lambda: counts(world) == [1])
+    async with aiohttp.ClientSession() as session:
+        for address in ports:
+            for path in ("healthz", "readyz"):
+                async with session.get(f"http://{address}/{path}") as answer:
+                    assert (path, answer.status) == (path, 200), await answer.text()
+    leader, client = tasks[0]
+    leader.cancel()
+    await asyncio.gather(leader, return_exceptions=True)
+    await client.close()
+    world.api.put(hypernode("other", {"exactMatch": {"name": "n1"}}))
+    await world.until(lambda: counts(world) == [1, 1])
+    tasks[1][0].cancel()
+    await asyncio.gather(tasks[1][0], return_exceptions=True)
+    await tasks[1][1].close()
+    await api.stop()
+
+
+def free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])

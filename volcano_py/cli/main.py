@@ -18,6 +18,11 @@ COMMANDS = {
     "simulate": ("volcano_py.cli.simulate", "simulate", "Make decisions on clusters that are only described."),
     "scheduler": ("volcano_py.scheduler.options", "scheduler", "Run the scheduler."),
     "controller-manager": ("volcano_py.cli.controller_manager", "controller_manager", "Run the controllers."),
+    "hypernode-controller": (
+        "volcano_py.cli.hypernode_controller",
+        "hypernode_controller",
+        "Run the HyperNode controller alone.",
+    ),
     "webhook-manager": ("volcano_py.cli.webhook_manager", "webhook_manager", "Run the admission webhooks."),
     "completion": ("volcano_py.cli.completion", "completion", "Print the set-up of shell completion."),
     "version": ("volcano_py.cli.version", "version", "Print the version."),

@@ -97,9 +97,19 @@ def make_controllers(cluster: Cluster, options: Options) -> list[Controller]:
     return controllers
 
 
-async def run(client: Client, options: Options, *, started: asyncio.Event | None = None) -> None:
-    """Run until cancelled; raises NotLeading when leadership is lost. `started` is set when work begins."""
-    recorder = EventRecorder(client, COMPONENT)
+async def run(
+    client: Client,
+    options: Options,
+    *,
+    started: asyncio.Event | None = None,
+    make: Callable[[Cluster, Options], list[Controller]] = make_controllers,
+    component: str = COMPONENT,
+) -> None:
+    """Run until cancelled; raises NotLeading when leadership is lost. `started` is set when work begins.
+
+    `make` says which controllers, `component` in whose name Events are recorded.
+    """
+    recorder = EventRecorder(client, component)
     leading = asyncio.Event()
     election: LeaderElection | None = None
     if options.leader_elect:
@@ -114,7 +124,13 @@ async def run(client: Client, options: Options, *, started: asyncio.Event | None
         )
     executor = Executor(client, recorder, election.holds if election else lambda: True)
     cluster = Cluster(client, executor, _by_hand(client, options))
-    controllers = make_controllers(cluster, options)
+    controllers = make(cluster, options)
+
+    def unready() -> str:
+        """Empty when we lead and know everything, or follow somebody."""
+        if election is None or election.holds():
+            return "" if leading.is_set() and cluster.synced() else "the caches are not filled yet"
+        return "" if election.observed_holder else "nobody leads"
 
     async def lead() -> None:
         if election is None:
@@ -130,7 +146,7 @@ async def run(client: Client, options: Options, *, started: asyncio.Event | None
         await run_controllers(cluster, controllers)
 
     try:
-        async with _endpoints(options), asyncio.TaskGroup() as group:
+        async with _endpoints(options, unready), asyncio.TaskGroup() as group:
             group.create_task(recorder.run(), name="events")
             group.create_task(lead(), name="leader election")
             group.create_task(work(), name="controllers")
@@ -148,9 +164,12 @@ def _by_hand(client: Client, options: Options) -> HandWatch | None:
     return HandWatch(client)
 
 
-def _endpoints(options: Options) -> contextlib.AbstractAsyncContextManager[dict[str, int]]:
-    """/healthz and /metrics, each where it is wanted."""
+def _endpoints(
+    options: Options, unready: Callable[[], str]
+) -> contextlib.AbstractAsyncContextManager[dict[str, int]]:
+    """/healthz with /readyz, and /metrics, each where it is wanted."""
     return serving(
         metrics=(options.listen_address, lambda: generate_latest(metrics.REGISTRY)) if options.enable_metrics else None,
         healthz=(options.healthz_address, lambda: "") if options.enable_healthz else None,
+        readyz=unready,
     )

@@ -6,11 +6,13 @@ import contextlib
 import logging
 import os
 import ssl
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 
 from aiohttp import web
 
 log = logging.getLogger(__name__)
+
+Handler = Callable[[web.Request], Awaitable[web.Response]]
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -20,12 +22,14 @@ async def serving(
     *,
     metrics: tuple[str, Callable[[], bytes]] | None = None,
     healthz: tuple[str, Callable[[], str]] | None = None,
+    readyz: Callable[[], str] | None = None,
     tls: ssl.SSLContext | None = None,
 ) -> AsyncIterator[dict[str, int]]:
     """Serve while the context lasts; gives the ports by endpoint.
 
     `metrics`: address and the text to serve. `healthz`: address and a function that gives an empty text when
-    all is well, else what is wrong; `tls` is for healthz. Raises OSError when an address cannot be used.
+    all is well, else what is wrong; `readyz`: such a function for /readyz, which is served beside it; `tls` is
+    for both. Raises OSError when an address cannot be used.
     """
     runners: list[web.AppRunner] = []
     ports: dict[str, int] = {}
@@ -36,26 +40,32 @@ async def serving(
             async def show(request: web.Request) -> web.Response:
                 return web.Response(body=expose(), headers={"Content-Type": CONTENT_TYPE})
 
-            ports["metrics"] = await _serve(runners, address, "/metrics", show, None)
+            ports["metrics"] = await _serve(runners, address, {"/metrics": show}, None)
         if healthz is not None:
             address, check = healthz
-
-            async def health(request: web.Request) -> web.Response:
-                wrong = check()
-                return web.Response(text=wrong or "ok", status=500 if wrong else 200)
-
-            ports["healthz"] = await _serve(runners, address, "/healthz", health, tls)
+            probes = {"/healthz": _probe(check)} | ({"/readyz": _probe(readyz)} if readyz is not None else {})
+            ports["healthz"] = await _serve(runners, address, probes, tls)
         yield ports
     finally:
         for runner in runners:
             await runner.cleanup()
 
 
+def _probe(check: Callable[[], str]) -> Handler:
+    async def answer(request: web.Request) -> web.Response:
+        wrong = check()
+        return web.Response(text=wrong or "ok", status=500 if wrong else 200)
+
+    return answer
+
+
 async def _serve(
-    runners: list[web.AppRunner], address: str, path: str, handler: object, tls: ssl.SSLContext | None
+    runners: list[web.AppRunner], address: str, handlers: dict[str, Handler], tls: ssl.SSLContext | None
 ) -> int:
     app = web.Application()
-    app.router.add_get(path, handler)  # type: ignore[arg-type]
+    for path, handler in handlers.items():
+        app.router.add_get(path, handler)
+    path = " and ".join(handlers)
     runner = web.AppRunner(app, access_log=None)
     await runner.setup()
     runners.append(runner)
