@@ -90,44 +90,49 @@ class JobController:
         self._add(key, Request(bus.COMMAND_ISSUED, command.action))
 
     async def process(self, key: str) -> None:
-        """Work off what has happened to one job, in order.
+        """Work off what has happened to one job: first what policies and people ask for, then one look at all of it.
 
-        Many events only ask to bring things in line (a thousand pods start at once); one pass does for all of
-        them that come in a row.
+        A look could conclude that the job has failed, because all of its pods have; a policy that names the failure of
+        the first comes before that.
         """
         requests = self._pending.pop(key, {})
         action = bus.SYNC_JOB
-        unsynced: list[Request] = []
         try:
-            for request in list(requests):
-                job = self._jobs.get(key)
-                if job is None:
-                    break
-                if request.event in _POD_MOVED and not request.action:
-                    self._delayed.on_event(key, request)
-                decision = self._spaced(key, request, decide(job, request))
-                if decision.delay:
-                    self._postpone(key, job, request, decision)
-                elif decision.action == bus.SYNC_JOB:
-                    unsynced.append(request)
-                    continue
-                else:
-                    if unsynced:
-                        await self._sync(key, requests, unsynced)
-                    action = decision.action
-                    await self._do(self._jobs.get(key) or job, request, decision)
-                    if not decision.counts and decision.action in RESTARTS:
-                        self._evictions.restarted(key, self._clock())
-                    self._delayed.on_done(key, request, decision)
-                    action = bus.SYNC_JOB
+            while (found := self._asked_for(key, requests)) is not None:
+                job, request, decision = found
+                action = decision.action
+                await self._do(job, request, decision)
+                if not decision.counts and decision.action in RESTARTS:
+                    self._evictions.restarted(key, self._clock())
+                self._delayed.on_done(key, request, decision)
+                action = bus.SYNC_JOB
                 del requests[request]
-            if unsynced:
-                await self._sync(key, requests, unsynced)
+                requests |= self._pending.pop(key, {})
+            seen = self._jobs.get(key)
+            if requests and seen is not None:
+                # nothing is awaited between the last look at the requests and this look at the pods
+                await self._do(seen, next(reversed(requests)), Decision(bus.SYNC_JOB))
         except (KubeError, Unready) as error:
             self._pending[key] = requests | self._pending.get(key, {})
             await self._failed(key, action, error)
             return
         self.queue.forget(key)
+
+    def _asked_for(self, key: str, requests: dict[Request, None]) -> tuple[Job, Request, Decision] | None:
+        """The first request that asks for more than a look. Those that ask for something later are struck out."""
+        for request in list(requests):
+            job = self._jobs.get(key)
+            if job is None:
+                return None
+            if request.event in _POD_MOVED and not request.action:
+                self._delayed.on_event(key, request)
+            decision = self._spaced(key, request, decide(job, request))
+            if decision.delay:
+                self._postpone(key, job, request, decision)
+                del requests[request]
+            elif decision.action != bus.SYNC_JOB:
+                return job, request, decision
+        return None
 
     def _spaced(self, key: str, request: Request, decision: Decision) -> Decision:
         """Restarts after evictions keep a distance; one that has waited already does not wait again."""
@@ -140,15 +145,6 @@ class JobController:
         if self._delayed.schedule(key, request, decision):
             after = format_duration(decision.delay)
             self._say(job, "ExecuteAction", f"Execute action {decision.action} after {after}")
-
-    async def _sync(self, key: str, requests: dict[Request, None], due: list[Request]) -> None:
-        """Bring the job in line, and strike out the requests that asked for it."""
-        job = self._jobs.get(key)
-        if job is not None:
-            await self._do(job, due[-1], Decision(bus.SYNC_JOB))
-        for request in due:
-            del requests[request]
-        due.clear()
 
     async def _do(self, job: Job, request: Request, decision: Decision) -> None:
         instructions = self._hold_back(job, reconcile(self._observe(job), request, decision))
