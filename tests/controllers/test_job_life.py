@@ -265,11 +265,60 @@ async def test_a_missing_queue_is_told_and_does_not_stop_others(world):
     await world.until(lambda: world.phase() == "Pending")
 
 
+def in_the_way(world):
+    state = world.status().get("state", {})
+    return state.get("reason"), state.get("message", "")
+
+
+async def test_what_is_missing_is_said_and_the_job_goes_on_when_it_comes(world):
+    """A queue, a claim and room in a quota may come late: no number of attempts is too many."""
+    await world.kill()
+    world.options.max_requeue_num = 1
+    await world.start()
+    full = True
+
+    def refuse(method, path):
+        if full and method == "POST" and path.endswith("/pods"):
+            return Refused(403, "Forbidden", "pods is forbidden: exceeded quota: small, requested: pods=1")
+        return None
+
+    world.api.refuse = refuse
+    world.api.put(job(queue="late", volumes=[{"mountPath": "/data", "volumeClaimName": "data"}]))
+    await world.until(lambda: in_the_way(world)[0] == "JobStatusError" and "'late' not found" in in_the_way(world)[1])
+    world.api.put(queue("late"))
+    await world.until(lambda: in_the_way(world)[0] == "PVCError" and "pvc data is not found" in in_the_way(world)[1])
+    assert any("pvc data is not found" in text for text in world.events("PVCError"))
+    claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data"}, "spec": {}}
+    world.api.put(claim)
+    await world.until(world.podgroups)
+    world.admit()
+    await world.until(lambda: in_the_way(world)[0] == "FailedCreate" and "exceeded quota" in in_the_way(world)[1])
+    assert any("exceeded quota" in text for text in world.events("FailedCreate"))
+    full = False
+    await world.until(lambda: len(world.pods()) == 2)
+    world.run_pods()
+    await world.until(lambda: world.phase() == "Running")
+    assert in_the_way(world) == (None, "")
+
+
+async def test_the_queue_of_a_running_job_is_deleted_and_comes_back(world):
+    world.api.put(queue("team"))
+    await start_running(world, job(queue="team"))
+    world.api.delete(kinds.QUEUE, "team")
+    world.run_pods("Succeeded", "work-0")
+    await world.until(lambda: "'team' not found" in in_the_way(world)[1])
+    assert world.phase() == "Running"
+    assert len(world.pods()) == 2
+    world.api.put(queue("team"))
+    world.run_pods("Succeeded")
+    await world.until(lambda: world.phase() == "Completed" and in_the_way(world) == (None, ""))
+
+
 async def test_a_job_that_cannot_be_worked_on_is_terminated_in_the_end(world):
     await world.kill()
     world.options.max_requeue_num = 3
     await world.start()
-    world.api.put(job(queue="nowhere"))
+    world.api.put(job(plugins={"magic": []}))
     await world.until(lambda: world.phase() in ("Terminating", "Terminated"))
     await world.until(lambda: any("retry limit reached" in text for text in world.events("ExecuteAction")))
     await world.until(lambda: world.phase() == "Terminated")

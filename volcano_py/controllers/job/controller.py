@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import time
 from collections.abc import Callable, Sequence
 from typing import Literal
+
+import msgspec
 
 from volcano_py.api import batch, bus
 from volcano_py.api.batch import Job
@@ -17,6 +20,7 @@ from volcano_py.api.meta import parse_time
 from volcano_py.api.scheduling import PodGroup, Queue
 from volcano_py.api.storage import PersistentVolumeClaim
 from volcano_py.controllers import metrics
+from volcano_py.controllers.executor import status_write
 from volcano_py.controllers.instructions import Create, Emit, Instruction, Together, UpdateStatus
 from volcano_py.controllers.job import events
 from volcano_py.controllers.job.backoff import EvictionBackoff
@@ -30,7 +34,7 @@ from volcano_py.controllers.job.volumes import claim_name
 from volcano_py.controllers.mirror import Mirror
 from volcano_py.controllers.runner import Cluster, pods_of_task
 from volcano_py.controllers.trouble import Trouble
-from volcano_py.kube.errors import ApiError, Conflict, KubeError
+from volcano_py.kube.errors import ApiError, Conflict, Forbidden, KubeError
 from volcano_py.kube.workqueue import WorkQueue
 
 log = logging.getLogger(__name__)
@@ -40,8 +44,14 @@ RESTARTS = (bus.RESTART_JOB, bus.RESTART_TASK, bus.RESTART_POD, bus.RESTART_PART
 MANY_PODS = 50
 SECONDS_A_POD = 1e-4
 """The events of a larger job's pods are gathered for so long: 0.2 s where there are 2,000."""
+LONGEST_RETRY = 60.0
 CONFLICT_SECONDS = 0.02
 """After a write on an old version of the job: time for the informer to catch up."""
+
+
+def is_quota(error: Exception) -> bool:
+    """Whether a ResourceQuota refused an object: it may have room later."""
+    return isinstance(error, Forbidden) and "exceeded quota" in str(error)
 
 
 class JobController:
@@ -56,7 +66,7 @@ class JobController:
         clock: Callable[[], float] = time.time,
     ) -> None:
         """After `max_requeue` failed attempts a job is terminated; a negative number means never."""
-        self.queue: WorkQueue[str] = WorkQueue()
+        self.queue: WorkQueue[str] = WorkQueue(longest_retry=LONGEST_RETRY)
         self.workers = workers
         self._max_requeue = max_requeue
         self._clock = clock
@@ -66,6 +76,8 @@ class JobController:
         self._delayed = DelayedActions(self._add)
         self._evictions = EvictionBackoff()
         self._held = Held()
+        self._stuck: set[str] = set()
+        """Jobs that something is in the way of."""
         self._jobs: Mirror[Job] = cluster.mirror(JOB)
         self._pods: Mirror[Pod] = cluster.mirror(POD)
         self._podgroups: Mirror[PodGroup] = cluster.mirror(PODGROUP)
@@ -78,6 +90,8 @@ class JobController:
             delete=self._job_deleted,
         )
         self._pods.informer.on(add=self._pod_added, update=self._pod_updated, delete=self._pod_deleted)
+        self._queues.informer.on(add=lambda queue: self._try_again())
+        self._claims.informer.on(add=lambda claim: self._try_again())
         self._podgroups.informer.on(update=self._podgroup_updated, delete=self._podgroup_deleted)
 
     def command(self, command: Command) -> None:
@@ -116,6 +130,7 @@ class JobController:
             self._pending[key] = requests | self._pending.get(key, {})
             await self._failed(key, action, error)
             return
+        self._stuck.discard(key)
         self.queue.forget(key)
 
     def _asked_for(self, key: str, requests: dict[Request, None]) -> tuple[Job, Request, Decision] | None:
@@ -175,8 +190,10 @@ class JobController:
         metrics.RECONCILE_FAILURES.labels(self.name).inc()
         if isinstance(error, Unready):
             self._say(job, error.reason, str(error), "Warning")
-        # That the server does not answer is not the job's fault.
-        ours = isinstance(error, Unready) or (isinstance(error, ApiError) and error.status < 500)
+        await self._note(job, error)
+        # That the server does not answer, a queue or a claim is missing, or a quota is used up, is not the job's fault.
+        ours = isinstance(error, ApiError) and error.status < 500 and not is_quota(error)
+        ours = ours or (isinstance(error, Unready) and not error.from_outside)
         if ours and 0 <= self._max_requeue <= self.queue.retries(key):
             self._say(job, "ExecuteAction", f"Job failed on action {action} for retry limit reached", "Warning")
             self._pending[key] = {}
@@ -190,6 +207,29 @@ class JobController:
             self.queue.forget(key)
             return
         self.queue.add_rate_limited(key)
+
+    async def _note(self, job: Job, error: Exception) -> None:
+        """Say in the job's status what is in the way; the next write of a look that succeeds takes it away."""
+        if isinstance(error, Unready):
+            reason, message = error.reason, str(error)
+        elif isinstance(error, ApiError):
+            reason, message = "FailedCreate" if is_quota(error) else "SyncError", str(error)
+        else:
+            return
+        self._stuck.add(job.key)
+        if (job.status.state.reason, job.status.state.message) == (reason, message):
+            return
+        status = msgspec.structs.replace(
+            job.status, state=msgspec.structs.replace(job.status.state, reason=reason, message=message)
+        )
+        with contextlib.suppress(KubeError):
+            await self._executor.carry_out([status_write(JOB, job, status)], job)
+
+    def _try_again(self) -> None:
+        """Something has come that jobs may have waited for."""
+        stuck, self._stuck = self._stuck, set()
+        for key in stuck:
+            self._add(key, Request(bus.OUT_OF_SYNC))
 
     def _observe(self, job: Job) -> Observed:
         namespace = job.metadata.namespace
@@ -254,6 +294,7 @@ class JobController:
         self._delayed.drop(job.key)
         self._evictions.drop(job.key)
         self._held.drop(job.key)
+        self._stuck.discard(job.key)
         metrics.forget_job(job.key, job.spec.queue)
 
     def _pod_added(self, pod: Pod) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Mapping
 
-import msgspec
 from msgspec import Struct, field
 
 from volcano_py.api import names
@@ -18,11 +17,15 @@ _COUNTERS = {"Pending": "pending", "Running": "running", "Succeeded": "succeeded
 
 
 class Unready(Exception):
-    """The job cannot be worked on now; `reason` is that of the event that says so. It is tried again."""
+    """The job cannot be worked on now; `reason` is that of the event that says so. It is tried again.
 
-    def __init__(self, reason: str, message: str) -> None:
+    `from_outside`: because of something that is not the job's, and may come.
+    """
+
+    def __init__(self, reason: str, message: str, *, from_outside: bool = False) -> None:
         super().__init__(message)
         self.reason = reason
+        self.from_outside = from_outside
 
 
 class Observed(Struct):
@@ -70,10 +73,10 @@ def find_task(job: Job, name: str) -> Task | None:
 
 
 def fresh_status(job: Job) -> JobStatus:
-    """The job's status to be counted anew: what lasts is kept, the counters are zero."""
+    """The job's status to be counted anew: what lasts is kept; counters and what was in the way are not."""
     old = job.status
     return JobStatus(
-        state=msgspec.structs.replace(old.state) if old.state else JobState(),
+        state=JobState(phase=old.state.phase, last_transition_time=old.state.last_transition_time),
         min_available=job.spec.min_available,
         version=old.version,
         retry_count=old.retry_count,

@@ -45,7 +45,8 @@ def sync(seen: Observed, rule: Rule | None) -> list[Instruction]:
     if job.metadata.deletion_timestamp is not None:
         return []
     if seen.queue is None:
-        raise Unready("JobStatusError", f"queue {job.spec.queue!r} not found: create it, or change spec.queue")
+        why = f"queue {job.spec.queue!r} not found: create it, or make the job anew in another"
+        raise Unready("JobStatusError", why, from_outside=True)
     if not job.status.state.phase:
         return [_first_status(seen)]
     asked = sum(task.replicas for task in job.spec.tasks or ())

@@ -34,9 +34,8 @@ def keep_claims(seen: Observed, status: JobStatus) -> list[Instruction]:
         name = claim_name(job, index)
         if name not in seen.claims:
             if volume.volume_claim is None:
-                raise Unready(
-                    BLAME, f"pvc {name} is not found, the job will be in the Pending state until the PVC is created"
-                )
+                why = f"pvc {name} is not found, the job will be in the Pending state until the PVC is created"
+                raise Unready(BLAME, why, from_outside=True)
             claim = {
                 "apiVersion": "v1",
                 "kind": "PersistentVolumeClaim",

@@ -109,12 +109,19 @@ def on_job_update(job: Job) -> list[Instruction]:
 
 
 def on_job_delete(job: Job, status: JobStatus) -> list[Instruction]:
-    """What the plugins take away when all pods are ended: only what is noted in the status."""
+    """What the plugins take away when all pods are ended: only what is noted in the status.
+
+    A plugin that is not available any more, or raises, does not keep a job from being stopped: what it made goes with
+    the job.
+    """
     noted = status.controlled_resources or {}
+    given, known = job.spec.plugins or {}, registry()
     instructions: list[Instruction] = []
-    for plugin in of(job):
-        if noted.pop(f"plugin-{plugin.name}", None) is not None:
-            with _blamed(plugin.name):
-                instructions += plugin.on_job_delete(job)
+    for name in known:
+        if name in given and noted.pop(f"plugin-{name}", None) is not None:
+            try:
+                instructions += known[name](given[name] or ()).on_job_delete(job)
+            except Exception as error:
+                log.error("job %s: plugin %s leaves its objects to the end of the job: %r", job.key, name, error)
     status.controlled_resources = noted or None
     return instructions
