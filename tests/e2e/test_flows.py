@@ -81,6 +81,55 @@ async def _none(client: Client) -> bool:
     return not await names(client)
 
 
+SERVER = """
+import http.server, os, time
+time.sleep(3)  # it runs long before it answers
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200 if self.path == "/ready" and self.headers["X-Key"] == "v" else 404)
+        self.end_headers()
+http.server.HTTPServer((os.environ["POD_IP"], 8080), Handler).serve_forever()
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="pods have addresses of their own on Linux alone")
+async def test_a_flow_waits_until_a_server_answers(tmp_path: Path) -> None:
+    """With real processes: the client is made when the server answers, not when it runs."""
+    async with (
+        Sandbox(
+            1,
+            components=("scheduler", "controller-manager"),
+            path=tmp_path / "kubeconfig",
+            logs=tmp_path,
+            run_commands=True,
+        ) as sandbox,
+        Client.from_kubeconfig(sandbox.kubeconfig) as client,
+    ):
+        server = template("server", 0)
+        container = server["spec"]["tasks"][0]["template"]["spec"]["containers"][0]
+        container["command"] = [sys.executable, "-c", SERVER]
+        container["env"] = [{"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}]
+        header = {"name": "X-Key", "value": "v"}
+        probe = {
+            "httpGetList": [{"taskName": "main", "path": "ready", "port": 8080, "httpHeader": header}],
+            "tcpSocketList": [{"taskName": "main", "port": 8080}],
+        }
+        flows = [{"name": "server"}, {"name": "client", "dependsOn": {"targets": ["server"], "probe": probe}}]
+        flow = {
+            "apiVersion": JOBFLOW.api_version,
+            "kind": JOBFLOW.kind,
+            "metadata": {"name": "f", "namespace": "default"},
+            "spec": {"flows": flows},
+        }
+        for one in (server, template("client", 1)):
+            await client.create(JOBTEMPLATE, one)
+        await client.create(JOBFLOW, flow)
+        await until(lambda: _phase(client, "f-server", "Running"), "the server does not run", 30)
+        await asyncio.sleep(1.5)
+        assert await names(client) == {"f-server"}
+        await until(lambda: _phase(client, "f-client", "Completed"), log_of(sandbox, "controller-manager"), 40)
+
+
 async def test_a_cronjob_starts_and_tidies_up(tmp_path: Path) -> None:
     async with cluster(tmp_path) as (_, client):
         spec = {"schedule": "@every 2s", "successfulJobsHistoryLimit": 1, "concurrencyPolicy": "Forbid"}
