@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 import threading
 import time
 from pathlib import Path
@@ -14,7 +15,7 @@ from test_jobflow import entry, flow, template
 
 from volcano_py.api import kinds
 from volcano_py.api.flow import JobFlow, JobTemplate
-from volcano_py.controllers import manager
+from volcano_py.controllers import kopf_watch, manager
 from volcano_py.controllers.kopf_watch import HandFeed, HandWatch
 from volcano_py.controllers.options import Options
 from volcano_py.kube import Client
@@ -142,3 +143,94 @@ async def test_the_controller_manager_works_with_kopf(client: Client) -> None:
     with contextlib.suppress(asyncio.CancelledError):
         await task
     await until(lambda: kopf_threads() == 0)
+
+
+class Line:
+    """A connection to the server that can be cut."""
+
+    def __init__(self, port: int) -> None:
+        self._to = port
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._server: asyncio.Server | None = None
+        self.port = 0
+
+    async def join(self) -> None:
+        self._server = await asyncio.start_server(self._connected, "127.0.0.1", self.port)
+        self.port = self._server.sockets[0].getsockname()[1]
+
+    async def cut(self) -> None:
+        assert self._server is not None
+        self._server.close()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks.add(task)
+        there, back = await asyncio.open_connection("127.0.0.1", self._to)
+        try:
+            await asyncio.gather(_pump(reader, back), _pump(there, writer))
+        except (OSError, asyncio.CancelledError):
+            pass
+        finally:
+            self._tasks.discard(task)
+            writer.close()
+            back.close()
+
+
+async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    while data := await reader.read(65536):
+        writer.write(data)
+        await writer.drain()
+    writer.close()
+
+
+async def test_what_happens_while_the_line_is_cut_is_seen_afterwards(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kopf_watch, "LIST_SECONDS", 0.5)
+    line = Line(int(client.credentials.server.rpartition(":")[2]))
+    await line.join()
+    through = dataclasses.replace(client.credentials, server=f"https://127.0.0.1:{line.port}")
+    await client.create(kinds.JOBTEMPLATE, template("stays"))
+    await client.create(kinds.JOBTEMPLATE, template("goes"))
+    async with Client(through) as cut_off:
+        watch = HandWatch(cut_off)
+        feed = watch.feed(kinds.JOBTEMPLATE)
+        task = asyncio.create_task(watch.run())
+        await feed.synced.wait()
+        await asyncio.sleep(0.5)
+        await line.cut()
+        await client.delete(kinds.JOBTEMPLATE, "goes", "lab")
+        await client.create(kinds.JOBTEMPLATE, template("comes"))
+        await asyncio.sleep(1)
+        assert set(feed.store) == {"lab/stays", "lab/goes"} and not task.done()
+        await line.join()
+        await until(lambda: set(feed.store) == {"lab/stays", "lab/comes"})
+        monkeypatch.setattr(kopf_watch, "LIST_SECONDS", 600.0)
+        await asyncio.sleep(0.6)
+        await client.patch(kinds.JOBTEMPLATE, "comes", {"spec": {"maxRetry": 9}}, "lab")
+        await until(lambda: feed.store["lab/comes"].spec.max_retry == 9)  # kopf itself is back
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+    await line.cut()
+
+
+async def test_kopf_that_ends_is_started_again(client: Client, caplog: pytest.LogCaptureFixture) -> None:
+    await client.create(kinds.JOBTEMPLATE, template("one"))
+    watch = HandWatch(client)
+    feed = watch.feed(kinds.JOBTEMPLATE)
+    task = asyncio.create_task(watch.run())
+    await feed.synced.wait()
+    await until(lambda: watch.thread is not None)
+    first = watch.thread
+    assert first is not None
+    await first.stop()
+    await until(lambda: watch.thread is not first)
+    assert "kopf has ended" in caplog.text
+    await client.create(kinds.JOBTEMPLATE, template("two"))
+    await until(lambda: "lab/two" in feed.store)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)

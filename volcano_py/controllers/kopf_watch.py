@@ -129,6 +129,8 @@ class HandWatch:
 
     def __init__(self, client: Client) -> None:
         self.feeds: dict[ResourceType, HandFeed[Any]] = {}
+        self.thread: KopfThread | None = None
+        """The present run of kopf."""
         self._client = client
 
     def feed(self, rt: ResourceType) -> HandFeed[Any]:
@@ -142,7 +144,7 @@ class HandWatch:
         backoff = Backoff()
         await asyncio.gather(*(self._list_patiently(feed) for feed in self.feeds.values()))
         while True:
-            thread = KopfThread(self._client.credentials, self.feeds)
+            thread = self.thread = KopfThread(self._client.credentials, self.feeds)
             try:
                 thread.start()
                 await self._beside(thread)
