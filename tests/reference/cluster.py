@@ -68,6 +68,7 @@ class Cluster:
             for t in self.tasks:
                 if t.job == job.uid:
                     job.tasks[t.uid] = replace(t)
+            job.divide()
             found[job.uid] = job
         return found
 

@@ -18,6 +18,11 @@ class Heap(Generic[T]):
     def __len__(self) -> int:
         return len(self.items)
 
+    def clone(self) -> Heap[T]:
+        copy = Heap(self.less)
+        copy.items = list(self.items)
+        return copy
+
     def push(self, item: T) -> None:
         self.items.append(item)
         child = len(self.items) - 1

@@ -1,12 +1,14 @@
-"""PodGroups with their tasks. Volcano: JobInfo, with its one default sub-job."""
+"""PodGroups with their tasks. Volcano: JobInfo."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
+from tests.reference.hyper_nodes import topology_of
 from tests.reference.resource import Resource, exceeded_part, is_scalar_name, parse
+from tests.reference.sub_job import SubJob, divide
 from tests.reference.task import ALLOCATED_STATUS, PREEMPTABLE, QUEUE_GATE, Task, timestamp, truth
 
 
@@ -24,6 +26,13 @@ class Job:
         self.min_resources: dict[str, Any] | None = spec.get("minResources")
         self.annotations: dict[str, str] = meta.get("annotations") or {}
         marks = {**(meta.get("labels") or {}), **(meta.get("annotations") or {})}
+        self.topology = topology_of(spec.get("networkTopology"))
+        self.allocated_hyper_node = ""
+        self.sub_jobs: dict[str, SubJob] = {}
+        self.policies: list[dict[str, Any]] = spec.get("subGroupPolicy") or []
+        self.min_sub_jobs: dict[str, int] = {
+            f"{self.uid}/{p['name']}": p.get("minSubGroups") or 0 for p in self.policies
+        }
         self.preemptable_mark: str | None = marks.get(PREEMPTABLE)
         self.preemptable = truth(self.preemptable_mark, False)
         self.phase: str = (group.get("status") or {}).get("phase") or ""
@@ -34,6 +43,35 @@ class Job:
         """Tasks for which no node was found in this session, by uid: the nodes where no eviction would help."""
         self.rarities: set[str] = set()
         """As the session's."""
+
+    # --- sub-jobs
+
+    def divide(self) -> None:
+        spec = self.group.get("spec") or {}
+        self.sub_jobs = divide(self.uid, list(self.tasks.values()), self.min_available, spec)
+
+    def sub_job_of(self, task: Task) -> SubJob:
+        return next(s for s in self.sub_jobs.values() if task.uid in s.tasks)
+
+    def has_topology(self) -> bool:
+        return self.topology is not None or any(s.topology is not None for s in self.sub_jobs.values())
+
+    def has_hard_topology(self) -> bool:
+        topologies = (self.topology, *(s.topology for s in self.sub_jobs.values()))
+        return any(t is not None and t.hard for t in topologies)
+
+    def _enough_sub_jobs(self, good: Callable[[SubJob], bool]) -> bool:
+        have = Counter(s.gid for s in self.sub_jobs.values() if good(s))
+        return all(have[gid] >= least for gid, least in self.min_sub_jobs.items())
+
+    def check_sub_job_valid(self) -> bool:
+        return self._enough_sub_jobs(lambda sub: True)
+
+    def check_sub_job_ready(self) -> bool:
+        return self._enough_sub_jobs(SubJob.is_ready)
+
+    def check_sub_job_pipelined(self) -> bool:
+        return self._enough_sub_jobs(SubJob.is_pipelined)
 
     # --- counting
 
@@ -91,18 +129,20 @@ class Job:
 
     # --- after a task did not fit
 
-    def fit_failed_roles(self) -> set[str]:
-        return {t.role for t in self.tasks.values() if t.uid in self.fit_errors}
+    def fit_failed_roles(self, sub: SubJob) -> set[str]:
+        return {t.role for t in sub.tasks.values() if t.uid in self.fit_errors}
 
-    def task_has_fit_errors(self, task: Task) -> bool:
-        return bool(task.role) and task.role in self.fit_failed_roles()
+    def task_has_fit_errors(self, sub: SubJob, task: Task) -> bool:
+        return bool(task.role) and task.role in self.fit_failed_roles(sub)
 
-    def need_continue_allocating(self) -> bool:
+    def need_continue_allocating(self, sub: SubJob) -> bool:
         if self.min_available == len(self.tasks):
             return False
-        if self.min_available >= len(self.tasks):  # the default sub-job's rule
+        if sub.min_available >= len(sub.tasks):
             return False
-        failed = self.fit_failed_roles()
+        if self.policies:
+            return True
+        failed = self.fit_failed_roles(sub)
         if self.min_available < self.task_min_available_total():
             left = sum(t.role not in failed for t in self.with_status("Pending"))
             return self.ready_task_num() + left >= self.min_available

@@ -8,11 +8,12 @@ from typing import Any
 
 from tests.reference.cluster import Cluster
 from tests.reference.conf import Conf
+from tests.reference.hyper_nodes import ROOT, HyperNodes
 from tests.reference.job import Job
 from tests.reference.kube.node_map import NodeMap
 from tests.reference.node import Node, NodeError
 from tests.reference.resource import Resource
-from tests.reference.task import Task, running_number
+from tests.reference.task import ALLOCATED_STATUS, Task, running_number
 from tests.reference.votes import Votes
 
 Rank = Callable[[str], Any]
@@ -43,6 +44,8 @@ class Session:
         self.queues = cluster.queues
         self.jobs: dict[str, Job] = dict(sorted(cluster.jobs().items()))
         """In the order of their uids, where Volcano has none."""
+        self.hyper_nodes = HyperNodes(cluster.of("HyperNode"), {n: node.labels for n, node in self.nodes.items()})
+        self._open_topologies()
         self.total = Resource()
         for node in self.nodes.values():
             self.total.add(node.allocatable)
@@ -59,6 +62,58 @@ class Session:
                 if option.name in PLUGINS:
                     PLUGINS[option.name](self, option.arguments)
 
+    # --- HyperNodes
+
+    def nodes_of(self, hyper_node: str) -> list[Node]:
+        """Volcano: RealNodesList."""
+        return [node for name, node in self.nodes.items() if name in self.hyper_nodes.of[hyper_node].nodes]
+
+    def _open_topologies(self) -> None:
+        """What is soft becomes hard in the widest sense; what had a HyperNode in earlier sessions has it again."""
+        tree = self.hyper_nodes
+        top = tree.of[ROOT].tier
+        remembered = self.memory.setdefault("hyper nodes", {})
+        self.dirty: set[str] = set()
+        """Jobs whose HyperNodes are remembered after the session."""
+        for job in self.jobs.values():
+            for topology in (job.topology, *(s.topology for s in job.sub_jobs.values())):
+                if topology is not None and topology.tier is None and topology.tier_name:
+                    topology.tier = tree.tier_of_name.get(topology.tier_name)
+            if job.topology is not None and job.topology.mode == "soft":
+                job.topology.mode, job.topology.tier = "hard", top
+            for sub in job.sub_jobs.values():
+                if sub.topology is not None and sub.topology.mode == "soft":
+                    sub.topology.mode = "hard"
+                    of_job = job.topology.tier if job.topology is not None else None
+                    sub.topology.tier = top if of_job is None else of_job
+            job.allocated_hyper_node = remembered.get(job.uid, "")
+            for sub in job.sub_jobs.values():
+                sub.allocated_hyper_node = remembered.get((job.uid, sub.uid), "")
+            if tree.ready:
+                self._recover(job)
+
+    def _recover(self, job: Job) -> None:
+        tree = self.hyper_nodes
+        for each in (job, *job.sub_jobs.values()):
+            name = each.allocated_hyper_node
+            if name and (name not in tree.of or not each.with_status(*ALLOCATED_STATUS)):
+                each.allocated_hyper_node = ""
+                self.dirty.add(job.uid)
+        found = False
+        for sub in job.sub_jobs.values():
+            if sub.topology is not None and not sub.allocated_hyper_node:
+                nodes = [t.node for t in sub.with_status(*ALLOCATED_STATUS) if t.node]
+                sub.allocated_hyper_node = tree.lowest_holding(nodes)
+                found = found or bool(sub.allocated_hyper_node)
+        if found or (not job.allocated_hyper_node and job.has_topology()):
+            common = ""
+            for sub in job.sub_jobs.values():
+                if sub.allocated_hyper_node:
+                    common = tree.lowest_common(sub.allocated_hyper_node, common)
+            if common:
+                job.allocated_hyper_node = common
+                self.dirty.add(job.uid)
+
     # --- tasks get and lose places
 
     def place(self, task: Task, node: Node, status: str) -> None:
@@ -74,6 +129,7 @@ class Session:
         for handler in self.handlers:
             handler.deallocate(task)
         task.node = ""
+        task.job_hyper_node = ""
 
     def start_eviction(self, task: Task) -> None:
         task.status = "Releasing"
@@ -122,6 +178,11 @@ class Session:
             closer()
         for job in self.jobs.values():
             job.phase = phase(job)
+        remembered = self.memory["hyper nodes"]
+        for uid in self.dirty:
+            remembered[uid] = self.jobs[uid].allocated_hyper_node
+            for sub in self.jobs[uid].sub_jobs.values():
+                remembered[uid, sub.uid] = sub.allocated_hyper_node
 
 
 def phase(job: Job) -> str:

@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from tests.reference.node import Node, NodeError
 from tests.reference.session import Session
 from tests.reference.task import Task
+
+
+class Saved(NamedTuple):
+    """One step, to be taken again. Volcano clones the task, with what it was told before."""
+
+    kind: str
+    task: Task
+    node: str
+    eviction_occurred: bool
+    last_try: tuple[str, str, bool] | None
 
 
 class Statement:
@@ -24,6 +36,22 @@ class Statement:
     def evict(self, task: Task) -> None:
         self.session.start_eviction(task)
         self.steps.append(("Evict", task))
+
+    def save(self) -> list[Saved]:
+        """Volcano: SaveOperations."""
+        return [Saved(kind, t, t.node, t.eviction_occurred, t.last_try) for kind, t in self.steps]
+
+    def recover(self, saved: list[Saved]) -> None:
+        """Volcano: RecoverOperations."""
+        for step in saved:
+            step.task.last_try = step.last_try
+            node = self.session.nodes[step.node]
+            if step.kind == "Evict":
+                self.evict(step.task)
+            elif step.kind == "Allocate":
+                self.allocate(step.task, node)
+            else:
+                self.pipeline(step.task, node, step.eviction_occurred)
 
     def merge(self, other: Statement) -> None:
         self.steps += other.steps

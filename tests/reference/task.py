@@ -40,6 +40,10 @@ class Task:
     """`*` if it may be put on nodes that are lent."""
     eviction_occurred: bool = False
     """Somebody goes so that it can come."""
+    job_hyper_node: str = ""
+    """Around those of its sub-job that had a place when one was looked for. Volcano: JobAllocatedHyperNode."""
+    forgets_nomination: bool = False
+    """What its pod was promised counts no more in this session."""
     last_try: tuple[str, str, bool] | None = None
     """Status, node and eviction_occurred that a discarded statement had in mind. Volcano: LastTransaction."""
 
@@ -72,6 +76,8 @@ class Task:
 
     @property
     def nominated(self) -> str:
+        if self.forgets_nomination:
+            return ""
         return self.pod.get("status", {}).get("nominatedNodeName") or ""
 
 

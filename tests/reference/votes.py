@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from tests.reference.cluster import Queue
     from tests.reference.job import Job
     from tests.reference.node import Node
+    from tests.reference.sub_job import SubJob
     from tests.reference.task import Task
 
 PERMIT, ABSTAIN, REJECT = 1, 0, -1
@@ -88,6 +89,12 @@ class Votes:
             return answer < 0
         return (left.created, left.uid) < (right.created, right.uid)
 
+    def sub_job_less(self, left: SubJob, right: SubJob) -> bool:
+        answer = self._compare("SubJobOrder", "enabledSubJobOrder", left, right)
+        if answer != 0:
+            return answer < 0
+        return (left.index, left.uid) < (right.index, right.uid)
+
     def queue_less(self, left: Queue, right: Queue) -> bool:
         answer = self._compare("QueueOrder", "enableQueueOrder", left, right)
         if answer != 0:
@@ -110,6 +117,16 @@ class Votes:
 
     def job_pipelined(self, job: Job) -> bool:
         return self._vote("JobPipelined", "enableJobPipelined", job)
+
+    def sub_job_ready(self, job: Job, sub: SubJob) -> bool:
+        if not job.policies:
+            return self.job_ready(job)
+        return self._all_true("SubJobReady", "enabledSubJobReady", job, sub)
+
+    def sub_job_pipelined(self, job: Job, sub: SubJob) -> bool:
+        if not job.policies:
+            return self.job_pipelined(job)
+        return self._vote("SubJobPipelined", "enabledSubJobPipelined", job, sub)
 
     def job_enqueueable(self, job: Job) -> bool:
         return self._vote("JobEnqueueable", "enableJobEnqueued", job)
@@ -226,6 +243,33 @@ class Votes:
         for name, function in self._all("BatchNodeOrder", "enableNodeOrder"):
             self._add(name, batch, function(task, nodes))
         return [o + b for o, b in zip(order, batch, strict=True)]
+
+    # --- HyperNodes
+
+    def gradients_of_job(self, job: Job, hyper_node: str, purpose: str) -> list[list[str]]:
+        """Groups of HyperNodes, to be tried one group after the other; `purpose`: allocate or evict."""
+        return self._gradients("HyperNodeGradientForJob", job, hyper_node, purpose)
+
+    def gradients_of_sub_job(self, sub: SubJob, hyper_node: str, purpose: str) -> list[list[str]]:
+        return self._gradients("HyperNodeGradientForSubJob", sub, hyper_node, purpose)
+
+    def _gradients(self, point: str, of: Any, hyper_node: str, purpose: str) -> list[list[str]]:
+        for name, function in self._all(point, "enabledHyperNodeGradient"):
+            found: list[list[str]] = function(of, hyper_node, purpose)
+            if found != [[hyper_node]]:
+                self.said.add(name)
+            return found
+        return [[hyper_node]]
+
+    def hyper_node_scores(self, sub: SubJob, names: list[str]) -> dict[str, float]:
+        total = dict.fromkeys(names, 0.0)
+        for plugin, function in self._all("HyperNodeOrder", "enabledHyperNodeOrder"):
+            more = function(sub, names)
+            if len(set(more.values())) > 1:
+                self.said.add(plugin)
+            for name, score in more.items():
+                total[name] += score
+        return total
 
     def _add(self, name: str, total: list[float], more: list[float]) -> None:
         if len(set(more)) > 1:

@@ -38,7 +38,7 @@ class Preempt:
         under_request: dict[str, list[Job]] = {}
         tasks: dict[str, Heap[Task]] = {}
         for job in session.jobs.values():
-            if job.is_pending() or not votes.job_valid(job) or not votes.job_starving(job):
+            if job.is_pending() or not votes.job_valid(job) or not votes.job_starving(job) or job.has_topology():
                 continue
             if job.queue not in starving:
                 starving[job.queue] = Heap(votes.job_less)

@@ -6,6 +6,7 @@ from tests.reference.plugins.cdp import cdp
 from tests.reference.plugins.conformance import conformance
 from tests.reference.plugins.drf import drf
 from tests.reference.plugins.gang import gang
+from tests.reference.plugins.network_topology_aware import network_topology_aware
 from tests.reference.plugins.nodegroup import nodegroup
 from tests.reference.plugins.nodeorder import nodeorder
 from tests.reference.plugins.overcommit import overcommit
@@ -35,6 +36,7 @@ PLUGINS = {
     "sla": sla,
     "resourcequota": resourcequota,
     "nodegroup": nodegroup,
+    "network-topology-aware": network_topology_aware,
     "resource-strategy-fit": resource_strategy_fit,
     "task-topology": task_topology,
     "tdm": tdm,

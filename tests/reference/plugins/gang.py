@@ -6,25 +6,30 @@ from typing import Any
 
 from tests.reference.job import Job
 from tests.reference.session import Session
+from tests.reference.sub_job import SubJob
 from tests.reference.task import Task
 from tests.reference.votes import PERMIT, REJECT
 
 
 def gang(session: Session, arguments: dict[str, Any]) -> None:
     def valid(job: Job) -> bool:
-        return job.check_task_valid() and job.valid_task_num() >= job.min_available
+        return job.check_task_valid() and job.check_sub_job_valid() and job.valid_task_num() >= job.min_available
 
-    def not_ready_first(left: Job, right: Job) -> int:
+    def not_ready_first(left: Job | SubJob, right: Job | SubJob) -> int:
         a, b = left.is_ready(), right.is_ready()
         if a == b:
             return 0
         return 1 if a else -1
 
     def ready(job: Job) -> bool:
-        return job.check_task_ready() and job.is_ready()
+        return job.check_task_ready() and job.check_sub_job_ready() and job.is_ready()
 
     def pipelined(job: Job) -> int:
-        return PERMIT if job.check_task_pipelined() and job.is_pipelined() else REJECT
+        enough = job.check_task_pipelined() and job.check_sub_job_pipelined() and job.is_pipelined()
+        return PERMIT if enough else REJECT
+
+    def sub_job_pipelined(job: Job, sub: SubJob) -> int:
+        return PERMIT if sub.is_pipelined() else REJECT
 
     def surplus(evictor: Task, candidates: list[Task]) -> tuple[list[Task], int]:
         left: dict[str, int] = {}
@@ -45,6 +50,9 @@ def gang(session: Session, arguments: dict[str, Any]) -> None:
     votes = session.votes
     votes.register("JobValid", "gang", valid)
     votes.register("JobOrder", "gang", not_ready_first)
+    votes.register("SubJobOrder", "gang", not_ready_first)
+    votes.register("SubJobReady", "gang", lambda job, sub: sub.is_ready())
+    votes.register("SubJobPipelined", "gang", sub_job_pipelined)
     votes.register("JobReady", "gang", ready)
     votes.register("JobPipelined", "gang", pipelined)
     votes.register("JobStarving", "gang", Job.is_starving)

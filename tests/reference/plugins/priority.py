@@ -6,12 +6,13 @@ from typing import Any
 
 from tests.reference.job import Job
 from tests.reference.session import Session
+from tests.reference.sub_job import SubJob
 from tests.reference.task import Task
 from tests.reference.votes import PERMIT
 
 
 def priority(session: Session, arguments: dict[str, Any]) -> None:
-    def higher_first(left: Job | Task, right: Job | Task) -> int:
+    def higher_first(left: Job | SubJob | Task, right: Job | SubJob | Task) -> int:
         if left.priority == right.priority:
             return 0
         return -1 if left.priority > right.priority else 1
@@ -34,4 +35,5 @@ def priority(session: Session, arguments: dict[str, Any]) -> None:
     session.votes.register("Preemptable", "priority", lower)
     session.votes.register("JobStarving", "priority", starving)
     session.votes.register("JobOrder", "priority", higher_first)
+    session.votes.register("SubJobOrder", "priority", higher_first)
     session.votes.register("TaskOrder", "priority", higher_first)

@@ -149,13 +149,17 @@ class Manager:
                 score -= 1
         return float(score)
 
-    def place(self, task: Task) -> None:
-        """Volcano never takes this back."""
+    def place(self, task: Task) -> bool:
+        """Whether it had no place before. Volcano never takes this back."""
         self.roles_on.setdefault(task.node, Counter())[role_of(task)] += 1
         bucket = self.of.get(task.uid)
-        if bucket is not None and bucket.tasks.pop(task.uid, None) is not None:
-            bucket.on_node[task.node] += 1
-            bucket.bound += 1
+        if bucket is None:
+            return True
+        if bucket.tasks.pop(task.uid, None) is None:
+            return False
+        bucket.on_node[task.node] += 1
+        bucket.bound += 1
+        return True
 
 
 def task_topology(session: Session, arguments: dict[str, Any]) -> None:
@@ -189,8 +193,8 @@ def task_topology(session: Session, arguments: dict[str, Any]) -> None:
         return manager.score(task, node) * weight * 100 / manager.largest
 
     def allocate(task: Task) -> None:
-        if task.job in managers:
-            managers[task.job].place(task)
+        if task.job in managers and not managers[task.job].place(task):
+            session.rarities.add("placed-before")
 
     session.votes.register("TaskOrder", "task-topology", task_order)
     session.votes.register("NodeOrder", "task-topology", node_order)
