@@ -70,11 +70,12 @@ def _most_promising_first(
     """HyperNodes with the most that a trial there could score, so that not all of them have to be tried.
 
     What a sub-job scores in a HyperNode does not depend on where its tasks then are, unless others of the job are
-    placed before it, or some of it is placed already (which breaks ties).
+    placed before it, or some of it is placed already (which breaks ties), or it is placed in several rounds, of which
+    each scores: with policies it may be ready before its job is.
     """
     votes = session.votes
     subs = sheet.order(session, job)
-    if len(subs) > 1 or subs[0].allocated_num:
+    if len(subs) > 1 or subs[0].allocated_num or job.has_policies:
         return [(inf, name) for name in sorted(hyper_nodes)]
     sub = subs[0]
     rates: dict[str, float] = {}
@@ -118,6 +119,7 @@ def _try(session: Session, queue: Queue, job: SessionJob, sheet: Worksheet, hype
         sub = order.pop()
         statement, rate = _allocate_sub_job(session, queue, job, sub, left, hyper_node)
         if statement is None:
+            left.tasks.pop(sub.uid, None)  # it comes again in the next cycle
             continue
         statements.append(statement)
         score += rate
@@ -143,7 +145,7 @@ def _allocate_sub_job(
     votes, topology = session.votes, session.topology
     tasks = sheet.tasks[sub.uid]
     if sub.nominated_hyper_node:
-        statement = place_as_nominated(session, queue, job, sub, list(tasks))
+        statement = place_as_nominated(session, queue, job, sub, tasks.copy())
         if statement is not None:
             del sheet.tasks[sub.uid]
             return statement, 0.0
@@ -186,7 +188,7 @@ def _best_place(
         first: tuple[str, list[Step], list[Task]] | None = None
         for name in sorted(equals, key=lambda n: -together[n]):
             job.forget_fit_errors(sub)
-            todo = list(tasks)
+            todo = tasks.copy()
             trial, _ = place_tasks(session, queue, job, todo, sub, name)
             if not trial.steps:
                 continue

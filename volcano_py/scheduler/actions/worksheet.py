@@ -24,7 +24,7 @@ class Worksheet:
         return bool(self.tasks)
 
     def clone(self) -> Worksheet:
-        return Worksheet({uid: list(tasks) for uid, tasks in self.tasks.items()}, self.required)
+        return Worksheet({uid: tasks.copy() for uid, tasks in self.tasks.items()}, self.required)
 
     def order(self, session: Session, job: SessionJob) -> list[SubJob]:
         """The sub-jobs with waiting tasks: the required ones first."""
