@@ -78,5 +78,6 @@ def _candidates(session: Session) -> list[tuple[SessionJob, list[Task]]]:
         heapq.heapify(heap)
         while heap:
             job = heapq.heappop(heap)[1]
-            order.append((job, todo[job.uid][::-1]))
+            of_job = todo[job.uid]
+            order.append((job, [of_job.pop() for _ in range(len(of_job))]))
     return order

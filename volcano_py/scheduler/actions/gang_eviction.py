@@ -262,7 +262,9 @@ def _trial(
     votes, placement = session.votes, session.placement
     statement = Statement(session, job.uid)
     inside = session.topology.mask(hyper_node)
-    for task in reversed(tasks):
+    waiting = tasks.copy()
+    while waiting:
+        task = waiting.pop()
         node = None
         if votes.allocatable(queue, task) and votes.pre_predicate(task) is None:
             if session.on("sure-evictions"):

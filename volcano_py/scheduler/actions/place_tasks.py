@@ -43,14 +43,23 @@ def place_tasks(
     A statement that makes it neither ready nor pipelined is taken back and comes back empty. `hyper_node`: where to
     look for places.
     """
+    if sub is not None:
+        sub.current_hyper_node = sub.allocated_hyper_node
+    placed = _place_all(session, queue, job, todo, sub, hyper_node)
+    if sub is not None:
+        sub.current_hyper_node = ""
+    return placed
+
+
+def _place_all(
+    session: Session, queue: Queue, job: SessionJob, todo: list[Task], sub: SubJob | None, hyper_node: str
+) -> tuple[Statement, bool]:
     votes, placement = session.votes, session.placement
     statement = Statement(session)
     outside = None if hyper_node == ROOT else ~session.topology.mask(hyper_node)
     refused: dict[str, NDArray[np.bool_]] = {}
     """By role: where one of its pods was refused (only without own-verdict)."""
     remembers = not session.on("own-verdict") and settings(session).error_cache
-    if sub is not None:
-        sub.current_hyper_node = sub.allocated_hyper_node
     while todo:
         task = todo.pop()
         session.work.tasks_tried += 1
@@ -146,7 +155,9 @@ def place_as_nominated(
     inside = topology.mask(hyper_node)
     statement = Statement(session)
     places = []
-    for task in reversed(todo):
+    waiting = todo.copy()
+    while waiting:
+        task = waiting.pop()
         node = session.nominated_node(task)
         if (
             node is None

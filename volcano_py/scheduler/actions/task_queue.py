@@ -1,23 +1,47 @@
 """The order of a job's tasks. Volcano: TaskOrderFn with CompareTask behind it.
 
 The order is a sort key wherever it can be: what plugins say, the running number at the end of the pod's name,
-age, UID. Only where some of the names have a number and some have not, it has to compare pairs.
+age, UID. Only where some of the names have a number and some have not, it has to compare pairs; and where it changes
+while tasks are placed (task-topology), it is a heap that looks at it again whenever one is taken.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cmp_to_key
+from typing import SupportsIndex
 
+from volcano_py.scheduler.framework.priority_queue import PriorityQueue
 from volcano_py.scheduler.framework.votes import Votes
 from volcano_py.scheduler.model.task import Task
 
 
+class _Heap(list[Task]):
+    """Taken with `pop()`, too, but the first one is chosen each time, as in Volcano's heap."""
+
+    def __init__(self, votes: Votes, tasks: Iterable[Task] = ()) -> None:
+        super().__init__()
+        self._votes = votes
+        self._queue: PriorityQueue[Task] = PriorityQueue(votes.task_before, self)
+        for task in tasks:
+            self._queue.push(task)
+
+    def pop(self, index: SupportsIndex = -1) -> Task:
+        return self._queue.pop()
+
+    def copy(self) -> _Heap:
+        other = _Heap(self._votes)
+        other.extend(self)
+        return other
+
+
 def task_queue(votes: Votes, tasks: Iterable[Task]) -> list[Task]:
-    """The tasks, the first one last: take them with `pop()`."""
+    """The tasks, the first one last: take them with `pop()`, and duplicate them with `copy()`."""
     found = list(tasks)
     if len(found) < 2:
         return found
+    if votes.task_order_moves:
+        return _Heap(votes, found)
     numbered = sum(t.index is not None for t in found)
     if numbered == len(found):
         found.sort(key=lambda t: (votes.task_key(t), t.index, t.created, t.uid), reverse=True)

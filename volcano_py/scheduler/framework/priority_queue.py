@@ -14,11 +14,11 @@ T = TypeVar("T")
 
 
 class PriorityQueue(Generic[T]):
-    """A binary heap over `less`."""
+    """A binary heap over `less`; it is kept in `items`, if they are given."""
 
-    def __init__(self, less: Callable[[T, T], bool]) -> None:
+    def __init__(self, less: Callable[[T, T], bool], items: list[T] | None = None) -> None:
         self._less = less
-        self._items: list[T] = []
+        self._items: list[T] = [] if items is None else items
 
     def __len__(self) -> int:
         return len(self._items)
@@ -54,4 +54,4 @@ class PriorityQueue(Generic[T]):
                 break
             items[i], items[j] = items[j], items[i]
             i = j
-        return items.pop()
+        return list.pop(items)

@@ -101,6 +101,8 @@ class Votes:
         self.faults: list[Fault] = []
         self.protectors: frozenset[str] = frozenset()
         """Plugins whose protection holds although another tier names victims (deviation protections-hold)."""
+        self.task_order_moves = False
+        """The order of a job's tasks changes while they are placed."""
 
     def add(self, point: str, plugin: str, callback: Callback) -> None:
         """Register a callback; a second one of the same plugin replaces the first. KeyError: no such

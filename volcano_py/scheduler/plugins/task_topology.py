@@ -205,6 +205,7 @@ class TaskTopology:
                     manager.bucket_of[task.key].place(task, node)
 
         session.votes.add("task_order", self.name, order)
+        session.votes.task_order_moves |= bool(managers)
         if managers and self.weight:
             session.add_score(self.name, _Together(session, managers, self.weight))
             session.handlers.append(Handler(self.name, allocate=placed))
