@@ -11,6 +11,7 @@ from hypothesis.internal.conjecture import engine
 
 from tests.reference.crowds import CROWDS, crowds
 from tests.reference.matters import MATTERS, about, matter_arguments
+from tests.reference.neighbourhoods import NEIGHBOURHOODS, neighbourhoods
 from tests.strategies import PLUGIN_TIERS, THEMES, Manifest, clusters, one_in
 from volcano_py.testing.table import configuration
 
@@ -78,11 +79,24 @@ _CAPACITY_TIERS = (
         ]
     ],
 )
+_NEAR_TIERS = (
+    [["priority", "gang"], ["predicates", "nodeorder", "network-topology-aware"]],
+    [
+        ["priority", "gang", "conformance", "cdp"],
+        ["drf", "predicates", "proportion", "binpack", "network-topology-aware"],
+    ],
+    [["sla", "priority", "gang", "conformance", "pdb"], ["predicates", "capacity", "network-topology-aware"]],
+    [["network-topology-aware", "gang"], ["priority"], ["resourcequota", "overcommit", "predicates", "nodeorder"]],
+    [["gang", "predicates", "network-topology-aware"]],
+    [["priority", "gang"], ["predicates", "proportion"]],
+)
 _TIERS = {
+    **dict.fromkeys(NEIGHBOURHOODS, _NEAR_TIERS),
     **dict.fromkeys(("preempt", "reclaim"), _CROWD_TIERS),
     **dict.fromkeys(("capacity", "tree"), _CAPACITY_TIERS),
 }
 _CROWD_ACTIONS = {
+    "topology": ("enqueue, allocate, backfill", "allocate", "enqueue, allocate, preempt", "allocate, reclaim"),
     "preempt": (
         "enqueue, allocate, preempt, backfill",
         "enqueue, allocate, preempt, shuffle",
@@ -100,7 +114,7 @@ _CROWD_ACTIONS = {
         ("enqueue, allocate, reclaim, backfill", "enqueue, reclaim, allocate", "enqueue, allocate, preempt, reclaim"),
     ),
 }
-ALL_THEMES = (*THEMES, *CROWDS * 12, *CROWDS[:2] * 6)
+ALL_THEMES = (*THEMES, *CROWDS * 12, *CROWDS[:2] * 6, *("topology",) * 20)
 _MATTERS: tuple[tuple[str, ...], ...] = (
     *((),) * 4,
     *((m,) for m in MATTERS),
@@ -163,6 +177,8 @@ def arguments(draw: s.DrawFn, plugin: str, theme: str = "") -> Manifest:
         return {f"{name}.weight": int(name == _SCORERS_OF[theme]) for name in _SCORERS}
     if plugin == "capacity" and theme == "tree":
         return {"ancestorReclaimLevel": draw(s.integers(0, 2))}
+    if plugin == "network-topology-aware":
+        return draw(near_arguments())
     if plugin == "sla" and draw(s.booleans()):
         return {"sla-waiting-time": draw(s.sampled_from(("3s", "1h", "long")))}
     if not one_in(draw, 4):
@@ -182,6 +198,22 @@ def arguments(draw: s.DrawFn, plugin: str, theme: str = "") -> Manifest:
     return {}
 
 
+@s.composite
+def near_arguments(draw: s.DrawFn) -> Manifest:
+    found: Manifest = {}
+    if one_in(draw, 4):
+        found["weight"] = draw(s.sampled_from((0, 2, 10, -1)))
+    if one_in(draw, 4):
+        found["hypernode.binpack.cpu"] = draw(s.sampled_from((0, 2, -1)))
+    if one_in(draw, 4):
+        found["hypernode.binpack.normal-pod.enable"] = False
+    if one_in(draw, 4):
+        found["hypernode.binpack.normal-pod.fading"] = draw(s.sampled_from((0.5, 1, 0, -1)))
+    if one_in(draw, 4):
+        found["hypernode.gradient.evict.max-hypernodes"] = draw(s.sampled_from((1, 2, 3, -1)))
+    return found
+
+
 def each_another() -> Any:
     """A context in which every example is drawn anew.
 
@@ -195,7 +227,10 @@ def cases(draw: s.DrawFn, themes: tuple[str, ...] = ALL_THEMES) -> Manifest:
     """A cluster, what to do with it, and how often: the batch form of `simulate run`."""
     theme = draw(s.sampled_from(themes))
     matters = draw(s.sampled_from(_MATTERS))
-    objects = draw(crowds(theme) if theme in CROWDS else clusters((theme,)))
+    if theme in NEIGHBOURHOODS:
+        objects = draw(neighbourhoods(theme))
+    else:
+        objects = draw(crowds(theme) if theme in CROWDS else clusters((theme,)))
     for matter in matters:
         draw(about(objects, matter))
     return {
@@ -203,5 +238,5 @@ def cases(draw: s.DrawFn, themes: tuple[str, ...] = ALL_THEMES) -> Manifest:
         "cycles": draw(s.integers(1, 3)),
         "seed": draw(s.integers(-3, 3)),
         "objects": objects,
-        "come_back": theme in CROWDS and draw(s.booleans()),
+        "come_back": theme not in THEMES and draw(s.booleans()),
     }
