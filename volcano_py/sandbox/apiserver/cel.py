@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
+from volcano_py.sandbox.apiserver.cel_library import environment
 from volcano_py.sandbox.apiserver.errors import Cause
 
 LOG = logging.getLogger(__name__)
@@ -92,11 +93,8 @@ _BROKEN = object()
 
 def fault(text: str) -> str:
     """Why an expression is no rule; empty when it is one (or uses what this CEL does not know)."""
-    from cel_expr_python import cel  # type: ignore[import-untyped]
-
     try:
-        names = ("self", "oldSelf", *_REQUEST_VARIABLES)
-        cel.NewEnv(variables=dict.fromkeys(names, cel.Type.DYN)).compile(text)
+        environment(("self", "oldSelf", *_REQUEST_VARIABLES)).compile(text)
     except Exception as error:
         shown = str(error)
         return f"compilation failed: {shown}" if "Syntax error" in shown else ""
@@ -106,12 +104,10 @@ def fault(text: str) -> str:
 def _program(text: str) -> Any:
     found = _COMPILED.get(text)
     if found is None:
-        from cel_expr_python import cel
-
         try:
             env = _COMPILED.get("")
             if env is None:
-                env = _COMPILED[""] = cel.NewEnv(variables={"self": cel.Type.DYN, "oldSelf": cel.Type.DYN})
+                env = _COMPILED[""] = environment(("self", "oldSelf"))
             found = env.compile(text)
         except Exception as error:  # the library raises several kinds
             LOG.warning("CEL rule %r is not checked: %s", text, str(error).splitlines()[0])
@@ -125,15 +121,14 @@ _REQUEST_VARIABLES = ("object", "oldObject", "request", "params", "namespaceObje
 
 def evaluate_with(text: str, data: Schema) -> Any:
     """The value of an expression over the variables of admission; ValueError when it fails."""
-    from cel_expr_python import cel
+    from cel_expr_python import cel  # type: ignore[import-untyped]
 
     key = "admission:" + text
     program = _COMPILED.get(key)
     if program is None:
         env = _COMPILED.get("admission")
         if env is None:
-            names = dict.fromkeys(_REQUEST_VARIABLES, cel.Type.DYN)
-            env = _COMPILED["admission"] = cel.NewEnv(variables=names)
+            env = _COMPILED["admission"] = environment(_REQUEST_VARIABLES)
         try:
             program = _COMPILED[key] = env.compile(text)
         except Exception as error:  # the library raises several kinds
