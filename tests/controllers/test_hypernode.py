@@ -21,7 +21,7 @@ from volcano_py.controllers import manager
 from volcano_py.controllers.hypernode import adopt, count, labels, ufm
 from volcano_py.controllers.hypernode.config import KEY, Source, parse
 from volcano_py.controllers.hypernode.controller import HyperNodeController
-from volcano_py.controllers.instructions import Create, Delete, Patch, Together
+from volcano_py.controllers.instructions import Create, Delete, Together, Update
 from volcano_py.controllers.options import Options
 from volcano_py.kube import Client
 from volcano_py.kube.credentials import Credentials
@@ -163,10 +163,11 @@ def test_what_is_found_is_made_changed_and_deleted_and_the_rest_left_alone() -> 
     (together,) = adopt.reconcile("label", now, [*there, mine])
     assert isinstance(together, Together)
     kinds_of = {type(one): one for one in together.instructions}
-    assert set(kinds_of) == {Create, Patch, Delete}
-    patch = kinds_of[Patch]
-    assert isinstance(patch, Patch) and patch.name == there[0].metadata.name
-    assert set(patch.body) == {"spec"}  # neither the status nor labels that somebody added
+    assert set(kinds_of) == {Create, Update, Delete}
+    update = kinds_of[Update]
+    assert isinstance(update, Update) and update.obj["metadata"]["name"] == there[0].metadata.name
+    assert update.obj["status"] == {"nodeCount": 1}
+    assert update.obj["metadata"]["labels"] == {RACK: "a", SOURCE: "label", "mine": "stays"}
     assert adopt.reconcile("label", found({"n2": {RACK: "b"}}, there[1:]), [there[1], mine]) == []
 
 

@@ -16,7 +16,7 @@ from volcano_py.cli.errors import fail, in_words
 )
 @click.argument("flags", nargs=-1, type=click.UNPROCESSED)
 def controller_manager(flags: tuple[str, ...]) -> None:
-    """Run the controllers: jobs, PodGroups of plain pods, queues, commands, and the removal of finished jobs."""
+    """Run the controllers: jobs, flows, schedules, PodGroups of plain pods, queues, HyperNodes and more."""
     from volcano_py.controllers.executor import NotLeading
     from volcano_py.controllers.manager import run
     from volcano_py.controllers.options import Options, parse_flags

@@ -22,6 +22,7 @@ from volcano_py.controllers.instructions import (
     Patch,
     Single,
     Together,
+    Update,
     UpdateStatus,
 )
 from volcano_py.controllers.mirror import Mirror
@@ -136,6 +137,11 @@ class Executor:
                         self.say(about, told)
             case Ensure():
                 await self._ensure(instruction)
+            case Update(rt=rt, obj=obj):
+                try:
+                    self._note(rt, await self._client.update(rt, obj))
+                except NotFound:
+                    self._forget(rt, _key_of(obj), obj["metadata"].get("uid", ""))
             case UpdateStatus():
                 await self._update_status(instruction, versions)
             case Patch():

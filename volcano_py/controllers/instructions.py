@@ -51,6 +51,17 @@ class Ensure(Struct, frozen=True):
     blame: str = ""
 
 
+class Update(Struct, frozen=True):
+    """Replace an object, if it is still at the resourceVersion in its metadata; that it is gone is success.
+
+    For kinds that a role of Volcano's chart lets us update, but not patch.
+    """
+
+    rt: ResourceType
+    obj: dict[str, Any]
+    blame: str = ""
+
+
 class UpdateStatus(Struct, frozen=True):
     """Replace the status of an object, if it is still at the resourceVersion that was looked at."""
 
@@ -88,7 +99,7 @@ class Delete(Struct, frozen=True):
     blame: str = ""
 
 
-Single = Create | Ensure | UpdateStatus | Patch | Delete | Emit
+Single = Create | Ensure | Update | UpdateStatus | Patch | Delete | Emit
 
 
 class Again(Struct, frozen=True):

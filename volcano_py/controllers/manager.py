@@ -84,7 +84,11 @@ def make_controllers(cluster: Cluster, options: Options) -> list[Controller]:
     """The selected controllers. Raises ValueError for a selection that makes no sense."""
     for warning in check_selection(options.controllers):
         log.warning("%s", warning)
-    made = {name: MAKERS[name](cluster, options) for name in enabled(options.controllers, MAKERS)}
+    made = {
+        name: MAKERS[name](cluster, options)
+        for name in enabled(options.controllers, MAKERS)
+        if name != CronJobController.name or options.gate("CronVolcanoJobSupport")
+    }
     sinks: dict[ResourceType, Sink] = {}
     jobs, queues = made.get(JobController.name), made.get(QueueController.name)
     if isinstance(jobs, JobController):

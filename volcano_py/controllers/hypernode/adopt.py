@@ -8,13 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-import msgspec
-
 from volcano_py.api import names
+from volcano_py.api.codec import to_manifest
 from volcano_py.api.kinds import HYPERNODE
 from volcano_py.api.topology import HyperNode
 from volcano_py.controllers.hypernode.labels import Manifest
-from volcano_py.controllers.instructions import Create, Delete, Instruction, Patch, Single, Together
+from volcano_py.controllers.instructions import Create, Delete, Instruction, Single, Together, Update
 
 
 def is_of(source: str, hypernode: HyperNode) -> bool:
@@ -33,8 +32,8 @@ def reconcile(source: str, found: Iterable[Manifest], existing: Iterable[HyperNo
         wanted.add(name)
         if name not in everything:
             steps.append(Create(HYPERNODE, manifest))
-        elif name in own and (body := _difference(manifest, own[name])):
-            steps.append(Patch(HYPERNODE, "", name, body, missing_ok=True))
+        elif name in own and (changed := _changed(manifest, own[name])) is not None:
+            steps.append(Update(HYPERNODE, changed))
     steps += [Delete(HYPERNODE, "", name, one.metadata.uid) for name, one in own.items() if name not in wanted]
     return [Together(tuple(steps))] if steps else []
 
@@ -45,14 +44,10 @@ def in_the_way(source: str, found: Iterable[Manifest], existing: Iterable[HyperN
     return sorted(manifest["metadata"]["name"] for manifest in found if manifest["metadata"]["name"] in others)
 
 
-def _difference(manifest: Manifest, existing: HyperNode) -> dict[str, Any]:
-    """A merge patch; labels that somebody added stay."""
-    body: dict[str, Any] = {}
-    spec = msgspec.to_builtins(existing.spec)
-    if {"tier": 0, **spec} != {"tier": 0, **manifest["spec"]}:
-        gone = {key: None for key in spec if key not in manifest["spec"]}
-        body["spec"] = {**gone, **manifest["spec"]}
-    labels = manifest["metadata"]["labels"]
-    if labels.items() - (existing.metadata.labels or {}).items():
-        body["metadata"] = {"labels": labels}
-    return body
+def _changed(manifest: Manifest, existing: HyperNode) -> dict[str, Any] | None:
+    """The existing HyperNode as it should be, None if it is; labels that somebody added stay."""
+    labels = {**(existing.metadata.labels or {}), **manifest["metadata"]["labels"]}
+    plain = to_manifest(existing)
+    if {"tier": 0, **plain.get("spec", {})} == {"tier": 0, **manifest["spec"]} and labels == existing.metadata.labels:
+        return None
+    return {**plain, "metadata": {**plain["metadata"], "labels": labels}, "spec": manifest["spec"]}

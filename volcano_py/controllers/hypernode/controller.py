@@ -139,8 +139,12 @@ class HyperNodeController:
         configmap = self._configmap.get("/".join(self._place))
         for name in adopt.in_the_way(source.name, found, existing):
             self._tell(configmap, f"source {source.name}: HyperNode {name} belongs to somebody else: rename it")
-        if configmap is not None:
+        if configmap is None:
+            return
+        try:
             await self._cluster.executor.carry_out(adopt.reconcile(source.name, found, existing), configmap)
+        except Conflict:
+            self.queue.add_after(_SOURCE + source.name, REDISCOVER_SECONDS)
 
     def _from_labels(self) -> list[Manifest] | None:
         return labels.discover(self._types, self._labels(), self._hypernodes.all()) if self._types else None
