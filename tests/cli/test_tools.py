@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import io
+import sys
 from pathlib import Path
 
 import pytest
 
 from tests.cli.conftest import Tool, Vcctl
-from tests.e2e.cluster import bound, cluster, job, phase_of, pods_of
+from tests.e2e.cluster import bound, cluster, job, phase_of, pods_of, until
 from volcano_py.api.kinds import JOB, QUEUE
+from volcano_py.cli.waiting import Look, Progress
+from volcano_py.kube.client import Client
 
 
 async def test_each_does_its_thing(
@@ -20,7 +24,7 @@ async def test_each_does_its_thing(
         monkeypatch.setenv("VOLCANO_DEFAULT_IMAGE", "python:3.12")
         assert await tool("vjobs") == (0, "No resources found\n", "")
 
-        ran = await tool("vsub", "-n", "one", "-r", "2", "-m", "2", "-c", "sleep '600'", "--wait=Running")
+        ran = await tool("vsub", "-n", "one", "-r", "2", "-m", "2", "-c", "sleep '600'", "--wait=Running", "--timeout", "30s")
         assert ran[:2] == (0, "run job one successfully\n")
         assert ran[2].splitlines()[-1] == "job default/one: Running, 2 of 2 running"
         made = await client.get(JOB, "one", "default")
@@ -59,36 +63,67 @@ async def test_each_does_its_thing(
         )
 
 
+async def phase_of_some(client: Client, name: str) -> bool:
+    """Whether a job is there and has a phase."""
+    found = [j for j in await client.list(JOB, "default") if j["metadata"]["name"] == name]
+    return any((j.get("status") or {}).get("state") for j in found)
+
+
+class Terminal(io.StringIO):
+    encoding = "utf-8"
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_progress_is_one_line_on_a_terminal_and_news_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "51")
+    shown = []
+    for stream in (Terminal(), io.StringIO()):
+        monkeypatch.setattr(sys, "stderr", stream)
+        progress = Progress("job default/x")
+        for look in (Look("Pending"), Look("Running, 1 of 2 running", 1, 2), Look("Running, 1 of 2 running", 1, 2)):
+            progress.show(look)
+        progress.end()
+        shown.append(stream.getvalue())
+    drawn = shown[0].split("\r\x1b[K")[1:]
+    assert len(drawn) == 3 and drawn[0] == "job default/x: Pending 0s"
+    assert drawn[1] == "job default/x: Running, 1 of 2 ████████░░░░░░░░ 0s", "it is cut to fit"
+    assert max(map(len, drawn)) <= 51 and shown[0].endswith("\n")
+    assert shown[1] == "job default/x: Pending\njob default/x: Running, 1 of 2 running\n"
+
+
 async def test_waiting_ends_with_what_became_of_it(
     tmp_path: Path, vcctl: Vcctl, tool: Tool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with cluster(tmp_path, nodes=1, shape="cpu=4,memory=8Gi") as (sandbox, client):
         monkeypatch.setenv("KUBECONFIG", sandbox.kubeconfig)
-        code, out, err = await tool("vsub", "-n", "good", "-c", "sleep 1", "--wait")
+        code, out, err = await tool("vsub", "-n", "good", "-c", "sleep 1", "--wait", "--timeout", "30s")
         assert (code, out) == (0, "run job good successfully\n")
         assert [line.split(": ")[1] for line in err.splitlines()][-1] == "Completed, 1 of 1 succeeded"
 
-        code, out, _ = await tool("vsub", "-n", "bad", "-c", "sh -c 'exit 3'", "--wait")
+        code, out, err = await tool("vsub", "-n", "bad", "-c", "sh -c 'exit 3'", "--wait", "--timeout", "30s")
         assert code == 255
         assert "Failed to: job default/bad is Failed" in out and "see `vcctl job view -n default -N bad`" in out
 
-        code, out, err = await tool("vsub", "-n", "wide", "-R", "cpu=64", "-L", "cpu=64", "--wait", "--timeout", "3s")
-        assert code == 255 and "is still Pending" in out and "after 3s; give more with --timeout" in out
+        code, out, err = await tool("vsub", "-n", "wide", "-R", "cpu=64", "-L", "cpu=64", "--wait", "--timeout", "2s")
+        assert code == 255 and "is still Pending" in out and "after 2s; give more with --timeout" in out
         assert "resource in cluster is overused: overused cpu" in out, "the reason of the scheduler is told"
 
-        async def resumed() -> None:
-            await asyncio.sleep(1)
-            await client.delete(JOB, "wide", "default")
+        async def deleted() -> None:
+            await until(lambda: phase_of_some(client, "odd"), "the job is not there")
+            await client.delete(JOB, "odd", "default")
 
-        gone, _ = await asyncio.gather(vcctl("job", "suspend", "-N", "wide", "--wait"), resumed())
-        assert gone[0] in (0, 255)  # Aborted before it was deleted, or not
+        odd = ("-n", "odd", "-R", "cpu=64", "-L", "cpu=64", "--wait", "--timeout", "30s")
+        ended, _ = await asyncio.gather(tool("vsub", *odd), deleted())
+        assert ended[0] == 255 and "job default/odd was deleted while it was waited for" in ended[1]
 
-        assert (await vcctl("queue", "create", "-n", "lab", "--wait"))[0] == 0
+        assert (await vcctl("queue", "create", "-n", "lab", "--wait", "--timeout", "20s"))[0] == 0
         assert (await client.get(QUEUE, "lab"))["status"]["state"] == "Open"
         await client.create(JOB, job("work", 1, "1", seconds=600, queue="lab"), "default")
-        code, out = await vcctl("queue", "operate", "-n", "lab", "-a", "close", "--wait", "--timeout", "2s")
-        assert code == 255 and "queue lab is still Closing, 1 PodGroups left after 2s" in out
-        assert (await vcctl("job", "delete", "-N", "work", "--wait"))[0] == 0
+        code, out = await vcctl("queue", "operate", "-n", "lab", "-a", "close", "--wait", "--timeout", "1s")
+        assert code == 255 and "queue lab is still Closing, 1 PodGroups left after 1s" in out
+        assert (await vcctl("job", "delete", "-N", "work", "--wait", "--timeout", "20s"))[0] == 0
         code, out = await vcctl("queue", "operate", "-n", "lab", "-a", "close", "--wait", "--timeout", "20s")
         assert code == 0 and (await client.get(QUEUE, "lab"))["status"]["state"] == "Closed"
         assert (await vcctl("queue", "delete", "-n", "lab", "--wait", "--timeout", "20s"))[0] == 0

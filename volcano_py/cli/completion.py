@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 import click
 from click.shell_completion import get_completion_class
+
+PROGRAMS = ("volcano-py", "vcctl", "vsub", "vjobs", "vqueues", "vcancel", "vsuspend", "vresume")
 
 
 @click.command()
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
-@click.option("--program", type=click.Choice(["volcano-py", "vcctl"]), default="volcano-py")
+@click.option("--program", type=click.Choice(PROGRAMS), default="volcano-py")
 def completion(shell: str, program: str) -> None:
     """Print the completion script of a program.
 
@@ -16,10 +20,7 @@ def completion(shell: str, program: str) -> None:
     """
     kind = get_completion_class(shell)
     assert kind is not None
-    if program == "vcctl":
-        from volcano_py.cli.vcctl import main as command
-    else:
-        from volcano_py.cli.main import main as command
+    command = import_module(f"volcano_py.cli.{'main' if program == 'volcano-py' else program}").main
     variable = f"_{program.replace('-', '_').upper()}_COMPLETE"
     completer = kind(command, {}, program, variable)
     click.echo(completer.source_template % completer.source_vars())
