@@ -24,6 +24,7 @@ COMMANDS = {
         "Run the HyperNode controller alone.",
     ),
     "webhook-manager": ("volcano_py.cli.webhook_manager", "webhook_manager", "Run the admission webhooks."),
+    "config": ("volcano_py.cli.config", "config", "Print documents for a cluster: admission policies."),
     "completion": ("volcano_py.cli.completion", "completion", "Print the set-up of shell completion."),
     "version": ("volcano_py.cli.version", "version", "Print the version."),
 }

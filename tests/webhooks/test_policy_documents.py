@@ -1,0 +1,256 @@
+"""Admission policies in CEL say what the plain functions say: they refuse nothing that those allow."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from volcano_py.sandbox.apiserver.cel import evaluate_with
+from volcano_py.webhooks import cel_rules
+from volcano_py.webhooks.lookup import QueueIndex
+from volcano_py.webhooks.paths import PATHS, Asked, Surroundings, judge
+
+AROUND = Surroundings(queues=QueueIndex([{"metadata": {"name": "default"}, "spec": {}, "status": {"state": "Open"}}]))
+RULES = {
+    "/jobs/validate": cel_rules.JOBS,
+    "/queues/validate": cel_rules.QUEUES,
+    "/podgroups/validate": cel_rules.PODGROUPS,
+    "/pods/validate": cel_rules.pods("volcano"),
+    "/hypernodes/validate": cel_rules.HYPERNODES,
+    "/jobflows/validate": cel_rules.JOBFLOWS,
+}
+
+
+def refused(path: str, obj: Any, old: Any = None, operation: str = "") -> list[str]:
+    operation = operation or ("UPDATE" if old is not None else "CREATE")
+    data = {"object": obj, "oldObject": old, "request": {"operation": operation}}
+    return [rule.message for rule in RULES[path] if evaluate_with(rule.expression, data) is not True]
+
+
+def problems(path: str, obj: Any, old: Any = None, operation: str = "") -> list[str]:
+    operation = operation or ("UPDATE" if old is not None else "CREATE")
+    return list(judge(PATHS[path], Asked(operation, obj, old), AROUND).problems)
+
+
+def task(**fields: Any) -> dict[str, Any]:
+    template = {"spec": {"containers": [{"name": "main", "image": "busybox:1"}]}}
+    return {"name": "work", "replicas": 2, "template": template} | fields
+
+
+def job(*tasks: Any, name: str = "train", **spec: Any) -> dict[str, Any]:
+    tasks_ = list(tasks) or [task()]
+    return {"metadata": {"name": name}, "spec": {"queue": "default", "tasks": tasks_, "minAvailable": 1} | spec}
+
+
+def queue(annotations: Any = None, state: str = "", name: str = "q", **spec: Any) -> dict[str, Any]:
+    metadata = {"name": name} | ({"annotations": annotations} if annotations else {})
+    return {"metadata": metadata, "spec": spec} | ({"status": {"state": state}} if state else {})
+
+
+PATH, WEIGHTS = "volcano.sh/hierarchy", "volcano.sh/hierarchy-weights"
+PARTED = {"totalPartitions": 2, "partitionSize": 2}
+REFUSED: list[tuple[str, Any, str]] = [
+    ("/jobs/validate", job(tasks=[]), "No task specified"),
+    ("/jobs/validate", job(task(minAvailable=3)), "between 0 and 'replicas'"),
+    ("/jobs/validate", job(task(), task()), "duplicated task name"),
+    ("/jobs/validate", job(task(name="a_b")), "RFC 1123"),
+    ("/jobs/validate", job(name="a_b!"), "metadata.name"),
+    ("/jobs/validate", job(minAvailable=3), "greater than total replicas"),
+    ("/jobs/validate", job(task(replicas=3, partitionPolicy=PARTED)), "TotalPartitions*PartitionSize"),
+    (
+        "/jobs/validate",
+        job(task(replicas=4, minAvailable=1, partitionPolicy=PARTED | {"minPartitions": 1})),
+        "MinPartitions*PartitionSize",
+    ),
+    ("/jobs/validate", job(networkTopology={"highestTierAllowed": 1, "highestTierName": "rack"}), "simultaneously"),
+    ("/jobs/validate", job(policies=[{"event": "PodFailed", "exitCode": 1, "action": "AbortJob"}]), "simultaneously"),
+    ("/jobs/validate", job(policies=[{"action": "AbortJob"}]), "either event or exitCode"),
+    ("/jobs/validate", job(policies=[{"event": "PodRunning", "action": "AbortJob"}]), "invalid policy event"),
+    ("/jobs/validate", job(policies=[{"event": "PodFailed", "action": "Dance"}]), "invalid policy action"),
+    ("/jobs/validate", job(policies=[{"exitCode": 0, "action": "AbortJob"}]), "not a valid error code"),
+    ("/jobs/validate", job(policies=[{"exitCode": 3, "action": "AbortJob"}] * 2), "duplicate exitCode"),
+    (
+        "/jobs/validate",
+        job(policies=[{"event": "PodFailed", "action": "AbortJob"}, {"events": ["PodFailed"], "action": "AbortJob"}]),
+        "duplicate event",
+    ),
+    (
+        "/jobs/validate",
+        job(policies=[{"event": "PodFailed", "action": "AbortJob"}, {"event": "*", "action": "AbortJob"}]),
+        "no other event",
+    ),
+    ("/jobs/validate", job(volumes=[{"volumeClaimName": "a"}]), "mountPath is required"),
+    ("/jobs/validate", job(volumes=[{"mountPath": "/a", "volumeClaimName": "a"}] * 2), "duplicated mountPath"),
+    ("/jobs/validate", job(volumes=[{"mountPath": "/a"}]), "either VolumeClaim or VolumeClaimName"),
+    ("/jobs/validate", job(volumes=[{"mountPath": "/a", "volumeClaimName": "A!"}]), "invalid VolumeClaimName"),
+    ("/queues/validate", queue(capability={"cpu": "-1"}), "greater than or equal to 0"),
+    ("/queues/validate", queue(guarantee={"resource": {"cpu": 1}}), "deserved must be >= guarantee"),
+    ("/queues/validate", queue(deserved={"cpu": 3}, capability={"cpu": "2500m"}), "deserved must be <= capability"),
+    ("/queues/validate", queue(state="Closing"), "queue state must be in"),
+    ("/queues/validate", queue({PATH: "root/a", WEIGHTS: "1"}), "the same length"),
+    ("/queues/validate", queue({PATH: "root/a", WEIGHTS: "1/-2"}), "larger than 0"),
+    ("/queues/validate", queue(parent="q"), "itself as parent"),
+    ("/podgroups/validate", {"metadata": {"name": "g"}, "spec": job(networkTopology={})["spec"] | {
+        "subGroupPolicy": [{"name": "s", "networkTopology": {"highestTierAllowed": 1, "highestTierName": "rack"}}]
+    }}, "simultaneously"),
+    ("/hypernodes/validate", {"metadata": {"name": "h"}, "spec": {"tier": 1}}, "member list must not be empty"),
+    ("/jobflows/validate", {"metadata": {"name": "f"}, "spec": {"flows": [
+        {"name": "a", "dependsOn": {"targets": ["b"]}}]}}, "vertex is not defined"),
+    ("/jobflows/validate", {"metadata": {"name": "f"}, "spec": {"flows": [
+        {"name": "a", "dependsOn": {"targets": ["a"]}}]}}, "wait for itself"),
+]
+
+
+def pod(**budgets: str) -> dict[str, Any]:
+    annotations = {f"volcano.sh/jdb-{key.replace('_', '-')}": value for key, value in budgets.items()}
+    return {"metadata": {"name": "p", "annotations": annotations}, "spec": {"schedulerName": "volcano"}}
+
+
+REFUSED += [
+    ("/pods/validate", pod(min_available="0"), "positive integer"),
+    ("/pods/validate", pod(min_available="100%"), "positive integer"),
+    ("/pods/validate", pod(min_available="1", max_unavailable="1"), "keep one"),
+]
+
+
+@pytest.mark.parametrize(("path", "obj", "words"), REFUSED)
+def test_both_refuse(path: str, obj: Any, words: str) -> None:
+    assert any(words in message for message in refused(path, obj)), refused(path, obj)
+    assert problems(path, obj)
+
+
+def test_changes_and_deletions() -> None:
+    old = job()
+    assert refused("/jobs/validate", job(task(), task(name="b")), old) == [
+        "spec.tasks: job updates may not add or remove tasks"
+    ]
+    assert len(refused("/jobs/validate", job(queue="other"), old)) == 1
+    assert refused("/jobs/validate", job(task(replicas=9), minAvailable=9), old) == []
+    assert refused("/queues/validate", None, queue(name="default"), "DELETE")
+    assert refused("/queues/validate", None, queue(name="mine"), "DELETE") == []
+
+
+def test_every_rule_has_refused_something() -> None:
+    """Those for numbers that the CRDs already refuse are asked here."""
+    negative = [
+        job(task(replicas=-1), minAvailable=0),
+        job(minAvailable=-1),
+        job(maxRetry=-1),
+        job(ttlSecondsAfterFinished=-1),
+    ]
+    said = {message for path, obj, _ in REFUSED for message in refused(path, obj)}
+    said |= {message for obj in negative for message in refused("/jobs/validate", obj)}
+    said |= set(refused("/jobs/validate", job(task(), task(name="b")), job()))
+    said |= set(refused("/jobs/validate", job(queue="other"), job()))
+    said |= set(refused("/queues/validate", None, queue(name="default"), "DELETE"))
+    assert said == {rule.message for rules in RULES.values() for rule in rules}
+
+
+numbers = st.integers(-1, 4)
+texts = st.sampled_from(["", "a", "work", "A!", "default"])
+quantities = st.sampled_from(["1", "2", "500m", "1Gi", 3])
+amounts = st.dictionaries(st.sampled_from(["cpu", "memory"]), quantities)
+topologies = st.fixed_dictionaries({}, optional={"highestTierAllowed": numbers, "highestTierName": texts})
+policies = st.lists(
+    st.fixed_dictionaries(
+        {"action": st.sampled_from(["AbortJob", "RestartPartition", "Dance"])},
+        optional={
+            "event": st.sampled_from(["", "PodFailed", "*", "PodRunning"]),
+            "events": st.lists(st.sampled_from(["PodFailed", "PodEvicted"]), max_size=2),
+            "exitCode": st.integers(0, 2),
+        },
+    ),
+    max_size=3,
+)
+tasks = st.lists(
+    st.fixed_dictionaries(
+        {"name": st.sampled_from(["a", "b", "c.d"]), "replicas": numbers, "template": st.just(task()["template"])},
+        optional={
+            "minAvailable": numbers,
+            "partitionPolicy": st.fixed_dictionaries(
+                {"totalPartitions": numbers, "partitionSize": numbers},
+                optional={"minPartitions": numbers, "networkTopology": topologies},
+            ),
+        },
+    ),
+    max_size=3,
+)
+jobs = st.fixed_dictionaries(
+    {"queue": st.just("default"), "tasks": tasks},
+    optional={
+        "minAvailable": numbers,
+        "policies": policies,
+        "networkTopology": topologies,
+        "volumes": st.lists(
+            st.fixed_dictionaries(
+                {}, optional={"mountPath": texts, "volumeClaimName": texts, "volumeClaim": st.just({})}
+            ),
+            max_size=2,
+        ),
+    },
+)
+queues = st.fixed_dictionaries(
+    {},
+    optional={
+        "capability": amounts,
+        "deserved": amounts,
+        "guarantee": st.fixed_dictionaries({"resource": amounts}),
+        "parent": st.sampled_from(["", "root"]),
+    },
+)
+names_ = st.sampled_from(["a", "b"])
+flows = st.lists(
+    st.fixed_dictionaries(
+        {"name": names_}, optional={"dependsOn": st.fixed_dictionaries({"targets": st.lists(names_, max_size=2)})}
+    ),
+    max_size=3,
+)
+budgets = st.dictionaries(
+    st.sampled_from(["min_available", "max_unavailable"]), st.sampled_from(["1", "0", "10%", "100%", "x", "99%"])
+)
+
+
+def the_crd_refuses(spec: dict[str, Any]) -> bool:
+    """What never reaches either of them: numbers below zero, and task names that are no labels."""
+    if any(spec.get(key, 0) < 0 for key in ("minAvailable", "maxRetry")):
+        return True
+    for one in spec["tasks"]:
+        if "." in one["name"] or one["replicas"] < 0 or one.get("minAvailable", 0) < 0:
+            return True
+        if any(value < 0 for value in (one.get("partitionPolicy") or {}).values() if isinstance(value, int)):
+            return True
+    return False
+
+
+@settings(max_examples=400)
+@given(jobs)
+def test_no_job_is_refused_that_the_functions_allow(spec: dict[str, Any]) -> None:
+    assume(not the_crd_refuses(spec))
+    obj = {"metadata": {"name": "train"}, "spec": spec}
+    if not problems("/jobs/validate", copy.deepcopy(obj)):
+        assert refused("/jobs/validate", obj) == []
+
+
+@given(queues, st.sampled_from(["", "Open", "Closed", "Closing"]))
+def test_queues_are_judged_alike(spec: dict[str, Any], state: str) -> None:
+    obj = {"metadata": {"name": "q"}, "spec": spec, "status": {"state": state}}
+    assert bool(problems("/queues/validate", obj)) == bool(refused("/queues/validate", obj))
+
+
+@given(budgets, st.sampled_from(["volcano", "other"]))
+def test_pods_are_judged_alike(given_: dict[str, str], scheduler: str) -> None:
+    obj = pod(**given_)
+    obj["spec"]["schedulerName"] = scheduler
+    assert bool(problems("/pods/validate", obj)) == bool(refused("/pods/validate", obj))
+
+
+@given(flows)
+def test_no_flow_is_refused_that_the_functions_allow(given_: list[dict[str, Any]]) -> None:
+    assume(len({flow["name"] for flow in given_}) == len(given_))  # of two of one name the functions see the last
+    obj = {"metadata": {"name": "f"}, "spec": {"flows": given_}}
+    if not problems("/jobflows/validate", obj):
+        assert refused("/jobflows/validate", obj) == []
