@@ -24,7 +24,8 @@ async def test_each_does_its_thing(
         monkeypatch.setenv("VOLCANO_DEFAULT_IMAGE", "python:3.12")
         assert await tool("vjobs") == (0, "No resources found\n", "")
 
-        ran = await tool("vsub", "-n", "one", "-r", "2", "-m", "2", "-c", "sleep '600'", "--wait=Running", "--timeout", "30s")
+        size = ("-r", "2", "-m", "2", "-c", "sleep '600'")
+        ran = await tool("vsub", "-n", "one", *size, "--wait=Running", "--timeout", "30s")
         assert ran[:2] == (0, "run job one successfully\n")
         assert ran[2].splitlines()[-1] == "job default/one: Running, 2 of 2 running"
         made = await client.get(JOB, "one", "default")
