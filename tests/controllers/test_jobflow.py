@@ -6,6 +6,7 @@ import asyncio
 from typing import Any
 
 import pytest
+from small_api import Refused
 from world import World, job, task
 
 from volcano_py.api import kinds
@@ -401,8 +402,6 @@ async def test_a_flow_from_start_to_end(world: World) -> None:
 
 
 async def test_one_refused_job_does_not_hold_up_the_others(world: World) -> None:
-    from small_api import Refused
-
     def refuse(method: str, path: str) -> Refused | None:
         wrong = method == "POST" and path.endswith("/jobs") and not world.job("pipe-b")
         return Refused(400, "BadRequest", "no such queue") if wrong else None
@@ -415,6 +414,24 @@ async def test_one_refused_job_does_not_hold_up_the_others(world: World) -> None
     world.api.refuse = lambda method, path: None
     await world.until(lambda: world.job("pipe-a") and world.job("pipe-b"))
     assert "no such queue" in world.events("FailedCreate")[0]
+
+
+async def test_a_template_that_was_corrected_is_tried_at_once(world: World) -> None:
+    def refuse(method: str, path: str) -> Refused | None:
+        broken = (world.api.get(kinds.JOBTEMPLATE, "a") or {})["spec"]["queue"] == "nowhere"
+        return Refused(400, "BadRequest", "no such queue") if broken and path.endswith("/jobs") else None
+
+    world.api.put(template("a", queue="nowhere"))
+    world.api.refuse = refuse
+    await world.kill()
+    world.options.max_requeue_num = 1
+    await world.start()
+    world.api.put(flow(entry("a"), name="pipe"))
+    await world.until(lambda: world.events("SyncJobFlow"))
+    await world.quiet()
+    assert not world.job("pipe-a")
+    world.api.change(kinds.JOBTEMPLATE, "a", {"spec": {"queue": "default"}})
+    await world.until(lambda: world.job("pipe-a"))
 
 
 def state(world: World, name: str) -> str:

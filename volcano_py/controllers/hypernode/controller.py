@@ -31,7 +31,8 @@ _STATUS, _SOURCE = "status/", "source/"
 
 class HyperNodeController:
     name = "hyperNode-controller"
-    workers = 1
+    workers = 2
+    """One may wait for UFM, which can take half a minute."""
 
     def __init__(self, cluster: Cluster, *, place: tuple[str, str] | None = None) -> None:
         """`place`: namespace and name of the ConfigMap with the configuration."""

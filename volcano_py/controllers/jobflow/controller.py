@@ -24,14 +24,17 @@ log = logging.getLogger(__name__)
 
 CONFLICT_SECONDS = 0.02
 """After a write on an old version of the flow: time for the watch to catch up."""
+REFUSED_SECONDS = 60.0
+"""Between attempts of a flow that is refused again and again: what is missing may come."""
 
 
 class JobFlowController:
     name = "jobflow-controller"
-    workers = 1
+    workers = 5
+    """A pod that does not answer a probe takes a second."""
 
     def __init__(self, cluster: Cluster, *, max_requeue: int = 15, clock: Callable[[], float] = time.time) -> None:
-        """After `max_requeue` refused attempts a flow waits until something changes; a negative number means never."""
+        """After `max_requeue` refused attempts in a row a flow is only looked at now and then; negative: never so."""
         self.queue: WorkQueue[str] = WorkQueue()
         self._max_requeue = max_requeue
         self._clock = clock
@@ -41,7 +44,7 @@ class JobFlowController:
         self._jobs: Mirror[Job] = cluster.mirror(JOB)
         self._pods: Mirror[Pod] = cluster.mirror(POD)
         self._flows.informer.on(add=lambda flow: self.queue.add(flow.key), update=self._flow_updated)
-        self._templates.informer.on(add=self._template_added)
+        self._templates.informer.on(add=self._template_changed, update=self._template_updated)
         self._jobs.informer.on(
             add=self._job_changed, update=lambda old, new: self._job_changed(new), delete=self._job_changed
         )
@@ -73,9 +76,9 @@ class JobFlowController:
         # That the server does not answer is not the flow's fault.
         refused = isinstance(error, ApiError) and error.status < 500
         if refused and 0 <= self._max_requeue <= self.queue.retries(flow.key):
-            log.warning("jobflow %s given up until something changes: %s", flow.key, error)
+            log.warning("jobflow %s: %s; trying again now and then", flow.key, error)
             self._executor.say(flow, Emit("Warning", "SyncJobFlow", f"SyncJobFlow failed: {error}"))
-            self.queue.forget(flow.key)
+            self.queue.add_after(flow.key, REFUSED_SECONDS)
             return
         raise error
 
@@ -97,8 +100,12 @@ class JobFlowController:
         if cleaning or old.spec != new.spec:
             self.queue.add(new.key)
 
-    def _template_added(self, template: JobTemplate) -> None:
-        """A flow may have waited for it."""
+    def _template_updated(self, old: JobTemplate, new: JobTemplate) -> None:
+        if old.spec != new.spec:
+            self._template_changed(new)
+
+    def _template_changed(self, template: JobTemplate) -> None:
+        """A flow may have waited for it, or for its correction."""
         metadata = template.metadata
         for flow in self._flows.all():
             if flow.metadata.namespace == metadata.namespace and metadata.name in entries(flow):
