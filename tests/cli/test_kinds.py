@@ -218,6 +218,9 @@ async def test_selectors(client: Client, vcctl: Vcctl, tool: Tool) -> None:
     assert await listed("-l", "team=red", "--selector", "x=y") == ["red-2"]
     code, out = await vcctl("job", "list", "-l", "team in red")
     assert code == 255 and out.startswith("Failed to list job: ") and len(out.splitlines()) == 1
+    header, row = (await tool("vjobs", "--selector", "blue"))[1].splitlines()
+    assert header.startswith("Name    Creation") and row.startswith("blue    "), "as wide as with all rows"
+    assert (await tool("vjobs", "--selector", "none-such"))[1] == f"{header}\n"
     assert (await tool("vjobs", "-l", "team=blue", "-o", "name"))[1] == "job.batch.volcano.sh/blue\n"
     assert (await tool("vqueues", "-l", "no=such"))[1] == "No resources found\n"
     await client.patch(QUEUE, "default", {"metadata": {"labels": {"a": "b"}}})

@@ -9,17 +9,19 @@ from typing import Any, NamedTuple
 
 from volcano_py.api.kinds import ResourceType
 from volcano_py.kube.client import Client
+from volcano_py.kube.errors import Forbidden
 
 Manifest = dict[str, Any]
 
 
 class Source(NamedTuple):
-    """Which objects to follow."""
+    """Which objects to follow. `optional`: who may not see them goes without."""
 
     rt: ResourceType
     namespace: str | None = None
     label_selector: str | None = None
     field_selector: str | None = None
+    optional: bool = False
 
     @classmethod
     def one(cls, rt: ResourceType, name: str, namespace: str | None = None) -> Source:
@@ -65,9 +67,16 @@ async def following(client: Client, *sources: Source) -> AsyncIterator[Followed]
 
     changes: asyncio.Queue[Change] = asyncio.Queue()
     informers: list[Informer[Manifest]] = []
+    stores: list[dict[str, Manifest]] = []
     for source in sources:
         # An informer tries again whatever happens; what is wrong from the start should be told instead.
-        await client.list(source.rt, source.namespace, source.label_selector, source.field_selector, limit=1)
+        try:
+            await client.list(source.rt, source.namespace, source.label_selector, source.field_selector, limit=1)
+        except Forbidden:
+            if not source.optional:
+                raise
+            stores.append({})
+            continue
         informer: Informer[Manifest] = Informer(
             client,
             source.rt,
@@ -76,6 +85,7 @@ async def following(client: Client, *sources: Source) -> AsyncIterator[Followed]
             field_selector=source.field_selector,
         )
         informers.append(informer)
+        stores.append(informer.store)
         _pass_on(informer, source.rt, changes)
     tasks = [asyncio.create_task(informer.run()) for informer in informers]
     try:
@@ -83,7 +93,7 @@ async def following(client: Client, *sources: Source) -> AsyncIterator[Followed]
             await informer.synced.wait()
         while not changes.empty():
             changes.get_nowait()  # the stores have it already
-        yield Followed([informer.store for informer in informers], changes)
+        yield Followed(stores, changes)
     finally:
         for task in tasks:
             task.cancel()

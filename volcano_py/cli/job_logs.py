@@ -26,7 +26,7 @@ class Wanted(NamedTuple):
     """Which logs, and how much of them. Empty or None: no restriction."""
 
     task: str = ""
-    index: int | None = None
+    replica: int | None = None
     container: str = ""
     query: Mapping[str, Any] = {}
 
@@ -34,7 +34,7 @@ class Wanted(NamedTuple):
         """Whether a pod is among them."""
         labels = pod["metadata"].get("labels") or {}
         return (not self.task or labels.get(names.TASK_SPEC) == self.task) and (
-            self.index is None or labels.get(names.TASK_INDEX) == str(self.index)
+            self.replica is None or labels.get(names.TASK_INDEX) == str(self.replica)
         )
 
 

@@ -30,10 +30,15 @@ async def until_phase(client: Client, job: Manifest, wanted: str, timeout: float
     group = f"{name}-{metadata.get('uid', '')}"
     sources = [
         Source.one(JOB, name, namespace),
-        Source.one(PODGROUP, group, namespace),
-        Source(EVENT, namespace, field_selector=f"involvedObject.kind={PODGROUP.kind},involvedObject.name={group}"),
+        Source.one(PODGROUP, group, namespace)._replace(optional=True),
+        Source(EVENT, namespace, field_selector=_about(group), optional=True),
     ]
     await wait(client, f"job {namespace}/{name}", sources, look(wanted, namespace, name, from_aborted), timeout)
+
+
+def _about(group: str) -> str:
+    """The field selector of the Events of a PodGroup."""
+    return f"involvedObject.kind={PODGROUP.kind},involvedObject.name={group}"
 
 
 def look(wanted: str, namespace: str, name: str, from_aborted: bool = False) -> Callable[[Followed], Look]:

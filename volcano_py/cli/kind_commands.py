@@ -129,12 +129,13 @@ def place(obj: Manifest) -> str:
 
 def add_create(group: click.Group, kind: Kind) -> None:
     """`create -f`."""
+    waits: Callable[..., Any] = wait_option("Go on when all of it has ended well.") if kind.until_done else _unchanged
 
     @group.command("create", help=f"Create the {kind.rt.kind}s of a file.")
     @file_option(kind)
     @output_option("json", "yaml", "name")
     @dry_runs.dry_run_option
-    @(wait_option("Go on when all of it has ended well.") if kind.until_done else _unchanged)
+    @waits
     @api_options
     def create(
         file: str,

@@ -21,7 +21,8 @@ class Listing(NamedTuple):
     """What a list command shows.
 
     `table` makes it of the chosen objects, those of the kind `beside`, and whether it is a wide one; `choose` picks
-    and orders the objects, and may raise ValueError.
+    and orders the objects, and may raise ValueError. `hides`: what is not chosen still makes room for itself in the
+    columns.
     """
 
     rt: ResourceType
@@ -29,6 +30,7 @@ class Listing(NamedTuple):
     namespace: str | None = None
     label_selector: str = ""
     choose: Callable[[list[Manifest]], list[Manifest]] = list
+    hides: bool = False
     beside: ResourceType | None = None
 
 
@@ -41,11 +43,14 @@ async def show(client: Client, listing: Listing, output: str | None = None, watc
     chosen = listing.choose(list(found))
     if not as_table(output):
         print_objects(listing.rt, chosen, output or "")
-    elif not chosen:
+    elif not (found if listing.hides else chosen):
         click.echo(NOTHING)
     else:
         beside = list(await client.list(listing.beside)) if listing.beside else []
-        listing.table(chosen, beside, output == "wide").show()
+        table = listing.table(chosen, beside, output == "wide")
+        if listing.hides:
+            table = table._replace(widths=listing.table(list(found), beside, output == "wide").widths)
+        table.show()
 
 
 async def _watch(client: Client, listing: Listing, output: str | None) -> None:

@@ -14,6 +14,7 @@ Manifest = dict[str, Any]
 _LINES = ("├─ ", "└─ ", "│  ")
 _ASCII = ("|- ", "`- ", "|  ")
 _BLANK = "   "
+_HEADER = ("Queue", "State", "Weight", "Resource", "", "Allocated", "Inqueue", "Deserved", "Guarantee", "Capability")
 _UNITS = (("Ti", 2**40), ("Gi", 2**30), ("Mi", 2**20), ("Ki", 2**10))
 _ZERO = Fraction(0)
 
@@ -33,8 +34,7 @@ def tree_table(trees: list[Branch], resources: tuple[str, ...], total: Amounts, 
             held, promised = b.allocated.get(r, _ZERO), b.inqueue.get(r, _ZERO)
             bar = measured(held, promised, deserved(b, r), scale[r], width, blocks)
             rows.append([*_about(b, first, further, number == 0), r, bar, *_cells(b, r), *_groups(b, number == 0)])
-    header = ("Queue", "State", "Weight", "Resource", "", "Allocated", "Inqueue", "Deserved", "Guarantee", "Capability")
-    header += tuple(f"{phase}Jobs" for phase in PHASES)
+    header = (*_HEADER, *(f"{phase}Jobs" for phase in PHASES))
     return Table(header, rows, [widest(name, [str(row[i]) for row in rows], 2) for i, name in enumerate(header)])
 
 

@@ -51,7 +51,7 @@ def run(
     try:
         if filename:
             manifest = from_file(filename)
-            manifest.setdefault("metadata", {})["namespace"] = namespace
+            manifest["metadata"] = {**(manifest.get("metadata") or {}), "namespace": namespace}
         else:
             manifest = from_flags(name, namespace, Shape(**shape))  # type: ignore[arg-type]
     except OSError as e:

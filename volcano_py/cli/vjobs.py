@@ -45,6 +45,8 @@ def main(
         label_selector,
         lambda j: not scheduler or j.get("spec", {}).get("schedulerName") == scheduler,
     )
+    # As in Volcano, filters leave the header and the width of its columns as they are.
+    listing = listing._replace(hides=True)
     call("", kubeconfig, master, lambda client: show(client, listing, output, watch))
 
 

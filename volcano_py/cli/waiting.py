@@ -34,7 +34,7 @@ class Look(NamedTuple):
     lost: str = ""
 
 
-class Seconds(click.ParamType):
+class Seconds(click.ParamType):  # type: ignore[type-arg]
     """A duration on the command line: 90s, 1h30m, or a bare number of seconds."""
 
     name = "duration"
@@ -59,10 +59,8 @@ timeout_option: Callable[..., Any] = click.option(
 def wait_option(text: str) -> Callable[..., Any]:
     """Adds --wait and --timeout; `text` says what is waited for."""
 
-    def both(command: Callable[..., Any]) -> Callable[..., Any]:
-        return click.option("--wait", is_flag=True, help=text)(timeout_option(command))
-
-    return both
+    waits: Callable[..., Any] = click.option("--wait", is_flag=True, help=text)
+    return lambda command: waits(timeout_option(command))
 
 
 async def wait(
