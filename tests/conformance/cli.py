@@ -142,7 +142,7 @@ def _command(words: str, options: Mapping[str, str], program: click.Command = vc
             else:
                 arguments += [option, value]
         client = Recorded(case.get("api", []))
-        with mock.patch("volcano_py.cli.connection.Client") as connect:
+        with mock.patch("volcano_py.kube.client.Client") as connect:
             connect.for_flags.return_value = client
             result = CliRunner().invoke(program, arguments, prog_name="program")
         wrong = list(client.wrong)

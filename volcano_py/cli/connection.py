@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
 from volcano_py.cli.errors import in_words
-from volcano_py.kube.client import Client
 from volcano_py.kube.errors import ApiError, KubeError, Unauthorized, Unreachable
+
+if TYPE_CHECKING:
+    from volcano_py.kube.client import Client
 
 FAILED = 255
 
@@ -28,6 +30,8 @@ def api_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def call(what: str, kubeconfig: str, master: str, work: Callable[[Client], Awaitable[None]]) -> None:
     """Run `work` with a client; `what` names the command in the error line."""
+
+    from volcano_py.kube.client import Client
 
     async def connected() -> None:
         async with Client.for_flags(kubeconfig or None, master or None) as client:

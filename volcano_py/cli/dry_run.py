@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from volcano_py.api.kinds import JOB, QUEUE, ResourceType
 from volcano_py.cli.connection import FAILED
 from volcano_py.cli.output import print_object, print_objects, text_of, whole
-from volcano_py.kube.client import Client
 from volcano_py.kube.errors import KubeError
+
+if TYPE_CHECKING:
+    from volcano_py.kube.client import Client
 
 Manifest = dict[str, Any]
 _NEEDS_QUEUES = (JOB, QUEUE)
@@ -69,6 +71,8 @@ def ask_rules(
 
 async def _queues(kubeconfig: str, master: str) -> list[Manifest] | str:
     """The queues of the cluster, or why they are not known."""
+    from volcano_py.kube.client import Client
+
     try:
         async with Client.for_flags(kubeconfig or None, master or None) as client:
             return list(await client.list(QUEUE))

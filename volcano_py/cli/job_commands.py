@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -12,7 +12,9 @@ from volcano_py.api.kinds import COMMAND, JOB, ResourceType
 from volcano_py.cli import dry_run, job_waits
 from volcano_py.cli.connection import call
 from volcano_py.cli.output import print_object
-from volcano_py.kube.client import Client
+
+if TYPE_CHECKING:
+    from volcano_py.kube.client import Client
 
 Manifest = dict[str, Any]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import AsyncIterator, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -13,8 +13,10 @@ from volcano_py.api import batch, names
 from volcano_py.api.kinds import JOB, POD
 from volcano_py.cli.follow import Source, following
 from volcano_py.cli.job_waits import FINAL
-from volcano_py.kube.client import Client
 from volcano_py.kube.errors import ApiError, KubeError, NotFound
+
+if TYPE_CHECKING:
+    from volcano_py.kube.client import Client
 
 Manifest = dict[str, Any]
 _COLOURS = ("cyan", "yellow", "green", "magenta", "blue", "red")

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from volcano_py.api import batch, names
 from volcano_py.api.kinds import EVENT, JOB, POD, PODGROUP
 from volcano_py.cli.follow import Followed, Source
 from volcano_py.cli.waiting import Look, wait
-from volcano_py.kube.client import Client
+
+if TYPE_CHECKING:
+    from volcano_py.kube.client import Client
 
 Manifest = dict[str, Any]
 

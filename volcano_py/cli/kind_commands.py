@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -20,8 +20,10 @@ from volcano_py.cli.listing import NOTHING, Listing, show, watch_option
 from volcano_py.cli.output import as_table, output_option, print_object, print_objects, whole, yaml_of
 from volcano_py.cli.selection import label_option
 from volcano_py.cli.waiting import wait_option
-from volcano_py.kube.client import Client
 from volcano_py.kube.errors import ApiError
+
+if TYPE_CHECKING:
+    from volcano_py.kube.client import Client
 
 Manifest = dict[str, Any]
 _TABLE_GAP = 4

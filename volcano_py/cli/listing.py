@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -11,7 +11,9 @@ from volcano_py.api.kinds import ResourceType
 from volcano_py.cli.columns import Table, line
 from volcano_py.cli.follow import Source, following
 from volcano_py.cli.output import as_table, full_name, print_objects, text_of, whole
-from volcano_py.kube.client import Client
+
+if TYPE_CHECKING:
+    from volcano_py.kube.client import Client
 
 Manifest = dict[str, Any]
 NOTHING = "No resources found"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -10,7 +10,9 @@ from volcano_py.api.kinds import CRONJOB
 from volcano_py.cli.columns import age, since
 from volcano_py.cli.connection import api_options, call
 from volcano_py.cli.kind_commands import Kind, add_all, place
-from volcano_py.kube.client import Client
+
+if TYPE_CHECKING:
+    from volcano_py.kube.client import Client
 
 Manifest = dict[str, Any]
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from volcano_py.api.kinds import EVENT, JOB
@@ -14,7 +16,9 @@ from volcano_py.cli.listing import show, watch_option
 from volcano_py.cli.output import output_option, print_object
 from volcano_py.cli.selection import selector_option
 from volcano_py.cli.waiting import Seconds, timeout_option, wait_option
-from volcano_py.kube.client import Client
+
+if TYPE_CHECKING:
+    from volcano_py.kube.client import Client
 
 
 @click.group()

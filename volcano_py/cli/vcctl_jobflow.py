@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -12,7 +12,9 @@ from volcano_py.cli.columns import age
 from volcano_py.cli.follow import Followed, Source
 from volcano_py.cli.kind_commands import Kind, add_all
 from volcano_py.cli.waiting import Look, wait
-from volcano_py.kube.client import Client
+
+if TYPE_CHECKING:
+    from volcano_py.kube.client import Client
 
 Manifest = dict[str, Any]
 

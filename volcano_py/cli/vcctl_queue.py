@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
+from typing import TYPE_CHECKING
 
 import click
 
@@ -22,8 +23,10 @@ from volcano_py.cli.queue_tree_table import legend, tree_table
 from volcano_py.cli.selection import label_option
 from volcano_py.cli.waiting import Look, wait_option
 from volcano_py.cli.waiting import wait as wait_for
-from volcano_py.kube.client import Client
 from volcano_py.kube.errors import Forbidden
+
+if TYPE_CHECKING:
+    from volcano_py.kube.client import Client
 
 _BAR = 20
 """Characters of a bar in the tree."""

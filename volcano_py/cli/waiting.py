@@ -6,14 +6,16 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 from volcano_py.api.duration import parse_duration
 from volcano_py.cli.bars import bar, has_blocks
 from volcano_py.cli.follow import Followed, Source, following
-from volcano_py.kube.client import Client
+
+if TYPE_CHECKING:
+    from volcano_py.kube.client import Client
 
 _TICK = 0.5
 """Seconds between two drawings of the same state on a terminal."""
