@@ -162,7 +162,7 @@ def hook(port: int, resource: str) -> dict[str, Any]:
         "name": f"{resource}.e.com",
         "clientConfig": {"url": f"https://127.0.0.1:{port}/"},
         "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["*"], "resources": [resource]}],
-        "timeoutSeconds": 1,
+        "timeoutSeconds": 3,
         "sideEffects": "None",
         "admissionReviewVersions": ["v1"],
         "failurePolicy": "Fail",
@@ -193,9 +193,9 @@ async def test_a_webhook_that_hangs_costs_its_timeout_and_nobody_else(api: Http)
     assert status == 500 and "deadline" not in answer["message"], "the other webhook was asked at once"
     await api.ok("POST", CORE + "/services", {"metadata": {"name": "s"}, "spec": {"ports": [{"port": 80}]}})
     await api.ok("GET", CORE + "/configmaps")
-    assert time.monotonic() - begun < 0.5
+    assert time.monotonic() - begun < 2
     for status, answer in await asyncio.gather(*asked):
         assert status == 500 and "context deadline exceeded" in answer["message"], answer
-    assert time.monotonic() - before < 3
+    assert time.monotonic() - before < 30  # not 150 times three seconds
     hanging.close()
     refusing.close()
