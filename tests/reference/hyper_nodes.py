@@ -48,21 +48,12 @@ class HyperNodes:
                         continue
                     self.of[child].parent = own.name
                     own.children.append(child)
-        for name in self.of:
-            at, seen = name, set()
-            while at:
-                if at in seen:
-                    self.ready = False
-                    break
-                seen.add(at)
-                at = self.of[at].parent
         tops = sorted(name for name, h in self.of.items() if not h.parent)
         root = HyperNode(ROOT, max(1, max((h.tier for h in self.of.values()), default=0) + 1))
-        if self.ready:
-            for name in tops:
-                self._gather(name)
-                self.of[name].parent = ROOT
-                root.children.append(name)
+        for name in tops:
+            self._gather(name)
+            self.of[name].parent = ROOT
+            root.children.append(name)
         root.nodes = set(nodes)
         self.of[ROOT] = root
         self.tiers = sorted({h.tier for h in self.of.values()})

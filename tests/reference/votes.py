@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from tests.reference.conf import Conf
 
 if TYPE_CHECKING:
+    from tests.reference.actions.gangs import Eviction
     from tests.reference.cluster import Queue
     from tests.reference.job import Job
     from tests.reference.node import Node
@@ -162,6 +163,9 @@ class Votes:
 
     def reclaimable(self, reclaimer: Task, candidates: list[Task]) -> list[Task]:
         return self._victims("Reclaimable", "enableReclaimable", reclaimer, candidates)
+
+    def unified_evictable(self, eviction: Eviction, candidates: list[Task]) -> list[Task]:
+        return self._victims("UnifiedEvictable", None, eviction, candidates)
 
     def victim_tasks(self, tasks: list[Task]) -> list[Task]:
         for tier in self._tiers("VictimTasks", "enabledVictim"):

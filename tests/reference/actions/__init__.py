@@ -3,6 +3,7 @@
 from tests.reference.actions.allocate import allocate
 from tests.reference.actions.backfill import backfill
 from tests.reference.actions.enqueue import enqueue
+from tests.reference.actions.gangs import gangpreempt, gangreclaim
 from tests.reference.actions.preempt import preempt
 from tests.reference.actions.reclaim import reclaim
 from tests.reference.actions.shuffle import shuffle
@@ -14,4 +15,6 @@ ACTIONS = {
     "preempt": preempt,
     "reclaim": reclaim,
     "shuffle": shuffle,
+    "gangpreempt": gangpreempt,
+    "gangreclaim": gangreclaim,
 }

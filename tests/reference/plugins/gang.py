@@ -58,6 +58,7 @@ def gang(session: Session, arguments: dict[str, Any]) -> None:
     votes.register("JobStarving", "gang", Job.is_starving)
     votes.register("Preemptable", "gang", surplus)
     votes.register("Reclaimable", "gang", surplus)
+    votes.register("UnifiedEvictable", "gang", lambda eviction, candidates: (candidates, PERMIT))
     session.closers.append(close)
 
 
