@@ -25,6 +25,7 @@ from volcano_py.scheduler.actions.bundles import (
     requests,
     serves,
 )
+from volcano_py.scheduler.actions.place_tasks import settings as allocate_settings
 from volcano_py.scheduler.actions.starving import starving_by_queue
 from volcano_py.scheduler.actions.worksheet import worksheet
 from volcano_py.scheduler.framework.arguments import decode
@@ -262,6 +263,9 @@ def _trial(
     votes, placement = session.votes, session.placement
     statement = Statement(session, job.uid)
     inside = session.topology.mask(hyper_node)
+    remembers = not session.on("own-verdict") and allocate_settings(session).error_cache
+    refused: dict[str, NDArray[np.bool_]] = {}
+    """By role: where one of its tasks was refused."""
     waiting = tasks.copy()
     while waiting:
         task = waiting.pop()
@@ -270,7 +274,13 @@ def _trial(
             if session.on("sure-evictions"):
                 node = placement.best(task, without=~inside)
             else:
-                node = placement.best_among(task, inside & _not_lost(session, job, task))
+                asked = inside & ~_hopeless(session, job, task)
+                ok = asked & placement.resolvable(task) & placement.view(task).future
+                if remembers and task.role:
+                    before = refused.get(task.role)
+                    refused[task.role] = asked & ~ok if before is None else before | (asked & ~ok)
+                    ok = ok if before is None else ok & ~before
+                node = placement.best_among(task, ok)
         if node is None or statement.pipeline(task, node, evicted=evicted) is not None:
             statement.discard()
             return None
@@ -280,13 +290,12 @@ def _trial(
     return None
 
 
-def _not_lost(session: Session, job: SessionJob, task: Task) -> NDArray[np.bool_]:
-    """The nodes that evictions could make fit."""
-    mask = session.placement.resolvable(task)
+def _hopeless(session: Session, job: SessionJob, task: Task) -> NDArray[np.bool_]:
+    """The nodes that were found in this session to refuse the task for what evictions do not cure."""
     errors = job.fit_errors.get(task.key)
-    if errors is not None and errors.unresolvable is not None:
-        mask = mask & ~errors.unresolvable
-    return mask
+    if errors is None or errors.unresolvable is None:
+        return np.zeros(len(session.table), dtype=bool)
+    return errors.unresolvable
 
 
 def running_or_bound(session: Session, task: Task) -> bool:
