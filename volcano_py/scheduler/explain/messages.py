@@ -24,9 +24,10 @@ def task_reason(session: Session, job: SessionJob, task: Task) -> TaskReason:
     """How far a task came; what a discarded statement had in mind counts."""
     last = (job.last_transaction or {}).get(task.key)
     if last is not None:
-        status, node = last
+        status, node, evicted = last
     else:
         status = session.status(task)
+        evicted = task.slot in session.evicting
         at = session.node_of(task)
         node = "" if at is None else session.table.names[at]
     if status == st.ALLOCATED:
@@ -39,7 +40,7 @@ def task_reason(session: Session, job: SessionJob, task: Task) -> TaskReason:
             "Unschedulable",
             f"Pod {task.key} can possibly be assigned to {node}, "
             "once resource is released and minAvailable is satisfied",
-            node if task.slot in session.evicting else "",
+            node if evicted else "",
         )
     if status == st.PENDING:
         errors = job.fit_errors.get(task.key)

@@ -79,8 +79,8 @@ class SessionJob(GangCounts):
         """By task key."""
         self.fit_failed_roles = set()
         self.job_fit_errors = ""
-        self.last_transaction: dict[str, tuple[int, str]] | None = None
-        """What a discarded statement had in mind for a task: key → (status, node name)."""
+        self.last_transaction: dict[str, tuple[int, str, bool]] | None = None
+        """What a discarded statement had in mind for a task: key → (status, node name, whether others go for it)."""
         self._roles: dict[str, list[int]] | None = None
         self.constraint: Constraint | None = None
         """How close together the job wants to be; None: it does not say."""

@@ -125,8 +125,8 @@ class Statement:
             if job is not None:
                 if job.last_transaction is None:
                     job.last_transaction = {}
-                job.last_transaction[task.key] = (session.statuses[task.slot], session.table.names[node])
+                # Volcano nominates the node although nobody is evicted there.
+                tried = (session.statuses[task.slot], session.table.names[node], evicted and told_anyway)
+                job.last_transaction[task.key] = tried
             session.unplace(task)
-            if evicted and told_anyway:  # Volcano nominates the node although nobody is evicted there
-                session.evicting.add(task.slot)
         self.steps = []
