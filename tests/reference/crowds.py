@@ -32,11 +32,20 @@ def crowds(draw: s.DrawFn, theme: str) -> list[Manifest]:
     found.append(draw(quota()))
     found += [draw(budget(f"b{i}")) for i in range(draw(s.integers(0, 3)))]
     room = {n["metadata"]["name"]: milli(n["status"]["allocatable"]["cpu"]) for n in nodes}
-    for j in range(draw(s.integers(2, 4))):
-        found += draw(holder(f"h{j}", j, queue_names, room))
+    holders, comers = draw(sides(queue_names)) if theme != "preempt" else (queue_names, queue_names)
+    for j in range(draw(s.integers(3, 5))):
+        found += draw(holder(f"h{j}", j, holders, room))
     for j in range(draw(s.integers(1, 4))):
-        found += draw(comer(f"c{j}", j, queue_names, names))
+        found += draw(comer(f"c{j}", j, comers, names))
     return found
+
+
+@s.composite
+def sides(draw: s.DrawFn, queues: list[str]) -> tuple[list[str], list[str]]:
+    """Queues of those that hold, and of those that come: mostly others."""
+    held = draw(s.sampled_from(queues))
+    others = [q for q in queues if q != held]
+    return [held] * 4 + others, others * 4 + [held]
 
 
 def milli(quantity: str) -> int:
@@ -147,7 +156,7 @@ def group(draw: s.DrawFn, name: str, age: int, namespace: str, queues: list[str]
         meta["annotations"] = {PREEMPTABLE: draw(s.sampled_from(("true", "false")))}
     if one_in(draw, 5):
         meta.setdefault("annotations", {})["sla-waiting-time"] = draw(s.sampled_from(("2s", "1h", "-1s", "soon")))
-    if draw(s.booleans()):
+    if not one_in(draw, 4):
         spec["minResources"] = draw(amounts(1, 4))
     return {
         "apiVersion": "scheduling.volcano.sh/v1beta1",
@@ -160,7 +169,7 @@ def group(draw: s.DrawFn, name: str, age: int, namespace: str, queues: list[str]
 @s.composite
 def holder(draw: s.DrawFn, name: str, age: int, queues: list[str], room: dict[str, int]) -> list[Manifest]:
     """A job that runs, on what room is left."""
-    namespace = draw(s.sampled_from(("default",) * 3 + ("other", "kube-system")))
+    namespace = draw(s.sampled_from(("default", "default", "other", "kube-system")))
     count = draw(s.integers(2, 6))
     least = draw(s.sampled_from((0, 1, 1, 1, 1, count, max(count - 1, 1))))
     made = draw(group(name, age, namespace, queues, minMember=least))
@@ -199,7 +208,7 @@ def comer(draw: s.DrawFn, name: str, age: int, queues: list[str], nodes: list[st
     made = draw(group(name, age + 10, namespace, queues, minMember=least))
     if not one_in(draw, 4):
         made["spec"]["priorityClassName"] = draw(s.sampled_from(("high", "high", "higher", "low")))
-    made["status"] = {"phase": draw(s.sampled_from(("Inqueue", "Pending")))}
+    made["status"] = {"phase": draw(s.sampled_from(("Inqueue", "Inqueue", "Pending")))}
     found = [made]
     each = draw(s.sampled_from((0, 500, 500, 1000, 1000, 1500)))
     for i in range(count):

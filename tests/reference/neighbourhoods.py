@@ -9,7 +9,7 @@ from typing import Any
 
 from hypothesis import strategies as s
 
-from tests.reference.crowds import GROUP, budget, crowd_queues, holder, milli, plain_node, quota
+from tests.reference.crowds import GROUP, budget, crowd_queues, holder, milli, plain_node, quota, sides
 from tests.strategies import Manifest, one_in
 
 NEIGHBOURHOODS = ("topology", "gangpreempt", "gangreclaim")
@@ -19,7 +19,7 @@ RANK = "rank"
 
 @s.composite
 def neighbourhoods(draw: s.DrawFn, theme: str) -> list[Manifest]:
-    names = [f"n{i}" for i in range(draw(s.integers(2, 6)))]
+    names = [f"n{i}" for i in range(draw(s.integers(2, 6 if theme == "topology" else 4)))]
     nodes = [draw(plain_node(n)) for n in names]
     queues = draw(crowd_queues("preempt" if theme == "topology" else theme))
     found = [*nodes, *draw(tree(names)), *queues, draw(quota()), draw(budget("b0"))]
@@ -27,10 +27,11 @@ def neighbourhoods(draw: s.DrawFn, theme: str) -> list[Manifest]:
         found.append({"kind": "PriorityClass", "metadata": {"name": name}, "value": value})
     queue_names = [q["metadata"]["name"] for q in queues]
     room = {n["metadata"]["name"]: milli(n["status"]["allocatable"]["cpu"]) for n in nodes}
-    for j in range(draw(s.integers(0, 1) if theme == "topology" else s.integers(2, 4))):
-        found += draw(holder(f"h{j}", j, queue_names, room))
+    holders, seekers = draw(sides(queue_names)) if theme == "gangreclaim" else (queue_names, queue_names)
+    for j in range(draw(s.integers(0, 1) if theme == "topology" else s.integers(3, 5))):
+        found += draw(holder(f"h{j}", j, holders, room))
     for j in range(draw(s.integers(1, 3))):
-        found += draw(seeker(f"t{j}", j + 10, queue_names, names, room))
+        found += draw(seeker(f"t{j}", j + 10, seekers, names, room))
     return found
 
 

@@ -27,7 +27,7 @@ _MORE_TIERS = (
 _CROWD_TIERS = (
     [
         ["priority", "gang", "conformance"],
-        ["overcommit", "resourcequota", "drf", "predicates", "proportion", "nodeorder"],
+        ["overcommit", "resourcequota", "drf", "predicates", "proportion", "nodeorder", "binpack"],
     ],
     [
         ["sla", "priority", "gang", "conformance", "pdb"],
@@ -47,10 +47,13 @@ _CROWD_TIERS = (
         ["gang", "conformance", "overcommit", "resourcequota", "drf", "predicates", "proportion", "nodeorder"],
     ],
     [["conformance", "cdp", "gang", "pdb"], ["resourcequota", "drf", "predicates", "proportion", "binpack"]],
-    [["priority", "pdb", "gang", "cdp"], ["predicates"]],
+    [["priority", "pdb", "gang", "cdp"], ["predicates", "binpack"]],
 )
 _CAPACITY_TIERS = (
-    [["priority", "gang", "conformance", "pdb"], ["resourcequota", "drf", "predicates", "capacity", "nodeorder"]],
+    [
+        ["priority", "gang", "conformance", "pdb"],
+        ["resourcequota", "drf", "predicates", "capacity", "nodeorder", "binpack"],
+    ],
     [["priority", "gang", "conformance", "pdb", "cdp"], ["resourcequota", "predicates", "capacity", "binpack"]],
     [
         ["priority", "conformance", "sla"],
@@ -80,12 +83,15 @@ _CAPACITY_TIERS = (
     ],
 )
 _NEAR_TIERS = (
-    [["priority", "gang"], ["predicates", "nodeorder", "network-topology-aware"]],
+    [["priority", "gang", "conformance"], ["predicates", "nodeorder", "binpack", "network-topology-aware"]],
     [
         ["priority", "gang", "conformance", "cdp"],
-        ["drf", "predicates", "proportion", "binpack", "network-topology-aware"],
+        ["drf", "overcommit", "predicates", "proportion", "binpack", "network-topology-aware"],
     ],
-    [["sla", "priority", "gang", "conformance", "pdb"], ["predicates", "capacity", "network-topology-aware"]],
+    [
+        ["sla", "priority", "gang", "conformance", "pdb"],
+        ["overcommit", "predicates", "capacity", "binpack", "network-topology-aware"],
+    ],
     [["network-topology-aware", "gang"], ["priority"], ["resourcequota", "overcommit", "predicates", "nodeorder"]],
     [["gang", "predicates", "network-topology-aware"]],
     [["priority", "gang"], ["predicates", "proportion"]],
@@ -96,6 +102,8 @@ _TIERS = {
     **dict.fromkeys(("capacity", "tree"), _CAPACITY_TIERS),
 }
 _CROWD_ACTIONS = {
+    "gangpreempt": ("enqueue, allocate, gangpreempt, backfill", "gangpreempt, allocate", "allocate, gangpreempt"),
+    "gangreclaim": ("enqueue, allocate, gangreclaim, backfill", "gangreclaim, allocate", "allocate, gangreclaim"),
     "topology": ("enqueue, allocate, backfill", "allocate", "enqueue, allocate, preempt", "allocate, reclaim"),
     "preempt": (
         "enqueue, allocate, preempt, backfill",
@@ -114,12 +122,13 @@ _CROWD_ACTIONS = {
         ("enqueue, allocate, reclaim, backfill", "enqueue, reclaim, allocate", "enqueue, allocate, preempt, reclaim"),
     ),
 }
-ALL_THEMES = (*THEMES, *CROWDS * 12, *CROWDS[:2] * 6, *("topology",) * 20)
+ALL_THEMES = (*THEMES, *CROWDS * 12, *CROWDS[:2] * 12, *NEIGHBOURHOODS * 9)
 _MATTERS: tuple[tuple[str, ...], ...] = (
-    *((),) * 4,
+    *((),) * 5,
     *((m,) for m in MATTERS),
     *combinations(MATTERS, 2),
     *(("resource-strategy-fit",),) * 3,
+    ("nodegroup",),
 )
 _FLAGS = {
     "gang": ("enableJobReady", "enableJobPipelined", "enableJobOrder", "enableJobStarving", "enablePreemptable"),
@@ -168,6 +177,9 @@ def configurations(draw: s.DrawFn, theme: str = "", matters: tuple[str, ...] = (
     if draw(s.booleans()):
         own = {"predicateErrorCacheEnable": draw(s.sampled_from((True, False, False)))}
         conf["configurations"] = [{"name": name, "arguments": own} for name in ("allocate", "preempt", "reclaim")]
+    if theme in ("gangpreempt", "gangreclaim") and draw(s.booleans()):
+        own = {"maxDomains": draw(s.sampled_from((1, 2, 0))), "allowWholeBundle": draw(s.booleans())}
+        conf.setdefault("configurations", []).append({"name": theme, "arguments": own})
     return configuration(conf)
 
 
