@@ -55,11 +55,11 @@ PATH, WEIGHTS = "volcano.sh/hierarchy", "volcano.sh/hierarchy-weights"
 PARTED = {"totalPartitions": 2, "partitionSize": 2}
 REFUSED: list[tuple[str, Any, str]] = [
     ("/jobs/validate", job(tasks=[]), "No task specified"),
-    ("/jobs/validate", job(task(minAvailable=3)), "between 0 and 'replicas'"),
+    ("/jobs/validate", job(task(minAvailable=3)), "'minAvailable' is greater than 'replicas' in task"),
     ("/jobs/validate", job(task(), task()), "duplicated task name"),
     ("/jobs/validate", job(task(name="a_b")), "RFC 1123"),
     ("/jobs/validate", job(name="a_b!"), "metadata.name"),
-    ("/jobs/validate", job(minAvailable=3), "greater than total replicas"),
+    ("/jobs/validate", job(minAvailable=3), "job 'minAvailable' should not be greater than total replicas"),
     ("/jobs/validate", job(task(replicas=3, partitionPolicy=PARTED)), "TotalPartitions*PartitionSize"),
     (
         "/jobs/validate",
@@ -68,7 +68,7 @@ REFUSED: list[tuple[str, Any, str]] = [
     ),
     ("/jobs/validate", job(networkTopology={"highestTierAllowed": 1, "highestTierName": "rack"}), "simultaneously"),
     ("/jobs/validate", job(policies=[{"event": "PodFailed", "exitCode": 1, "action": "AbortJob"}]), "simultaneously"),
-    ("/jobs/validate", job(policies=[{"action": "AbortJob"}]), "either event or exitCode"),
+    ("/jobs/validate", job(policies=[{"action": "AbortJob"}]), "either event and exitCode should be specified"),
     ("/jobs/validate", job(policies=[{"event": "PodRunning", "action": "AbortJob"}]), "invalid policy event"),
     ("/jobs/validate", job(policies=[{"event": "PodFailed", "action": "Dance"}]), "invalid policy action"),
     ("/jobs/validate", job(policies=[{"exitCode": 0, "action": "AbortJob"}]), "not a valid error code"),
@@ -81,7 +81,7 @@ REFUSED: list[tuple[str, Any, str]] = [
     (
         "/jobs/validate",
         job(policies=[{"event": "PodFailed", "action": "AbortJob"}, {"event": "*", "action": "AbortJob"}]),
-        "no other event",
+        "if there's * here, no other policy should be here",
     ),
     ("/jobs/validate", job(volumes=[{"volumeClaimName": "a"}]), "mountPath is required"),
     ("/jobs/validate", job(volumes=[{"mountPath": "/a", "volumeClaimName": "a"}] * 2), "duplicated mountPath"),
@@ -99,7 +99,7 @@ REFUSED: list[tuple[str, Any, str]] = [
     }}, "simultaneously"),
     ("/hypernodes/validate", {"metadata": {"name": "h"}, "spec": {"tier": 1}}, "member list must not be empty"),
     ("/jobflows/validate", {"metadata": {"name": "f"}, "spec": {"flows": [
-        {"name": "a", "dependsOn": {"targets": ["b"]}}]}}, "vertex is not defined"),
+        {"name": "a", "dependsOn": {"targets": ["b"]}}]}}, "jobflow Flow is not DAG: vertex is not defined"),
     ("/jobflows/validate", {"metadata": {"name": "f"}, "spec": {"flows": [
         {"name": "a", "dependsOn": {"targets": ["a"]}}]}}, "wait for itself"),
 ]
@@ -111,15 +111,36 @@ def pod(**budgets: str) -> dict[str, Any]:
 
 
 REFUSED += [
-    ("/pods/validate", pod(min_available="0"), "positive integer"),
-    ("/pods/validate", pod(min_available="100%"), "positive integer"),
+    ("/pods/validate", pod(min_available="0"), "must be a positive integer"),
+    ("/pods/validate", pod(min_available="100%"), "percentage which between 1% ~ 99%"),
     ("/pods/validate", pod(min_available="1", max_unavailable="1"), "keep one"),
 ]
 
 
+VOLCANOS = (
+    "No task specified",
+    "'minAvailable' is greater than 'replicas' in task",
+    "duplicated task name",
+    "job 'minAvailable' should not be greater than total replicas",
+    "either event and exitCode should be specified",
+    "invalid policy action",
+    "not a valid error code",
+    "duplicate exitCode",
+    "if there's * here, no other policy should be here",
+    "duplicated mountPath",
+    "either VolumeClaim or VolumeClaimName",
+    "must be a positive integer",
+    "percentage which between 1% ~ 99%",
+)
+"""Words that Volcano's own tests of admission look for, in the answers of either engine."""
+
+
 @pytest.mark.parametrize(("path", "obj", "words"), REFUSED)
 def test_both_refuse(path: str, obj: Any, words: str) -> None:
+    """Whoever looks for Volcano's words finds them in both answers."""
     assert any(words in message for message in refused(path, obj)), refused(path, obj)
+    if words in VOLCANOS:
+        assert any(words in message for message in problems(path, obj)), problems(path, obj)
     assert problems(path, obj)
 
 
@@ -138,6 +159,7 @@ def test_every_rule_has_refused_something() -> None:
     """Those for numbers that the CRDs already refuse are asked here."""
     negative = [
         job(task(replicas=-1), minAvailable=0),
+        job(task(minAvailable=-1)),
         job(minAvailable=-1),
         job(maxRetry=-1),
         job(ttlSecondsAfterFinished=-1),

@@ -42,7 +42,7 @@ def _policies(at: str, where: str) -> list[Rule]:
         ),
         Rule(
             f"{each}.all(p, has(p.exitCode) || ({named}).size() > 0)",
-            f"{where}: either event or exitCode should be specified",
+            f"{where}: either event and exitCode should be specified: give each policy one of the two",
         ),
         Rule(
             f"{each}.all(p, has(p.exitCode) || ({named}).all(e, e in {_listed(EVENTS)}))",
@@ -63,7 +63,7 @@ def _policies(at: str, where: str) -> list[Rule]:
         ),
         Rule(
             f"!{every}.exists(es, '*' in es) || {every}.all(es, es.all(e, e == '*'))",
-            f"{where}: with event * no other event may be named",
+            f"{where}: if there's * here, no other policy should be here: * is every event",
         ),
     ]
 
@@ -81,8 +81,12 @@ JOBS = [
     Rule(f"{_TASKS}.size() > 0", "spec.tasks: No task specified in job spec; add at least one"),
     Rule(f"{_TASKS}.all(t, {_REPLICAS} >= 0)", "spec.tasks[].replicas: 'replicas' must be >= 0"),
     Rule(
-        f"{_TASKS}.all(t, t.?minAvailable.orValue(0) >= 0 && t.?minAvailable.orValue(0) <= {_REPLICAS})",
-        "spec.tasks[].minAvailable: 'minAvailable' must be between 0 and 'replicas' in task",
+        f"{_TASKS}.all(t, t.?minAvailable.orValue(0) >= 0)",
+        "spec.tasks[].minAvailable: 'minAvailable' must be >= 0 in task",
+    ),
+    Rule(
+        f"{_TASKS}.all(t, t.?minAvailable.orValue(0) <= {_REPLICAS})",
+        "spec.tasks[].minAvailable: 'minAvailable' is greater than 'replicas' in task",
     ),
     Rule(
         f"{_TASKS}.all(t, {_TASKS}.exists_one(o, o.?name.orValue('') == t.?name.orValue('')))",
@@ -99,7 +103,7 @@ JOBS = [
     Rule("object.spec.?minAvailable.orValue(0) >= 0", "spec.minAvailable: job 'minAvailable' must be >= 0"),
     Rule(
         f"object.spec.?minAvailable.orValue(0) <= {_TASKS}.map(t, {_REPLICAS}).sum()",
-        "spec.minAvailable: job 'minAvailable' must not be greater than total replicas",
+        "spec.minAvailable: job 'minAvailable' should not be greater than total replicas in tasks",
     ),
     Rule("object.spec.?maxRetry.orValue(0) >= 0", "spec.maxRetry: 'maxRetry' cannot be less than zero"),
     Rule(
@@ -213,7 +217,7 @@ def pods(scheduler_name: str) -> list[Rule]:
     return [
         Rule(
             f"{others} || {_BUDGETS}.all(k, !(k in {_GIVEN}) || {_GIVEN}[k].matches({_BUDGET}))",
-            "metadata.annotations: a budget is a positive integer or a percentage between 1% ~ 99%",
+            "metadata.annotations: a budget must be a positive integer, or a valid percentage which between 1% ~ 99%",
         ),
         Rule(
             f"{others} || !{_BUDGETS}.all(k, k in {_GIVEN})",
@@ -236,7 +240,7 @@ _TARGETS = "f.?dependsOn.?targets.orValue([])"
 JOBFLOWS = [
     Rule(
         f"{_FLOWS}.all(f, {_TARGETS}.all(t, {_FLOWS}.exists(o, o.?name.orValue('') == t)))",
-        "spec.flows[].dependsOn.targets: vertex is not defined; name flows of this JobFlow",
+        "spec.flows[].dependsOn.targets: jobflow Flow is not DAG: vertex is not defined; name flows of this JobFlow",
     ),
     Rule(
         f"{_FLOWS}.all(f, {_TARGETS}.all(t, t != f.?name.orValue('')))",

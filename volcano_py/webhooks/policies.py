@@ -48,7 +48,7 @@ def _first_problem(policies: Sequence[Mapping[str, Any]]) -> str:
         if named and code is not None:
             return "must not specify event and exitCode simultaneously"
         if not named and code is None:
-            return "either event or exitCode should be specified"
+            return "either event and exitCode should be specified: give each policy one of the two"
         if code is None:
             for event in dict.fromkeys(named):
                 if event not in EVENTS:
@@ -65,5 +65,5 @@ def _first_problem(policies: Sequence[Mapping[str, Any]]) -> str:
                 return f"duplicate exitCode {code}"
             codes.add(code)
     if bus.ANY_EVENT in events and len(events) > 1:
-        return "with event * no other event may be named"
+        return "if there's * here, no other policy should be here: * is every event"
     return ""
