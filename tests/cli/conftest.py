@@ -66,5 +66,10 @@ async def started(program: str, *arguments: str) -> AsyncIterator[asyncio.subpro
 
 async def line_of(process: asyncio.subprocess.Process) -> str:
     """The next line that it prints."""
-    assert process.stdout is not None
-    return (await asyncio.wait_for(process.stdout.readline(), 20)).decode()
+    assert process.stdout is not None and process.stderr is not None
+    try:
+        return (await asyncio.wait_for(process.stdout.readline(), 20)).decode()
+    except TimeoutError:
+        process.kill()
+        said = (await process.stderr.read()).decode()
+        raise AssertionError(f"no further line; on standard error: {said!r}") from None

@@ -44,8 +44,8 @@ async def test_logs(tmp_path: Path, vcctl: Vcctl, monkeypatch: pytest.MonkeyPatc
         await client.create(JOB, talk, "default")
 
         async with started("vcctl", "job", "logs", "-N", "talk", "-f") as process:
-            first = sorted([await line_of(process) for _ in range(4)])
-            assert first == [
+            first = [await line_of(process) for _ in range(4)]
+            assert sorted(first) == [
                 "[talk-main-0] 0 of two\n",
                 "[talk-main-0] first\n",
                 "[talk-main-1] 1 of two\n",
@@ -72,3 +72,14 @@ async def test_logs(tmp_path: Path, vcctl: Vcctl, monkeypatch: pytest.MonkeyPatc
         assert code == 255 and "is Completed and has no such pods" in out
         code, out = await vcctl("job", "logs", "-N", "talk", "-c", "no")
         assert code == 0 and "talk-main-0: container no is not valid for pod talk-main-0" in out
+
+        again = job("again", 1, "1")
+        pod = again["spec"]["tasks"][0]["template"]["spec"]
+        once = tmp_path / "once"
+        pod["restartPolicy"] = "OnFailure"
+        script = f"echo one; [ -e {once} ] || {{ touch {once}; exit 1; }}; echo two"
+        pod["containers"][0]["command"] = ["sh", "-c", script]
+        await client.create(JOB, again, "default")
+        async with started("vcctl", "job", "logs", "-N", "again", "-f", "--no-prefix") as process:
+            assert [await line_of(process) for _ in range(3)] == ["one\n", "one\n", "two\n"], "the second run, too"
+            assert await asyncio.wait_for(process.wait(), 30) == 0

@@ -22,6 +22,8 @@ Manifest = dict[str, Any]
 _COLOURS = ("cyan", "yellow", "green", "magenta", "blue", "red")
 _RETRY = 0.5
 """Seconds between two questions after the log of a container that has not started."""
+_PARTS = {"tailLines", "sinceSeconds"}
+"""With these a log that is asked for again does not begin where it did."""
 
 
 class Wanted(NamedTuple):
@@ -82,28 +84,71 @@ async def _follow(client: Client, namespace: str, name: str, wanted: Wanted, mar
             await followed.next(_RETRY)
 
 
-def _has_begun(pod: Manifest) -> bool:
+def _has_begun(pod: Manifest, states: tuple[str, ...] = ("running", "terminated")) -> bool:
     """Whether there is a log: of a pod without a node the API server says at once that it is empty, and complete."""
     statuses = (pod.get("status") or {}).get("containerStatuses") or ()
-    return any(state in (status.get("state") or {}) for status in statuses for state in ("running", "terminated"))
+    return any(state in (status.get("state") or {}) for status in statuses for state in states)
 
 
 async def _read(client: Client, pod: Manifest, wanted: Wanted, number: int, marked: bool) -> None:
-    """Print the lines of one pod until its log ends; one that has not started is asked again."""
+    """Print the lines of one pod until its containers have ended.
+
+    A container that has not started is asked again, and so is one that runs again, or whose log was cut off.
+    """
     prefix = pod["metadata"]["name"] if marked else ""
+    printed = 0
     while True:
+        run = _run(pod)
         try:
+            before = printed
             async with client.stream(_path(pod), {**_query(pod, wanted), "follow": "true"}) as reader:
                 async for line in _lines(reader):
+                    if before:
+                        before -= 1  # it was printed before the log was cut off
+                        continue
                     _print(prefix, number, line)
-            return
+                    printed += 1
+            after = await _after(client, pod, run)
+            if after is None:
+                return
+            if _run(after) != run:
+                pod, printed = after, 0
+            elif printed and _PARTS & wanted.query.keys():
+                return
         except NotFound:
             return
         except KubeError as e:
             if not isinstance(e, ApiError) or e.status != 400:  # 400: the container waits to start
                 click.echo(f"{pod['metadata']['name']}: {e}", err=True)
                 return
+            await asyncio.sleep(_RETRY)
+
+
+async def _after(client: Client, pod: Manifest, run: int) -> Manifest | None:
+    """A pod after a log has ended: None when it has ended, too, else as it is when there is more to read.
+
+    What its status says comes a little later than the end of the log. Raises NotFound when it is gone.
+    """
+    for _ in range(2):
         await asyncio.sleep(_RETRY)
+        while True:
+            now: Manifest = await client.get(POD, pod["metadata"]["name"], pod["metadata"]["namespace"])
+            phase = (now.get("status") or {}).get("phase")
+            if now["metadata"].get("uid") != pod["metadata"].get("uid"):
+                return None
+            if phase in ("Succeeded", "Failed"):
+                return now if _run(now) != run else None
+            if _has_begun(now, ("running",)):
+                break
+            await asyncio.sleep(_RETRY)  # it will be started again
+        if _run(now) != run:
+            return now
+    return now
+
+
+def _run(pod: Manifest) -> int:
+    """How often containers of a pod were started again."""
+    return sum(status.get("restartCount", 0) for status in (pod.get("status") or {}).get("containerStatuses") or ())
 
 
 async def _lines(reader: Any) -> AsyncIterator[str]:
