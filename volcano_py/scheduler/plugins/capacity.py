@@ -110,11 +110,13 @@ class Capacity:
         request = Resource()
         for t in tasks:
             request.add(t.request)
-        if not node.allocated.clone().add(request).less_equal_dimension(node.real_capability, request)[0]:
-            return False
         levels = self.level if self.hierarchy else 0
         for q in [node, *self.tree.ancestors(node, levels)]:
             used = q.allocated.clone().add(request)
+            if not used.less_equal_dimension(q.real_capability, request)[0]:
+                if q is node:
+                    return False
+                continue  # so much may not be there at all, whatever the queue deserves
             if used.less_equal_partly_dimension(q.deserved, request, drop_zero=True)[0]:
                 return True
         return False
