@@ -25,6 +25,9 @@ from volcano_py.scheduler.model.job import Job
 from volcano_py.scheduler.model.resource import Resource, exceeded_part
 from volcano_py.scheduler.model.task import Task
 
+LastTry = tuple[int, str, bool]
+"""What a discarded statement had in mind for a task: status, node name, and whether others would go for it."""
+
 
 class SessionJob(GangCounts):
     """A job as the session sees it. `conditions` and `phase` are what will be written at its close."""
@@ -79,8 +82,8 @@ class SessionJob(GangCounts):
         """By task key."""
         self.fit_failed_roles = set()
         self.job_fit_errors = ""
-        self.last_transaction: dict[str, tuple[int, str, bool]] | None = None
-        """What a discarded statement had in mind for a task: key → (status, node name, whether others go for it)."""
+        self.last_transaction: dict[str, LastTry] | None = None
+        """By task key."""
         self._roles: dict[str, list[int]] | None = None
         self.constraint: Constraint | None = None
         """How close together the job wants to be; None: it does not say."""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from volcano_py.scheduler.framework.session import Session
+from volcano_py.scheduler.framework.session_job import LastTry
 from volcano_py.scheduler.model import status as st
 from volcano_py.scheduler.model.plan import Bind, Evict, Operation
 from volcano_py.scheduler.model.task import Task
@@ -14,13 +15,15 @@ from volcano_py.scheduler.model.task import Task
 
 class Step(NamedTuple):
     """One applied operation: kind is "allocate", "pipeline" or "evict". `reason`: of an eviction; `evicted`:
-    somebody was evicted for a pipelined task."""
+    somebody was evicted for a pipelined task; `before`: what an earlier statement, since discarded, had in mind for the
+    task."""
 
     kind: str
     task: Task
     node: int
     reason: str = ""
     evicted: bool = False
+    before: LastTry | None = None
 
 
 class Statement:
@@ -40,7 +43,7 @@ class Statement:
         if error is not None:
             self._session.unplace(task)
             return error
-        self.steps.append(Step("allocate", task, node))
+        self.steps.append(Step("allocate", task, node, before=self._tried_before(task)))
         return None
 
     def pipeline(self, task: Task, node: int, evicted: bool) -> str | None:
@@ -54,13 +57,17 @@ class Statement:
             self._session.evicting.add(task.slot)
         else:
             self._session.evicting.discard(task.slot)
-        self.steps.append(Step("pipeline", task, node, evicted=evicted))
+        self.steps.append(Step("pipeline", task, node, evicted=evicted, before=self._tried_before(task)))
         return None
 
     def evict(self, task: Task, reason: str) -> None:
         self._session.start_eviction(task)
         node = self._session.node_of(task)
         self.steps.append(Step("evict", task, -1 if node is None else node, reason))
+
+    def _tried_before(self, task: Task) -> LastTry | None:
+        job = self._session.jobs.get(task.job)
+        return job.last_transaction.get(task.key) if job is not None and job.last_transaction else None
 
     def spare(self, holds: Callable[[], bool]) -> None:
         """Let everybody stay without whom it `holds` as well, the last evicted first."""
@@ -82,8 +89,16 @@ class Statement:
         other.steps = []
 
     def replay(self, steps: Iterable[Step]) -> str | None:
-        """Do again what another statement did before it was taken back; stops at the first error and returns it."""
+        """Do again what another statement did before it was taken back; stops at the first error and returns it.
+
+        That it was taken back meanwhile is forgotten.
+        """
         for step in steps:
+            job = self._session.jobs.get(step.task.job)
+            if job is not None and job.last_transaction is not None and step.kind != "evict":
+                job.last_transaction.pop(step.task.key, None)
+                if step.before is not None:
+                    job.last_transaction[step.task.key] = step.before
             error = None
             if step.kind == "evict":
                 self.evict(step.task, step.reason)
@@ -99,7 +114,7 @@ class Statement:
         """Emit what is to be done, as one part of the plan. Pipelined tasks stay so in this session only."""
         session = self._session
         operations: list[Operation] = []
-        for kind, task, node, reason, _ in self.steps:
+        for kind, task, node, reason, *_ in self.steps:
             job = session.jobs.get(task.job)
             if job is not None and job.last_transaction is not None:
                 job.last_transaction.pop(task.key, None)
@@ -117,7 +132,7 @@ class Statement:
         """Take everything back, last step first; jobs remember what had been possible."""
         session = self._session
         told_anyway = not session.on("stale-nominations")
-        for kind, task, node, _, evicted in reversed(self.steps):
+        for kind, task, node, _, evicted, _ in reversed(self.steps):
             job = session.jobs.get(task.job)
             if kind == "evict":
                 session.take_back_eviction(task)
