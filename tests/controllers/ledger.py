@@ -132,7 +132,7 @@ class Ledger:
         pod["metadata"]["uid"] = f"pod-{self._made}"
         pod["status"] = {"phase": "Pending"}
         self.pods[name] = pod
-        self._requests += events.pod_added(from_manifest(Pod, pod))
+        self._requests.append(events.pod_added(from_manifest(Pod, pod), self.job, self.pods_of))
 
     def _write_status(self, status: Manifest) -> None:
         old = self.job

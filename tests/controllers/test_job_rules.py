@@ -347,8 +347,9 @@ def test_events_of_pods():
     one = typed(job())
     running, failed = made_pod(0), made_pod(0, "Failed")
     assert events.job_key(running) == "lab/train"
-    assert [request.event for request in events.pod_added(running)] == ["PodPending"]
-    assert [request.event for request in events.pod_added(failed)] == ["PodPending", "PodFailed"]
+    assert events.pod_added(made_pod(0, "Pending"), one, among()).event == "PodPending"
+    assert events.pod_added(running, one, among()).event == "PodRunning", "it pends no more"
+    assert events.pod_added(failed, one, among()).event == "PodFailed"
     assert events.pod_updated(running, failed, one, among(failed)).event == "PodFailed"
     assert events.pod_updated(failed, failed, one, among(failed)).event == "OutOfSync"
     assert events.pod_deleted(running).event == "PodEvicted"
@@ -362,12 +363,31 @@ def test_task_events():
     ended = [made_pod(0, "Succeeded"), made_pod(1, "Succeeded")]
     assert events.pod_updated(made_pod(1), ended[1], one, among(*ended)).event == "TaskCompleted"
     assert events.pod_updated(made_pod(1), ended[1], one, among(ended[1], made_pod(0))).event == "OutOfSync"
+    assert events.pod_added(ended[1], one, among(*ended)).event == "TaskCompleted", "while no controller ran"
+    assert events.pod_added(ended[1], None, among(*ended)).event == "OutOfSync", "told when the job is seen"
+    assert [request.event for request in events.job_added(one, among(*ended))] == ["OutOfSync", "TaskCompleted"]
+    assert [request.event for request in events.job_added(one, among(ended[0]))] == ["OutOfSync"]
     crashing = made_pod(0)
     crashing.status.container_statuses = from_manifest(
         Pod, {"status": {"containerStatuses": [{"restartCount": 2}]}}
     ).status.container_statuses
     assert events.pod_updated(made_pod(0), crashing, one, among(crashing)).event == "TaskFailed"
     assert events.pod_updated(made_pod(0, "Pending"), crashing, one, among(crashing)).event == "PodRunning"
+
+
+def test_events_of_podgroups():
+    def group(phase, owner):
+        reference = {"kind": "Job", "name": "train", "controller": True, "apiVersion": owner}
+        metadata = {"name": "g", "namespace": "lab", "ownerReferences": [reference]}
+        return from_manifest(PodGroup, {"metadata": metadata, "status": {"phase": phase}})
+
+    broken, whole = (group(phase, "batch.volcano.sh/v1alpha1") for phase in ("Unknown", "Running"))
+    assert events.podgroup_updated(whole, broken).event == "Unknown"
+    assert events.podgroup_updated(broken, whole).event == ""
+    assert events.podgroup_added(broken).event == "Unknown", "broken while no controller ran"
+    assert events.podgroup_added(whole) is None
+    assert events.podgroup_job(broken) == "lab/train"
+    assert events.podgroup_job(group("Running", "batch/v1")) == "lab/g", "another kind of Job"
 
 
 def test_pods_of_others_are_nobodys():

@@ -73,7 +73,7 @@ class JobController:
         self._trouble = Trouble(log)
         self._executor = cluster.executor
         self._pending: dict[str, dict[Request, None]] = {}
-        self._delayed = DelayedActions(self._add)
+        self._delayed = DelayedActions(self._due)
         self._evictions = EvictionBackoff()
         self._held = Held()
         self._stuck: set[str] = set()
@@ -85,14 +85,16 @@ class JobController:
         self._priorities: Mirror[PriorityClass] = cluster.mirror(PRIORITYCLASS)
         self._claims: Mirror[PersistentVolumeClaim] = cluster.mirror(PERSISTENTVOLUMECLAIM)
         self._jobs.informer.on(
-            add=lambda job: self._add(job.key, Request(bus.OUT_OF_SYNC)),
+            add=self._job_added,
             update=self._job_updated,
             delete=self._job_deleted,
         )
         self._pods.informer.on(add=self._pod_added, update=self._pod_updated, delete=self._pod_deleted)
         self._queues.informer.on(add=lambda queue: self._try_again())
         self._claims.informer.on(add=lambda claim: self._try_again())
-        self._podgroups.informer.on(update=self._podgroup_updated, delete=self._podgroup_deleted)
+        self._podgroups.informer.on(
+            add=self._podgroup_added, update=self._podgroup_updated, delete=self._podgroup_deleted
+        )
 
     def command(self, command: Command) -> None:
         """Somebody asks for an action."""
@@ -284,6 +286,18 @@ class JobController:
         else:
             self.queue.add(key)
 
+    def _due(self, key: str, request: Request) -> None:
+        """An action has waited long enough. Of a pod that was pending too long: if it still is."""
+        if request.event == bus.POD_PENDING:
+            pod = self._pods.get(f"{key.partition('/')[0]}/{request.pod}")
+            if pod is None or pod.metadata.uid != request.pod_uid or not events.is_pending(pod):
+                return
+        self._add(key, request)
+
+    def _job_added(self, job: Job) -> None:
+        for request in events.job_added(job, self._pods_of(job.metadata.uid)):
+            self._add(job.key, request)
+
     def _job_updated(self, old: Job, new: Job) -> None:
         request = events.job_updated(old, new)
         if request is not None:
@@ -300,23 +314,27 @@ class JobController:
     def _pod_added(self, pod: Pod) -> None:
         key = events.job_key(pod)
         if key is not None:
-            for request in events.pod_added(pod):
-                self._add_of_pod(pod, key, request)
+            uid = pod.metadata.controller.uid if pod.metadata.controller else ""
+            self._add_of_pod(pod, key, events.pod_added(pod, self._jobs.get(key), self._pods_of(uid)))
 
     def _pod_updated(self, old: Pod, new: Pod) -> None:
         key = events.job_key(new)
         if key is not None:
             uid = new.metadata.controller.uid if new.metadata.controller else ""
+            self._add_of_pod(new, key, events.pod_updated(old, new, self._jobs.get(key), self._pods_of(uid)))
 
-            def pods_of(task: str, phase: str) -> Sequence[Pod]:
-                return self._pods.by_index(pods_of_task(uid, task, phase))
-
-            self._add_of_pod(new, key, events.pod_updated(old, new, self._jobs.get(key), pods_of))
+    def _pods_of(self, uid: str) -> events.PodsOf:
+        return lambda task, phase: self._pods.by_index(pods_of_task(uid, task, phase))
 
     def _pod_deleted(self, pod: Pod) -> None:
         key = events.job_key(pod)
         if key is not None:
             self._add_of_pod(pod, key, events.pod_deleted(pod))
+
+    def _podgroup_added(self, podgroup: PodGroup) -> None:
+        request = events.podgroup_added(podgroup)
+        if request is not None:
+            self._add(events.podgroup_job(podgroup), request)
 
     def _podgroup_updated(self, old: PodGroup, new: PodGroup) -> None:
         request = events.podgroup_updated(old, new)

@@ -29,11 +29,17 @@ class DelayedActions:
         return sum(len(waiting) for waiting in self._jobs.values())
 
     def schedule(self, key: str, request: Request, decision: Decision) -> bool:
-        """Carry out the action later; False if the same one waits already for this pod."""
+        """Carry out the action later; False if the same one waits already for this pod.
+
+        What waits because a former pod of the name was pending too long makes way.
+        """
         waiting = self._jobs.setdefault(key, {})
         slot = (request.pod, decision.action)
         if slot in waiting:
-            return False
+            cause = waiting[slot].request
+            if cause.event != bus.POD_PENDING or cause.pod_uid == request.pod_uid:
+                return False
+            self._cancel(key, slot)
         timer = asyncio.get_running_loop().call_later(decision.delay, self._fire, key, slot)
         waiting[slot] = _Waiting(decision.action, decision.level, request, timer)
         return True

@@ -1,7 +1,8 @@
 """From what the informers see to what happened to a job. Volcano: job controller, handlers.
 
-Unlike Volcano, a pod that is found Failed when it is first seen (because it failed while no controller ran)
-counts as having failed now: otherwise a restart of the controller would lose it for the policies.
+What is first seen may be old: it happened while no controller ran. Unlike in Volcano, a pod that is found Failed has
+failed now, a task whose pods are found Succeeded is completed now, and so on: otherwise a restart of the controller
+would lose it for the policies. And only a pod that is pending is told as pending.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from volcano_py.api.batch import Job
 from volcano_py.api.core import Pod
 from volcano_py.api.kinds import JOB
 from volcano_py.api.scheduling import UNKNOWN, PodGroup
-from volcano_py.controllers.job.observed import find_task, is_out_of_sync, task_of
+from volcano_py.controllers.job.observed import find_task, is_out_of_sync, is_terminating, task_of
 from volcano_py.controllers.job.request import Request
 
 _TAKEN = frozenset(("Evicted", "Preempting", "NodeLost", "NodeShutdown", "Terminated", "UnexpectedAdmissionError"))
@@ -32,17 +33,38 @@ def job_key(pod: Pod) -> str | None:
     return f"{pod.metadata.namespace}/{name}" if name else None
 
 
-def pod_added(pod: Pod) -> list[Request]:
-    if is_out_of_sync(pod):
-        return [_request(pod, bus.OUT_OF_SYNC)]
-    requests = [_request(pod, bus.POD_PENDING)]
-    if pod.status.phase == "Failed":
-        requests.append(_request(pod, bus.POD_FAILED, _exit_code(pod), was_evicted(pod)))
+PodsOf = Callable[[str, str], Sequence[Pod]]
+"""The pods of the job that are of a task and in a phase, as they are now. Asked seldom: a job may have thousands."""
+
+
+def job_added(job: Job, pods_of: PodsOf) -> list[Request]:
+    """A look at all of it; and tasks whose pods had all succeeded before the job was seen."""
+    requests = [Request(bus.OUT_OF_SYNC)]
+    for task in job.spec.tasks or ():
+        ended = [pod for pod in pods_of(task.name, "Succeeded") if job_key(pod) and not is_out_of_sync(pod)]
+        if 0 < task.replicas <= len(ended):
+            requests.append(_request(ended[0], bus.TASK_COMPLETED))
     return requests
 
 
-PodsOf = Callable[[str, str], Sequence[Pod]]
-"""The pods of the job that are of a task and in a phase, as they are now. Asked seldom: a job may have thousands."""
+def pod_added(pod: Pod, job: Job | None, pods_of: PodsOf) -> Request:
+    if is_out_of_sync(pod):
+        return _request(pod, bus.OUT_OF_SYNC)
+    match pod.status.phase:
+        case "Failed":
+            return _request(pod, bus.POD_FAILED, _exit_code(pod), was_evicted(pod))
+        case "Succeeded" if _is_complete(job, pod, pods_of):
+            return _request(pod, bus.TASK_COMPLETED)
+        case "Running":
+            return _request(pod, bus.POD_RUNNING)
+        case "" | "Pending":
+            return _request(pod, bus.POD_PENDING)
+    return _request(pod, bus.OUT_OF_SYNC)
+
+
+def is_pending(pod: Pod) -> bool:
+    """Whether the pod still waits for its start, and is not on its way out."""
+    return pod.status.phase in ("", "Pending") and not is_terminating(pod) and not is_out_of_sync(pod)
 
 
 def pod_updated(old: Pod, new: Pod, job: Job | None, pods_of: PodsOf) -> Request:
@@ -75,6 +97,11 @@ def was_evicted(pod: Pod) -> bool:
     return any(c.type == "DisruptionTarget" and c.status == "True" for c in pod.status.conditions or ())
 
 
+def podgroup_added(podgroup: PodGroup) -> Request | None:
+    """A gang that was broken before its group was seen."""
+    return Request(bus.JOB_UNKNOWN) if podgroup.status.phase == UNKNOWN else None
+
+
 def podgroup_updated(old: PodGroup, new: PodGroup) -> Request | None:
     """None when the phase stays."""
     if old.status.phase == new.status.phase:
@@ -85,7 +112,8 @@ def podgroup_updated(old: PodGroup, new: PodGroup) -> Request | None:
 def podgroup_job(podgroup: PodGroup) -> str:
     """`namespace/name` of the job of a PodGroup."""
     owners = podgroup.metadata.owner_references or ()
-    name = next((owner.name for owner in owners if owner.kind == JOB.kind), podgroup.metadata.name)
+    ours = (owner.name for owner in owners if (owner.api_version, owner.kind) == (JOB.api_version, JOB.kind))
+    name = next(ours, podgroup.metadata.name)
     return f"{podgroup.metadata.namespace}/{name}"
 
 

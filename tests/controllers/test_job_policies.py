@@ -1,0 +1,88 @@
+"""Policies that wait, and what happens to a job while no controller runs."""
+
+import asyncio
+
+from test_job_life import start_running
+from world import command, job, task
+
+from volcano_py.api import kinds
+
+PENDING_TOO_LONG = {"event": "PodPending", "action": "AbortJob", "timeout": "300ms"}
+
+
+async def restart(world):
+    """By command, until there are new pods."""
+    before = {group["metadata"]["uid"] for group in world.podgroups()}
+    world.api.put(command("RestartJob", kinds.JOB, "train"))
+    await world.until(lambda: {group["metadata"]["uid"] for group in world.podgroups()} - before)
+    world.admit()
+    await world.until(world.pods)
+
+
+async def test_running_pods_do_not_pend_when_a_controller_takes_over(world):
+    await start_running(world, job(policies=[PENDING_TOO_LONG]))
+    await world.kill()
+    await world.start()
+    await asyncio.sleep(0.6)
+    assert world.phase() == "Running"
+
+
+async def test_a_pending_pod_that_was_given_up_is_no_reason_to_abort(world):
+    manifest = job(task(replicas=2, minAvailable=1), policies=[PENDING_TOO_LONG])
+    world.api.put(manifest)
+    await world.until(world.podgroups)
+    world.admit()
+    await world.until(lambda: len(world.pods()) == 2)
+    world.run_pods(only="work-0")
+    await world.until(lambda: world.phase() == "Running")
+    smaller = manifest["spec"]["tasks"][0] | {"replicas": 1}
+    world.api.change(kinds.JOB, "train", {"spec": {"tasks": [smaller]}})
+    await world.until(lambda: list(world.pods()) == ["train-work-0"])
+    await asyncio.sleep(0.5)
+    assert world.phase() == "Running"
+
+
+async def test_a_pod_does_not_pay_for_a_pending_one_of_its_name(world):
+    policies = [{"event": "PodPending", "action": "RestartPod", "timeout": "700ms"}]
+    world.api.put(job(task(replicas=1), policies=policies))
+    await world.until(world.podgroups)
+    world.admit()
+    await world.until(world.pods)
+    await world.until(lambda: world.events("ExecuteAction"))
+    await restart(world)
+    world.run_pods()
+    await world.until(lambda: world.phase() == "Running")
+    await asyncio.sleep(0.9)
+    assert (world.phase(), world.status()["retryCount"]) == ("Running", 1)
+
+
+async def test_a_new_pending_pod_has_its_own_time(world):
+    """It may be as long in waiting as the first one of its name, and no longer."""
+    policies = [{"event": "PodPending", "action": "TerminateJob", "timeout": "500ms"}]
+    world.api.put(job(task(replicas=1), policies=policies))
+    await world.until(world.podgroups)
+    world.admit()
+    await world.until(lambda: len(world.events("ExecuteAction")) == 1)
+    await asyncio.sleep(0.3)
+    await restart(world)
+    await asyncio.sleep(0.3)
+    assert world.phase() in ("Restarting", "Pending")
+    await world.until(lambda: world.phase() in ("Terminating", "Terminated"), seconds=2)
+
+
+async def test_a_task_that_completes_while_no_controller_runs_has_completed(world):
+    tasks = (task("master", 1, policies=[{"event": "TaskCompleted", "action": "CompleteJob"}]), task("worker", 1))
+    await start_running(world, job(*tasks))
+    await world.kill()
+    world.run_pods("Succeeded", "master", exit_code=0)
+    await world.start()
+    await world.reaped(lambda: world.phase() == "Completed")
+    assert list(world.pods()) == ["train-master-0"]
+
+
+async def test_a_gang_that_breaks_while_no_controller_runs_is_broken(world):
+    await start_running(world, job(policies=[{"event": "Unknown", "action": "AbortJob"}]))
+    await world.kill()
+    world.api.change(kinds.PODGROUP, world.podgroups()[0]["metadata"]["name"], {"status": {"phase": "Unknown"}})
+    await world.start()
+    await world.reaped(lambda: world.phase() == "Aborted")
