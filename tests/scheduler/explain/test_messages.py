@@ -58,3 +58,29 @@ def test_what_did_not_change_is_not_written_again() -> None:
         found.clear()
         run_once(simulation.cluster, conf, simulation.now, emit=found.extend)
     assert found == []
+
+
+BIG = ("p-big-0", "p-big-1")
+
+
+def told(deviations: object) -> dict[str, str]:
+    """Why the pods of an elastic job wait: none of them fits, and only the first of the role is tried."""
+    scenario = {
+        "nodes": {"n1": {"cpu": 1}},
+        "jobs": {
+            "p": {
+                "min": 2,
+                "minTask": {"big": 0, "small": 2},
+                "tasks": {"big": {"pods": 2, "cpu": 2}, "small": {"pods": 2, "cpu": "600m"}},
+            }
+        },
+        "conf": {**SCENARIO["conf"], "deviations": deviations},
+    }
+    return {o.name: o.message for o in emitted(scenario) if isinstance(o, plan.PodCondition)}
+
+
+def test_a_pod_that_is_not_tried_is_told_what_was_in_the_way_of_its_sibling() -> None:
+    in_the_way = "0/1 nodes are unavailable: 1 Insufficient cpu."
+    assert {name: text for name, text in told({}).items() if "big" in name} == dict.fromkeys(BIG, in_the_way)
+    skipped = "Task p-big-1 with role spec big has already predicated failed, skip"
+    assert [text for name, text in told("parity").items() if "big" in name] == [in_the_way, skipped]

@@ -65,13 +65,12 @@ def _place_all(
         session.work.tasks_tried += 1
         if not votes.allocatable(queue, task):
             if session.on("explain-queue-limits"):
-                job.job_fit_errors = _queue_refuses(queue, task)
+                job.job_fit_errors = _queue_refuses(queue)
             continue
         if task.sched_gated:
             continue
         if (sub or job).task_has_fit_errors(task):
-            text = f"Task {task.name} with role spec {task.role} has already predicated failed, skip"
-            job.record_fit_errors(task, FitErrors(error=text))
+            job.record_fit_errors(task, _like_its_role(session, job, task))
             continue
         error = votes.pre_predicate(task)
         if error is not None:
@@ -193,10 +192,18 @@ def _refusal(session: Session, task: Task, hyper_node: str) -> FitErrors:
     return session.placement.refusal_within(task, hyper_node, session.topology.columns(hyper_node))
 
 
-def _queue_refuses(queue: Queue, task: Task) -> str:
+def _like_its_role(session: Session, job: SessionJob, task: Task) -> FitErrors:
+    """Why a pod is not even tried: what was in the way of the one of its role that was."""
+    tried = job.role_errors.get(task.role)
+    if tried is not None and session.on("quiet-events"):
+        return tried
+    return FitErrors(error=f"Task {task.name} with role spec {task.role} has already predicated failed, skip")
+
+
+def _queue_refuses(queue: Queue) -> str:
     if queue.state != "Open":
         return f"queue {queue.name} is {queue.state or 'not opened yet'}; a queue must be Open to take pods"
-    return f"queue {queue.name} may not take {task.name} now: it would hold more than its share"
+    return f"queue {queue.name} may not take more now: it would hold more than its share"
 
 
 def _nominated(session: Session, task: Task, without: NDArray[np.bool_] | None) -> int | None:

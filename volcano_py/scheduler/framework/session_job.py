@@ -52,6 +52,7 @@ class SessionJob(GangCounts):
         "pod_group",
         "priority",
         "queue",
+        "role_errors",
         "sub_jobs",
         "task_min_available",
         "task_min_total",
@@ -81,6 +82,8 @@ class SessionJob(GangCounts):
         self.fit_errors: dict[str, FitErrors] = {}
         """By task key."""
         self.fit_failed_roles = set()
+        self.role_errors: dict[str, FitErrors] = {}
+        """By role: the refusal of the first of its tasks that was tried."""
         self.job_fit_errors = ""
         self.last_transaction: dict[str, LastTry] | None = None
         """By task key."""
@@ -235,12 +238,14 @@ class SessionJob(GangCounts):
 
     def record_fit_errors(self, task: Task, errors: FitErrors) -> None:
         self.fit_errors[task.key] = errors
+        self.role_errors.setdefault(task.role, errors)
         self.fit_failed_roles.add(task.role)
         if self._sub_job_of:
             self._sub_job_of[task.key].fit_failed_roles.add(task.role)
 
     def forget_fit_errors(self, sub: SubJob | None = None) -> None:
         """Refusals of an attempt that is over: those of one sub-job, or all."""
+        self.role_errors.clear()
         if sub is not None:
             for key in sub.tasks:
                 self.fit_errors.pop(key, None)
