@@ -17,13 +17,13 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 
 import aiohttp
 import click
 import orjson
 
 from benchmarks.cluster import Cluster, Manifest, cluster, cpu_seconds, pod, rate, resident, until_running
+from benchmarks.figures import show
 from volcano_py.api.kinds import JOB
 
 AGENT = "volcano-py/controller-manager"
@@ -274,23 +274,4 @@ def control_plane(jobs: int, size: int, many: int, only: tuple[str, ...], out: P
     if not Path("/proc/self/smaps_rollup").exists():
         raise click.ClickException("this benchmark reads /proc/PID/smaps_rollup, which only Linux has")
     figures = asyncio.run(measure())
-    show(figures, {"jobs": jobs, "size": size, "many": many}, out)
-
-
-def show(figures: dict[str, float], words: dict[str, Any], out: Path | None) -> None:
-    """The table; ends the process with what missed its target."""
-    labels = [(key, text.format(**words), unit) for key, text, unit in ROWS if key in figures]
-    width = max(len(text) for _, text, _ in labels)
-    print(f"{'figure':{width}}  {'value':>10}  {'unit':4}  target")
-    missed = []
-    for key, text, unit in labels:
-        sign, target = TARGETS.get(key, ("", 0.0))
-        met = {"": True, ">=": figures[key] >= target, "<=": figures[key] <= target, "<": figures[key] < target}[sign]
-        note = f"{sign} {target:g}{'' if met else '  MISSED'}" if sign else ""
-        missed += [] if met else [text.strip()]
-        print(f"{text:{width}}  {figures[key]:10.2f}  {unit:4}  {note}".rstrip())
-    if out is not None:
-        document = {**words, "cpus": os.cpu_count(), **{key: round(value, 3) for key, value in figures.items()}}
-        out.write_bytes(orjson.dumps(document, option=orjson.OPT_INDENT_2))
-    if missed:
-        sys.exit(f"short of the target: {', '.join(missed)}")
+    show(figures, ROWS, TARGETS, {"jobs": jobs, "size": size, "many": many}, out)

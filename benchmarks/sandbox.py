@@ -7,16 +7,14 @@ work in the server, so a binding costs it the start of a pod, too.
 from __future__ import annotations
 
 import asyncio
-import os
-import sys
 import time
 from collections.abc import Awaitable
 from pathlib import Path
 
 import click
-import orjson
 
 from benchmarks.cluster import GANG, cluster, gang, pod, rate, until_running
+from benchmarks.figures import show
 from benchmarks.scale import PODS, WATCHERS, crowded
 from volcano_py.api.kinds import JOB, NODE, POD
 
@@ -137,18 +135,4 @@ def sandbox(nodes: int, pods: int, large: int, out: Path | None) -> None:
         raise click.ClickException("this benchmark reads /proc/PID/smaps_rollup, which only Linux has")
     figures = asyncio.run(measure())
     words = {"nodes": nodes, "pods": pods, "gangs": pods // GANG, "gang": GANG, "large": large, "watchers": WATCHERS}
-    labels = [(key, text.format(**words), unit) for key, text, unit in ROWS]
-    width = max(len(text) for _, text, _ in labels)
-    print(f"{'figure':{width}}  {'value':>10}  {'unit':4}  target")
-    missed = []
-    for key, text, unit in labels:
-        sign, target = TARGETS.get(key, ("", 0.0))
-        met = not sign or (figures[key] >= target if sign == ">=" else figures[key] <= target)
-        note = f"{sign} {target:g}{'' if met else '  MISSED'}" if sign else ""
-        missed += [] if met else [text]
-        print(f"{text:{width}}  {figures[key]:10.1f}  {unit:4}  {note}".rstrip())
-    if out is not None:
-        document = {**words, "cpus": os.cpu_count(), **{key: round(value, 2) for key, value in figures.items()}}
-        out.write_bytes(orjson.dumps(document, option=orjson.OPT_INDENT_2))
-    if missed:
-        sys.exit(f"short of the target: {', '.join(missed)}")
+    show(figures, ROWS, TARGETS, words, out)
