@@ -230,20 +230,23 @@ def rare_lives() -> None:
         (f"command {action}", {"maxRetry": 1}) for action in (bus.ABORT_JOB, bus.COMPLETE_JOB, bus.RESTART_JOB)
     ]
     for how, spec in (*ends, ("succeed", {"minSuccess": 1})):
-        for later in ("start", "succeed"):
+        for later in ("start", "succeed", "crash"):
             world = Ledger(job(task("work", 1), task("side", 1, minAvailable=0), **spec))
             world.settle()
             world.group_phase("Inqueue")
             world.pod_phase("train-work-0", "Running")
             world.bind("train-side-0")
-            if later == "succeed":
+            if later != "start":
                 world.pod_phase("train-side-0", "Running")
             world.delete_pod("train-side-0")
             if how == "succeed":
                 world.pod_phase("train-work-0", "Succeeded", 0)
             else:
                 world.ask(Request(bus.COMMAND_ISSUED, how.removeprefix("command ")))
-            world.pod_phase("train-side-0", *(("Running",) if later == "start" else ("Succeeded", 0)))
+            if later == "crash":
+                world.pod_phase("train-side-0", "Running", restarts=3)
+            else:
+                world.pod_phase("train-side-0", *(("Running",) if later == "start" else ("Succeeded", 0)))
             SEEN.update(world.visited)
     gang = Ledger(job(task("work", 1), task("side", 1)))
     gang.settle()
