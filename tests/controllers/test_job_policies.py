@@ -1,4 +1,4 @@
-"""Policies that wait, and what happens to a job while no controller runs."""
+"""Policies that wait, and what happens to a job while no controller runs, or while one stumbles."""
 
 import asyncio
 
@@ -85,4 +85,29 @@ async def test_a_gang_that_breaks_while_no_controller_runs_is_broken(world):
     await world.kill()
     world.api.change(kinds.PODGROUP, world.podgroups()[0]["metadata"]["name"], {"status": {"phase": "Unknown"}})
     await world.start()
+    await world.reaped(lambda: world.phase() == "Aborted")
+
+
+async def test_a_job_whose_requests_are_no_quantities_says_so(world):
+    """Only where no webhook and no schema has seen it."""
+    container = {"name": "main", "image": "busybox:1", "resources": {"requests": {"cpu": "lots"}}}
+    world.api.put(job(task(template={"spec": {"containers": [container]}})))
+    message = (await world.until(lambda: world.events("PodGroupError")))[0]
+    assert "'lots'" in message
+    assert "spec.tasks[].template.spec" in message
+    assert world.status()["state"]["reason"] == "PodGroupError"
+
+
+async def test_what_has_happened_is_not_forgotten_over_a_mistake_of_ours(world, monkeypatch):
+    await start_running(world, job(policies=[{"event": "PodFailed", "action": "AbortJob"}]))
+    stumbles = []
+
+    def stumble(*arguments, **options):
+        stumbles.append(arguments)
+        raise RuntimeError("nobody thought of this")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("volcano_py.controllers.job.controller.reconcile", stumble)
+        world.run_pods("Failed", "work-0", exit_code=1)
+        await world.until(lambda: len(stumbles) > 1)
     await world.reaped(lambda: world.phase() == "Aborted")

@@ -132,6 +132,9 @@ class JobController:
             self._pending[key] = requests | self._pending.get(key, {})
             await self._failed(key, action, error)
             return
+        except Exception:
+            self._pending[key] = requests | self._pending.get(key, {})  # what has happened is not forgotten over it
+            raise
         self._stuck.discard(key)
         self.queue.forget(key)
 

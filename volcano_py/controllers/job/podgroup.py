@@ -16,7 +16,7 @@ from volcano_py.api.meta import LabelSelector
 from volcano_py.api.scheduling import NetworkTopology, PodGroup, PodGroupSpec, SubGroupPolicy
 from volcano_py.controllers import quota
 from volcano_py.controllers.instructions import Create, Instruction, Patch
-from volcano_py.controllers.job.observed import Observed
+from volcano_py.controllers.job.observed import Observed, Unready
 from volcano_py.controllers.job.pods import owner_reference, podgroup_name
 from volcano_py.controllers.job.state import total_minimum
 
@@ -28,9 +28,17 @@ def keep_podgroup(seen: Observed) -> list[Instruction]:
     """Make the PodGroup, or bring it in line with the job.
 
     Queue, topology, labels and annotations are only set when it is made. Just the fields that differ are
-    patched: the scheduler writes the status of the same object.
+    patched: the scheduler writes the status of the same object. Raises Unready for requests that are no quantities.
     """
     job = seen.job
+    try:
+        return _kept(seen, job)
+    except (ValueError, TypeError, AttributeError) as error:
+        why = f"what the pods ask for cannot be counted: {error}; correct resources in spec.tasks[].template.spec"
+        raise Unready(BLAME, why) from error
+
+
+def _kept(seen: Observed, job: Job) -> list[Instruction]:
     if seen.podgroup is None:
         return [Create(PODGROUP, build_podgroup(job, seen.priorities), BLAME)]
     changes = _changes(job, seen.podgroup, seen.priorities)
