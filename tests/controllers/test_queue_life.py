@@ -42,6 +42,16 @@ async def test_closing_waits_until_the_last_podgroup_is_gone(world):
     await world.until(lambda: state(world, "team") == "Open")
 
 
+async def test_closing_does_not_wait_for_a_podgroup_that_has_moved_away(world):
+    for name in ("team", "other"):
+        world.api.put(queue(name))
+    world.api.put(GROUP)
+    world.api.put(command("CloseQueue", kinds.QUEUE, "team"))
+    await world.until(lambda: state(world, "team") == "Closing")
+    world.api.change(kinds.PODGROUP, "g", {"spec": {"queue": "other"}})
+    await world.until(lambda: state(world, "team") == "Closed")
+
+
 async def test_children_are_closed_and_opened_with_their_parent(world):
     for one in (queue("dept"), queue("a", parent="dept"), queue("b", parent="dept"), queue("c", parent="b")):
         world.api.put(one)

@@ -102,5 +102,8 @@ class QueueController:
         self._add(podgroup.spec.queue, bus.SYNC_QUEUE)
 
     def _podgroup_updated(self, old: PodGroup, new: PodGroup) -> None:
-        if old.status.phase != new.status.phase:
+        moved = old.spec.queue != new.spec.queue
+        if moved:
+            self._podgroup_changed(old)
+        if moved or old.status.phase != new.status.phase:
             self._podgroup_changed(new)
