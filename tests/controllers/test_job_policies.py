@@ -111,3 +111,10 @@ async def test_what_has_happened_is_not_forgotten_over_a_mistake_of_ours(world, 
         world.run_pods("Failed", "work-0", exit_code=1)
         await world.until(lambda: len(stumbles) > 1)
     await world.reaped(lambda: world.phase() == "Aborted")
+
+
+async def test_a_job_without_partitions_ends_though_its_policy_restarts_them(world):
+    await start_running(world, job(task(replicas=1), policies=[{"event": "*", "action": "RestartPartition"}]))
+    world.run_pods("Succeeded", exit_code=0)
+    await world.until(lambda: world.phase() == "Completed")
+    assert any("partitionPolicy" in message for message in world.events("ExecuteAction"))

@@ -34,5 +34,14 @@ def reconcile(seen: Observed, request: Request, decision: Decision) -> list[Inst
         case Operation.KILL_TARGET:
             target = TARGETS[decision.action](request)
             if decision.action == bus.RESTART_PARTITION and not target.partition:
-                return []
+                return _no_partition(seen, request)
             return said + kill(seen, step.retain, step.rule, target)
+
+
+def _no_partition(seen: Observed, request: Request) -> list[Instruction]:
+    """There is nothing to restart. But something has happened: the job is looked at as without a policy."""
+    which = f"task {request.task}" if request.task else "the job"
+    remedy = "give it a partitionPolicy, or name another action"
+    message = f"{bus.RESTART_PARTITION} of {which} does nothing: it is not divided into partitions; {remedy}"
+    told = Emit("Warning", "ExecuteAction", message, once=True)
+    return [told, *reconcile(seen, request, Decision(bus.SYNC_JOB))]
