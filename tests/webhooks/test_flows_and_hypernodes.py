@@ -77,3 +77,19 @@ def test_operations():
         PATHS["/queues/validate"], "CONNECT"
     )
     assert "expect operation to be `CREATE`:" in check_operation(PATHS["/jobs/mutate"], "UPDATE")
+
+
+def test_a_long_chain_is_ordered_in_one_pass():
+    """Written from its end: the first to be ready comes last."""
+    names = [f"t{number}" for number in range(5000)]
+    chain = {name: names[index + 1 : index + 2] for index, name in enumerate(names)}
+    looked_at = 0
+
+    class Needs(list):
+        def __iter__(self):
+            nonlocal looked_at
+            looked_at += 1
+            return super().__iter__()
+
+    assert order({name: Needs(needs) for name, needs in chain.items()}) == names[::-1]
+    assert looked_at <= 2 * len(names)

@@ -11,16 +11,25 @@ def order(waits: Mapping[str, Sequence[str]]) -> list[str]:
 
     A name waits in vain also for an unknown one, and for one that it lists twice; both are mistakes.
     """
-    done: dict[str, None] = {}
-    while True:
-        ready = [
-            name
-            for name, needs in waits.items()
-            if name not in done and all(need in done for need in needs) and len(set(needs)) == len(needs)
-        ]
-        if not ready:
-            return list(done)
-        done.update(dict.fromkeys(ready))
+    place = {name: number for number, name in enumerate(waits)}
+    open_needs: dict[str, int] = {}
+    awaited_by: dict[str, list[str]] = {}
+    for name, needs in waits.items():
+        open_needs[name] = len(needs)  # what is listed twice is counted twice, and met once
+        for need in set(needs):
+            awaited_by.setdefault(need, []).append(name)
+    done: list[str] = []
+    ready = [name for name, number in open_needs.items() if number == 0]
+    while ready:
+        done += ready
+        following = []
+        for name in ready:
+            for waiting in awaited_by.get(name, ()):
+                open_needs[waiting] -= 1
+                if open_needs[waiting] == 0:
+                    following.append(waiting)
+        ready = sorted(following, key=place.__getitem__)
+    return done
 
 
 def check_graph(edges: Mapping[str, Sequence[str]]) -> str:

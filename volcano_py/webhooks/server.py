@@ -21,7 +21,8 @@ from volcano_py.webhooks.review import answer
 
 log = logging.getLogger(__name__)
 
-MOST_BYTES = 1 << 20
+MOST_BYTES = 3 << 20
+"""A change is asked about with the object before and after it, and etcd takes 1.5 MiB of each."""
 LONGEST = 1.0
 """Seconds for one answer."""
 AT_ONCE = 32 << 10

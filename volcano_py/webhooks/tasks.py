@@ -61,7 +61,7 @@ def check_new_size(task: Mapping[str, Any], index: int) -> Iterator[str]:
 
 def _check_partitions(task: Mapping[str, Any], index: int) -> Iterator[str]:
     policy = task.get("partitionPolicy")
-    if not policy:
+    if policy is None:
         return
     at, name = f"spec.tasks[{index}]", task.get("name", "")
     total, size = policy.get("totalPartitions", 0), policy.get("partitionSize", 0)
