@@ -144,6 +144,7 @@ DENIED = [
     (job(volumes=[{"mountPath": "/a", "volumeClaimName": "a", "volumeClaim": {}}]), "keep one"),
     (job(volumes=[{"mountPath": "/a", "volumeClaimName": "A_"}]), "invalid VolumeClaimName A_"),
     (job(task(partitionPolicy={"totalPartitions": 2, "partitionSize": 2})), "TotalPartitions*PartitionSize"),
+    (job(task(replicas=0, partitionPolicy={}), minAvailable=0), "'TotalPartitions' must be"),
     (job(task(partitionPolicy={"totalPartitions": 0, "partitionSize": 2})), "'TotalPartitions' must be"),
     (job(task(topologyPolicy="restricted")), "the cpu request isn't an integer"),
     (with_pod(containers=[]), "spec.task[0].template.spec.containers: Required value"),
@@ -193,6 +194,10 @@ UPDATES = [
     ({"queue": "team-a"}, "may not change fields other than"),
     ({"plugins": {"svc": []}}, "may not change fields other than"),
     ({"ttlSecondsAfterFinished": 9}, "may not change fields other than"),
+    ({"ttlSecondsAfterFinished": 0}, "spec.ttlSecondsAfterFinished changed"),
+    ({"volumes": [], "policies": None, "runningEstimate": ""}, None),
+    (with_pod(automountServiceAccountToken=False)["spec"], "spec.tasks[0].template changed"),
+    (with_pod(hostNetwork=False)["spec"], None),
 ]
 
 

@@ -235,6 +235,12 @@ def _fixed_part(spec: Mapping[str, Any]) -> dict[str, Any]:
     return plain
 
 
+def _says_something(key: str, entry: Any) -> bool:
+    if key in _TOLD_APART:
+        return entry is not None
+    return entry not in (None, "", 0, False, [], {})
+
+
 def _changed(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
     """Which fields differ, as paths; a task or a volume is named by its place."""
     found = []
@@ -251,10 +257,38 @@ def _changed(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
     return found
 
 
+_TOLD_APART = frozenset(
+    (
+        "ttlSecondsAfterFinished",
+        "minSuccess",
+        "highestTierAllowed",
+        "terminationGracePeriodSeconds",
+        "automountServiceAccountToken",
+        "enableServiceLinks",
+        "shareProcessNamespace",
+        "setHostnameAsFQDN",
+        "hostUsers",
+        "runAsUser",
+        "runAsGroup",
+        "runAsNonRoot",
+        "fsGroup",
+        "privileged",
+        "allowPrivilegeEscalation",
+        "readOnlyRootFilesystem",
+        "tolerationSeconds",
+        "priority",
+        "optional",
+        "emptyDir",
+    )
+)
+"""Fields of which 0, false or {} is not the same as no field (pointers in Kubernetes' and Volcano's types)."""
+
+
 def _without_empty(value: Any) -> Any:
+    """Other fields may come empty or not at all: clients that read and write a whole Job leave them out."""
     if isinstance(value, dict):
         cleaned = {key: _without_empty(entry) for key, entry in value.items()}
-        return {key: entry for key, entry in cleaned.items() if entry not in (None, "", 0, False, [], {})}
+        return {key: entry for key, entry in cleaned.items() if _says_something(key, entry)}
     if isinstance(value, list):
         return [_without_empty(entry) for entry in value]
     return value
