@@ -56,6 +56,7 @@ KNOWN: dict[str, str] = {
     "not-prepared": "a nominated pod that its node would take may evict elsewhere if nobody has counted for it before",
     "rounding": "scores are added up plugin by plugin: of two that are equal but for that, the higher wins",
     "placed-before": "task-topology counts a task once for each dry run that has placed it, however many there are",
+    "restart-forgets": "when the scheduler starts, parts of a job that have no topology do not say where the job is",
     "future-idle": "room that is idle now but promised to a pipelined task is not given to another",
 }
 """Rules that are not followed yet, by the reference's name of the rarity. Each has an example in found/."""

@@ -44,6 +44,8 @@ class Session:
         self.queues = cluster.queues
         self.jobs: dict[str, Job] = dict(sorted(cluster.jobs().items()))
         """In the order of their uids, where Volcano has none."""
+        self.rarities: set[str] = set()
+        """Rules that seldom matter and did here; for telling differences apart."""
         self.hyper_nodes = HyperNodes(cluster.of("HyperNode"), {n: node.labels for n, node in self.nodes.items()})
         self._open_topologies()
         self.total = Resource()
@@ -53,8 +55,6 @@ class Session:
         self.votes = Votes(conf)
         self.handlers: list[Handler] = []
         self.closers: list[Callable[[], None]] = []
-        self.rarities: set[str] = set()
-        """Rules that seldom matter and did here; for telling differences apart."""
         self.bound: dict[str, str] = {}
         self.evicted: list[str] = []
         for tier in conf.tiers:
@@ -105,6 +105,10 @@ class Session:
                 nodes = [t.node for t in sub.with_status(*ALLOCATED_STATUS) if t.node]
                 sub.allocated_hyper_node = tree.lowest_holding(nodes)
                 found = found or bool(sub.allocated_hyper_node)
+        if job.topology is not None and not job.allocated_hyper_node:
+            for sub in job.sub_jobs.values():
+                if sub.topology is None and any(t.node for t in sub.with_status(*ALLOCATED_STATUS)):
+                    self.rarities.add("restart-forgets")
         if found or (not job.allocated_hyper_node and job.has_topology()):
             common = ""
             for sub in job.sub_jobs.values():

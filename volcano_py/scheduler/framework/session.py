@@ -166,7 +166,8 @@ class Session:
         """Form the job's sub-jobs, and find out where in the network their placed tasks are."""
         job.divide(self.statuses, self.topology.tier_of_name, self.topology.root_tier)
         for sub in job.sub_jobs.values():
-            if sub.constraint is not None and self.topology_is_ready:
+            # A part that may be anywhere says where its job is, if that may not.
+            if (sub.constraint is not None or job.constraint is not None) and self.topology_is_ready:
                 placed = (t for t in sub.tasks.values() if st.IS_ALLOCATED[self.statuses[t.slot]])
                 nodes = (self.table.index.get(t.node) for t in placed)
                 sub.allocated_hyper_node = self.topology.around(n for n in nodes if n is not None)
