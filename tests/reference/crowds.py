@@ -71,6 +71,13 @@ def crowd_queues(draw: s.DrawFn, theme: str) -> list[Manifest]:
     for name in ("default", "q0", "q1")[: draw(s.integers(1 if theme == "preempt" else 2, 3))]:
         state = "Closed" if one_in(draw, 20) else "Open"
         found.append(queue(name, draw(queue_spec()), state))
+        if theme == "reclaim" and not one_in(draw, 4):
+            path = draw(s.sampled_from(("root/a", "root/a/x", "root/a/y", "root/b", "root/b/x", "root")))
+            weights = draw(s.sampled_from(("1/2/3", "1/1/1", "1/0.5", "1/x/2", "")))
+            found[-1]["metadata"]["annotations"] = {
+                "volcano.sh/hierarchy": path,
+                "volcano.sh/hierarchy-weights": weights,
+            }
     return found
 
 

@@ -96,9 +96,16 @@ _NEAR_TIERS = (
     [["gang", "predicates", "network-topology-aware"]],
     [["priority", "gang"], ["predicates", "proportion"]],
 )
+_FAIR_TIERS = (
+    [["priority", "gang", "conformance", "cdp"], ["resourcequota", "overcommit", "drf", "predicates", "nodeorder"]],
+    [["gang", "drf"], ["predicates", "binpack", "pdb"]],
+    [["sla", "drf", "gang", "conformance"], ["resourcequota", "predicates"]],
+)
+"""With drf in a tree of queues, which does not go together with proportion."""
 _TIERS = {
     **dict.fromkeys(NEIGHBOURHOODS, _NEAR_TIERS),
-    **dict.fromkeys(("preempt", "reclaim"), _CROWD_TIERS),
+    "preempt": _CROWD_TIERS,
+    "reclaim": (*_CROWD_TIERS, *_FAIR_TIERS),
     **dict.fromkeys(("capacity", "tree"), _CAPACITY_TIERS),
 }
 _CROWD_ACTIONS = {
@@ -160,12 +167,15 @@ def configurations(draw: s.DrawFn, theme: str = "", matters: tuple[str, ...] = (
     """Documents of the flat actions, with arguments and now and then a callback switched off; the plugins `matters`
     are put among those that the theme has."""
     tiers = []
-    for names in draw(s.sampled_from(_TIERS.get(theme, _MORE_TIERS))):
+    chosen = draw(s.sampled_from(_TIERS.get(theme, _MORE_TIERS)))
+    for names in chosen:
         tier: list[Any] = []
         for name in names:
             settings = draw(arguments(name, theme))
             if name in _FLAGS and one_in(draw, 8, name == "proportion" and theme == "queues"):
                 settings[draw(s.sampled_from(_FLAGS[name]))] = False
+            if name == "drf" and chosen in _FAIR_TIERS:
+                settings["enableHierarchy"] = True
             if name == "capacity" and theme == "tree":
                 settings["enableHierarchy"] = True
             tier.append({name: settings} if settings else name)

@@ -1,10 +1,11 @@
-"""Dominant resource fairness between jobs, without the hierarchy of queues."""
+"""Dominant resource fairness between jobs; between queues in a tree, see drf_tree."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from tests.reference.job import Job
+from tests.reference.plugins.drf_tree import drf_tree
 from tests.reference.resource import Resource, dominant_share
 from tests.reference.session import Handler, Session
 from tests.reference.task import Task
@@ -41,6 +42,8 @@ def drf(session: Session, arguments: dict[str, Any]) -> None:
                 victims.append(c)
         return victims, PERMIT
 
+    if session.conf.first_flag("drf", "enableHierarchy"):
+        drf_tree(session)
     session.votes.register("Preemptable", "drf", richer)
     session.votes.register("JobOrder", "drf", smaller_share_first)
     session.handlers.append(Handler(allocate, deallocate))
