@@ -1,4 +1,4 @@
-"""Policies that wait, and what happens to a job while no controller runs, or while one stumbles."""
+"""Policies that wait, what happens to a job while no controller runs or while one stumbles, and jobs made anew."""
 
 import asyncio
 
@@ -118,3 +118,21 @@ async def test_a_job_without_partitions_ends_though_its_policy_restarts_them(wor
     world.run_pods("Succeeded", exit_code=0)
     await world.until(lambda: world.phase() == "Completed")
     assert any("partitionPolicy" in message for message in world.events("ExecuteAction"))
+
+
+async def test_a_job_made_anew_does_not_rely_on_what_its_predecessor_leaves(world):
+    """The garbage collector is not as fast as `kubectl replace --force`."""
+    reference = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": "train", "uid": "former"}
+    leftovers = ((kinds.CONFIGMAP, "train-svc"), (kinds.SERVICE, "train"), (kinds.SECRET, "train-ssh"))
+    for rt, name in leftovers:
+        metadata = {"name": name, "namespace": "lab", "ownerReferences": [reference | {"controller": True}]}
+        world.api.put({"apiVersion": rt.api_version, "kind": rt.kind, "metadata": metadata})
+    mine = {"apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", "metadata": {"name": "train"}}
+    world.api.put(mine)
+    keys = ["--ssh-private-key=a", "--ssh-public-key=b"]
+    await start_running(world, job(plugins={"svc": [], "ssh": keys}))
+    uid = world.job()["metadata"]["uid"]
+    for rt, name in leftovers:
+        owners = world.api.get(rt, name)["metadata"]["ownerReferences"]
+        assert [owner["uid"] for owner in owners] == [uid], name
+    assert "ownerReferences" not in world.api.get(kinds.NETWORKPOLICY, "train")["metadata"], "what is others' stays"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -171,9 +172,17 @@ class Executor:
         if self._ensured.get(key) == content:
             return
         namespace, name = obj["metadata"].get("namespace"), obj["metadata"]["name"]
+        found: dict[str, Any] | None
         try:
             found = await self._client.get(rt, name, namespace)
         except NotFound:
+            found = None
+        if found is not None and _is_of_predecessor(found, obj):
+            # The garbage collector takes it in a moment, and would leave us without.
+            with contextlib.suppress(NotFound, Conflict):
+                await self._client.delete(rt, name, namespace, uid=found["metadata"]["uid"])
+            found = None
+        if found is None:
             made = instruction.complete(obj) if instruction.complete else obj
             self._note(rt, await self._client.create(rt, made))
         else:
@@ -235,6 +244,18 @@ class Executor:
 def _key_of(obj: dict[str, Any]) -> str:
     metadata = obj["metadata"]
     return f"{metadata['namespace']}/{metadata['name']}" if metadata.get("namespace") else metadata["name"]
+
+
+def _is_of_predecessor(found: dict[str, Any], wanted: dict[str, Any]) -> bool:
+    """Whether an object belongs to a former owner that had the same name as the one that wants it."""
+
+    def owner(obj: dict[str, Any]) -> dict[str, Any]:
+        references: list[dict[str, Any]] = obj["metadata"].get("ownerReferences") or []
+        return next((one for one in references if one.get("controller")), {})
+
+    old, new = owner(found), owner(wanted)
+    same = all(old.get(key) == new.get(key) for key in ("apiVersion", "kind", "name"))
+    return bool(new) and same and old.get("uid") != new.get("uid")
 
 
 def _field(obj: dict[str, Any], path: str) -> Any:
