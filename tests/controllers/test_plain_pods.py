@@ -68,6 +68,40 @@ async def test_replicas_share_a_group_that_follows_their_owner(world):
     await world.until(lambda: world.podgroups() == [])
 
 
+async def test_the_group_of_a_statefulset_follows_its_newest_revision(world):
+    """A pod below the partition of its update strategy is made anew from the former template."""
+
+    def member(name, revision, cpu):
+        container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}}
+        made = pod(name, owner, containers=[container])
+        made["metadata"]["labels"] = {"controller-revision-hash": revision}
+        made["metadata"]["ownerReferences"][0]["kind"] = "StatefulSet"
+        return made
+
+    def asked():
+        return [group["spec"]["minResources"]["requests.cpu"] for group in world.podgroups()]
+
+    statefulset = {
+        "apiVersion": "apps/v1",
+        "kind": "StatefulSet",
+        "metadata": {"name": "db"},
+        "spec": {"replicas": 2},
+        "status": {"updateRevision": "new"},
+    }
+    owner = world.api.put(statefulset)
+    world.api.put(member("db-1", "new", "2"))
+    await world.until(lambda: asked() == ["2"])
+    world.api.clock += 60
+    world.api.put(member("db-0", "old", "1"))
+    await world.until(lambda: group_of(world, "db-0"))
+    world.api.change(kinds.STATEFULSET, "db", {"spec": {"replicas": 3}})
+    await world.quiet()
+    assert asked() == ["2"]
+    world.api.put(member("db-2", "newest", "3"))
+    world.api.change(kinds.STATEFULSET, "db", {"status": {"updateRevision": "newest"}})
+    await world.until(lambda: asked() == ["3"])
+
+
 def test_annotations_are_inherited_and_overridden():
     manifest = pod(annotations={"volcano.sh/preemptable": "false", "volcano.sh/jdb-max-unavailable": "1"})
     owners = [{"volcano.sh/preemptable": "true", "volcano.sh/sla-waiting-time": "1h", "other": "x"}]
@@ -92,6 +126,6 @@ def test_topology_from_annotations():
 
 
 def test_a_nonsensical_minimum_counts_as_one():
-    for text in ("-1", "many", ""):
+    for text in ("-1", "many", "", "2147483648"):
         made = build_podgroup(from_manifest(Pod, pod()), [{"scheduling.volcano.sh/group-min-member": text}])
         assert made["spec"]["minMember"] == 1

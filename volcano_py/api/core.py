@@ -336,10 +336,16 @@ class ReplicaSet(ApiObject):
     spec: WorkloadSpec = field(default_factory=WorkloadSpec)
 
 
+class StatefulSetStatus(ApiType):
+    update_revision: str = ""
+    """The revision that pods are being brought to; theirs is in the label `controller-revision-hash`."""
+
+
 class StatefulSet(ApiObject):
     api_version: str = "apps/v1"
     kind: str = "StatefulSet"
     spec: WorkloadSpec = field(default_factory=WorkloadSpec)
+    status: StatefulSetStatus = field(default_factory=StatefulSetStatus)
 
 
 class ReplicationControllerSpec(ApiType):

@@ -23,6 +23,8 @@ from volcano_py.kube.errors import NotFound
 from volcano_py.kube.workqueue import WorkQueue
 
 Workload = ReplicaSet | StatefulSet
+REVISION = "controller-revision-hash"
+"""The label that says of which revision of its StatefulSet a pod is."""
 OWNERS_KEPT = 4096
 """Owners whose annotations are remembered; they rarely change, and a controller makes many pods."""
 
@@ -97,7 +99,11 @@ class PodGroupController:
                 delete = Delete(kinds.PODGROUP, found.namespace, found.name, found.uid)
                 await self._executor.carry_out([delete], workload)
             return
-        pod = max(self._pods.by_index(metadata.uid), key=_newest, default=None)
+        pods = self._pods.by_index(metadata.uid)
+        if isinstance(workload, StatefulSet) and (revision := workload.status.update_revision):
+            # with a partition, or OnDelete, the youngest pod may be of the template before
+            pods = [pod for pod in pods if (pod.metadata.labels or {}).get(REVISION) == revision]
+        pod = max(pods, key=_newest, default=None)
         if pod is None or pod.spec.scheduler_name not in self._scheduler_names:
             return
         if group_of(pod) in ("", podgroup_name(pod)):

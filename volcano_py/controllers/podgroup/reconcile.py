@@ -21,6 +21,7 @@ OWNER_KINDS = ("ReplicaSet", "DaemonSet", "StatefulSet", "Job")
 _ANNOTATIONS = (names.PREEMPTABLE, names.COOLDOWN_TIME, names.REVOCABLE_ZONE)
 _LABELS = (names.PREEMPTABLE, names.COOLDOWN_TIME)
 _PREFIX = "volcano.sh/"
+_LARGEST = 2**31 - 1
 
 
 def needs_podgroup(pod: Pod, scheduler_names: Sequence[str]) -> bool:
@@ -111,7 +112,7 @@ def _min_member(owner_annotations: Sequence[Mapping[str, str]]) -> int:
     for inherited in owner_annotations:
         text = inherited.get(names.GROUP_MIN_MEMBER)
         if text is not None:
-            return int(text) if text.isdecimal() else 1
+            return int(text) if text.isdecimal() and int(text) <= _LARGEST else 1
     return 1
 
 
