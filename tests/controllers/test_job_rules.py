@@ -20,6 +20,7 @@ from volcano_py.controllers.job.request import Decision, Request, decide
 from volcano_py.controllers.job.state import SOFT, TABLE, Operation, transition
 from volcano_py.controllers.job.sync import sync
 from volcano_py.controllers.quota import total, usage
+from volcano_py.webhooks.identifiers import dns_label
 
 ALL_ACTIONS = (
     bus.SYNC_JOB,
@@ -327,6 +328,16 @@ def test_a_job_on_its_way_out_is_left_alone():
     seen.job.metadata.deletion_timestamp = "2026-01-01T00:00:00Z"
     assert sync(seen, None) == []
     assert kill(seen, frozenset(), None) == []
+
+
+@pytest.mark.parametrize("name", ["train", "a" * 59, "train.v1"])
+def test_volumes_have_names_that_volumes_may_have(name):
+    one = typed(job(name=name, volumes=[{"mountPath": "/data", "volumeClaimName": "data"}]))
+    spec = build_pod(one, one.spec.tasks[0], 0)["spec"]
+    (volume,), (mount,) = spec["volumes"], spec["containers"][0]["volumeMounts"]
+    assert volume["name"] == mount["name"]
+    assert dns_label(volume["name"]) == ""
+    assert volume["name"].startswith("train-" if name == "train" else "volume-")
 
 
 def test_only_differences_of_the_podgroup_are_patched():

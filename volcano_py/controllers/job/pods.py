@@ -11,6 +11,8 @@ from volcano_py.api.batch import DEFAULT_TASK_NAME, Job, Task
 from volcano_py.api.kinds import JOB
 from volcano_py.controllers.job.observed import pod_name
 
+LONGEST_LABEL = 63
+
 _ANNOTATIONS = (names.PREEMPTABLE, names.COOLDOWN_TIME, names.REVOCABLE_ZONE)
 _LABELS = (names.PREEMPTABLE, names.COOLDOWN_TIME)
 
@@ -97,6 +99,13 @@ def _identity(job: Job, task: Task, index: int) -> tuple[dict[str, str], dict[st
     return annotations, labels
 
 
+def _volume_name(job: Job, claim: str) -> str:
+    """Called after the job, where that is a name that a volume may have: a DNS label."""
+    suffix = stable_suffix(job.metadata.uid, claim)
+    name = f"{job.metadata.name}-{suffix}"
+    return name if len(name) <= LONGEST_LABEL and "." not in name else f"volume-{suffix}"
+
+
 def _mount_volumes(job: Job, spec: dict[str, Any]) -> None:
     """Mount each of the job's claims into all regular containers; a claim that comes twice is mounted once."""
     seen = set[str]()
@@ -105,7 +114,7 @@ def _mount_volumes(job: Job, spec: dict[str, Any]) -> None:
         if not claim or claim in seen:
             continue
         seen.add(claim)
-        name = f"{job.metadata.name}-{stable_suffix(job.metadata.uid, claim)}"
+        name = _volume_name(job, claim)
         spec.setdefault("volumes", []).append({"name": name, "persistentVolumeClaim": {"claimName": claim}})
         for container in spec.get("containers") or ():
             mount = {"name": name, "mountPath": volume.mount_path}

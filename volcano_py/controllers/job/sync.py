@@ -73,7 +73,9 @@ def sync(seen: Observed, rule: Rule | None) -> list[Instruction]:
     instructions += keep_podgroup(seen)
 
     past = {pod.metadata.uid for pod in past_life(job, seen.pods)}
-    if _is_let_in(seen.podgroup):
+    if _has_enough(seen):
+        count_pods(status, seen.pods)  # it completes now: no more pods for it
+    elif _is_let_in(seen.podgroup):
         instructions += _keep_pods(seen, status, forwarding, past)
     else:
         instructions += _why_not(job, seen.podgroup)
@@ -95,6 +97,15 @@ def _first_status(seen: Observed) -> Instruction:
     status.state.phase = batch.PENDING
     enter_phase(status, seen.now)
     return status_write(JOB, seen.job, status, "JobStatusError")
+
+
+def _has_enough(seen: Observed) -> bool:
+    """Whether a running job has as many successes as it needs."""
+    job = seen.job
+    if job.spec.min_success is None or job.status.state.phase != batch.RUNNING:
+        return False
+    done = sum(pod.status.phase == "Succeeded" and not is_terminating(pod) for pod in seen.pods)
+    return done >= job.spec.min_success
 
 
 def _is_let_in(podgroup: pg.PodGroup | None) -> bool:
