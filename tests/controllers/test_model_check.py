@@ -230,7 +230,7 @@ def rare_lives() -> None:
         (f"command {action}", {"maxRetry": 1}) for action in (bus.ABORT_JOB, bus.COMPLETE_JOB, bus.RESTART_JOB)
     ]
     for how, spec in (*ends, ("succeed", {"minSuccess": 1})):
-        for later in ("start", "succeed", "crash"):
+        for later in ("start", "succeed", "fail", "crash"):
             world = Ledger(job(task("work", 1), task("side", 1, minAvailable=0), **spec))
             world.settle()
             world.group_phase("Inqueue")
@@ -243,10 +243,13 @@ def rare_lives() -> None:
                 world.pod_phase("train-work-0", "Succeeded", 0)
             else:
                 world.ask(Request(bus.COMMAND_ISSUED, how.removeprefix("command ")))
-            if later == "crash":
-                world.pod_phase("train-side-0", "Running", restarts=3)
-            else:
-                world.pod_phase("train-side-0", *(("Running",) if later == "start" else ("Succeeded", 0)))
+            further: dict[str, tuple[Any, ...]] = {
+                "start": ("Running",),
+                "succeed": ("Succeeded", 0),
+                "fail": ("Failed", 1),
+                "crash": ("Running", None, 3),
+            }
+            world.pod_phase("train-side-0", *further[later])
             SEEN.update(world.visited)
     gang = Ledger(job(task("work", 1), task("side", 1)))
     gang.settle()
@@ -275,8 +278,8 @@ def test_every_job_comes_to_an_end_and_frees_what_it_held() -> None:
     found = SEEN & everything
     ends = {phase: RUNS.count(phase) for phase in sorted(set(RUNS))}
     print(f"\njobs: {len(RUNS)} lives, ends {ends}; {len(found)} of {len(reachable)} pairs of phase and event seen")
-    wrong = f"not seen: {sorted(reachable - found)}; thought unreachable: {sorted(found - reachable)}"
-    assert found == reachable, wrong
+    assert found >= reachable, f"not seen: {sorted(reachable - found)}"
+    assert found <= reachable, f"thought unreachable: {sorted(found - reachable)}"
 
 
 PARENTS = {"team": "root", "group": "team", "leaf": "group", "other": "root"}

@@ -41,7 +41,7 @@ from volcano_py.webhooks.options import DEFAULT_PATHS, Options, check
 @flag("--enable-queue-allocated-pods-check", False, "Refuse to delete a queue that has allocated pods.")
 @click.option("--max-queue-depth", type=int, default=5, help="Levels of queues below root.")
 @flag("--enable-root-queue-protection", True, "Refuse changes of root's resources.")
-@click.option("--max-request-bytes", type=click.IntRange(1024), default=3 << 20, help="Larger requests get a 413.")
+@click.option("--max-request-bytes", type=click.IntRange(1024), default=1 << 20, help="Larger requests get a 413.")
 @click.option("--feature-gates", default="", help="Name=true|false, separated by commas.")
 @ignored_flags(KLOG)
 def webhook_manager(**given: Any) -> None:

@@ -21,8 +21,10 @@ from volcano_py.webhooks.review import answer
 
 log = logging.getLogger(__name__)
 
-MOST_BYTES = 3 << 20
-"""A change is asked about with the object before and after it, and etcd takes 1.5 MiB of each."""
+MOST_BYTES = 1 << 20
+"""A change is asked about with the object before and after it: where Jobs of more than 512 KiB are changed,
+`--max-request-bytes` has to be more.
+"""
 LONGEST = 1.0
 """Seconds for one answer."""
 AT_ONCE = 32 << 10
