@@ -95,7 +95,7 @@ async def test_a_job_whose_requests_are_no_quantities_says_so(world):
     message = (await world.until(lambda: world.events("PodGroupError")))[0]
     assert "'lots'" in message
     assert "spec.tasks[].template.spec" in message
-    assert world.status()["state"]["reason"] == "PodGroupError"
+    await world.until(lambda: world.status()["state"].get("reason") == "PodGroupError")
 
 
 async def test_what_has_happened_is_not_forgotten_over_a_mistake_of_ours(world, monkeypatch):
@@ -117,7 +117,7 @@ async def test_a_job_without_partitions_ends_though_its_policy_restarts_them(wor
     await start_running(world, job(task(replicas=1), policies=[{"event": "*", "action": "RestartPartition"}]))
     world.run_pods("Succeeded", exit_code=0)
     await world.until(lambda: world.phase() == "Completed")
-    assert any("partitionPolicy" in message for message in world.events("ExecuteAction"))
+    await world.until(lambda: any("partitionPolicy" in message for message in world.events("ExecuteAction")))
 
 
 async def test_a_job_made_anew_does_not_rely_on_what_its_predecessor_leaves(world):
