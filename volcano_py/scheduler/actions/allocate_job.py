@@ -9,7 +9,7 @@ from __future__ import annotations
 from math import inf
 from typing import NamedTuple
 
-from volcano_py.scheduler.actions.place_tasks import place_as_nominated, place_tasks
+from volcano_py.scheduler.actions.place_tasks import best_effort_too, place_as_nominated, place_tasks
 from volcano_py.scheduler.actions.worksheet import Worksheet
 from volcano_py.scheduler.explain.close import as_quantities
 from volcano_py.scheduler.framework.session import Session
@@ -57,6 +57,8 @@ def allocate_job(session: Session, queue: Queue, job: SessionJob, sheet: Workshe
         statement = Statement(session)
         sheet.tasks = best.left.tasks
         if statement.replay(best.steps) is not None or not votes.job_ready(job):
+            return False
+        if not best_effort_too(session, statement, job, None):  # with all its parts ready it may still need them
             return False
         statement.commit()
         _settle(session, job, best.hyper_node, best.places)

@@ -96,15 +96,15 @@ def _place_all(
         if sub is not None and sub.constraint is not None and session.topology.leaf(node):
             sub.current_hyper_node = session.topology.lowest_common(session.topology.leaf(node), sub.current_hyper_node)
         if _ready(session, job, sub):
-            return statement, _best_effort_too(session, statement, job, sub)
+            return statement, best_effort_too(session, statement, job, sub)
     if _ready(session, job, sub):
-        return statement, _best_effort_too(session, statement, job, sub)
+        return statement, best_effort_too(session, statement, job, sub)
     if not (votes.job_pipelined(job) if sub is None else votes.sub_job_pipelined(job, sub)):
         statement.discard()
     return statement, False
 
 
-def _best_effort_too(session: Session, statement: Statement, job: SessionJob, sub: SubJob | None) -> bool:
+def best_effort_too(session: Session, statement: Statement, job: SessionJob, sub: SubJob | None) -> bool:
     """Where a gang reaches its minimum only with members that ask for nothing, place these as well; if one of them
     finds no place the gang is not ready, and its statement is taken back."""
     gang = sub or job
