@@ -58,6 +58,13 @@ def test_a_queue_loses_what_it_holds_beyond_what_it_deserves(victim: Manifest, c
     assert len(found.votes.unified_evictable(context, tasks(found, "v"))) == count
 
 
+def test_nobody_goes_whose_queue_would_then_hold_less_than_it_is_guaranteed() -> None:
+    queues = {"q": {"deserved": {"cpu": 4}}, "v": {"guarantee": {"resource": {"cpu": 2}}}}
+    jobs = {"r": waiting("q", cpu=2), "v": running("v", 1, cpu=2), "w": running("v", 1)}
+    found = session(queues, jobs)
+    assert reclaimed(found, "v") == 0 and reclaimed(found, "w") == 1
+
+
 def test_within_a_queue_gangpreempt_takes_whom_it_likes() -> None:
     found = session({"v": {"deserved": {"cpu": 8}}}, {"v": running("v", 2)})
     context = EvictionContext("gangpreempt", found.jobs["default/v"])
@@ -205,6 +212,31 @@ def test_what_the_ancestors_deserve_allows_preempting() -> None:
     for level, may in ((0, False), (1, True)):
         found = session(TREE, jobs, tree(level))
         assert found.votes.preemptive(found.queues["dev"], tasks(found, "b")) is may
+
+
+def test_what_the_ancestors_deserve_is_nothing_to_a_queue_that_is_full_itself() -> None:
+    queues = {**TREE, "dev": {"parent": "eng", "deserved": {"cpu": 1}, "capability": {"cpu": 1}}}
+    found = session(queues, {"a": running("dev", 1), "b": waiting("dev")}, tree(1))
+    assert not found.votes.preemptive(found.queues["dev"], tasks(found, "b"))
+
+
+def test_nor_does_an_ancestor_allow_what_it_may_not_hold() -> None:
+    eng = {"parent": "root", "deserved": {"cpu": 4, "memory": "1Gi"}, "capability": {"memory": "2Gi"}}
+    queues = {**TREE, "eng": eng}
+    jobs = {"a": running("ops", 1, memory="1Gi"), "b": waiting("dev", memory="1Gi"), "c": waiting("dev", memory="2Gi")}
+    found = session(queues, {**jobs, "d": running("dev", 1)}, tree(1))
+    assert found.votes.preemptive(found.queues["dev"], tasks(found, "b"))
+    assert not found.votes.preemptive(found.queues["dev"], tasks(found, "c"))
+
+
+def test_a_queue_further_down_than_the_one_that_reclaims() -> None:
+    """Ancestors are compared level by level; where the reclaimer has none any more, they are asked."""
+    queues = {**TREE, "deep": {"parent": "dev"}, "dev": {"parent": "eng", "deserved": {"cpu": 2}}}
+    found = session(queues, {"r": waiting("bio"), "v": running("deep", 3)}, tree(2))
+    assert reclaimed(found) == 0, "eng holds no more than it deserves"
+    queues["eng"] = {"parent": "root", "deserved": {"cpu": 1}}
+    found = session(queues, {"r": waiting("bio"), "v": running("deep", 3)}, tree(2))
+    assert reclaimed(found) == 1, "dev holds one too many"
 
 
 def test_only_leaves_are_served_and_every_ancestor_has_a_limit() -> None:
