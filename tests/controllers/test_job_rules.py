@@ -494,3 +494,16 @@ def test_a_kill_is_written_down_before_it_is_done():
     assert order == ["Delete", "Delete", "Delete", "UpdateStatus", "Together", "Together", "Delete"]
     part = kill(seen, frozenset(), transition("Running", bus.RESTART_POD).rule, Target(task="work", pod="train-work-0"))
     assert [type(step).__name__ for step in part] == ["Together", "UpdateStatus", "Together"]
+
+
+def test_what_plugins_make_is_noted_before_it_is_made_and_while_it_is_made_anew():
+    new = from_manifest(Job, job(plugins={"svc": [], "env": []}))
+    first = sync(Observed(job=new, queue=Queue()), None)
+    noted = {"plugin-env": "env", "plugin-svc": "svc"}
+    assert [one.status["controlledResources"] for one in first if isinstance(one, UpdateStatus)] == [noted]
+    new.status.state.phase, new.status.controlled_resources = "Running", dict(noted)
+    for action, left in ((bus.RESTART_JOB, noted), (bus.ABORT_JOB, None)):
+        made = kill(Observed(job=new, queue=Queue()), frozenset(), transition("Running", action).rule)
+        status = next(one.status for one in made if isinstance(one, UpdateStatus))
+        assert status.get("controlledResources") == left
+        assert sum(isinstance(one, Delete) for one in made) == 3

@@ -90,6 +90,8 @@ def kill(
     # What has to go is known from what is stored: plugins' objects from the status that lists them, pods from the phase
     # and version that are written before they are ended. Wherever a kill is broken off, the next look goes on with it.
     instructions = plugins.on_job_delete(job, status)
+    if status.state.phase == batch.RESTARTING:
+        plugins.note(job, status)  # they are made again at once
     instructions += _write(job, status)
     instructions += end_pods(victims)
     podgroup = seen.podgroup

@@ -94,6 +94,7 @@ def sync(seen: Observed, rule: Rule | None) -> list[Instruction]:
 def _first_status(seen: Observed) -> Instruction:
     """A new job is Pending; the rest follows when that has been written."""
     status = fresh_status(seen.job)
+    plugins.note(seen.job, status)  # whatever is made for it from now on is known to be
     status.state.phase = batch.PENDING
     enter_phase(status, seen.now)
     return status_write(JOB, seen.job, status, "JobStatusError")

@@ -88,6 +88,14 @@ def on_pod_create(pod: dict[str, Any], job: Job, task: Task, index: int) -> None
             plugin.on_pod_create(pod, job, task, index)
 
 
+def note(job: Job, status: JobStatus) -> None:
+    """Write down that there may be objects of the job's plugins: `on_job_delete` takes away what is noted."""
+    names = [name for name in registry() if name in (job.spec.plugins or {})]
+    if names:
+        noted = {f"plugin-{name}": name for name in names}
+        status.controlled_resources = {**(status.controlled_resources or {}), **noted}
+
+
 def on_job_add(job: Job, status: JobStatus) -> list[Instruction]:
     """What the plugins make for a job that is about to start; noted in the status."""
     instructions: list[Instruction] = []
