@@ -14,6 +14,7 @@ from volcano_py.api.meta import parse_time
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.framework.statement import Statement
 from volcano_py.scheduler.framework.victims import victims_queue
+from volcano_py.scheduler.model import status as st
 from volcano_py.scheduler.model.task import Task
 
 _AFFINITY = "InterPodAffinity"
@@ -54,11 +55,14 @@ def _dry_run(session: Session, task: Task, node: int, may_go: Callable[[Task], b
     sees = session.enabled("predicates", "enablePreemptable") or session.enabled("predicates", "enabledAllocatable")
     before = placement.accepts_by(task, node, _AFFINITY)
 
+    def near() -> bool:
+        return placement.accepts_by(task, node, _AFFINITY) if sees else before
+
     def fits() -> bool:
-        near = placement.accepts_by(task, node, _AFFINITY) if sees else before
-        return near and placement.fits_soon(task, node) and votes.allocatable(queue, task)
+        return near() and placement.fits_soon(task, node) and votes.allocatable(queue, task)
 
     statements: dict[str, Statement] = {}
+    bound = [v for v in victims if session.status(v) == st.BOUND]
     order = victims_queue(session, victims, task)
     gone: list[Task] = []
     while order:
@@ -69,7 +73,8 @@ def _dry_run(session: Session, task: Task, node: int, may_go: Callable[[Task], b
         if fits():
             break
     needed: list[Task] = []
-    if gone and fits():
+    # Volcano does not ask the queue again before it lets all of them go.
+    if gone and (fits() if session.on("sure-evictions") else near()):
         for victim in reversed(gone):
             statements[victim.key].discard()
             if not fits():
@@ -77,6 +82,8 @@ def _dry_run(session: Session, task: Task, node: int, may_go: Callable[[Task], b
                 needed.append(victim)
     for statement in statements.values():
         statement.discard()
+    for victim in bound:  # what is taken back counts as running, but this was never done
+        session.move(victim, st.BOUND)
     return needed
 
 
