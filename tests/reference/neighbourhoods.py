@@ -22,7 +22,7 @@ def neighbourhoods(draw: s.DrawFn, theme: str) -> list[Manifest]:
     names = [f"n{i}" for i in range(draw(s.integers(2, 6 if theme == "topology" else 4)))]
     nodes = [draw(plain_node(n)) for n in names]
     queues = draw(crowd_queues("preempt" if theme == "topology" else theme))
-    found = [*nodes, *draw(tree(names)), *queues, draw(quota()), draw(budget("b0"))]
+    found = [*nodes, *draw(tree(nodes)), *queues, draw(quota()), draw(budget("b0"))]
     for name, value in (("high", 100), ("low", -5), ("higher", 1000)):
         found.append({"kind": "PriorityClass", "metadata": {"name": name}, "value": value})
     queue_names = [q["metadata"]["name"] for q in queues]
@@ -36,20 +36,23 @@ def neighbourhoods(draw: s.DrawFn, theme: str) -> list[Manifest]:
 
 
 @s.composite
-def tree(draw: s.DrawFn, nodes: list[str]) -> list[Manifest]:
-    """Up to three tiers; some nodes may be nowhere, some HyperNode without a parent, some link wrong."""
+def tree(draw: s.DrawFn, nodes: list[Manifest]) -> list[Manifest]:
+    """Up to three tiers; some nodes may be nowhere, some HyperNode without a parent, some link wrong. No node is in two
+    HyperNodes of a tier: where it then is would be left open."""
     found: list[Manifest] = []
     leaves = [f"s{i}" for i in range(draw(s.integers(1, 3)))]
     members: dict[str, list[str]] = {name: [] for name in leaves}
     for node in nodes:
         if not one_in(draw, 12):
-            members[draw(s.sampled_from(leaves))].append(node)
+            leaf = draw(s.sampled_from(leaves))
+            node["metadata"]["labels"]["rack"] = leaf
+            members[leaf].append(node["metadata"]["name"])
     for name in leaves:
         if members[name] and one_in(draw, 8):
             pattern = "|".join(f"^{n}$" for n in members[name])
             selectors: list[Manifest] = [{"regexMatch": {"pattern": pattern}}]
         elif one_in(draw, 12):
-            selectors = [{"labelMatch": {"matchLabels": {"zone": draw(s.sampled_from("ab"))}}}]
+            selectors = [{"labelMatch": {"matchLabels": {"rack": name}}}]
         else:
             selectors = [{"exactMatch": {"name": n}} for n in members[name]]
         found.append(hyper_node(name, 1, [{"type": "Node", "selector": sel} for sel in selectors]))

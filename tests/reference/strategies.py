@@ -187,6 +187,10 @@ def configurations(draw: s.DrawFn, theme: str = "", matters: tuple[str, ...] = (
     if draw(s.booleans()):
         own = {"predicateErrorCacheEnable": draw(s.sampled_from((True, False, False)))}
         conf["configurations"] = [{"name": name, "arguments": own} for name in ("allocate", "preempt", "reclaim")]
+    if theme == "preempt" and one_in(draw, 3):
+        others = [c for c in conf.get("configurations", []) if c["name"] != "preempt"]
+        own = {"enableTopologyAwarePreemption": True, "minCandidateNodesPercentage": 100}
+        conf["configurations"] = [*others, {"name": "preempt", "arguments": own}]
     if theme in ("gangpreempt", "gangreclaim") and draw(s.booleans()):
         own = {"maxDomains": draw(s.sampled_from((1, 2, 0))), "allowWholeBundle": draw(s.booleans())}
         conf.setdefault("configurations", []).append({"name": theme, "arguments": own})

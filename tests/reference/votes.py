@@ -230,6 +230,9 @@ class Votes:
                 self.said.add(name)
                 raise
 
+    def simulated_predicate(self, task: Task, node: Node) -> bool:
+        return self._all_true("SimulatePredicate", "enablePredicate", task, node)
+
     def node_scores(self, task: Task, nodes: list[Node]) -> list[float]:
         """Node by node: what NodeOrder functions give, then what BatchNodeOrder functions give."""
         order, batch = [0.0] * len(nodes), [0.0] * len(nodes)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from tests.reference.actions.dry_run import best_candidate
 from tests.reference.cluster import Queue
 from tests.reference.conf import get_bool
 from tests.reference.heap import Heap
@@ -29,6 +30,7 @@ class Preempt:
     def __init__(self, session: Session) -> None:
         self.session = session
         arguments = session.conf.action_arguments("preempt")
+        self.topology_aware = get_bool(arguments, "enableTopologyAwarePreemption", False)
         self.helper = PredicateHelper(session, get_bool(arguments, "predicateErrorCacheEnable", True))
 
     def run(self) -> None:
@@ -98,6 +100,14 @@ class Preempt:
             return False
         nodes = self.helper.predicate_nodes(task, not_hopeless(session, task), for_preemption(session))
         queue = session.queues[session.jobs[task.job].queue]
+        if self.topology_aware:
+            best = best_candidate(session, task, nodes, may_go)
+            if best is None:
+                return False
+            for victim in best[1]:
+                statement.evict(victim)
+            statement.pipeline(task, best[0], eviction_occurred=True)
+            return True
 
         def fits(node: Node) -> bool:
             if not votes.allocatable(queue, task) or not task.resreq.less_equal(node.future_idle()):

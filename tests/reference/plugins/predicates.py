@@ -86,6 +86,9 @@ def predicates(session: Session, arguments: dict[str, Any]) -> None:
         if gathered:
             raise PredicateError(", ".join(gathered))
 
+    def simulate(task: Task, node: Node) -> bool:
+        return not on("PodAffinity") or AffinityState(task.pod, node_map).allows(node)
+
     def allocate(task: Task) -> None:
         node_map.add(task.node, task.pod)
 
@@ -93,5 +96,6 @@ def predicates(session: Session, arguments: dict[str, Any]) -> None:
         node_map.remove(task.node, task.pod)
 
     session.votes.register("PrePredicate", "predicates", pre_predicate)
+    session.votes.register("SimulatePredicate", "predicates", simulate)
     session.votes.register("Predicate", "predicates", predicate)
     session.handlers.append(Handler(allocate, deallocate))
