@@ -3,7 +3,8 @@
 Nothing here is quick, cached or clever, and nothing is shared with the scheduler of the package: the rules are
 read a second time. A cycle builds everything anew from manifests, decides, and hands back what it decided.
 
-    resource, request, task, job, node   the numbers: amounts, what pods ask for, who is where
+    resource, request, task, node        the numbers: amounts, what pods ask for, who is where
+    job, sub_job, hyper_nodes            who belongs together, and which nodes are near each other
     cluster                              manifests → one picture
     conf, votes, session, statement      a session and the ways plugins are asked
     placing                              which nodes fit, which is best
