@@ -22,6 +22,13 @@ from volcano_py.kube.credentials import Credentials
 from volcano_py.kube.informer import Informer
 
 
+def test_the_arguments_of_a_deployment_of_volcano_can_be_kept():
+    logs = "--logtostderr -v=4 --log-flush-frequency=5s"
+    rest = "--enable-healthz=true --leader-elect=false --leader-elect-resource-lock=leases --tls-cert-file=/a"
+    given = parse_flags([*logs.split(), *rest.split(), "--lock-object-namespace=here"])
+    assert given == Options(enable_healthz=True, leader_elect=False, leader_elect_resource_namespace="here")
+
+
 def test_flags():
     assert parse_flags([]) == Options()
     given = parse_flags(

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from volcano_py.cli.errors import fail, in_words
-from volcano_py.kube.flags import KLOG, Duration, flag, ignored_flags, parse_gates
+from volcano_py.kube.flags import KLOG, Duration, Verbosity, flag, ignored_flags, parse_gates
 from volcano_py.webhooks.options import DEFAULT_PATHS, Options, check
 
 
@@ -43,6 +43,7 @@ from volcano_py.webhooks.options import DEFAULT_PATHS, Options, check
 @flag("--enable-root-queue-protection", True, "Refuse changes of root's resources.")
 @click.option("--max-request-bytes", type=click.IntRange(1024), default=1 << 20, help="Larger requests get a 413.")
 @click.option("--feature-gates", default="", help="Name=true|false, separated by commas.")
+@click.option("-v", "--v", "verbosity", type=Verbosity(), default=0, hidden=True)
 @ignored_flags(KLOG)
 def webhook_manager(**given: Any) -> None:
     """Admission: defaults and checks of Jobs, CronJobs, JobFlows, Queues, PodGroups, HyperNodes, pods."""

@@ -12,10 +12,20 @@ from typing import NoReturn
 from msgspec import Struct, field
 
 from volcano_py.api.duration import parse_duration
+from volcano_py.kube.flags import KLOG
 
 DEFAULT_SCHEDULERS = ("volcano:volcano:0.0:0.6:false:2:100", "agent-scheduler:agent:0.7:1.0:true:2:100")
 """Of the sharding controller: name:type:minUtil:maxUtil:preferWarmup:minNodes:maxNodes."""
 DEFAULT_CONTROLLERS = ("*", "-sharding-controller")
+
+_WITHOUT_EFFECT = (
+    *(f"--{name}" for name in KLOG),
+    "--leader-elect-resource-lock",
+    "--ca-cert-file",
+    "--tls-cert-file",
+    "--tls-private-key-file",
+)
+"""Volcano's flags that are taken, so that a deployment's arguments can be kept, and do nothing here."""
 
 
 class Options(Struct):
@@ -124,8 +134,16 @@ def parse_flags(arguments: Sequence[str], program: str = "volcano-py controller-
     seconds("--leader-elect-retry-period", defaults.leader_elect_retry_period, "between attempts")
     text("--leader-elect-resource-name", defaults.leader_elect_resource_name, "name of the Lease")
     text("--leader-elect-resource-namespace", defaults.leader_elect_resource_namespace, "its namespace")
+    parser.add_argument("--lock-object-namespace", default="", help=argparse.SUPPRESS)
+    for name in _WITHOUT_EFFECT:
+        parser.add_argument(name, nargs="?", const="true", dest="without_effect", help=argparse.SUPPRESS)
+    parser.add_argument("-v", "--v", dest="without_effect", help=argparse.SUPPRESS)
 
     given = vars(parser.parse_args(list(arguments)))
+    del given["without_effect"]
+    # The deprecated flag wins where it is set, as in Volcano.
+    namespace = given.pop("lock_object_namespace")
+    given["leader_elect_resource_namespace"] = namespace or given["leader_elect_resource_namespace"]
     given["scheduler_names"] = given.pop("scheduler_name") or defaults.scheduler_names
     configs = [part.strip() for text in given["scheduler_configs"] or () for part in text.split(",") if part.strip()]
     given["scheduler_configs"] = configs or defaults.scheduler_configs
