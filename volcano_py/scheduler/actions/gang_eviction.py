@@ -6,7 +6,6 @@ gang is promised its places, and only if all of it has one is the statement kept
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Callable, Iterable
 
 import msgspec
@@ -71,7 +70,7 @@ def evict_for_gangs(session: Session, policy: Policy) -> None:
             continue
         waiting = starving[queue.name]
         while waiting:
-            job = heapq.heappop(waiting)[1]
+            job = waiting.pop()
             _evict_for(session, policy, settings, queue, job)
 
 

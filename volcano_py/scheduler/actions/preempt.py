@@ -7,9 +7,7 @@ the same job.
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Callable
-from typing import Any
 
 import msgspec
 import numpy as np
@@ -57,7 +55,7 @@ def preempt(session: Session) -> None:
     """Make room for starving jobs at the cost of others of their queue, then at their own."""
     votes = session.votes
     queues: PriorityQueue[Queue] = PriorityQueue(votes.queue_before)
-    starving: dict[str, list[tuple[tuple[Any, ...], SessionJob]]] = {}
+    starving: dict[str, PriorityQueue[SessionJob]] = {}
     tasks: dict[str, list[Task]] = {}
     remembers = not session.on("own-verdict") and _settings(session).error_cache
     refused: Refused | None = {} if remembers else None
@@ -67,17 +65,17 @@ def preempt(session: Session) -> None:
         if job.wants_topology:
             continue  # room that is freed here and there is none within one HyperNode: see gangpreempt
         if job.queue not in starving:
-            starving[job.queue] = []
+            starving[job.queue] = PriorityQueue(votes.job_before)
             queues.push(session.queues[job.queue])
-        starving[job.queue].append((votes.job_key(job), job))
+        starving[job.queue].push(job)
         tasks[job.uid] = task_queue(votes, (t for t in session.pending(job) if not t.sched_gated))
+    in_order = {name: sorted(waiting, key=votes.job_key) for name, waiting in starving.items()}
     while queues:
         queue = queues.pop()
         waiting = starving[queue.name]
-        waiting.sort()
-        under_request = [job for _, job in waiting]
+        under_request = in_order[queue.name]
         while waiting:
-            job = heapq.heappop(waiting)[1]
+            job = waiting.pop()
             statement = Statement(session, job.uid)
             todo = tasks[job.uid]
             while todo and votes.job_starving(job):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
-
 import numpy as np
 
 from volcano_py.scheduler.actions.make_room import make_room, spare_needless
@@ -21,14 +19,14 @@ def reclaim(session: Session) -> None:
     """Make room for starving jobs at the cost of other, reclaimable queues."""
     votes = session.votes
     queues, starving = starving_by_queue(session)
-    tasks = {job.uid: _ungated(session, job) for waiting in starving.values() for _, job in waiting}
+    tasks = {job.uid: _ungated(session, job) for waiting in starving.values() for job in waiting}
     while queues:
         queue = queues.pop()
         if votes.overused(queue):
             continue
         waiting = starving[queue.name]
         while waiting:
-            job = heapq.heappop(waiting)[1]
+            job = waiting.pop()
             statement = Statement(session, job.uid)
             todo = tasks[job.uid]
             while todo and votes.job_starving(job):

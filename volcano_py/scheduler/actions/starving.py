@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-import heapq
-from typing import Any
-
 from volcano_py.scheduler.framework.priority_queue import PriorityQueue
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.framework.session_job import SessionJob
 from volcano_py.scheduler.model.queue import Queue
 
-Heap = list[tuple[tuple[Any, ...], SessionJob]]
-"""Jobs, the first of them on top."""
 
+def starving_by_queue(session: Session) -> tuple[PriorityQueue[Queue], dict[str, PriorityQueue[SessionJob]]]:
+    """The queues of valid, admitted jobs in their order, and of each queue the jobs that starve.
 
-def starving_by_queue(session: Session) -> tuple[PriorityQueue[Queue], dict[str, Heap]]:
-    """The queues of valid, admitted jobs in their order, and of each queue the jobs that starve."""
+    The order of jobs is looked at whenever one is taken: what is evicted from them meanwhile changes it.
+    """
     votes = session.votes
     queues: PriorityQueue[Queue] = PriorityQueue(votes.queue_before)
-    starving: dict[str, Heap] = {}
+    starving: dict[str, PriorityQueue[SessionJob]] = {}
     for job in session.jobs.values():
         if job.is_pending() or votes.job_valid(job) is not None:
             continue
         if job.queue not in starving:
-            starving[job.queue] = []
+            starving[job.queue] = PriorityQueue(votes.job_before)
             queues.push(session.queues[job.queue])
         if votes.job_starving(job):
-            heapq.heappush(starving[job.queue], (votes.job_key(job), job))
+            starving[job.queue].push(job)
     return queues, starving

@@ -7,7 +7,7 @@ in the same sequence. Jobs and tasks, whose order is a sort key, use `heapq` wit
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
@@ -25,6 +25,10 @@ class PriorityQueue(Generic[T]):
 
     def __bool__(self) -> bool:
         return bool(self._items)
+
+    def __iter__(self) -> Iterator[T]:
+        """In no order."""
+        return iter(self._items)
 
     def push(self, item: T) -> None:
         items, less = self._items, self._less

@@ -148,6 +148,9 @@ class Votes:
                 key.append(0)
         return (*key, job.created, job.uid)
 
+    def job_before(self, left: SessionJob, right: SessionJob) -> bool:
+        return self.job_key(left) < self.job_key(right)
+
     def job_compare(self, left: SessionJob, right: SessionJob) -> int:
         """Only what the plugins say: −1, 0, 1."""
         a, b = self.job_key(left)[:-2], self.job_key(right)[:-2]
