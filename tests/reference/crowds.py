@@ -119,7 +119,7 @@ def queue_spec(draw: s.DrawFn) -> Manifest:
 def quota(draw: s.DrawFn) -> Manifest:
     status: Manifest = {"hard": draw(amounts(1, 2))}
     status["used"] = dict.fromkeys(status["hard"], "1")
-    meta = {"name": "quota", "namespace": draw(s.sampled_from(("default",) * 4 + ("other",)))}
+    meta = {"name": "quota", "namespace": draw(s.sampled_from(("default",) * 9 + ("other",)))}
     return {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": meta, "spec": {}, "status": status}
 
 

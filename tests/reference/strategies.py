@@ -94,7 +94,7 @@ _NEAR_TIERS = (
     ],
     [["network-topology-aware", "gang"], ["priority"], ["resourcequota", "overcommit", "predicates", "nodeorder"]],
     [["gang", "predicates", "network-topology-aware"]],
-    [["priority", "gang"], ["predicates", "proportion"]],
+    [["priority", "gang"], ["resourcequota", "predicates", "proportion"]],
 )
 _FAIR_TIERS = (
     [["priority", "gang", "conformance", "cdp"], ["resourcequota", "overcommit", "drf", "predicates", "nodeorder"]],
