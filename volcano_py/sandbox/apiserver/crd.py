@@ -12,6 +12,7 @@ from typing import Any
 
 import orjson
 
+from volcano_py.api.meta import parse_time
 from volcano_py.sandbox.apiserver import cel, codec, crd_validation, errors, jsonpath, managed, metadata, table
 from volcano_py.sandbox.apiserver.api import Api, Plain, Result, report
 from volcano_py.sandbox.apiserver.errors import Cause, bad_request
@@ -259,7 +260,7 @@ class Definitions:
             manager="kube-apiserver",
             api_version="apiextensions.k8s.io/v1",
             subresource="status",
-            time=stamp,
+            time=_at_once(crd, stamp),
             created=False,
         )
         if obj != entry.load():
@@ -396,6 +397,13 @@ def _row(type_: str, status: str, stamp: str, reason: str, message: str) -> Obje
         "reason": reason,
         "message": message,
     }
+
+
+def _at_once(crd: Object, stamp: str) -> str:
+    """When the status was written: with the write that it answers, even if a new second has begun meanwhile."""
+    rows = (crd.get("metadata") or {}).get("managedFields") or ()
+    last = max((row.get("time", "") for row in rows), default="")
+    return last if last and parse_time(stamp) - parse_time(last) <= 1 else stamp
 
 
 def _condition(crd: Object, type_: str) -> bool:
