@@ -169,6 +169,24 @@ def _amount(request: Resource) -> float:
     return request[CPU] + request[MEMORY] / 2**20 + scalars
 
 
+class _WithinJob:
+    """A key that tells tasks of one job apart; those of two jobs are the same to it."""
+
+    __slots__ = ("job", "key")
+
+    def __init__(self, job: str, key: tuple[int, ...]) -> None:
+        self.job = job
+        self.key = key
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _WithinJob) and (self.job != other.job or self.key == other.key)
+
+    def __lt__(self, other: _WithinJob) -> bool:
+        return self.job == other.job and self.key < other.key
+
+    __hash__ = None  # type: ignore[assignment]
+
+
 class TaskTopology:
     """See `Arguments`."""
 
@@ -190,12 +208,13 @@ class TaskTopology:
                 if made is not None:
                     managers[job.uid] = made
 
-        def order(task: Task) -> tuple[int, ...]:
+        def order(task: Task) -> tuple[int, ...] | tuple[int, _WithinJob]:
             manager = managers.get(task.job)
             bucket = manager.bucket_of.get(task.key) if manager is not None else None
             if manager is None or bucket is None:
                 return (1,)
-            return (0, -len(bucket.waiting), bucket.index, *(-r for r in manager.rank(task.role)))
+            key = (-len(bucket.waiting), bucket.index, *(-r for r in manager.rank(task.role)))
+            return (0, _WithinJob(task.job, key))
 
         def placed(task: Task, node: int) -> None:
             manager = managers.get(task.job)
