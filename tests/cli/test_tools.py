@@ -16,9 +16,7 @@ from volcano_py.cli.waiting import Look, Progress
 from volcano_py.kube.client import Client
 
 
-async def test_each_does_its_thing(
-    tmp_path: Path, tool: Tool, vcctl: Vcctl, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_each_does_its_thing(tmp_path: Path, tool: Tool, vcctl: Vcctl, monkeypatch: pytest.MonkeyPatch) -> None:
     async with cluster(tmp_path, nodes=1, shape="cpu=4,memory=8Gi") as (sandbox, client):
         monkeypatch.setenv("KUBECONFIG", sandbox.kubeconfig)
         monkeypatch.setenv("VOLCANO_DEFAULT_IMAGE", "python:3.12")

@@ -57,9 +57,7 @@ class Bench:
         self.flow = from_manifest(JobFlow, manifest)
         self.seen = Observed(self.flow, NOW)
         names = [one.name for one in self.flow.spec.flows or ()]
-        self.seen.templates = {
-            name: from_manifest(JobTemplate, templates.get(name, template(name))) for name in names
-        }
+        self.seen.templates = {name: from_manifest(JobTemplate, templates.get(name, template(name))) for name in names}
         self.jobs: dict[str, Job] = {}
         self.seen.jobs = self.jobs
 

@@ -94,14 +94,30 @@ REFUSED: list[tuple[str, Any, str]] = [
     ("/queues/validate", queue({PATH: "root/a", WEIGHTS: "1"}), "the same length"),
     ("/queues/validate", queue({PATH: "root/a", WEIGHTS: "1/-2"}), "larger than 0"),
     ("/queues/validate", queue(parent="q"), "itself as parent"),
-    ("/podgroups/validate", {"metadata": {"name": "g"}, "spec": job(networkTopology={})["spec"] | {
-        "subGroupPolicy": [{"name": "s", "networkTopology": {"highestTierAllowed": 1, "highestTierName": "rack"}}]
-    }}, "simultaneously"),
+    (
+        "/podgroups/validate",
+        {
+            "metadata": {"name": "g"},
+            "spec": job(networkTopology={})["spec"]
+            | {
+                "subGroupPolicy": [
+                    {"name": "s", "networkTopology": {"highestTierAllowed": 1, "highestTierName": "rack"}}
+                ]
+            },
+        },
+        "simultaneously",
+    ),
     ("/hypernodes/validate", {"metadata": {"name": "h"}, "spec": {"tier": 1}}, "member list must not be empty"),
-    ("/jobflows/validate", {"metadata": {"name": "f"}, "spec": {"flows": [
-        {"name": "a", "dependsOn": {"targets": ["b"]}}]}}, "jobflow Flow is not DAG: vertex is not defined"),
-    ("/jobflows/validate", {"metadata": {"name": "f"}, "spec": {"flows": [
-        {"name": "a", "dependsOn": {"targets": ["a"]}}]}}, "wait for itself"),
+    (
+        "/jobflows/validate",
+        {"metadata": {"name": "f"}, "spec": {"flows": [{"name": "a", "dependsOn": {"targets": ["b"]}}]}},
+        "jobflow Flow is not DAG: vertex is not defined",
+    ),
+    (
+        "/jobflows/validate",
+        {"metadata": {"name": "f"}, "spec": {"flows": [{"name": "a", "dependsOn": {"targets": ["a"]}}]}},
+        "wait for itself",
+    ),
 ]
 
 

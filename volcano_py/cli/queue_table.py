@@ -42,9 +42,7 @@ def count(groups: Iterable[Manifest]) -> Counts:
     return counts
 
 
-def queue_table(
-    queues: list[Manifest], counts: Counts, columns: tuple[str, ...] = HEADER, wide: bool = False
-) -> Table:
+def queue_table(queues: list[Manifest], counts: Counts, columns: tuple[str, ...] = HEADER, wide: bool = False) -> Table:
     """The table; `counts` as `count` makes them."""
     header, widths = [*columns], [25, *(8,) * (len(columns) - 1)]
     rows: list[list[object]] = []

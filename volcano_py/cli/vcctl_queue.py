@@ -171,9 +171,7 @@ async def _show_tree(client: Client, name: str, resources: tuple[str, ...], outp
 @click.option("-w", "--weight", type=int, default=0, help="The new weight, for update.")
 @wait_option("Go on when the queue is Open or Closed, as asked for.")
 @api_options
-def operate(
-    name: str, action: str, weight: int, wait: bool, timeout: float, kubeconfig: str, master: str
-) -> None:
+def operate(name: str, action: str, weight: int, wait: bool, timeout: float, kubeconfig: str, master: str) -> None:
     """Open or close a queue, or change its weight."""
     what = "operate queue"
     if not name:

@@ -168,9 +168,7 @@ def _by_hand(client: Client, options: Options) -> HandWatch | None:
     return HandWatch(client)
 
 
-def _endpoints(
-    options: Options, unready: Callable[[], str]
-) -> contextlib.AbstractAsyncContextManager[dict[str, int]]:
+def _endpoints(options: Options, unready: Callable[[], str]) -> contextlib.AbstractAsyncContextManager[dict[str, int]]:
     """/healthz with /readyz, and /metrics, each where it is wanted."""
     return serving(
         metrics=(options.listen_address, lambda: generate_latest(metrics.REGISTRY)) if options.enable_metrics else None,

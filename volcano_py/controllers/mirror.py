@@ -47,9 +47,7 @@ class Feed(Protocol[T]):
 class Mirror(Generic[T]):
     """Objects by key (`namespace/name`), and optionally by an index."""
 
-    def __init__(
-        self, informer: Feed[T], struct: type[T], index: Callable[[T], Iterable[str]] | None = None
-    ) -> None:
+    def __init__(self, informer: Feed[T], struct: type[T], index: Callable[[T], Iterable[str]] | None = None) -> None:
         self._informer = informer
         self._struct = struct
         self._index_of = index

@@ -142,9 +142,7 @@ def job_podgroup(case: Data) -> str:
     job = job_of(case["input"]["job"])
     existing = [o for o in case.get("existing") or () if o["kind"] == "PodGroup"]
     found = next((o for o in existing if o["metadata"]["name"] in (podgroup_name(job), job.metadata.name)), None)
-    priorities = {
-        o["metadata"]["name"]: o["value"] for o in case.get("existing") or () if o["kind"] == "PriorityClass"
-    }
+    priorities = {o["metadata"]["name"]: o["value"] for o in case.get("existing") or () if o["kind"] == "PriorityClass"}
     podgroup = from_manifest(PodGroup, found) if found else None
     made = ours(keep_podgroup(Observed(job=job, podgroup=podgroup, priorities=priorities, now=NOW)))
     wanted = recorded(case.get("writes") or ())

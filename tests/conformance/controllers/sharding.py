@@ -91,9 +91,7 @@ def sharding_controller(case: Data) -> str:
             rates = usage.rates(node)
             views.append(NodeView(node.metadata.name, node.metadata.labels or {}, rates.cpu, rates.memory))
     measured = {view.name: (view.cpu, view.memory) for view in views}
-    recorded = {
-        name: (one["CPUUtilization"], one["MemoryUtilization"]) for name, one in given["nodeMetrics"].items()
-    }
+    recorded = {name: (one["CPUUtilization"], one["MemoryUtilization"]) for name, one in given["nodeMetrics"].items()}
     made = assign(_specs(given["schedulerConfigs"]), views)
     return same(measured, recorded) or same(made, case["output"]["assignments"])
 

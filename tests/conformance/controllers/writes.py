@@ -123,4 +123,3 @@ def differing(made: list[Data], wanted: list[Data]) -> tuple[list[Data], list[Da
     left = {_text(w): w for w in wanted}
     right = {_text(w): w for w in made}
     return [w for t, w in right.items() if t not in left], [w for t, w in left.items() if t not in right]
-

@@ -91,9 +91,7 @@ def discover(ports: Iterable[Mapping[str, Any]]) -> list[Manifest]:
     """The HyperNodes of these ports."""
     found = [nodes for _, nodes in groups(leaf_switches(ports))]
     names = [f"leaf-hn-{number}" for number in range(len(found))]
-    made = [
-        manifest(SOURCE, name, 1, MEMBER_NODE, sorted(nodes)) for name, nodes in zip(names, found, strict=True)
-    ]
+    made = [manifest(SOURCE, name, 1, MEMBER_NODE, sorted(nodes)) for name, nodes in zip(names, found, strict=True)]
     return [*made, manifest(SOURCE, SPINE, 2, MEMBER_HYPERNODE, names)] if made else []
 
 

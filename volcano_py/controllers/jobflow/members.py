@@ -86,5 +86,3 @@ def expires(template: JobTemplate | None, entry: Flow) -> bool:
     if "ttlSecondsAfterFinished" in patch:
         return patch["ttlSecondsAfterFinished"] is not None
     return template is not None and template.spec.ttl_seconds_after_finished is not None
-
-

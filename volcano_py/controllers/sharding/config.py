@@ -1,12 +1,12 @@
 """Which schedulers share the nodes, and by what policies: the key `sharding.yaml` of a ConfigMap, or flags.
 
-    schedulerConfigs:
-      - name: volcano
-        policies:
-          - {name: allocation-rate, arguments: {minCPUUtil: 0, maxCPUUtil: 0.6}}
-          - {name: node-limit, arguments: {minNodes: 2, maxNodes: 100}}
-    shardSyncPeriod: 60s
-    enableNodeEventTrigger: true
+schedulerConfigs:
+  - name: volcano
+    policies:
+      - {name: allocation-rate, arguments: {minCPUUtil: 0, maxCPUUtil: 0.6}}
+      - {name: node-limit, arguments: {minNodes: 2, maxNodes: 100}}
+shardSyncPeriod: 60s
+enableNodeEventTrigger: true
 """
 
 from __future__ import annotations
@@ -82,9 +82,7 @@ def parse_flag(text: str) -> SchedulerSpec:
     """One value of --scheduler-configs. Raises ValueError."""
     parts = text.split(":")
     if len(parts) != len(FLAG_PARTS.split(":")):
-        raise ValueError(
-            f"invalid scheduler config format: {text}, expected 7 colon-separated parts: {FLAG_PARTS}"
-        )
+        raise ValueError(f"invalid scheduler config format: {text}, expected 7 colon-separated parts: {FLAG_PARTS}")
     name, type_, low, high, warm, least, most = parts
     where = f"scheduler config {text}"
     spec = SchedulerSpec(
