@@ -18,6 +18,7 @@ from volcano_py.scheduler.framework.config import Configuration
 from volcano_py.scheduler.framework.registry import Registry
 from volcano_py.scheduler.framework.session import Session, Shard
 from volcano_py.scheduler.framework.votes import Fault
+from volcano_py.scheduler.framework.whereabouts import remember
 from volcano_py.scheduler.model import status as st
 from volcano_py.scheduler.model.cluster import Cluster
 from volcano_py.scheduler.model.plan import Bind, Emit, Event, Evict, Operation, PodGroupStatus
@@ -155,6 +156,7 @@ def close(session: Session, plugins: list[object], timed: Timer) -> None:
                     session.votes.fault(name, "on_session_close", e)
     close_jobs(session)
     close_queues(session)
+    remember(session)
     for job in session.homeless:
         group = job.pod_group
         if group is not None:

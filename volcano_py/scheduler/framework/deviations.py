@@ -32,6 +32,7 @@ DEVIATIONS = {
     "capability-first": "a queue gets nothing above its capability, also where it is guaranteed more",
     "whole-best-effort": "a gang is bound only if its best-effort members, where it needs them, have a place as well",
     "partial-topology": "a HyperNode that is wrong keeps only itself out, not every job with a topology",
+    "topology-from-pods": "where in the network a job is is read off its pods, not remembered from when it was placed",
     "explain-topology": "a job for which no HyperNode is large enough says so, where Volcano is silent",
     "own-verdict": "a pod is judged by itself, not by what other pods of its role were refused for",
     "bare-pods": "a pod without a PodGroup is a job of one task at once, before the controller has made its group",

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.framework.session_job import SessionJob
-from volcano_py.scheduler.model.resource import CPU, MEMORY, Resource
+from volcano_py.scheduler.model.resource import CPU, EPHEMERAL_STORAGE, MEMORY, Resource
 
 
 def inqueue_resource(job: SessionJob) -> Resource:
@@ -17,16 +16,20 @@ def inqueue_resource(job: SessionJob) -> Resource:
     for name in minimum.keys():
         if name in (CPU, MEMORY) and name not in named:
             continue
+        if name == EPHEMERAL_STORAGE:  # no scalar: Volcano does not hold it for anybody
+            continue
         missing = minimum[name] - job.allocated[name]
         if missing > 0 or (name not in (CPU, MEMORY) and name not in job.allocated):
             claim[name] = missing
     return claim
 
 
-def gated_deducted(session: Session, job: SessionJob, amount: Resource) -> Resource:
-    """Without what tasks would take that somebody else's scheduling gate holds back."""
+def gated_deducted(job: SessionJob, amount: Resource) -> Resource:
+    """Without what tasks would take that somebody else's scheduling gate holds back, whatever their status."""
+    if not job.model.gated:
+        return amount
     gated = Resource()
-    for task in session.pending(job):
+    for task in job.tasks.values():
         if task.sched_gated and not task.only_queue_gate:
             gated.add(task.request)
     if gated.is_empty():

@@ -24,6 +24,7 @@ from volcano_py.scheduler.framework.placement import Placement
 from volcano_py.scheduler.framework.session_job import SessionJob
 from volcano_py.scheduler.framework.topology import topology_of
 from volcano_py.scheduler.framework.votes import Votes
+from volcano_py.scheduler.framework.whereabouts import locate
 from volcano_py.scheduler.model import status as st
 from volcano_py.scheduler.model.cluster import Cluster
 from volcano_py.scheduler.model.job import Job
@@ -121,6 +122,8 @@ class Session:
         """Set by the first rule that has to count pods by their labels."""
         self.forgotten_nominations: set[str] = set()
         """Tasks whose nominated node has turned out not to take them, by key."""
+        self.prepared: set[str] = set()
+        """Tasks for which predicates has counted what it needs, by key."""
         self.notes: dict[tuple[str, str], list[Event]] = {}
         self._rank = rank(cluster, seed)
         self._forget_old_nominations()
@@ -165,16 +168,7 @@ class Session:
     def divide(self, job: SessionJob) -> None:
         """Form the job's sub-jobs, and find out where in the network their placed tasks are."""
         job.divide(self.statuses, self.topology.tier_of_name, self.topology.root_tier)
-        for sub in job.sub_jobs.values():
-            # A part that may be anywhere says where its job is, if that may not.
-            if (sub.constraint is not None or job.constraint is not None) and self.topology_is_ready:
-                placed = (t for t in sub.tasks.values() if st.IS_ALLOCATED[self.statuses[t.slot]])
-                nodes = (self.table.index.get(t.node) for t in placed)
-                sub.allocated_hyper_node = self.topology.around(n for n in nodes if n is not None)
-            if sub.allocated_hyper_node:
-                job.allocated_hyper_node = self.topology.lowest_common(
-                    sub.allocated_hyper_node, job.allocated_hyper_node
-                )
+        locate(self, job)
 
     # ---- what plugins register ---------------------------------------------------------------------------
 

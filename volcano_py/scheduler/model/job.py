@@ -19,9 +19,11 @@ class Job:
 
     __slots__ = (
         "allocated",
+        "allocated_hyper_nodes",
         "best_effort_counts",
         "counts",
         "created",
+        "gated",
         "min_available",
         "min_resources",
         "name",
@@ -56,8 +58,12 @@ class Job:
         self.counts = [0] * 10
         """Tasks by status."""
         self.best_effort_counts = [0] * 10
+        self.gated = 0
+        """Tasks with scheduling gates."""
         self.allocated = Resource()
         self.total_request = Resource()
+        self.allocated_hyper_nodes: dict[str, str] = {}
+        """Where its sub-jobs were placed, by UID, and under "" the job: what Volcano remembers between sessions."""
 
     def set_pod_group(self, pod_group: PodGroup, default_queue: str) -> None:
         """Take the facts of a PodGroup. Raises ValueError if one of them cannot be used."""
@@ -93,12 +99,14 @@ class Job:
         self.counts[task.status] += 1
         if task.best_effort:
             self.best_effort_counts[task.status] += 1
+        self.gated += task.sched_gated
         self.total_request.add(task.request)
         if IS_ALLOCATED[task.status]:
             self.allocated.add(task.request)
 
     def remove(self, task: Task) -> None:
         del self.tasks[task.key]
+        self.gated -= task.sched_gated
         self.counts[task.status] -= 1
         if task.best_effort:
             self.best_effort_counts[task.status] -= 1

@@ -147,7 +147,7 @@ class Capacity:
         node = self.tree.nodes.get(job.queue)
         if job.min_resources is None or node is None or self.tree.problem:
             return
-        amount = gated_deducted(self.session, job, job.min_resources)
+        amount = gated_deducted(job, job.min_resources)
         for q in self.tree.upwards(node):
             q.inqueue.add(amount)
 

@@ -39,9 +39,9 @@ class Overcommit:
             if job.min_resources is None:
                 continue
             if job.phase == "Inqueue":
-                inqueue.add(gated_deducted(session, job, job.min_resources))
+                inqueue.add(gated_deducted(job, job.min_resources))
             elif job.phase == "Running" and job.allocated_num >= job.min_available:
-                inqueue.add(gated_deducted(session, job, inqueue_resource(job)))
+                inqueue.add(gated_deducted(job, inqueue_resource(job)))
 
         # A job that waits outside has no pods for which anything could be reclaimed.
         claims = session.on("reclaim-admits") and not {"reclaim", "gangreclaim"}.isdisjoint(
@@ -63,7 +63,7 @@ class Overcommit:
 
         def enqueued(job: SessionJob) -> None:
             if job.min_resources is not None:
-                inqueue.add(gated_deducted(session, job, job.min_resources))
+                inqueue.add(gated_deducted(job, job.min_resources))
 
         session.votes.add("job_enqueueable", self.name, enqueueable)
         session.votes.add("job_enqueued", self.name, enqueued)

@@ -220,7 +220,7 @@ class Proportion:
         def enqueued(job: SessionJob) -> None:
             if job.min_resources is not None:
                 q = attributes[job.queue]
-                q.inqueue.add(gated_deducted(session, job, job.min_resources))
+                q.inqueue.add(gated_deducted(job, job.min_resources))
                 q.claimed = -1.0
 
         def moved(task: Task, sign: int) -> None:
@@ -283,7 +283,7 @@ def _attributes(session: Session) -> dict[str, Attributes]:
         if job.min_resources is None:
             continue
         if job.phase == "Inqueue" or (job.phase == "Running" and job.allocated_num >= job.min_available):
-            attributes[job.queue].inqueue.add(gated_deducted(session, job, inqueue_resource(job)))
+            attributes[job.queue].inqueue.add(gated_deducted(job, inqueue_resource(job)))
             if session.on("fair-admission"):
                 attributes[job.queue].request.add(_without_pods(job, job.min_resources))
     return attributes

@@ -1,0 +1,81 @@
+"""Where in the network jobs are when a session opens. Volcano: OpenSession's recovery of AllocatedHyperNode, and what
+UpdateJobStatus copies back.
+
+With the deviation topology-from-pods it is read off the pods, every time. Volcano remembers what was decided, and asks
+the pods only where it remembers nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from volcano_py.scheduler.framework.session_job import SessionJob
+from volcano_py.scheduler.framework.sub_job import SubJob
+from volcano_py.scheduler.model import status as st
+
+if TYPE_CHECKING:
+    from volcano_py.scheduler.framework.session import Session
+
+
+def locate(session: Session, job: SessionJob) -> None:
+    """Set `allocated_hyper_node` of a job and its sub-jobs."""
+    if session.on("topology-from-pods"):
+        _from_pods(session, job)
+    else:
+        _from_memory(session, job)
+
+
+def _from_pods(session: Session, job: SessionJob) -> None:
+    if not session.topology_is_ready:
+        return
+    for sub in job.sub_jobs.values():
+        # A part that may be anywhere says where its job is, if that may not.
+        if sub.constraint is not None or job.constraint is not None:
+            sub.allocated_hyper_node = _around(session, sub)
+            job.allocated_hyper_node = session.topology.lowest_common(
+                sub.allocated_hyper_node, job.allocated_hyper_node
+            )
+
+
+def _from_memory(session: Session, job: SessionJob) -> None:
+    topology, memory = session.topology, job.model.allocated_hyper_nodes
+    job.allocated_hyper_node = memory.get("", "")
+    for sub in job.sub_jobs.values():
+        sub.allocated_hyper_node = memory.get(sub.uid, "")
+    if not session.topology_is_ready:
+        return
+    if job.allocated_hyper_node not in topology.infos or not _holds(job.counts):
+        job.allocated_hyper_node = ""
+    found = False
+    for sub in job.sub_jobs.values():
+        if sub.allocated_hyper_node not in topology.infos or not _holds(sub.counts):
+            sub.allocated_hyper_node = ""
+        if sub.constraint is not None and not sub.allocated_hyper_node:
+            sub.allocated_hyper_node = _around(session, sub)
+            found |= bool(sub.allocated_hyper_node)
+    if found or (not job.allocated_hyper_node and job.wants_topology):
+        common = ""
+        for sub in job.sub_jobs.values():
+            common = topology.lowest_common(sub.allocated_hyper_node, common)
+        job.allocated_hyper_node = common or job.allocated_hyper_node
+
+
+def remember(session: Session) -> None:
+    """At the close: what the next session begins with."""
+    if session.on("topology-from-pods"):
+        return
+    for job in session.jobs.values():
+        if job.sub_jobs:
+            where = {"": job.allocated_hyper_node, **{s.uid: s.allocated_hyper_node for s in job.sub_jobs.values()}}
+            job.model.allocated_hyper_nodes = {uid: name for uid, name in where.items() if name}
+
+
+def _holds(counts: list[int]) -> bool:
+    return any(n and st.IS_ALLOCATED[status] for status, n in enumerate(counts))
+
+
+def _around(session: Session, sub: SubJob) -> str:
+    """The lowest HyperNode around all that has a place."""
+    placed = (t for t in sub.tasks.values() if st.IS_ALLOCATED[session.statuses[t.slot]])
+    nodes = (session.table.index.get(t.node) for t in placed)
+    return session.topology.around(n for n in nodes if n is not None)
