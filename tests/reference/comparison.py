@@ -50,15 +50,7 @@ def decide_plainly(case: Case) -> list[reference.Result]:
     return reference.run(case["objects"], case["conf"], case["cycles"], rank, case.get("come_back", False))
 
 
-KNOWN: dict[str, str] = {
-    "gated-and-leaving": "what gated pods ask for is deducted from minResources whatever their status",
-    "no-scalar": "ephemeral-storage of minResources is not held for jobs that were let in, being no scalar",
-    "not-prepared": "a nominated pod that its node would take may evict elsewhere if nobody has counted for it before",
-    "rounding": "scores are added up plugin by plugin: of two that are equal but for that, the higher wins",
-    "placed-before": "task-topology counts a task once for each dry run that has placed it, however many there are",
-    "restart-forgets": "when the scheduler starts, parts of a job that have no topology do not say where the job is",
-    "future-idle": "room that is idle now but promised to a pipelined task is not given to another",
-}
+KNOWN: dict[str, str] = {}
 """Rules that are not followed yet, by the reference's name of the rarity. Each has an example in found/."""
 
 

@@ -37,7 +37,7 @@ def binpack(session: Session, arguments: dict[str, Any]) -> None:
             sum_of_weights += w
         if sum_of_weights > 0:
             score /= sum_of_weights
-        return score * 100 * overall
+        return score * (100 * overall)
 
     if overall != 0:
         session.votes.register("NodeOrder", "binpack", node_order)

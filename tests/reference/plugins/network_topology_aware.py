@@ -132,7 +132,7 @@ class NetworkTopologyAware:
             full, have = sums.used.get(resource) + wanted.get(resource), sums.allocatable.get(resource)
             if full > have:
                 return 0.0
-            score += self.weights[resource] * full / have
+            score += self.weights[resource] * (full / have)
             weights += self.weights[resource]
         return score / weights if weights > 0 else 0.0
 
@@ -145,7 +145,7 @@ class NetworkTopologyAware:
         if len(best) > 1:
             for name in best:
                 scores[name] += self.part_in(sub, name)
-        return {name: score * 100 * self.weight for name, score in scores.items()}
+        return {name: score * (100 * self.weight) for name, score in scores.items()}
 
     def part_in(self, sub: SubJob, name: str) -> float:
         if not name or not sub.tasks:
@@ -160,7 +160,7 @@ class NetworkTopologyAware:
             scores = [self.normal(task, node) for node in nodes]
         else:
             scores = [0.0] * len(nodes)
-        return [score * 100 * self.weight for score in scores]
+        return [score * (100 * self.weight) for score in scores]
 
     def near(self, task: Task, sub: SubJob, nodes: list[Node]) -> list[float]:
         if not task.job_hyper_node:
@@ -187,11 +187,9 @@ class NetworkTopologyAware:
 
     def normal(self, task: Task, node: Node) -> float:
         score, weights = 0.0, 0.0
-        for tier in self.tree.tiers:
+        for tier in range(self.tree.tiers[0], self.tree.tiers[-1] + 1):  # also those of which there is none
             weight = self.fading ** (tier - 1)
             holding = [h.name for h in self.tree.of_tier(tier) if node.name in h.nodes]
             score += weight * (self.binpack(holding[0], task.resreq) if holding else 1.0)
             weights += weight
         return score / weights if weights > 0 else 0.0
-
-

@@ -63,9 +63,9 @@ def resource_strategy_fit(session: Session, arguments: dict[str, Any]) -> None:
             if capacity != 0 and w != 0:
                 if wanted > capacity:
                     return 0.0
-                score += (wanted if kind == MOST else capacity - wanted) / capacity * w
+                score += (wanted if kind == MOST else capacity - wanted) * w / capacity
             sum_of_weights += w
-        return score / sum_of_weights * 100 * weight if sum_of_weights > 0 else 0.0
+        return score / sum_of_weights * (100 * weight) if sum_of_weights > 0 else 0.0
 
     def spare_scarce(task: Task, node: Node) -> float:
         sra_weight = sra.get("weight", 0)
@@ -79,7 +79,7 @@ def resource_strategy_fit(session: Session, arguments: dict[str, Any]) -> None:
             total += w
             if node.allocatable.get(name) > 0:
                 there += w
-        return (1 - there / total) * 100 * sra_weight if total else 0.0
+        return (1 - there / total) * (100 * sra_weight) if total else 0.0
 
     def node_order(task: Task, node: Node) -> float:
         return fit(task, node) + spare_scarce(task, node)

@@ -28,17 +28,13 @@ class Bucket:
         self.roles: Counter[str] = Counter()
         self.tasks: dict[str, Task] = {}
         """Those that have no place yet."""
+        self.request = Resource()
+        """The sum over these, at first."""
         self.bound = 0
         self.on_node: Counter[str] = Counter()
 
-    def request(self) -> Resource:
-        total = Resource()
-        for task in self.tasks.values():
-            total.add(task.resreq)
-        return total
-
     def amount(self) -> float:
-        r = self.request()
+        r = self.request
         return r.cpu + r.memory / 1024 / 1024 + sum((r.scalars or {}).values())
 
 
@@ -111,6 +107,7 @@ class Manager:
                 bucket.bound += 1
             else:
                 bucket.tasks[task.uid] = task
+                bucket.request.add(task.resreq)
 
     def best(self, task: Task) -> Bucket | None:
         best = None
@@ -140,7 +137,7 @@ class Manager:
             return 0.0
         score = bucket.on_node[node.name] + len(bucket.tasks)
         score += min(0, self.liking(task, self.roles_on.get(node.name, Counter()), only_dislike=True))
-        left = bucket.request()
+        left = bucket.request.clone()
         for other in bucket.tasks.values():
             if left.less_equal(room):
                 break
@@ -149,17 +146,15 @@ class Manager:
                 score -= 1
         return float(score)
 
-    def place(self, task: Task) -> bool:
-        """Whether it had no place before. Volcano never takes this back."""
+    def place(self, task: Task) -> None:
+        """Volcano never takes this back, so that it may happen to a task several times."""
         self.roles_on.setdefault(task.node, Counter())[role_of(task)] += 1
         bucket = self.of.get(task.uid)
-        if bucket is None:
-            return True
-        if bucket.tasks.pop(task.uid, None) is None:
-            return False
-        bucket.on_node[task.node] += 1
-        bucket.bound += 1
-        return True
+        if bucket is not None:
+            bucket.tasks.pop(task.uid, None)
+            bucket.request.sub(task.resreq)
+            bucket.on_node[task.node] += 1
+            bucket.bound += 1
 
 
 def task_topology(session: Session, arguments: dict[str, Any]) -> None:
@@ -193,8 +188,8 @@ def task_topology(session: Session, arguments: dict[str, Any]) -> None:
         return manager.score(task, node) * weight * 100 / manager.largest
 
     def allocate(task: Task) -> None:
-        if task.job in managers and not managers[task.job].place(task):
-            session.rarities.add("placed-before")
+        if task.job in managers:
+            managers[task.job].place(task)
 
     session.votes.register("TaskOrder", "task-topology", task_order)
     session.votes.register("NodeOrder", "task-topology", node_order)

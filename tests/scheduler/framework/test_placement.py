@@ -92,7 +92,7 @@ def test_views_that_are_kept_up_equal_views_made_anew_and_discard_restores(
         fresh = placement._make(t)
         for name in ("ok", "idle", "future"):
             assert getattr(kept, name).tolist() == getattr(fresh, name).tolist(), (t.key, name)
-        # What a domain score gives to all nodes alike is settled only when a view is asked for; it moves no order.
-        np.testing.assert_allclose(kept.masked - kept.constant, fresh.masked - fresh.constant, atol=1e-9)
+        if placement._constant(kept, t):  # else the sums are made anew for every look
+            assert kept.masked.tolist() == fresh.masked.tolist(), t.key
     statement.discard()
     assert fingerprint(session) == before

@@ -43,9 +43,9 @@ def allocate(session: Session) -> None:
             job.phase = "Inqueue"
         if not job.counts[st.PENDING] or job.uid in session.cluster.tried or votes.job_valid(job) is not None:
             continue
+        if job.wants_topology and not session.topology_is_ready:
+            continue
         if _divided(job):
-            if job.wants_topology and not session.topology_is_ready:
-                continue
             sheet = worksheet(session, job, _placeable)
             if not sheet:
                 continue

@@ -204,7 +204,9 @@ def may_preempt(session: Session, task: Task) -> bool:
     node = session.table.index.get(nominated)
     if node is None:
         return False
-    refusal = session.placement.refused_by(task, node)
+    # Volcano asks before the plugin has counted anything, unless another action has had it count before.
+    unprepared = "" if task.key in session.prepared else "predicates"
+    refusal = session.placement.refused_by(task, node, unprepared)
     if refusal is None:
         return False  # it can be placed there without evicting anybody
     if refusal:

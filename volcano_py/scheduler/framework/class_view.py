@@ -1,15 +1,92 @@
-"""ClassView: what a class of equal pods thinks of every node, as arrays. `Placement` makes it and keeps it up."""
+"""ClassView: what a class of equal pods thinks of every node, as arrays. `Placement` makes it and keeps it up.
+Volcano: PrioritizeNodes."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import groupby
+from operator import itemgetter
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from volcano_py.scheduler.framework.fit_errors import FitErrors
-from volcano_py.scheduler.framework.node_rules import DomainScore, LocalFilter, LocalScore, WholeFilter
+from volcano_py.scheduler.framework.node_rules import (
+    DOMAIN,
+    LOCAL,
+    STATIC,
+    DomainScore,
+    LocalFilter,
+    LocalScore,
+    Score,
+    WholeFilter,
+)
+from volcano_py.scheduler.model.node_table import Numbers
+from volcano_py.scheduler.model.task import Task
 
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
+
+
+class Share:
+    """What one plugin gives to one of the two sums of scores.
+
+    Volcano adds the scores up plugin by plugin. They are no whole numbers, so that another order of adding them up
+    makes other nodes equal.
+    """
+
+    __slots__ = ("constant", "domain", "local", "static")
+
+    def __init__(self, static: Floats | None, local: list[LocalScore], domain: list[DomainScore]) -> None:
+        self.static = static
+        self.local = local
+        self.domain = domain
+        self.constant = 0.0
+        """What the DOMAIN scores add while they rate all nodes the same."""
+
+    def over(self, task: Task, numbers: Numbers, nodes: Any, candidates: NDArray[np.intp] | None) -> Any:
+        """For some nodes; with `candidates` (the same nodes as indices) the DOMAIN scores are asked."""
+        terms: list[Any] = [s.rate(task, numbers) for s in self.local]
+        if self.static is not None:
+            terms.append(self.static[nodes])
+        if candidates is not None:
+            terms += (d.over(task, candidates) for d in self.domain)
+        elif self.constant:
+            terms.append(self.constant)
+        return _sum(terms)
+
+    def one(self, task: Task, node: int) -> float:
+        """The same for one node, without arrays and without asking DOMAIN scores."""
+        share = self.constant
+        if self.static is not None:
+            share += self.static.item(node)
+        for s in self.local:
+            share += s.rate_one(task, node)
+        return share
+
+
+def shares(task: Task, scores: list[tuple[str, Score]], batch: bool, static: Callable[[Score], Floats]) -> list[Share]:
+    """One of the two sums, as what each plugin gives to it, in order."""
+    found = []
+    for _, group in groupby(scores, key=itemgetter(0)):
+        mine = [s for _, s in group if s.batch == batch and s.applies(task)]
+        if mine:
+            rates = [static(s) for s in mine if s.scope is STATIC]
+            local: list[LocalScore] = [s for s in mine if s.scope is LOCAL]
+            domain: list[DomainScore] = [s for s in mine if s.scope is DOMAIN]
+            found.append(Share(_sum(rates) if rates else None, local, domain))
+    return found
+
+
+def total(parts: list[Share], task: Task, numbers: Numbers, nodes: Any, candidates: NDArray[np.intp] | None) -> Any:
+    """One of the two sums, for some nodes: an array, or one number if all are rated the same."""
+    return _sum([part.over(task, numbers, nodes, candidates) for part in parts])
+
+
+def _sum(terms: list[Any]) -> Any:
+    """The sum without the step from 0, which would cost an array."""
+    return sum(terms[1:], terms[0]) if terms else 0.0
 
 
 class ClassView:
@@ -17,24 +94,23 @@ class ClassView:
 
     __slots__ = (
         "all_rows",
-        "constant",
+        "batch",
         "domain_filters",
         "domain_scores",
         "filters",
         "future",
-        "has_static",
         "idle",
         "masked",
         "need",
         "ok",
+        "order",
         "position",
         "promised",
         "refusal",
         "rows",
-        "scores",
+        "stale",
         "static",
-        "static_batch",
-        "static_order",
+        "uneven",
         "vector",
     )
 
@@ -45,16 +121,18 @@ class ClassView:
     need: Floats
     all_rows: bool
     """Those rows as a column, and whether they are all there are."""
-    static_order: Floats
-    static_batch: Floats
-    has_static: bool
     domain_filters: list[WholeFilter]
     domain_scores: list[DomainScore]
     """The DOMAIN rules that apply."""
     filters: list[LocalFilter]
     """The LOCAL filters that apply."""
-    scores: list[LocalScore]
-    """The LOCAL scores that apply."""
+    order: list[Share]
+    batch: list[Share]
+    """The two sums of scores."""
+    uneven: list[Share]
+    """Those parts of them that have DOMAIN scores."""
+    stale: bool
+    """One of their constants has changed since `masked` was made."""
     static: Bools | None
     """Nodes that the STATIC filters accept; None: all."""
     ok: Bools
@@ -64,6 +142,6 @@ class ClassView:
     """Has room now; has room once releasing tasks are gone (the same array while nothing is promised)."""
     promised: bool
     masked: Floats
-    """The sums of STATIC and LOCAL scores, order + (batch + constant); −inf where the task cannot go at once."""
-    constant: float
+    """The sum of the scores, with constants for the DOMAIN scores; −inf where the task cannot go at once, or only into
+    room that is promised."""
     refusal: tuple[int, FitErrors] | None

@@ -9,12 +9,14 @@ costs one pass, and one node's rules per pod.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from volcano_py.scheduler.framework.class_view import Bools, ClassView, Floats
+from volcano_py.scheduler.framework.class_view import Bools, ClassView, Floats, Share, shares, total
 from volcano_py.scheduler.framework.fit_errors import ABORTING, Code, FitErrors
 from volcano_py.scheduler.framework.node_rules import (
     DOMAIN,
@@ -120,16 +122,18 @@ class Placement:
                     lost |= hit
         return ~lost
 
-    def refused_by(self, task: Task, node: int) -> bool | None:
-        """Whether the filters refuse one node for a reason that evicting cannot help; None: they accept it."""
-        if self.accepts(task, node):
-            return None
-        for _, f in self.filters:
-            if f.applies(task):
-                code = int(self.codes(f, task)[node])
-                if code and f.reasons[code - 1].code is Code.UNRESOLVABLE:
-                    return True
-        return False
+    def refused_by(self, task: Task, node: int, unprepared: str = "") -> bool | None:
+        """Whether the filters refuse one node for a reason that evicting cannot help; None: they accept it.
+
+        The first plugin that refuses is the one that is heard. `unprepared`: a plugin that has counted nothing for the
+        task, and can only refuse.
+        """
+        for plugin, rules in groupby(self.filters, key=itemgetter(0)):
+            found = [(f, int(self.codes(f, task)[node])) for _, f in rules if f.applies(task)]
+            reasons = [f.reasons[code - 1].code for f, code in found if code]
+            if reasons or plugin == unprepared:
+                return Code.UNRESOLVABLE in reasons
+        return None
 
     def fits_now(self, task: Task, node: int) -> bool:
         return bool(self.view(task).idle[node])
@@ -143,14 +147,11 @@ class Placement:
         `without`: nodes that are not to be looked at. None: no node accepts the task; `refusal` says why.
         """
         view = self.view(task)
-        if room and self.shard is None and without is None and not view.domain_filters:
-            constant = self._constant(view, task)
-            if constant is not None:
-                if constant != view.constant:
-                    self._set_constant(view, task, constant)
-                first = self._first_of_best(view.masked)
-                if first is not None or not view.future.any():
-                    return first
+        everywhere = room and self.shard is None and without is None and not view.domain_filters
+        if everywhere and self._constant(view, task):
+            first = self._first_of_best(view.masked)
+            if first is not None or not view.future.any():
+                return first
         ok = self.accepted(task, room)
         if without is not None:
             ok = ok & ~without
@@ -176,32 +177,24 @@ class Placement:
     def rates(self, task: Task, candidates: Indices) -> Floats:
         """The complete score of each candidate."""
         view = self.view(task)
-        order, batch = self._sums(view, task, SomeNodes(self.numbers, candidates), candidates)
-        for s in view.domain_scores:
-            self.passes += 1
-            if s.batch:
-                batch = batch + s.over(task, candidates)
-            else:
-                order = order + s.over(task, candidates)
-        return np.zeros(len(candidates)) + (order + batch)
+        numbers = SomeNodes(self.numbers, candidates)
+        self.passes += len(view.domain_scores)
+        order, batch = (total(parts, task, numbers, candidates, candidates) for parts in (view.order, view.batch))
+        rates: Floats = np.zeros(len(candidates)) + (order + batch)
+        return rates
 
     def order_rate(self, task: Task, node: int) -> float:
         """The first of the two sums alone, for one node (NodeOrderFn)."""
-        v = self.view(task)
-        rate = v.static_order.item(node) + sum(s.rate_one(task, node) for s in v.scores if not s.batch)
-        for s in v.domain_scores:
-            if not s.batch:
-                rate += s.over(task, np.array([node])).item(0)
-        return rate
+        return self._one_sum(self.view(task).order, task, np.array([node])).item(0)
 
     def batch_rates(self, task: Task, candidates: Indices) -> Floats:
         """The second of the two sums alone (BatchNodeOrderFn)."""
-        view = self.view(task)
-        _, batch = self._sums(view, task, SomeNodes(self.numbers, candidates), candidates)
-        for s in view.domain_scores:
-            if s.batch:
-                batch = batch + s.over(task, candidates)
-        return np.zeros(len(candidates)) + batch
+        return self._one_sum(self.view(task).batch, task, candidates)
+
+    def _one_sum(self, parts: list[Share], task: Task, candidates: Indices) -> Floats:
+        found = total(parts, task, SomeNodes(self.numbers, candidates), candidates, candidates)
+        rates: Floats = np.zeros(len(candidates)) + found
+        return rates
 
     def choose(self, candidates: Indices, rates: Floats) -> int:
         """The candidate with the highest rate; among equals the one of the lowest rank."""
@@ -246,22 +239,16 @@ class Placement:
         v.all_rows = len(v.rows) == len(self.table.rows)
         v.domain_filters = [f for f in self._domain_filters if f.applies(task)]
         v.domain_scores = [s for s in self._domain_scores if s.applies(task)]
-        v.constant = self._constant(v, task) or 0.0
         v.refusal = None
         v.filters = [f for _, f in self.filters if f.scope is LOCAL and f.applies(task)]
-        v.scores = [s for _, s in self.scores if s.scope is LOCAL and s.applies(task)]
         count = len(self.table)
         v.static = self._static_ok(task)
-        v.static_order, v.static_batch = np.zeros(count), np.zeros(count)
-        v.has_static = False
-        for _, s in self.scores:
-            if s.scope is STATIC and s.applies(task):
-                rates = self._cached(s.name, cls, lambda s=s: s.rate(task))
-                v.has_static = True
-                if s.batch:
-                    v.static_batch += rates
-                else:
-                    v.static_order += rates
+        static = lambda s: self._cached(s.name, cls, lambda: s.rate(task))  # noqa: E731
+        v.order, v.batch = shares(task, self.scores, False, static), shares(task, self.scores, True, static)
+        v.uneven = [part for part in (*v.order, *v.batch) if part.domain]
+        for part in v.uneven:
+            part.constant = sum(d.constant(task) or 0.0 for d in part.domain)
+        v.stale = False
         v.position = len(self.numbers.log)
         v.promised = self.numbers.promised
         v.ok, v.idle = np.empty(count, dtype=bool), np.empty(count, dtype=bool)
@@ -308,19 +295,10 @@ class Placement:
             accepts = f.codes(task, numbers) == 0
             ok = accepts if ok is None else ok & accepts
         v.ok[nodes] = ok = np.ones(len(idle), dtype=bool) if ok is None else ok
-        order, batch = self._sums(v, task, numbers, nodes)
-        v.masked[nodes] = np.where(ok & idle, order + (batch + v.constant), -np.inf)
-
-    def _sums(self, v: ClassView, task: Task, numbers: Numbers, nodes: Any) -> tuple[Floats, Floats]:
-        """The two sums of STATIC and LOCAL scores."""
-        order: Any = v.static_order[nodes] if v.has_static else 0.0
-        batch: Any = v.static_batch[nodes] if v.has_static else 0.0
-        for s in v.scores:
-            if s.batch:
-                batch = batch + s.rate(task, numbers)
-            else:
-                order = order + s.rate(task, numbers)
-        return order, batch
+        if v.promised:
+            idle = idle & v.future[nodes]
+        order, batch = total(v.order, task, numbers, nodes, None), total(v.batch, task, numbers, nodes, None)
+        v.masked[nodes] = np.where(ok & idle, order + batch, -np.inf)
 
     def _refresh(self, v: ClassView, task: Task) -> None:
         log = self.numbers.log
@@ -360,29 +338,34 @@ class Placement:
         for f in v.filters:
             ok = ok and f.code(task, node) == 0
         v.ok[node] = ok
-        order, batch = v.static_order.item(node), v.static_batch.item(node)
-        for s in v.scores:
-            if s.batch:
-                batch += s.rate_one(task, node)
-            else:
-                order += s.rate_one(task, node)
-        v.masked[node] = order + (batch + v.constant) if ok and idle else -np.inf
+        if not (ok and idle and future):
+            v.masked[node] = -np.inf
+            return
+        order = batch = 0.0
+        for part in v.order:
+            order += part.one(task, node)
+        for part in v.batch:
+            batch += part.one(task, node)
+        v.masked[node] = order + batch
 
     # ---- choosing ---------------------------------------------------------------------------------------
 
-    def _constant(self, v: ClassView, task: Task) -> float | None:
-        """What the DOMAIN scores add if they rate all nodes the same; None if they do not."""
-        sum_ = 0.0
-        for s in v.domain_scores:
-            c = s.constant(task)
-            if c is None:
-                return None
-            sum_ += c
-        return sum_
-
-    def _set_constant(self, v: ClassView, task: Task, constant: float) -> None:
-        v.constant = constant
-        self._pass(v, task, _ALL)
+    def _constant(self, v: ClassView, task: Task) -> bool:
+        """Whether the DOMAIN scores rate all nodes the same; if that changes what they add, add it anew."""
+        for part in v.uneven:
+            constant = 0.0
+            for d in part.domain:
+                rate = d.constant(task)
+                if rate is None:
+                    return False
+                constant += rate
+            if constant != part.constant:
+                part.constant = constant
+                v.stale = True
+        if v.stale:
+            v.stale = False
+            self._pass(v, task, _ALL)
+        return True
 
     def _first_of_best(self, masked: Floats) -> int | None:
         if not len(masked):

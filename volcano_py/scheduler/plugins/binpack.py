@@ -100,9 +100,7 @@ class _Fullness:
                 has = capacity != 0
                 over = over | (has & (full > capacity))
                 score = score + np.where(has, full * weight / np.where(has, capacity, 1.0), 0.0)
-        score = score / weights * 100
-        if self._weight != 1:
-            score = score * self._weight
+        score = score / weights * (100 * self._weight)
         score[over] = 0.0
         found: Floats = score
         return found
@@ -120,4 +118,4 @@ class _Fullness:
                 score += full * weight / capacity
         if weights > 0:
             score /= weights
-        return score * 100 * self._weight
+        return score * (100 * self._weight)

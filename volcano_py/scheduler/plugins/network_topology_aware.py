@@ -79,7 +79,7 @@ class NetworkTopologyAware:
             rates = domains.fullness(domains.request_of(sub))
             found = {name: float(rates[domains.index[name]]) for name in hyper_nodes}
             _favour(found, lambda name: domains.share(sub, name))
-            return {name: value * 100 * self.weight for name, value in found.items()}
+            return {name: value * (100 * self.weight) for name, value in found.items()}
 
         votes = session.votes
         votes.add("job_gradient", self.name, job_gradient)
@@ -190,13 +190,14 @@ class Domains:
         rates = np.zeros(len(self.index))
         over = np.zeros(len(self.index), dtype=bool)
         weights = 0
-        for name, weight in self.weights.items():
-            if name not in self._table.rows or request[name] <= 0:
+        for name in request.names():
+            weight = self.weights.get(name)
+            if weight is None:
                 continue
             row = self._table.rows[name]
             have, full = self.allocatable[row], self.used[row] + request[name]
             over |= full > have
-            rates += np.divide(weight * full, have, out=np.zeros_like(full), where=have > 0)
+            rates += weight * np.divide(full, have, out=np.zeros_like(full), where=have > 0)
             weights += weight
         if not weights:
             return np.zeros(len(self.index))
@@ -279,6 +280,10 @@ def reversed_and_capped(groups: list[list[str]], most: int) -> list[list[str]]:
     return kept
 
 
+_MOST_TIERS = 1000
+"""With more of them between the lowest and the highest, only those that exist are counted."""
+
+
 class _Nearness:
     """A node's score for a pod: near the rest of its sub-job, or in full HyperNodes for pods of no topology."""
 
@@ -292,7 +297,10 @@ class _Nearness:
         self._weight = weight
         self._normal_pods = normal_pods
         self._fading = fading
-        self._leaves = domains.by_tier[session.topology.tiers[0]]
+        tiers = session.topology.tiers
+        self._leaves = domains.by_tier[tiers[0]]
+        self._tiers = range(tiers[0], tiers[-1] + 1) if tiers[-1] - tiers[0] <= _MOST_TIERS else tiers
+        """From the lowest to the highest: Volcano counts those of which there is none as well."""
         self._known: dict[str, Floats] = {}
 
     def applies(self, task: Task) -> bool:
@@ -311,7 +319,7 @@ class _Nearness:
             rates = self._near(sub, candidates)
         else:
             rates = self._fullness(task, candidates)
-        return rates * 100 * self._weight
+        return rates * (100 * self._weight)
 
     def _near(self, sub: SubJob, candidates: Indices) -> Floats:
         """1 in the HyperNode of those placed before, less the higher one must go to find it; without any, 0."""
@@ -346,9 +354,12 @@ class _Nearness:
         full = self._domains.fullness(task.request)
         rates = np.zeros(len(candidates))
         total = 0.0
-        for tier, at in self._domains.by_tier.items():
+        for tier in self._tiers:
             weight = self._fading ** (tier - 1)
             total += weight
-            there = at[candidates]
-            rates += weight * np.where(there < 0, 1.0, full[there])
+            if tier in self._domains.by_tier:
+                there = self._domains.by_tier[tier][candidates]
+                rates += weight * np.where(there < 0, 1.0, full[there])
+            else:
+                rates += weight
         return rates / total if total else rates

@@ -61,6 +61,7 @@ class Predicates:
         session.add_filter(self.name, *filters)
 
         def pre_predicate(task: Task) -> str | None:
+            session.prepared.add(task.key)
             wrong = conflict(task) if a.node_affinity and task.spec_class.affinity is not None else None
             return f"plugin NodeAffinity pre-predicates failed {wrong}" if wrong else None
 

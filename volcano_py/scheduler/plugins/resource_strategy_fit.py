@@ -158,11 +158,11 @@ class _Score:
                 continue
             full = numbers.used[row] + request
             over |= has & (full > capacity)
-            part = (full if kind == MOST else capacity - full) / np.where(has, capacity, 1.0) * weight
+            part = (full if kind == MOST else capacity - full) * weight / np.where(has, capacity, 1.0)
             score += np.where(has, part, 0.0)
         if weights > 0:
             score = score / weights
-        return np.where(over, 0.0, score * 100 * factor) + self._scarcities(task, numbers)
+        return np.where(over, 0.0, score * (100 * factor)) + self._scarcities(task, numbers)
 
     def _scarcities(self, task: Task, numbers: Numbers) -> Floats:
         sra = self._plugin.sra
@@ -178,7 +178,7 @@ class _Score:
         lacking = np.zeros(count, dtype=bool)
         for d in task.request.names():
             lacking |= numbers.allocatable[self._rows[d]] == 0
-        return np.where(lacking, 0.0, (1 - present / weights) * 100 * sra.weight)
+        return np.where(lacking, 0.0, (1 - present / weights) * (100 * sra.weight))
 
     def rate_one(self, task: Task, node: int) -> float:
         return self._at(task, self._numbers, node)
@@ -197,10 +197,10 @@ class _Score:
             full = request + numbers.used.item(row, node)
             if full > capacity:
                 return 0.0
-            score += (full if kind == MOST else capacity - full) / capacity * weight
+            score += (full if kind == MOST else capacity - full) * weight / capacity
         if weights > 0:
             score /= weights
-        return score * 100 * factor
+        return score * (100 * factor)
 
     def _scarcity(self, task: Task, numbers: Numbers, node: int) -> float:
         sra = self._plugin.sra
@@ -214,7 +214,7 @@ class _Score:
             row = self._rows.get(name)
             if row is not None and numbers.allocatable.item(row, node) > 0:
                 present += weight
-        return (1 - present / weights) * 100 * sra.weight if weights else 0.0
+        return (1 - present / weights) * (100 * sra.weight) if weights else 0.0
 
 
 class _Filter:

@@ -87,10 +87,10 @@ class _Bucket:
         self.request.add(task.request)
 
     def place(self, task: Task, node: int) -> None:
-        """A waiting task got its place."""
-        if self.waiting.pop(task.key, None) is not None:
-            self.request.sub_unchecked(task.request)
-            self.placed[node] += 1
+        """A task got a place. That is never taken back: one that is placed again, after a dry run, counts again."""
+        self.waiting.pop(task.key, None)
+        self.request.sub_unchecked(task.request)
+        self.placed[node] += 1
 
 
 class Manager:
@@ -275,7 +275,9 @@ class _Together:
         if (task.spec_class.vector(table) - room >= EPS).any():
             return 0.0
         rate = float(bucket.placed[node] + manager.dislike(task.role, node) + len(bucket.waiting))
-        lacking = sum(t.spec_class.vector(table) for t in bucket.waiting.values()) - room
+        lacking = -room
+        for name, amount in bucket.request.as_dict().items():
+            lacking[table.rows[name]] += amount
         for other in bucket.waiting.values():
             if not np.any(lacking >= EPS):
                 break
