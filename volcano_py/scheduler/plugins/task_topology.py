@@ -71,14 +71,14 @@ class _Bucket:
         self.roles: Counter[str] = Counter()
         self.waiting: dict[str, Task] = {}
         self.request = Resource()
-        self.placed: Counter[int] = Counter()
-        """By node."""
+        self.placed: Counter[int | str] = Counter()
+        """By node: its column, or its name if there is no such node."""
 
     @property
     def size(self) -> int:
         return len(self.waiting) + self.placed.total()
 
-    def add(self, task: Task, node: int | None) -> None:
+    def add(self, task: Task, node: int | str | None) -> None:
         self.roles[task.role] += 1
         if node is not None:
             self.placed[node] += 1
@@ -126,11 +126,11 @@ class Manager:
         """The order of a role: what the annotation says, then how much its affinity binds it; higher is first."""
         return self._order.get(role, 0), self._priority[role]
 
-    def build(self, tasks: list[tuple[Task, int | None]]) -> None:
+    def build(self, tasks: list[tuple[Task, int | str | None]]) -> None:
         """Divide tasks, each with its node if it has one, into buckets."""
         named = [(t, n) for t, n in tasks if self._priority[t.role]]
         named.sort(key=lambda each: (each[1] is None, *(-r for r in self.rank(each[0].role)), each[0].name))
-        of_node: dict[int, _Bucket] = {}
+        of_node: dict[int | str, _Bucket] = {}
         for task, node in named:
             if node is not None:
                 bucket = of_node[node] = of_node.get(node) or self._new()
@@ -236,8 +236,13 @@ def _manager(session: Session, job: SessionJob) -> Manager | None:
     if topology is None:
         return None
     manager = Manager(topology)
-    manager.build([(t, session.node_of(t)) for t in job.tasks.values()])
+    manager.build([(t, _place(session, t)) for t in job.tasks.values()])
     return manager
+
+
+def _place(session: Session, task: Task) -> int | str | None:
+    node = session.node_of(task)
+    return task.node or None if node is None else node
 
 
 class _Together:
