@@ -160,7 +160,6 @@ async def test_what_cannot_be_used_is_told_and_counted_and_the_rest_is_scheduled
             assert "Traceback" not in log_of(sandbox, component)
 
 
-@pytest.mark.xfail(reason="sums that are kept between sessions lose small amounts beside 10^18")
 async def test_an_absurd_request_leaves_nothing_behind_when_it_is_gone(tmp_path: Path) -> None:
     async with cluster(tmp_path, nodes=2) as (_, client):
         await client.create(POD, pod("absurd", ABSURD), "default")

@@ -85,6 +85,21 @@ class OrderOfEvents(RuleBasedStateMachine):
             self.model.remove(kind, namespace, name)
 
     @rule(data=s.data())
+    def an_absurd_pod_that_comes_and_goes_leaves_nothing(self, data: s.DataObject) -> None:
+        pods = [key for key in self.objects if key[0] == "Pod"]
+        if pods:
+            like = self.objects[data.draw(s.sampled_from(pods))]
+            requests = {"cpu": "1" + "0" * 30, "memory": "9E"}
+            absurd = {
+                **like,
+                "metadata": {**like["metadata"], "name": "absurd", "uid": "absurd"},
+                "spec": {**like["spec"], "containers": [{"name": "main", "resources": {"requests": requests}}]},
+            }
+            struct = as_struct(absurd)
+            self.model.upsert("Pod", struct)
+            self.model.remove("Pod", struct.metadata.namespace, "absurd")
+
+    @rule(data=s.data())
     def a_bind_that_fails_changes_nothing(self, data: s.DataObject) -> None:
         pending = [t for t in self.model.tasks.values() if t.status == st.PENDING]
         nodes = self.model.nodes.names

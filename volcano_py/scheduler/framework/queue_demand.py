@@ -35,6 +35,10 @@ class Demand:
             else:
                 _take(total, amount)
 
+    @property
+    def exact(self) -> bool:
+        return self.request.exact and self.allocated.exact and self.elastic.exact
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Demand) and all(getattr(self, f) == getattr(other, f) for f in self.__slots__)
 
@@ -72,17 +76,30 @@ class Demands:
     def __init__(self) -> None:
         self.queues: dict[str, Demand] = {}
         self.jobs: dict[str, JobDemand] = {}
+        self._inexact: set[str] = set()
+        """Queues from whose sums something was taken that was too large for that."""
 
     def put(self, uid: str, job: Job | None) -> None:
         old = self.jobs.pop(uid, None)
         if old is not None:
             demand = self.queues[old.queue]
+            if not demand.exact:
+                self._inexact.add(old.queue)
             demand.count(old, -1)
             if not demand.jobs:
                 del self.queues[old.queue]
         if job is not None and job.pod_group is not None:
             new = self.jobs[uid] = JobDemand(job)
             self.queues.setdefault(new.queue, Demand()).count(new, +1)
+
+    def settle(self) -> None:
+        """Add up anew what cannot be mended by subtraction."""
+        for name in self._inexact & self.queues.keys():
+            demand = self.queues[name] = Demand()
+            for part in self.jobs.values():
+                if part.queue == name:
+                    demand.count(part, +1)
+        self._inexact.clear()
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Demands) and self.queues == other.queues and self.jobs == other.jobs
@@ -100,6 +117,7 @@ def build(model: Cluster) -> Demands:
 def apply(demands: Demands, model: Cluster, changed: set[str]) -> None:
     for uid in changed:
         demands.put(uid, model.jobs.get(uid))
+    demands.settle()
 
 
 def demands_of(cluster: Cluster) -> Demands:

@@ -28,7 +28,7 @@ from volcano_py.scheduler.model.plan import (
     QueueStatus,
 )
 from volcano_py.scheduler.model.queue import Queue
-from volcano_py.scheduler.model.resource import Resource
+from volcano_py.scheduler.model.resource import EXACT, Resource
 from volcano_py.scheduler.model.spec_class import SpecClasses
 from volcano_py.scheduler.model.task import Task, group_of
 
@@ -346,6 +346,9 @@ class Cluster:
     def _count(self, node: int, task: Task, sign: int) -> None:
         n = self.nodes.numbers
         rows = len(self.nodes.rows)
+        if sign < 0 and n.used[:rows, node].max(initial=0.0) >= EXACT:
+            self._add_up(node)
+            return
         v = task.spec_class.vector(self.nodes) * sign
         n.idle[:rows, node] -= v
         n.used[:rows, node] += v
@@ -354,6 +357,17 @@ class Cluster:
             n.releasing[:rows, node] += v
         n.kube_pods[node] += sign
         n.kube_nonzero[:, node] += sign * task.spec_class.nonzero
+
+
+    def _add_up(self, node: int) -> None:
+        """A node's sums anew, when what was in them was too large to be taken away again."""
+        n = self.nodes.numbers
+        for column in (n.used, n.kube_requested, n.releasing, n.kube_nonzero):
+            column[:, node] = 0.0
+        n.idle[:, node] = n.allocatable[:, node]
+        n.kube_pods[node] = 0
+        for task in self.on_node.get(self.nodes.names[node], {}).values():
+            self._count(node, task, +1)
 
 
 def _allocatable(node: core.Node) -> Resource:

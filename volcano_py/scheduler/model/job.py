@@ -113,9 +113,20 @@ class Job:
         if not self.tasks:
             self.total_request, self.allocated = Resource(), Resource()
             return
+        if not self.total_request.exact:
+            self._add_up()
+            return
         self.total_request.sub_unchecked(task.request)
         if IS_ALLOCATED[task.status]:
             self.allocated.sub_unchecked(task.request)
+
+    def _add_up(self, without: Task | None = None) -> None:
+        """The sums anew, when what was in them was too large to be taken away. `without`: who holds nothing now."""
+        self.total_request, self.allocated = Resource(), Resource()
+        for task in self.tasks.values():
+            self.total_request.add(task.request)
+            if IS_ALLOCATED[task.status] and task is not without:
+                self.allocated.add(task.request)
 
     def moved(self, task: Task, old: int, new: int) -> None:
         """A task of this job went from one status to another."""
@@ -125,7 +136,10 @@ class Job:
             self.best_effort_counts[old] -= 1
             self.best_effort_counts[new] += 1
         if IS_ALLOCATED[old] and not IS_ALLOCATED[new]:
-            self.allocated.sub_unchecked(task.request)
+            if self.allocated.exact:
+                self.allocated.sub_unchecked(task.request)
+            else:
+                self._add_up(without=task)
         elif IS_ALLOCATED[new] and not IS_ALLOCATED[old]:
             self.allocated.add(task.request)
 

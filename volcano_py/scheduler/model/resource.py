@@ -24,6 +24,9 @@ INFINITY = -1.0
 MAX = float_info.max
 MAX_INT = float(2**63 - 1)
 
+EXACT = 2.0**53
+"""Below this amounts are whole numbers, and what was added can be taken away again to the last unit."""
+
 CPU = "cpu"
 MEMORY = "memory"
 PODS = "pods"
@@ -126,6 +129,12 @@ class Resource:
     def names(self) -> list[str]:
         """The dimensions with an amount worth counting (≥ EPS), `pods` included."""
         return [d for d in self.keys() if self[d] >= EPS]
+
+    @property
+    def exact(self) -> bool:
+        """No amount is so large that small ones beside it are lost."""
+        largest = max(abs(self.milli_cpu), abs(self.memory), *map(abs, (self.scalars or {}).values()), 0.0)
+        return largest < EXACT
 
     def is_empty(self) -> bool:
         """No dimension but `pods` has an amount: the request of a best-effort pod."""
