@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -20,7 +21,12 @@ class Node:
         self.labels: dict[str, str] = manifest["metadata"].get("labels") or {}
         self.taints: list[dict[str, Any]] = (manifest.get("spec") or {}).get("taints") or []
         self.unschedulable = bool((manifest.get("spec") or {}).get("unschedulable"))
-        self.allocatable = parse((manifest.get("status") or {}).get("allocatable"))
+        self.kube_allocatable = parse((manifest.get("status") or {}).get("allocatable"))
+        """Without what is oversubscribed, of which kube-scheduler knows nothing."""
+        self.allocatable = self.kube_allocatable.clone()
+        annotations = manifest["metadata"].get("annotations") or {}
+        self.allocatable.cpu += number(annotations.get("volcano.sh/oversubscription-cpu", ""))
+        self.allocatable.memory += number(annotations.get("volcano.sh/oversubscription-memory", ""))
         self.idle = self.allocatable.clone()
         self.used = Resource()
         self.releasing = Resource()
@@ -70,3 +76,8 @@ class Node:
         else:
             self.idle.add(r)
             self.used.sub(r)
+
+
+def number(text: str) -> float:
+    """A decimal number; what is none counts 0."""
+    return float(text) if re.fullmatch(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?", text) else 0.0

@@ -20,7 +20,7 @@ def least(pod: Pod, node: Node, pods: list[Pod]) -> int:
     """Free part in percent after placing, mean of cpu and memory."""
     parts = []
     for name in FIT:
-        capacity = int(node.allocatable.get(name))
+        capacity = int(node.kube_allocatable.get(name))
         requested = _requested(pod, pods, name, non_zero=True)
         if capacity != 0:
             parts.append((capacity - requested) * 100 // capacity if requested <= capacity else 0)
@@ -30,7 +30,7 @@ def least(pod: Pod, node: Node, pods: list[Pod]) -> int:
 def most(pod: Pod, node: Node, pods: list[Pod]) -> int:
     parts = []
     for name in FIT:
-        capacity = int(node.allocatable.get(name))
+        capacity = int(node.kube_allocatable.get(name))
         requested = _requested(pod, pods, name, non_zero=True)
         if capacity != 0:
             parts.append(min(requested, capacity) * 100 // capacity)
@@ -47,7 +47,7 @@ def balanced(pod: Pod, node: Node, pods: list[Pod]) -> int:
     own = kube_request(pod, non_zero=False)
     fractions = []
     for name in BALANCED:
-        capacity = node.allocatable.get(name)
+        capacity = node.kube_allocatable.get(name)
         if name not in FIT and own.get(name) == 0:
             continue
         if capacity > 0:

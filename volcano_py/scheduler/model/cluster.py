@@ -7,11 +7,12 @@ they name.
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import msgspec
 
-from volcano_py.api import core
+from volcano_py.api import core, names
 from volcano_py.api import scheduling as api
 from volcano_py.scheduler.model import status
 from volcano_py.scheduler.model.changes import Changes
@@ -192,7 +193,7 @@ class Cluster:
             raise
         known = name in table.index
         before = (table.generation, table.total_generation)
-        i = table.put(node, allocatable)
+        i = table.put(node, allocatable, _oversubscribed(node))
         if not known:
             for task in self.on_node.get(name, {}).values():
                 self._count(i, task, +1)
@@ -379,3 +380,14 @@ def _allocatable(node: core.Node) -> Resource:
         if amount < 0:
             raise ValueError(f"status.allocatable.{name}: a negative amount; use 0 or more")
     return have
+
+
+_FLOAT = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+
+
+def _oversubscribed(node: core.Node) -> tuple[float, float]:
+    """Milli-cpu and bytes that the node's agent lends out on top; text that is no number counts 0."""
+    annotations = node.metadata.annotations or {}
+    texts = [annotations.get(key, "") for key in (names.OVERSUBSCRIPTION_CPU, names.OVERSUBSCRIPTION_MEMORY)]
+    cpu, memory = (float(text) if _FLOAT.fullmatch(text) else 0.0 for text in texts)
+    return cpu, memory

@@ -23,7 +23,8 @@ Floats = NDArray[np.float64]
 
 _DENSE = ("allocatable", "idle", "used", "releasing", "pipelined", "kube_requested")
 _FLAT = ("max_pods", "kube_pods")
-_ALL_COLUMNS = (*_DENSE, "kube_nonzero", *_FLAT)
+_PAIRS = ("kube_nonzero", "kube_capacity")
+_ALL_COLUMNS = (*_DENSE, *_PAIRS, *_FLAT)
 
 
 class NodeNumbers:
@@ -44,6 +45,8 @@ class NodeNumbers:
     """Number of pods on the node."""
     kube_nonzero: Floats
     """Non-zero requests, [2 x nodes]: whole milli-cpu and bytes with kube-scheduler's defaults."""
+    kube_capacity: Floats
+    """Allocatable cpu and memory without what is oversubscribed, of which kube-scheduler knows nothing: [2 x nodes]."""
     log: list[int]
     promised: bool
     """Some task is releasing or pipelined somewhere, so that room now and room soon differ."""
@@ -51,7 +54,8 @@ class NodeNumbers:
     def __init__(self, rows: int, nodes: int) -> None:
         for name in _DENSE:
             setattr(self, name, np.zeros((rows, nodes)))
-        self.kube_nonzero = np.zeros((2, nodes))
+        for name in _PAIRS:
+            setattr(self, name, np.zeros((2, nodes)))
         for name in _FLAT:
             setattr(self, name, np.zeros(nodes))
         self.log = []
@@ -62,7 +66,8 @@ class NodeNumbers:
         other = NodeNumbers.__new__(NodeNumbers)
         for name in _DENSE:
             setattr(other, name, getattr(self, name)[:rows, :nodes].copy())
-        other.kube_nonzero = self.kube_nonzero[:, :nodes].copy()
+        for name in _PAIRS:
+            setattr(other, name, getattr(self, name)[:, :nodes].copy())
         for name in _FLAT:
             setattr(other, name, getattr(self, name)[:nodes].copy())
         other.log = []
@@ -85,6 +90,7 @@ class SomeNodes:
     pipelined: Floats
     kube_requested: Floats
     kube_nonzero: Floats
+    kube_capacity: Floats
     max_pods: Floats
     kube_pods: Floats
 
@@ -116,6 +122,7 @@ class NodeTable:
         self.total_generation = 0
         """Moves when any node's allocatable changes."""
         self._keys: list[frozenset[str]] = []
+        self._bare: tuple[int, list[int]] = (-1, [])
 
     def __len__(self) -> int:
         return len(self.names)
@@ -129,8 +136,11 @@ class NodeTable:
                 self._grow(i * 2, self.numbers.idle.shape[1])
         return i
 
-    def put(self, node: Node, allocatable: Resource) -> int:
-        """Add a node, or replace its object and allocatable; returns its column. Usage is kept."""
+    def put(self, node: Node, allocatable: Resource, extra: tuple[float, float] = (0.0, 0.0)) -> int:
+        """Add a node, or replace its object and allocatable; returns its column. Usage is kept.
+
+        `extra`: milli-cpu and bytes that are oversubscribed.
+        """
         i = self.index.get(node.metadata.name)
         if i is None:
             i = len(self.names)
@@ -152,12 +162,17 @@ class NodeTable:
         for name, amount in allocatable.as_dict().items():
             have[self.rows[name]] = amount
         n = self.numbers
+        n.kube_capacity[:, i] = have[:2]
+        have[:2] += extra
         if not np.array_equal(have, n.allocatable[:, i]):
             n.allocatable[:, i] = have
             n.idle[:, i] = have - n.used[:, i]
             self.total_generation += 1
         n.max_pods[i] = allocatable.max_task_num
-        self._keys[i] = frozenset(allocatable.keys())
+        keys = frozenset(allocatable.keys())
+        if keys != self._keys[i]:
+            self._keys[i] = keys
+            self.total_generation += 1
         return i
 
     def drop(self, name: str) -> tuple[int, int] | None:
@@ -192,7 +207,14 @@ class NodeTable:
         return r
 
     def snapshot(self) -> NodeNumbers:
-        return self.numbers.copy(len(self.rows), len(self.names))
+        """A copy of the columns. Of a node that has nothing but cpu and memory nothing else is taken, not even a pod's
+        place (Volcano: Resource.Sub without scalars)."""
+        made = self.numbers.copy(len(self.rows), len(self.names))
+        if self._bare[0] != self.total_generation:
+            self._bare = (self.total_generation, [i for i, keys in enumerate(self._keys) if len(keys) == 2])
+        if self._bare[1]:
+            made.idle[2:, self._bare[1]] = 0.0
+        return made
 
     def _grow(self, rows: int, nodes: int) -> None:
         old = self.numbers
@@ -200,7 +222,7 @@ class NodeTable:
         for name in _DENSE:
             a = getattr(old, name)
             getattr(new, name)[: a.shape[0], : a.shape[1]] = a
-        for name in ("kube_nonzero", *_FLAT):
+        for name in (*_PAIRS, *_FLAT):
             a = getattr(old, name)
             getattr(new, name)[..., : a.shape[-1]] = a
         self.numbers = new

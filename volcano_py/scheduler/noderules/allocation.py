@@ -28,14 +28,14 @@ class _Requested:
     def __init__(self, session: Session, weight: int) -> None:
         self._numbers = session.numbers
         self._weight = weight
-        self._complete = bool((session.numbers.allocatable[:2] > 0).all())
+        self._complete = bool((session.numbers.kube_capacity > 0).all())
         """Every node has cpu and memory, as nodes do."""
 
     def applies(self, task: Task) -> bool:
         return True
 
     def rate(self, task: Task, numbers: Numbers) -> Floats:
-        capacity = numbers.allocatable[:2]
+        capacity = numbers.kube_capacity
         wanted = numbers.kube_nonzero + task.spec_class.nonzero[:, None]
         if self._complete:
             both: Floats = self._scores(capacity, wanted)
@@ -54,7 +54,7 @@ class _Requested:
         n, nonzero = self._numbers, task.spec_class.nonzero
         total = weights = 0
         for row in (0, 1):
-            capacity = int(n.allocatable.item(row, node))
+            capacity = int(n.kube_capacity.item(row, node))
             if capacity > 0:
                 weights += 1
                 total += self._score(capacity, int(n.kube_nonzero.item(row, node) + nonzero.item(row)))
@@ -100,7 +100,7 @@ class BalancedAllocation:
         self._numbers = session.numbers
         self._table = session.table
         self._weight = weight
-        self._complete = bool((session.numbers.allocatable[:2] > 0).all())
+        self._complete = bool((session.numbers.kube_capacity > 0).all())
 
     def applies(self, task: Task) -> bool:
         return any(task.request[d] > 0 for d in (CPU, MEMORY, NVIDIA_GPU))
@@ -117,27 +117,26 @@ class BalancedAllocation:
         dimensions = self._dimensions(task)
         if self._complete and len(dimensions) == 2:
             request = task.spec_class.vector(self._table)[:2, None]
-            parts = np.minimum((numbers.kube_requested[:2] + request) / numbers.allocatable[:2], 1.0)
+            parts = np.minimum((numbers.kube_requested[:2] + request) / numbers.kube_capacity, 1.0)
             even: Floats = np.floor((1 - np.abs(parts[0] - parts[1]) / 2) * 100)
             return even if self._weight == 1 else even * self._weight
-        return np.array(
-            [
-                self._weight * _balance(capacities, used, dimensions)
-                for capacities, used in zip(
-                    numbers.allocatable.T.tolist(), numbers.kube_requested.T.tolist(), strict=True
-                )
-            ],
-            dtype=np.float64,
-        )
+        rows = [row for row, _ in dimensions]
+        capacities = [numbers.kube_capacity[row] if row < 2 else numbers.allocatable[row] for row in rows]
+        used = [numbers.kube_requested[row] for row in rows]
+        requests = [request for _, request in dimensions]
+        columns = zip(np.array(capacities).T.tolist(), np.array(used).T.tolist(), strict=True)
+        return np.array([self._weight * _balance(c, u, requests) for c, u in columns], dtype=np.float64)
 
     def rate_one(self, task: Task, node: int) -> float:
-        n = self._numbers
-        capacities, used = n.allocatable[:, node].tolist(), n.kube_requested[:, node].tolist()
-        return float(self._weight * _balance(capacities, used, self._dimensions(task)))
+        n, dimensions = self._numbers, self._dimensions(task)
+        capacities = [(n.kube_capacity if row < 2 else n.allocatable).item(row, node) for row, _ in dimensions]
+        used = [n.kube_requested.item(row, node) for row, _ in dimensions]
+        return float(self._weight * _balance(capacities, used, [request for _, request in dimensions]))
 
 
-def _balance(capacities: list[float], used: list[float], dimensions: list[tuple[int, float]]) -> int:
-    parts = [min((used[row] + request) / capacities[row], 1.0) for row, request in dimensions if capacities[row] > 0]
+def _balance(capacities: list[float], used: list[float], requests: list[float]) -> int:
+    """By resource: what the node has, what is asked of it already, and what the pod asks for."""
+    parts = [min((u + r) / c, 1.0) for c, u, r in zip(capacities, used, requests, strict=True) if c > 0]
     if len(parts) == 2:
         deviation = abs(parts[0] - parts[1]) / 2
     elif len(parts) > 2:
