@@ -47,7 +47,8 @@ class HyperNodes:
                         self.ready = False
                         continue
                     self.of[child].parent = own.name
-                    own.children.append(child)
+                    if child not in own.children:
+                        own.children.append(child)
         tops = sorted(name for name, h in self.of.items() if not h.parent)
         root = HyperNode(ROOT, max(1, max((h.tier for h in self.of.values()), default=0) + 1))
         for name in tops:
