@@ -15,6 +15,8 @@ CROWDS = ("preempt", "reclaim", "capacity", "tree")
 """What a crowded cluster is about: within queues, or between them, flat or in a tree."""
 GROUP = "scheduling.k8s.io/group-name"
 PREEMPTABLE = "volcano.sh/preemptable"
+GPU = "nvidia.com/gpu"
+SLA = ("sla-waiting-time", "volcano.sh/sla-waiting-time")
 
 
 @s.composite
@@ -29,7 +31,9 @@ def crowds(draw: s.DrawFn, theme: str) -> list[Manifest]:
     queue_names = [n for q in queues if (n := q["metadata"]["name"]) not in parents and n != "root"]
     if theme == "tree" and one_in(draw, 20):
         queue_names.append("p0")
-    found.append(draw(quota()))
+    if one_in(draw, 8):
+        found[-1]["globalDefault"] = True
+    found += [draw(quota(name)) for name in ("quota", "other")[: draw(s.sampled_from((1, 1, 1, 2)))]]
     found += [draw(budget(f"b{i}")) for i in range(draw(s.integers(0, 3)))]
     room = {n["metadata"]["name"]: milli(n["status"]["allocatable"]["cpu"]) for n in nodes}
     holders, comers = draw(sides(queue_names)) if theme != "preempt" else (queue_names, queue_names)
@@ -55,6 +59,8 @@ def milli(quantity: str) -> int:
 @s.composite
 def plain_node(draw: s.DrawFn, name: str) -> Manifest:
     have = {"cpu": str(draw(s.integers(1, 4))), "memory": "8Gi", "pods": draw(s.sampled_from(("3", "110", "110")))}
+    if one_in(draw, 4):
+        have[GPU] = str(draw(s.integers(0, 3)))
     labels = {"kubernetes.io/hostname": name, "zone": draw(s.sampled_from("ab"))}
     return {
         "apiVersion": "v1",
@@ -69,11 +75,11 @@ def plain_node(draw: s.DrawFn, name: str) -> Manifest:
 def crowd_queues(draw: s.DrawFn, theme: str) -> list[Manifest]:
     found = []
     for name in ("default", "q0", "q1")[: draw(s.integers(1 if theme == "preempt" else 2, 3))]:
-        state = "Closed" if one_in(draw, 20) else "Open"
+        state = "Closed" if one_in(draw, 12) else "Open"
         found.append(queue(name, draw(queue_spec()), state))
         if theme == "reclaim" and not one_in(draw, 4):
             path = draw(s.sampled_from(("root/a", "root/a/x", "root/a/y", "root/b", "root/b/x", "root")))
-            weights = draw(s.sampled_from(("1/2/3", "1/1/1", "1/0.5", "1/x/2", "")))
+            weights = draw(s.sampled_from(("1/2/3", "1/1/1", "1/0.5", "1/x/2", "1/ 2/1_0", "")))
             found[-1]["metadata"]["annotations"] = {
                 "volcano.sh/hierarchy": path,
                 "volcano.sh/hierarchy-weights": weights,
@@ -85,6 +91,8 @@ def crowd_queues(draw: s.DrawFn, theme: str) -> list[Manifest]:
 def tree(draw: s.DrawFn) -> list[Manifest]:
     """Up to three levels below root."""
     found = [queue("root", draw(queue_spec()) if one_in(draw, 6) else {"weight": 1})]
+    if one_in(draw, 20):
+        found[0]["spec"]["capability"] = {"pods": str(draw(s.integers(1, 6)))}
     parents = ["root"]
     for name in ("p0", "p1", "p00")[: draw(s.integers(1, 3))]:
         parent = "p0" if name == "p00" else "root"
@@ -116,22 +124,28 @@ def queue_spec(draw: s.DrawFn) -> Manifest:
 
 
 @s.composite
-def quota(draw: s.DrawFn) -> Manifest:
+def quota(draw: s.DrawFn, name: str = "quota") -> Manifest:
     status: Manifest = {"hard": draw(amounts(1, 2))}
+    if one_in(draw, 4):
+        status["hard"] = {f"requests.{k}": v for k, v in status["hard"].items()}
     status["used"] = dict.fromkeys(status["hard"], "1")
-    meta = {"name": "quota", "namespace": draw(s.sampled_from(("default",) * 9 + ("other",)))}
+    meta = {"name": name, "namespace": draw(s.sampled_from(("default",) * 9 + ("other",)))}
     return {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": meta, "spec": {}, "status": status}
 
 
 @s.composite
 def budget(draw: s.DrawFn, name: str) -> Manifest:
-    selector = draw(s.sampled_from(({"matchLabels": {"app": "web"}}, {"matchLabels": {"app": "db"}}, {})))
+    known = {"matchExpressions": [{"key": "app", "operator": "Exists"}]}
+    selector = draw(s.sampled_from(({"matchLabels": {"app": "web"}}, {"matchLabels": {"app": "db"}}, known, {})))
+    status: Manifest = {"disruptionsAllowed": draw(s.sampled_from((0, 0, 1, 3)))}
+    if one_in(draw, 6):
+        status["disruptedPods"] = {f"h{draw(s.integers(0, 2))}-task-{i}": START for i in range(2)}
     return {
         "apiVersion": "policy/v1",
         "kind": "PodDisruptionBudget",
         "metadata": {"name": name, "namespace": draw(s.sampled_from(("default", "default", "other")))},
         "spec": {"selector": selector},
-        "status": {"disruptionsAllowed": draw(s.sampled_from((0, 0, 1, 3)))},
+        "status": status,
     }
 
 
@@ -152,6 +166,8 @@ def amounts(draw: s.DrawFn, least: int, most: int) -> Manifest:
         found["memory"] = f"{draw(s.integers(1, 8))}Gi"
     if one_in(draw, 8):
         found["pods"] = str(draw(s.integers(1, 6)))
+    if one_in(draw, 6):
+        found[GPU] = str(draw(s.integers(0, 2)))
     return found
 
 
@@ -162,9 +178,12 @@ def group(draw: s.DrawFn, name: str, age: int, namespace: str, queues: list[str]
     if one_in(draw, 8):
         meta["annotations"] = {PREEMPTABLE: draw(s.sampled_from(("true", "false")))}
     if one_in(draw, 5):
-        meta.setdefault("annotations", {})["sla-waiting-time"] = draw(s.sampled_from(("2s", "1h", "-1s", "soon")))
+        for key in draw(s.sampled_from((SLA[:1], SLA[1:], SLA))):
+            meta.setdefault("annotations", {})[key] = draw(s.sampled_from(("2s", "1h", "-1s", "soon")))
     if not one_in(draw, 4):
         spec["minResources"] = draw(amounts(1, 4))
+        if one_in(draw, 6):  # as the job controller writes it
+            spec["minResources"] |= {f"requests.{k}": v for k, v in spec["minResources"].items()}
     return {
         "apiVersion": "scheduling.volcano.sh/v1beta1",
         "kind": "PodGroup",
@@ -251,6 +270,8 @@ def pod_of(draw: s.DrawFn, job: str, namespace: str, i: int, each: int, created:
     requests = {"cpu": f"{each}m"} if each else {}
     if each and draw(s.booleans()):
         requests["memory"] = f"{draw(s.integers(1, 3))}Gi"
+    if each and one_in(draw, 8):
+        requests[GPU] = "1"
     spec["containers"] = [{"name": "main", "image": "busybox", "resources": {"requests": requests}}]
     if one_in(draw, 4):
         spec["priority"] = draw(s.integers(-2, 3))

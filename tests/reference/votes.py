@@ -210,6 +210,9 @@ class Votes:
     def allocatable(self, queue: Queue, task: Task) -> bool:
         return self._all_true("Allocatable", "enabledAllocatable", queue, task)
 
+    def simulated_allocatable(self, queue: Queue, task: Task) -> bool:
+        return self._all_true("SimulateAllocatable", "enabledAllocatable", queue, task)
+
     # --- nodes
 
     def pre_predicate(self, task: Task) -> None:

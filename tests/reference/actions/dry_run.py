@@ -77,7 +77,7 @@ class Trial:
         for victim in self.gone:
             for handler in session.handlers:
                 handler.deallocate(victim)
-        found = session.votes.allocatable(queue, self.task)
+        found = session.votes.simulated_allocatable(queue, self.task)
         for victim in self.gone:
             for handler in session.handlers:
                 handler.allocate(victim)

@@ -77,6 +77,7 @@ class Capacity:
             if self.hierarchy:
                 votes.register("VictimQueueOrder", "capacity", self.victim_order)
         votes.register("Allocatable", "capacity", self.allocatable)
+        votes.register("SimulateAllocatable", "capacity", self.simulated_allocatable)
         votes.register("Preemptive", "capacity", self.preemptive)
         votes.register("JobEnqueueable", "capacity", self.enqueueable)
         votes.register("JobEnqueued", "capacity", self.enqueued)
@@ -128,7 +129,7 @@ class Capacity:
         for job in self.session.jobs.values():
             self.add_job(job, self.of[job.queue].upwards())
         root = self.of[ROOT]
-        if not root.queue.capability:
+        if root.capability.is_empty():
             root.capability = Resource(INFINITE, INFINITE, dict.fromkeys(self.session.total.scalars or {}, MAX_INT))
         root.real_capability = root.capability.clone()
         self.descend(root)
@@ -214,7 +215,11 @@ class Capacity:
         return self.of[queue.name].upwards() if self.hierarchy else [self.of[queue.name]]
 
     def allocatable(self, queue: Queue, task: Task) -> bool:
-        if not self._usable(queue):
+        return queue.state == "Open" and self.simulated_allocatable(queue, task)
+
+    def simulated_allocatable(self, queue: Queue, task: Task) -> bool:
+        """Volcano does not ask here whether the queue is open."""
+        if not self.ready or (self.hierarchy and self.of[queue.name].children):
             return False
         for a in self._levels(queue):
             used = a.allocated.clone().add(task.resreq)
@@ -240,8 +245,7 @@ class Capacity:
             a = own.above(level)
             if a is None or a.name == ROOT:
                 break
-            used = a.allocated.clone().add(needed)
-            if used.less_equal_requested(a.real_capability, needed) and within_partly(used, a.deserved, needed):
+            if within_partly(a.allocated.clone().add(needed), a.deserved, needed):
                 return True
         return False
 

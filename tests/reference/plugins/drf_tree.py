@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from tests.reference.cluster import Queue
 from tests.reference.job import Job
 from tests.reference.resource import Resource, dominant_share
@@ -95,10 +97,9 @@ class Tree:
 
 
 def weight_of(weights: list[str], i: int) -> float:
-    try:
-        return max(float(weights[i]), 1.0)
-    except (IndexError, ValueError):
+    if i >= len(weights) or not re.fullmatch(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?", weights[i]):
         return 1.0
+    return max(float(weights[i]), 1.0)
 
 
 def drf_tree(session: Session) -> None:

@@ -61,8 +61,9 @@ def proportion(session: Session, arguments: dict[str, Any]) -> None:
         return a.deserved.less_equal(a.allocated)
 
     def allocatable(queue: Queue, task: Task) -> bool:
-        if queue.state != "Open":
-            return False
+        return queue.state == "Open" and has_room(queue, task)
+
+    def has_room(queue: Queue, task: Task) -> bool:
         a = attributes[queue.name]
         return a.allocated.clone().add(task.resreq).less_equal_requested(a.deserved, task.resreq)
 
@@ -109,6 +110,7 @@ def proportion(session: Session, arguments: dict[str, Any]) -> None:
     votes.register("QueueOrder", "proportion", queue_order)
     votes.register("Overused", "proportion", overused)
     votes.register("Allocatable", "proportion", allocatable)
+    votes.register("SimulateAllocatable", "proportion", has_room)
     votes.register("Preemptive", "proportion", preemptive)
     votes.register("Reclaimable", "proportion", reclaimable)
     votes.register("JobEnqueueable", "proportion", enqueueable)

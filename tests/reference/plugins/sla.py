@@ -17,9 +17,8 @@ def sla(session: Session, arguments: dict[str, Any]) -> None:
 
     def waiting_time(job: Job) -> float | None:
         annotations = job.group["metadata"].get("annotations") or {}
-        text = next((annotations[k] for k in KEYS if k in annotations), None)
-        own = _positive(text)
-        return otherwise if own is None else own
+        own = (_positive(annotations.get(key)) for key in KEYS)
+        return next((seconds for seconds in own if seconds is not None), otherwise)
 
     def due_first(left: Job, right: Job) -> int:
         a, b = waiting_time(left), waiting_time(right)

@@ -120,7 +120,7 @@ def test_parts() -> None:
     assert minimum(amount(3, 1, g=2), amount(1, 2)) == amount(1, 1)
     assert minimum(amount(g=2, p=1), amount(g=1)) == amount(g=1, p=0)
     assert maximum(amount(3), amount(1, 2)) == amount(3, 2)
-    assert maximum(amount(g=2), amount(p=-1)) == amount(g=2, p=0)
+    assert maximum(amount(g=2, p=0), amount(p=-1)) == amount(g=2)
     assert intersection(amount(1, 1, p=1), amount(1, p=1)) == ["cpu", "pods"]
     assert intersection(amount(1, 1, p=1), amount(1, p=1), ignore_pods=True) == ["cpu"]
     assert (share(1, 4), share(0, 0), share(1, 0)) == (0.25, 0, 1)

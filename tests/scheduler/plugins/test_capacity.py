@@ -220,13 +220,13 @@ def test_what_the_ancestors_deserve_is_nothing_to_a_queue_that_is_full_itself() 
     assert not found.votes.preemptive(found.queues["dev"], tasks(found, "b"))
 
 
-def test_nor_does_an_ancestor_allow_what_it_may_not_hold() -> None:
+def test_an_ancestor_is_not_asked_what_it_may_hold_before_victims_are_gone() -> None:
     eng = {"parent": "root", "deserved": {"cpu": 4, "memory": "1Gi"}, "capability": {"memory": "2Gi"}}
     queues = {**TREE, "eng": eng}
-    jobs = {"a": running("ops", 1, memory="1Gi"), "b": waiting("dev", memory="1Gi"), "c": waiting("dev", memory="2Gi")}
-    found = session(queues, {**jobs, "d": running("dev", 1)}, tree(1))
-    assert found.votes.preemptive(found.queues["dev"], tasks(found, "b"))
-    assert not found.votes.preemptive(found.queues["dev"], tasks(found, "c"))
+    jobs = {"a": running("ops", 1, memory="1Gi"), "c": waiting("dev", memory="2Gi"), "d": running("dev", 1)}
+    found = session(queues, jobs, tree(1))
+    assert found.votes.preemptive(found.queues["dev"], tasks(found, "c"))
+    assert not found.votes.allocatable(found.queues["dev"], tasks(found, "c")[0])
 
 
 def test_a_queue_further_down_than_the_one_that_reclaims() -> None:

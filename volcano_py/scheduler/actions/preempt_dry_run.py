@@ -54,12 +54,13 @@ def _dry_run(session: Session, task: Task, node: int, may_go: Callable[[Task], b
     # Without these flags the predicates do not see what a simulation moves, as in Volcano.
     sees = session.enabled("predicates", "enablePreemptable") or session.enabled("predicates", "enabledAllocatable")
     before = placement.accepts_by(task, node, _AFFINITY)
+    may_hold = votes.allocatable if session.on("sure-evictions") else votes.simulate_allocatable
 
     def near() -> bool:
         return placement.accepts_by(task, node, _AFFINITY) if sees else before
 
     def fits() -> bool:
-        return near() and placement.fits_soon(task, node) and votes.allocatable(queue, task)
+        return near() and placement.fits_soon(task, node) and may_hold(queue, task)
 
     statements: dict[str, Statement] = {}
     bound = [v for v in victims if session.status(v) == st.BOUND]

@@ -123,7 +123,9 @@ def _place(queue: Queue) -> tuple[list[str], list[str]]:
 
 
 def _weight(weights: list[str], i: int) -> float:
+    """At least 1, and 1 for what Go does not read as a number, such as `" 2"` and `1_000`."""
     try:
-        return max(float(weights[i]), 1.0)
+        text = weights[i]
+        return 1.0 if "_" in text or text != text.strip() else max(float(text), 1.0)
     except (ValueError, IndexError):
         return 1.0

@@ -138,7 +138,7 @@ def tree(session: Session) -> QueueTree:
     if found.problem:
         return found
     root = found.nodes[ROOT_QUEUE]
-    if root.queue.capability is None:
+    if root.capability.is_empty():  # also if it limits nothing but `pods`
         root.capability = Resource.infinite()
         for name in session.total.scalars or ():
             root.capability[name] = MAX_INT

@@ -46,6 +46,7 @@ POINTS: dict[str, str | None] = {
     "overused": "enabledOverused",
     "preemptive": "enablePreemptive",
     "allocatable": "enabledAllocatable",
+    "simulate_allocatable": "enabledAllocatable",
     "job_ready": "enableJobReady",
     "job_pipelined": "enableJobPipelined",
     "sub_job_order": "enabledSubJobOrder",
@@ -299,6 +300,10 @@ class Votes:
 
     def allocatable(self, queue: Queue, task: Task) -> bool:
         return self._all("allocatable", queue, task)
+
+    def simulate_allocatable(self, queue: Queue, task: Task) -> bool:
+        """The same within a dry run, where Volcano's plugins do not look at whether the queue is open."""
+        return self._all("simulate_allocatable", queue, task)
 
     def preemptive(self, queue: Queue, tasks: Sequence[Task]) -> bool:
         return self._all("preemptive", queue, tasks)

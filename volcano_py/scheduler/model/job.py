@@ -169,11 +169,12 @@ def shadow_pod_group(task: Task) -> PodGroup:
 
 
 def _waiting_time(annotations: dict[str, str]) -> float | None:
-    text = annotations.get(names.SLA_WAITING_TIME) or annotations.get(names.SLA_WAITING_TIME_SHORT)
-    if not text:
-        return None
-    try:
-        seconds = parse_duration(text)
-    except ValueError:
-        return None
-    return seconds if seconds > 0 else None
+    """The first of the two annotations that can be used."""
+    for key in (names.SLA_WAITING_TIME, names.SLA_WAITING_TIME_SHORT):
+        try:
+            seconds = parse_duration(annotations.get(key) or "")
+        except ValueError:
+            continue
+        if seconds > 0:
+            return seconds
+    return None

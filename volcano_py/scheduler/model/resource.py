@@ -393,11 +393,11 @@ def minimum(a: Resource, b: Resource) -> Resource:
 
 
 def maximum(a: Resource, b: Resource) -> Resource:
-    """The larger of each dimension over both, not below 0."""
+    """The larger of each dimension over both. A scalar of which neither has anything is not named."""
     r = Resource(max(a.milli_cpu, b.milli_cpu), max(a.memory, b.memory))
     if a.scalars is not None or b.scalars is not None:
         names = [*(a.scalars or {}), *(b.scalars or {})]
-        r.scalars = {k: max(a[k], b[k], 0.0) for k in dict.fromkeys(names)}
+        r.scalars = {k: v for k in dict.fromkeys(names) if (v := max(a[k], b[k])) > 0}
     return r
 
 

@@ -54,6 +54,7 @@ class Capacity:
                 votes.add("victim_queue_order", self.name, self._victim_order)
         session.entitled = self._entitled
         votes.add("allocatable", self.name, self._allocatable)
+        votes.add("simulate_allocatable", self.name, self._simulate_allocatable)
         votes.add("preemptive", self.name, self._preemptive)
         votes.add("job_enqueueable", self.name, self._enqueueable)
         votes.add("job_enqueued", self.name, self._enqueued)
@@ -86,15 +87,20 @@ class Capacity:
 
     # ---- letting in and placing -------------------------------------------------------------------------
 
-    def _usable(self, queue: Queue) -> QueueNode | None:
+    def _usable(self, queue: Queue, closed_too: bool = False) -> QueueNode | None:
         """The queue's node, if jobs may be served from it."""
         node = self.tree.nodes.get(queue.name)
-        if self.tree.problem or node is None or queue.state != "Open":
+        if self.tree.problem or node is None or (queue.state != "Open" and not closed_too):
             return None
         return node if not self.hierarchy or node.is_leaf else None
 
     def _allocatable(self, queue: Queue, task: Task) -> bool:
-        node = self._usable(queue)
+        return self._has_room(self._usable(queue), task)
+
+    def _simulate_allocatable(self, queue: Queue, task: Task) -> bool:
+        return self._has_room(self._usable(queue, closed_too=True), task)
+
+    def _has_room(self, node: QueueNode | None, task: Task) -> bool:
         if node is None:
             return False
         for q in self.tree.upwards(node):
@@ -113,10 +119,9 @@ class Capacity:
         levels = self.level if self.hierarchy else 0
         for q in [node, *self.tree.ancestors(node, levels)]:
             used = q.allocated.clone().add(request)
-            if not used.less_equal_dimension(q.real_capability, request)[0]:
-                if q is node:
-                    return False
-                continue  # so much may not be there at all, whatever the queue deserves
+            # Of an ancestor only what it deserves counts: what it may hold changes when a victim below it goes.
+            if q is node and not used.less_equal_dimension(q.real_capability, request)[0]:
+                return False
             if used.less_equal_partly_dimension(q.deserved, request, drop_zero=True)[0]:
                 return True
         return False

@@ -33,7 +33,7 @@ class Cdp:
 def cooldown_time(pod: Pod) -> float | None:
     """The seconds for which a pod is left alone; None: it asks for none, or in words that cannot be read."""
     meta = pod.metadata
-    text = (meta.labels or {}).get(names.COOLDOWN_TIME) or (meta.annotations or {}).get(names.COOLDOWN_TIME)
+    text = ((meta.annotations or {}) | (meta.labels or {})).get(names.COOLDOWN_TIME)
     try:
         return parse_duration(text) if text else None
     except ValueError:

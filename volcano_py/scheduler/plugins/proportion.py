@@ -181,9 +181,10 @@ class Proportion:
             return all(q.allocated[d] + amount <= q.deserved[d] for d, amount in wanted.items())
 
         def room_for_one(queue: Queue, task: Task) -> bool:
+            return queue.state == "Open" and has_room(queue, task)
+
+        def has_room(queue: Queue, task: Task) -> bool:
             q = attributes[queue.name]
-            if queue.state != "Open":
-                return False
             for d, amount in task.spec_class.demands:
                 if q.allocated[d] + amount > q.deserved[d]:
                     return False
@@ -240,6 +241,7 @@ class Proportion:
         votes.add("reclaimable", self.name, reclaimable)
         votes.add("overused", self.name, overused)
         votes.add("allocatable", self.name, room_for_one)
+        votes.add("simulate_allocatable", self.name, has_room)
         votes.add("preemptive", self.name, room_for)
         votes.add("job_enqueueable", self.name, enqueueable)
         votes.add("job_enqueued", self.name, enqueued)
