@@ -18,7 +18,7 @@ class Queue:
         spec = manifest.get("spec") or {}
         self.name: str = manifest["metadata"]["name"]
         self.created = timestamp(manifest["metadata"])
-        self.weight: int = spec.get("weight", 0)
+        self.weight: int = spec.get("weight", 1)
         self.priority: int = spec.get("priority", 0)
         self.capability: dict[str, Any] = spec.get("capability") or {}
         self.guarantee: dict[str, Any] = (spec.get("guarantee") or {}).get("resource") or {}
@@ -42,7 +42,8 @@ class Cluster:
         self.queues: dict[str, Queue] = {m["metadata"]["name"]: Queue(m) for m in self.of("Queue")}
         self.tasks: list[Task] = []
         for m in self.of("Pod"):
-            if m["spec"].get("schedulerName") == "volcano" or m["spec"].get("nodeName"):
+            # No pod in a cluster is without a scheduler's name: one that is described without is meant for this one.
+            if m["spec"].get("schedulerName", "volcano") == "volcano" or m["spec"].get("nodeName"):
                 self.tasks.append(task_of(m))
         for t in self.tasks:
             # A pod on a node that nobody knows belongs to its job all the same. What is over is on no node.

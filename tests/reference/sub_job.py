@@ -65,7 +65,8 @@ def divide(job: str, tasks: list[Task], min_available: int, spec: dict[str, Any]
                 found[uid] = SubJob(uid, gid, least, topology_of(spec.get("networkTopology")))
             else:
                 index = int(values[0]) if values[0].lstrip("-").isdigit() else 0
-                least = policy.get("subGroupSize") or 1
+                index = index if -(2**63) <= index < 2**63 else 0
+                least = 1 if policy.get("subGroupSize") is None else policy["subGroupSize"]
                 found[uid] = SubJob(uid, gid, least, topology_of(policy.get("networkTopology")), index)
         found[uid].add(task)
     return found

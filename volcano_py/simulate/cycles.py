@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from volcano_py.api import core
 from volcano_py.api.meta import format_time, parse_time
 from volcano_py.scheduler.explain.messages import job_message
 from volcano_py.scheduler.framework.config import Configuration
@@ -58,6 +59,7 @@ class Simulation:
         given = list(manifests)
         self.now = _latest(given) if now is None else now
         self.seed = seed
+        self.scheduler_names = scheduler_names
         self.cluster = Cluster(default_queue=default_queue)
         self.warnings: list[str] = []
         """What was odd in the configuration, once each; known after the first cycle."""
@@ -77,10 +79,21 @@ class Simulation:
         if struct is None:
             return
         self.objects[manifest["kind"], struct.metadata.key] = manifest
+        if manifest["kind"] == "Pod" and not self._is_ours(struct):
+            self.cluster.remove("Pod", struct.metadata.namespace, struct.metadata.name)
+            return
         try:
             self.cluster.upsert(manifest["kind"], struct)
         except ValueError as e:
             self.refused.append(f"{manifest['kind']} {struct.metadata.key}: {e}")
+
+    def _is_ours(self, pod: core.Pod) -> bool:
+        """Pods that others schedule only count once they are bound. Volcano: responsibleForPod.
+
+        An API server names a scheduler for every pod; one that is described without is meant for us.
+        """
+        name = pod.spec.scheduler_name
+        return not name or name in self.scheduler_names or bool(pod.spec.node_name)
 
     def cycle(self, configuration: Configuration) -> CycleResult:
         """Run one cycle and let the cluster react to it."""

@@ -127,7 +127,11 @@ class Preempt:
             while order and not fits(node):
                 own.evict(order.pop())
             if fits(node):
-                own.pipeline(task, node, eviction_occurred=bool(own.steps))
+                # Volcano adds up what the evicted ask for, and `pods` does not count.
+                gone = any(not victim.best_effort for _, victim in own.steps)
+                if own.steps and not gone:
+                    session.rarities.add("evicted-for-nothing")
+                own.pipeline(task, node, eviction_occurred=gone)
                 statement.merge(own)
                 return True
             own.discard()

@@ -36,9 +36,9 @@ def requests(tasks: Iterable[Task]) -> Resource:
     return total
 
 
-def bundles_of(job: SessionJob, tasks: Iterable[Task], statuses: bytearray) -> list[Bundle]:
-    """The bundles of a job's tasks, the less important tasks first."""
-    spare = _Spare(job, statuses)
+def bundles_of(job: SessionJob, tasks: Iterable[Task], statuses: bytearray, *, exact: bool = False) -> list[Bundle]:
+    """The bundles of a job's tasks, the less important tasks first. `exact`: see `_Spare`."""
+    spare = _Spare(job, statuses, exact)
     safe: list[Task] = []
     rest: list[Task] = []
     for task in sorted(tasks, key=lambda t: (t.priority, t.uid)):
@@ -52,10 +52,15 @@ def bundles_of(job: SessionJob, tasks: Iterable[Task], statuses: bytearray) -> l
 
 
 class _Spare:
-    """What a job has beyond its minimums: of tasks, of each role, of each group of sub-jobs."""
+    """What a job has beyond its minimums: of tasks, of each role, of each group of sub-jobs.
 
-    def __init__(self, job: SessionJob, statuses: bytearray) -> None:
+    `exact`: a sub-job breaks when it falls below its minimum, and only what is placed counts for a role. In Volcano a
+    sub-job breaks with the first of its tasks, and best-effort tasks that wait count, too.
+    """
+
+    def __init__(self, job: SessionJob, statuses: bytearray, exact: bool) -> None:
         self._job = job
+        self._exact = exact
         self._left = job.ready_num - job.min_available
         self.broken = self._left < 0
         """It is below its minimum anyhow: nothing holds."""
@@ -66,7 +71,11 @@ class _Spare:
             for role, minimum in minimums.items()
             if minimum
         }
-        self._ready = {uid: sub.ready_num for uid, sub in job.sub_jobs.items()}
+        if self._roles and not exact and job.pending_best_effort:
+            for task in job.tasks.values():
+                if task.best_effort and statuses[task.slot] == st.PENDING and task.role in self._roles:
+                    self._roles[task.role] += 1
+        self._over = {uid: self._beyond(sub) for uid, sub in job.sub_jobs.items()}
         self._groups = {
             gid: sum(s.is_ready() for s in job.sub_jobs.values() if s.gid == gid) - minimum
             for gid, minimum in job.min_sub_jobs.items()
@@ -87,14 +96,19 @@ class _Spare:
         if task.role in self._roles:
             self._roles[task.role] -= 1
         if sub is not None:
-            stood = self._ready[sub.uid] >= sub.min_available
-            self._ready[sub.uid] -= 1
-            if stood and self._ready[sub.uid] < sub.min_available and sub.gid in self._groups:
+            self._over[sub.uid] -= 1
+            if self._over[sub.uid] == -1 and sub.gid in self._groups:
                 self._groups[sub.gid] -= 1
         return True
 
+    def _beyond(self, sub: SubJob) -> int:
+        """How many tasks a sub-job can lose and stand; negative: it does not."""
+        if self._exact:
+            return sub.ready_num - sub.min_available
+        return 0 if sub.is_ready() else -1
+
     def _sub_job_spares(self, sub: SubJob) -> bool:
-        return self._ready[sub.uid] < sub.min_available or self._groups.get(sub.gid, 1) > 0
+        return self._over[sub.uid] < 0 or self._groups.get(sub.gid, 1) > 0
 
 
 def in_order(

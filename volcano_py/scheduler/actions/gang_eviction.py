@@ -200,8 +200,9 @@ def _bundles(
     def before(left: SessionJob, right: SessionJob) -> bool:
         return policy.before(session, left, right, job)
 
-    found = [b for uid in sorted(of) for b in bundles_of(session.jobs[uid], of[uid], session.statuses)]
-    if session.on("whole-gangs"):
+    exact = session.on("whole-gangs")
+    found = [b for uid in sorted(of) for b in bundles_of(session.jobs[uid], of[uid], session.statuses, exact=exact)]
+    if exact:
         found = [c for b in found if (c := completed(session, b) if b.whole else b) is not None]
     context = EvictionContext(policy.name, job, domain)
     allowed = {t.uid for t in session.votes.unified_evictable(context, flattened(in_order(found, need, before)))}

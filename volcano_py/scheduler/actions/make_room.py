@@ -38,7 +38,8 @@ def make_room(
     if sparing:
         nodes = list(nodes)
         for node in _free_already(session, task, nodes):
-            if fits(node) and _promise(statement, Statement(session, statement.beneficiary), task, node):
+            nobody = Statement(session, statement.beneficiary)
+            if fits(node) and _promise(session, statement, nobody, task, node, reason):
                 return True
     floor = _fewest_anywhere(session, task) if sparing else 0
     best: tuple[int, int] | None = None
@@ -56,7 +57,7 @@ def make_room(
             continue
         cost = len(own.steps)
         if not sparing or cost <= floor:
-            if _promise(statement, own, task, node):
+            if _promise(session, statement, own, task, node, reason):
                 return True
             continue
         own.discard()
@@ -65,7 +66,7 @@ def make_room(
     if best is None:
         return False
     own = _free(session, statement, task, best[1], victims(best[1]) or [], fits, reason, sparing)
-    return own is not None and _promise(statement, own, task, best[1])
+    return own is not None and _promise(session, statement, own, task, best[1], reason)
 
 
 def _free_already(session: Session, task: Task, nodes: list[int]) -> list[int]:
@@ -126,8 +127,12 @@ def _free(
     return own
 
 
-def _promise(statement: Statement, own: Statement, task: Task, node: int) -> bool:
-    if own.pipeline(task, node, evicted=own.evictions) is not None:
+def _promise(session: Session, statement: Statement, own: Statement, task: Task, node: int, reason: str) -> bool:
+    evicted = own.evictions
+    if evicted and reason == "preempt" and not session.on("kept-nominations"):
+        # Volcano adds up what the evicted ask for, and `pods` does not count.
+        evicted = not all(s.task.best_effort for s in own.steps)
+    if own.pipeline(task, node, evicted=evicted) is not None:
         own.discard()
         return False
     statement.merge(own)

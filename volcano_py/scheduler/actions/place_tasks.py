@@ -137,10 +137,12 @@ def place_for_nothing(session: Session, job: SessionJob, task: Task) -> int | No
 
 
 def place(session: Session, statement: Statement, task: Task, node: int) -> str | None:
-    """Put a task where it fits, now or when what is released there is gone."""
+    """Put a task where it fits, now or when what is released there is gone; where it does not, nothing is done."""
     if session.placement.fits_now(task, node):
         return statement.allocate(task, node)
-    return statement.pipeline(task, node, evicted=False)
+    if session.placement.fits_soon(task, node):
+        return statement.pipeline(task, node, evicted=False)
+    return None
 
 
 def place_as_nominated(

@@ -400,7 +400,7 @@ class Session:
         operations = []
         for t in tasks:
             node = self.placed[t.slot]
-            if t.best_effort and not self._has_room(t, node):
+            if not self._has_room(t, node):
                 break
             self.move(t, st.BINDING)
             self.bound_on.setdefault(node, []).append(t)
@@ -411,7 +411,8 @@ class Session:
     def _has_room(self, task: Task, node: int) -> bool:
         """Whether a node has room for a task, counting only what is really bound there.
 
-        Only tasks that were placed without looking at room can fail this. Volcano: the cache's check of a Binding task.
+        Best-effort tasks are placed without looking at room, also where others only wait to be bound. Volcano: the
+        cache's check of a Binding task.
         """
         rows = task.spec_class.checked_rows(self.table)
         taken = sum(t.spec_class.vector(self.table)[rows] for t in self.bound_on.get(node, ()))

@@ -129,7 +129,10 @@ def sub_job_uid(job: str, policy: str, values: list[str]) -> str:
 def match_index(values: list[str]) -> int:
     """The first value as a number, for the order of sub-jobs; 0 if it is none."""
     text = values[0]
-    return int(text) if text.lstrip("+-").isascii() and text.lstrip("+-").isdigit() else 0
+    if not (text.isascii() and text.lstrip("+-").isdigit()):
+        return 0
+    number = int(text)
+    return number if -(2**63) <= number < 2**63 else 0
 
 
 def _fnv32a(data: bytes) -> int:

@@ -6,6 +6,8 @@ it (status, node, nomination) stands in the session's columns at the task's `slo
 
 from __future__ import annotations
 
+import re
+
 from volcano_py.api import names
 from volcano_py.api.core import Pod
 from volcano_py.api.meta import parse_time
@@ -13,6 +15,8 @@ from volcano_py.scheduler.model import status
 from volcano_py.scheduler.model.resource import Resource
 from volcano_py.scheduler.model.spec_class import SpecClass
 
+_NUMBER = re.compile(r"[+-]?[0-9]{1,30}", re.ASCII)
+"""What Go reads as a decimal number: int() takes underscores and blanks as well."""
 _TRUE = frozenset(("1", "t", "T", "TRUE", "true", "True"))
 _FALSE = frozenset(("0", "f", "F", "FALSE", "false", "False"))
 
@@ -95,13 +99,8 @@ def flag(annotations: dict[str, str], labels: dict[str, str], key: str, absent: 
 
 def _priority(pod: Pod, annotations: dict[str, str]) -> int:
     text = annotations.get(names.TASK_PRIORITY)
-    if text is not None:
-        try:
-            value = int(text)
-        except ValueError:
-            value = 2**31
-        if -(2**31) <= value < 2**31:
-            return value
+    if text is not None and _NUMBER.fullmatch(text) and -(2**31) <= int(text) < 2**31:
+        return int(text)
     return 1 if pod.spec.priority is None else pod.spec.priority
 
 
@@ -111,4 +110,7 @@ def _index(name: str) -> int | None:
     if len(parts) < 3:
         return None
     last = parts[-1]
-    return int(last) if last.isascii() and last.isdigit() else None
+    if not (last.isascii() and last.isdigit()):
+        return None
+    number = int(last)
+    return number if number < 2**63 else None
