@@ -24,6 +24,7 @@ STRUCTS: dict[str, type[Any]] = {
     "ResourceQuota": core.ResourceQuota,
     "Namespace": core.Namespace,
     "Service": core.Service,
+    "ReplicationController": core.ReplicationController,
     "ReplicaSet": core.ReplicaSet,
     "StatefulSet": core.StatefulSet,
     "PodDisruptionBudget": core.PodDisruptionBudget,

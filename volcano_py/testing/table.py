@@ -3,7 +3,7 @@
     - name: what must be true (`conf` may also be {file: path of a configuration})
       conf: {actions: "allocate", plugins: [[priority, gang], [predicates, {binpack: {binpack.weight: 5}}]]}
       nodes:
-        n1: {cpu: 4, memory: 8Gi, labels: {zone: a}, taints: ["gpu=yes:NoSchedule"], cordoned: true}
+        n1: {cpu: 4, memory: 8Gi, labels: {zone: a}, taints: ["gpu=yes:NoSchedule"], cordoned: true, annotations: {..}}
       queues: {q1: {weight: 2, capability: {cpu: 4}}}
       hyperNodes: {s1: {tier: 1, nodes: [n1, n2]}, s2: {tier: 2, hyperNodes: [s1]}, s3: {tier: 1, pattern: "^n[3-5]$"}}
       priorities: {high: 100}
@@ -80,6 +80,7 @@ def _texts(amounts: Manifest) -> dict[str, str]:
 def _node(name: str, node: Manifest) -> Manifest:
     node = dict(node)
     labels = {"kubernetes.io/hostname": name, **node.pop("labels", {})}
+    annotations = node.pop("annotations", {})
     spec: Manifest = {}
     if node.pop("cordoned", False):
         spec["unschedulable"] = True
@@ -90,7 +91,7 @@ def _node(name: str, node: Manifest) -> Manifest:
     have = _texts({"cpu": 4, "memory": "8Gi", "pods": 110, **node})
     return {
         "kind": "Node",
-        "metadata": {"name": name, "labels": labels},
+        "metadata": {"name": name, "labels": labels, "annotations": annotations},
         "spec": spec,
         "status": {
             "allocatable": have,

@@ -17,10 +17,16 @@ def score(pod: Pod, node: Node, nodes: dict[str, Node]) -> int:
     total = 0
     for container in containers:
         image = _tagged(container.get("image") or "")
-        sizes = _images(node)
-        if image in sizes:
-            having = sum(image in _images(n) for n in nodes.values())
-            total += int(sizes[image] * (having / len(nodes)))
+        if image not in _images(node):
+            continue
+        # The cache noted this when the node came: the nodes that had it by then, and its size on the first of them.
+        by_then = []
+        for other in nodes.values():
+            if image in _images(other):
+                by_then.append(_images(other)[image])
+            if other.name == node.name:
+                break
+        total += int(by_then[0] * (len(by_then) / len(nodes)))
     most = MOST_PER_CONTAINER * len(containers)
     total = min(max(total, LEAST), most)
     return 100 * (total - LEAST) // (most - LEAST)

@@ -7,6 +7,7 @@ nodes that have pods with (anti-)affinity are made at open and never again.
 from __future__ import annotations
 
 from tests.reference.cluster import Cluster
+from tests.reference.kube.ports import HostPort, host_ports
 from tests.reference.kube.selectors import Labels, Pod
 from tests.reference.node import Node
 
@@ -23,14 +24,20 @@ class NodeMap:
             m["metadata"]["name"]: m["metadata"].get("labels") or {} for m in cluster.of("Namespace")
         }
         self.services = cluster.of("Service")
-        self.owners = cluster.of("ReplicaSet") + cluster.of("StatefulSet")
+        self.owners = [*cluster.of("ReplicaSet"), *cluster.of("StatefulSet"), *cluster.of("ReplicationController")]
+        self.ports: dict[str, set[HostPort]] = {}
+        """A set: of two pods with the same port, the first that goes frees it."""
+        for name, pods in self.pods.items():
+            self.ports[name] = {port for pod in pods for port in host_ports(pod)}
 
     def add(self, node: str, pod: Pod) -> None:
         self.pods[node].append(pod)
+        self.ports[node].update(host_ports(pod))
 
     def remove(self, node: str, pod: Pod) -> None:
         uid = pod["metadata"]["uid"]
         self.pods[node] = [p for p in self.pods[node] if p["metadata"]["uid"] != uid]
+        self.ports[node].difference_update(host_ports(pod))
 
 
 def has_affinity(pod: Pod) -> bool:

@@ -29,7 +29,7 @@ class AffinityState:
         for name in node_map.have_required_anti_affinity:
             for other in node_map.pods[name]:
                 for term in required_anti_affinity(other):
-                    if term_matches(term, other, pod, self.namespaces):
+                    if term_matches(term, other, pod, self.namespaces, incoming=False):
                         self._count(self.kept_off, term["topologyKey"], node_map.nodes[name])
         for name, pods in node_map.pods.items():
             for other in pods:
@@ -87,7 +87,8 @@ def scores(pod: Pod, candidates: list[Node], node_map: NodeMap) -> list[int] | N
                     for weighted in preferred(owner, kind):
                         term = weighted["podAffinityTerm"]
                         key = term["topologyKey"]
-                        if key in node.labels and term_matches(term, owner, meant, node_map.namespaces):
+                        mine = owner is pod
+                        if key in node.labels and term_matches(term, owner, meant, node_map.namespaces, mine):
                             value = node.labels[key]
                             weights.setdefault(key, Counter())[value] += sign * weighted["weight"]
     if not weights:

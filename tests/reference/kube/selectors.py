@@ -40,13 +40,21 @@ def _holds(expression: dict[str, Any], labels: Labels) -> bool:
     raise ValueError(f"unknown operator {expression['operator']}")
 
 
-def term_matches(term: dict[str, Any], owner: Pod, pod: Pod, namespaces: dict[str, Labels]) -> bool:
-    """Whether `pod` is meant by an affinity term of `owner`."""
+def term_matches(
+    term: dict[str, Any], owner: Pod, pod: Pod, namespaces: dict[str, Labels], incoming: bool = True
+) -> bool:
+    """Whether `pod` is meant by an affinity term of `owner`.
+
+    If `owner` is the pod that looks for a place, a selector of namespaces finds only those of which there is an object.
+    """
     named = term.get("namespaces") or []
     by_labels = term.get("namespaceSelector")
     if not named and by_labels is None:
         named = [namespace_of(owner)]
     where = namespace_of(pod)
-    if where not in named and not (by_labels is not None and matches(by_labels, namespaces.get(where, {}))):
+    chosen = by_labels is not None and matches(by_labels, namespaces.get(where, {}))
+    if chosen and incoming and where not in namespaces:
+        chosen = not by_labels.get("matchLabels") and not by_labels.get("matchExpressions")
+    if where not in named and not chosen:
         return False
     return matches(term.get("labelSelector"), labels_of(pod))

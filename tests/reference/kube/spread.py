@@ -17,8 +17,10 @@ IGNORED = -1
 
 
 def _count(pods: list[Pod], selectors: list[dict[str, Any] | None], namespace: str) -> int:
-    """Pods of the namespace that match and are not being deleted."""
+    """Pods of the namespace that match and are not being deleted; of a selector that matches everything, none."""
     count = 0
+    if all(s is not None and not (s.get("matchLabels") or s.get("matchExpressions")) for s in selectors):
+        return 0
     for pod in pods:
         if pod["metadata"].get("deletionTimestamp") or namespace_of(pod) != namespace:
             continue
@@ -83,8 +85,11 @@ def default_selectors(pod: Pod, node_map: NodeMap) -> list[dict[str, Any]]:
             continue
         for o in node_map.owners:
             same = o["kind"] == owner["kind"] and o["metadata"]["name"] == owner["name"]
-            if same and owner.get("apiVersion") == "apps/v1" and namespace_of(o) == namespace:
+            of_group = "v1" if o["kind"] == "ReplicationController" else "apps/v1"
+            if same and owner.get("apiVersion") == of_group and namespace_of(o) == namespace:
                 selector = o["spec"].get("selector") or {}
+                if o["kind"] == "ReplicationController" and selector:
+                    selector = {"matchLabels": selector}
                 if selector.get("matchLabels") or selector.get("matchExpressions"):
                     found.append(selector)
     return found

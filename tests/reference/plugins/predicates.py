@@ -73,7 +73,7 @@ def predicates(session: Session, arguments: dict[str, Any]) -> None:
             refuse("NodeAffinity")
         if on("TaintToleration") and not taints.taints_are_tolerated(pod, node):
             refuse("TaintToleration")
-        if on("NodePorts") and not ports.ports_are_free(pod, there):
+        if on("NodePorts") and not ports.ports_are_free(pod, node_map.ports[node.name]):
             gather("NodePorts")
         if on("PodAffinity") and not counted.affinity.affinity_holds(node):
             refuse("PodAffinity")

@@ -50,11 +50,8 @@ class Manager:
             self.pair(group, self.affinity, alone=2, together=3)
         for group in self.groups(job.annotations.get(ANTI_AFFINITY, "")):
             self.pair(group, self.anti_affinity, alone=4, together=1)
-        order = job.annotations.get(ORDER, "")
-        self.order: dict[str, int] = {}
-        for group in self.groups(order.replace(";", ",")):
-            for i, role in enumerate(group):
-                self.order[role] = len(group) - i
+        order = self.checked((job.annotations.get(ORDER) or "").split(","))
+        self.order = {role: len(order) - i for i, role in enumerate(order)}
         self.buckets: list[Bucket] = []
         self.of: dict[str, Bucket] = {}
         self.roles_on: dict[str, Counter[str]] = {}
@@ -65,12 +62,15 @@ class Manager:
     def groups(self, text: str) -> list[list[str]]:
         found = []
         for part in text.split(";"):
-            group = [role.strip() for role in part.split(",") if role.strip()]
-            if len(set(group)) < len(group) or not set(group) <= self.known:
-                raise Unknown(part)
-            if group:
-                found.append(group)
+            found.append(self.checked(part.split(",")))
         return found
+
+    def checked(self, group: list[str]) -> list[str]:
+        """What stands between two commas may be nothing; it is a role that nobody has."""
+        named = [role for role in group if role]
+        if len(set(named)) < len(named) or not set(named) <= self.known:
+            raise Unknown(group)
+        return group
 
     def pair(self, group: list[str], into: set[frozenset[str]], alone: int, together: int) -> None:
         if len(group) == 1:
@@ -85,7 +85,7 @@ class Manager:
         return self.order.get(role_of(task), 0), self.priority.get(role_of(task), 0)
 
     def build(self, tasks: list[Task]) -> None:
-        concerned = [t for t in tasks if role_of(t) in self.priority]
+        concerned = [t for t in tasks if role_of(t) and role_of(t) in self.priority]
         concerned.sort(key=lambda t: t.name)
         concerned.sort(key=self.rank, reverse=True)
         concerned.sort(key=lambda t: not t.node)

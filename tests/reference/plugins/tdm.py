@@ -124,6 +124,9 @@ def most_victims(job: Job) -> int:
 
 
 def count(text: str, total: int) -> int:
+    """A number or a percentage; what is neither counts 0."""
+    if not re.fullmatch(r"[+-]?[0-9]+%?", text):
+        return 0
     if text.endswith("%"):
         return math.ceil(int(text[:-1]) * total / 100)
     return int(text)

@@ -35,6 +35,7 @@ DEVIATIONS = {
     "topology-from-pods": "where in the network a job is is read off its pods, not remembered from when it was placed",
     "explain-topology": "a job for which no HyperNode is large enough says so, where Volcano is silent",
     "own-verdict": "a pod is judged by itself, not by what other pods of its role were refused for",
+    "image-spread-now": "an image counts by the nodes that have it now, not by those known when a node came",
     "bare-pods": "a pod without a PodGroup is a job of one task at once, before the controller has made its group",
 }
 """id → what is decided when it is on."""

@@ -45,6 +45,7 @@ class SpecClass:
         "containers",
         "demands",
         "id",
+        "idle_wishes",
         "images",
         "namespace",
         "node_selector",
@@ -62,6 +63,8 @@ class SpecClass:
         self.best_effort = request.is_empty()
         self.demands = [(d, request[d]) for d in request.keys() if d != PODS and request[d] > 0]
         """(resource, amount) of what is really asked for, `pods` aside."""
+        self.idle_wishes = [name for name, amount in (request.scalars or {}).items() if amount == 0]
+        """What is named, and nothing of it asked for."""
         self.nonzero: NDArray[np.float64] = np.array(non_zero_request(pod), dtype=np.float64)
         """(milli-cpu, bytes) as kube-scheduler's least and most allocated count them."""
         self.node_selector: dict[str, str] = spec.node_selector or {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from volcano_py.scheduler.framework.node_rules import STATIC, Floats, Scope
 from volcano_py.scheduler.framework.session import Session
@@ -24,6 +25,7 @@ class ImageLocality:
 
     def __init__(self, session: Session, weight: int) -> None:
         self._session = session
+        self._now = session.on("image-spread-now")
         self._weight = weight
         self._any = any(n.status.images for n in session.table.objects)
 
@@ -34,19 +36,31 @@ class ImageLocality:
         objects = self._session.table.objects
         sums = np.zeros(len(objects), dtype=np.int64)
         for image in task.spec_class.images:
-            wanted = normalised_name(image)
-            sizes = np.zeros(len(objects), dtype=np.int64)
-            for i, node in enumerate(objects):
-                for held in node.status.images or ():
-                    if wanted in (held.names or ()):
-                        sizes[i] = held.size_bytes
-                        break
-            holders = int((sizes > 0).sum())
+            sizes, holders = self._held(normalised_name(image))
             sums += (sizes * (holders / len(objects))).astype(np.int64)
         top = _MAX_PER_CONTAINER * max(task.spec_class.containers, 1)
         clamped = np.clip(sums, _MIN, top)
         found: Floats = (self._weight * (100 * (clamped - _MIN) // (top - _MIN))).astype(np.float64)
         return found
+
+    def _held(self, image: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Per node, the size of an image, 0 where it is not, and how many nodes have it.
+
+        Volcano knows an image's size from the first node that has it, and tells a node that comes how many have it
+        by then.
+        """
+        objects = self._session.table.objects
+        sizes = np.zeros(len(objects), dtype=np.int64)
+        has = np.zeros(len(objects), dtype=np.int64)
+        for i, node in enumerate(objects):
+            for held in node.status.images or ():
+                if image in (held.names or ()):
+                    sizes[i], has[i] = held.size_bytes, 1
+                    break
+        if self._now:
+            return sizes, np.full(len(objects), has.sum())
+        first = int(has.argmax())
+        return has * sizes[first], has.cumsum()
 
 
 def normalised_name(image: str) -> str:

@@ -87,7 +87,7 @@ class InterPodAffinity:
         for holders in index.holders():
             pods = holders.pods if self._live else np.where(index.with_anti_affinity, holders.pods, 0)
             for term in holders.terms.anti_affinity:
-                if index.selects(term, holders.namespace, task.namespace, labels):
+                if index.selects(term, holders.namespace, task.namespace, labels, incoming=False):
                     d = domains(self._session.cluster, term.topology_key)
                     bad |= d.at_nodes(d.sums(pods)) > 0
         return bad
@@ -125,7 +125,7 @@ class InterPodPreference:
         for holders in index.holders():
             pods = holders.pods if everywhere else np.where(index.with_affinity, holders.pods, 0)
             for weight, term in holders.terms.preferred:
-                if index.selects(term, holders.namespace, task.namespace, labels):
+                if index.selects(term, holders.namespace, task.namespace, labels, incoming=False):
                     d = domains(cluster, term.topology_key)
                     raw += weight * d.at_nodes(d.sums(pods))
         return self._weight * min_max_normalise(raw[candidates].astype(np.float64))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 import numpy as np
@@ -69,9 +70,19 @@ def _holds(requirement: NodeSelectorRequirement, labels: dict[str, str]) -> bool
         case "DoesNotExist":
             return value is None
         case "Gt" | "Lt":
-            try:
-                have, bound = int(value or ""), int((requirement.values or [""])[0])
-            except (ValueError, IndexError):
+            have, bound = _integer(value), _integer(values[0] if len(values) == 1 else None)
+            if have is None or bound is None:
                 return False
             return have > bound if requirement.operator == "Gt" else have < bound
     return False
+
+
+_INTEGER = re.compile(r"[+-]?[0-9]+")
+
+
+def _integer(text: str | None) -> int | None:
+    """A whole number of 64 bits, as Go reads it."""
+    if text is None or not _INTEGER.fullmatch(text) or len(text) > 20:
+        return None
+    number = int(text)
+    return number if -(2**63) <= number < 2**63 else None

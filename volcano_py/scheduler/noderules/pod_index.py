@@ -24,6 +24,8 @@ from volcano_py.scheduler.model.spec_class import SpecClass
 from volcano_py.scheduler.model.task import Task
 
 Counts = NDArray[np.int64]
+OWNERS = (("v1", "ReplicationController"), ("apps/v1", "ReplicaSet"), ("apps/v1", "StatefulSet"))
+"""The owners by whose selectors pods are spread by default."""
 
 
 class PodTerms(NamedTuple):
@@ -169,8 +171,20 @@ class PodIndex:
     def holders(self) -> list[Holders]:
         return list(self._holders.values())
 
-    def selects(self, term: PodAffinityTerm, owner_namespace: str, namespace: str, labels: dict[str, str]) -> bool:
-        """Whether a term of a pod in `owner_namespace` selects a pod with these labels."""
+    def selects(
+        self,
+        term: PodAffinityTerm,
+        owner_namespace: str,
+        namespace: str,
+        labels: dict[str, str],
+        incoming: bool = True,
+    ) -> bool:
+        """Whether a term of a pod in `owner_namespace` selects a pod with these labels.
+
+        `incoming`: the term is that of the pod that looks for a place. Its namespaces are looked up by their labels
+        at first, so that those of which there is no object are not found; a term of a pod that is there takes such a
+        namespace for one without labels.
+        """
         if not matches(term.label_selector, labels):
             return False
         if not term.namespaces and term.namespace_selector is None:
@@ -180,6 +194,9 @@ class PodIndex:
         if term.namespace_selector is None:
             return False
         known = self._session.cluster.others.get("Namespace", {}).get(namespace)
+        by = term.namespace_selector
+        if incoming and known is None and (by.match_labels or by.match_expressions):
+            return False
         return matches(term.namespace_selector, known.metadata.labels if known else {})
 
     def selected(self, term: PodAffinityTerm, owner_namespace: str) -> Counts:
@@ -197,9 +214,10 @@ def pod_index(session: Session) -> PodIndex:
         keys: set[str] = set()
         for service in session.cluster.others.get("Service", {}).values():
             keys.update(service.spec.selector or ())
-        for kind in ("ReplicaSet", "StatefulSet"):
+        for _, kind in OWNERS:
             for workload in session.cluster.others.get(kind, {}).values():
-                keys.update(selector_keys(workload.spec.selector))
+                chosen = workload.spec.selector
+                keys.update(chosen if isinstance(chosen, dict) else selector_keys(chosen))
         session.pod_index = PodIndex(session, frozenset(keys))
     found: PodIndex = session.pod_index
     return found

@@ -24,25 +24,27 @@ class NodePorts:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._used: dict[tuple[str, int], dict[int, list[str]]] | None = None
+        self._used: dict[tuple[str, int], dict[int, set[str]]] | None = None
 
     def applies(self, task: Task) -> bool:
         return bool(task.spec_class.ports)
 
-    def _in_use(self) -> dict[tuple[str, int], dict[int, list[str]]]:
+    def _in_use(self) -> dict[tuple[str, int], dict[int, set[str]]]:
         if self._used is None:
             self._used = {}
             self._session.kube.on_pods(self._move)
         return self._used
 
     def _move(self, task: Task, node: int, sign: int) -> None:
+        """Of two pods with the same port on a node, which the kubelet does not let happen, the first that goes frees
+        it, as in kube-scheduler."""
         assert self._used is not None
         for p in task.spec_class.ports:
-            here = self._used.setdefault(_port(p), {}).setdefault(node, [])
+            here = self._used.setdefault(_port(p), {}).setdefault(node, set())
             if sign > 0:
-                here.append(p.host_ip or _ANY)
-            elif (p.host_ip or _ANY) in here:
-                here.remove(p.host_ip or _ANY)
+                here.add(p.host_ip or _ANY)
+            else:
+                here.discard(p.host_ip or _ANY)
 
     def codes(self, task: Task) -> Codes:
         used = self._in_use()

@@ -25,7 +25,7 @@ def tolerates(toleration: Toleration, taint: Taint) -> bool:
         return False
     match toleration.operator:
         case "" | "Equal":
-            return toleration.value == taint.value and bool(toleration.key)
+            return toleration.value == taint.value
         case "Exists":
             return True
     return False

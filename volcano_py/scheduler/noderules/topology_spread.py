@@ -18,7 +18,7 @@ from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.task import Task
 from volcano_py.scheduler.noderules.node_affinity import matching_nodes
 from volcano_py.scheduler.noderules.node_labels import Domains, domains
-from volcano_py.scheduler.noderules.pod_index import PodIndex, pod_index
+from volcano_py.scheduler.noderules.pod_index import OWNERS, PodIndex, pod_index
 from volcano_py.scheduler.noderules.taints import tolerated
 
 HOSTNAME = "kubernetes.io/hostname"
@@ -31,6 +31,8 @@ class _Constraint(NamedTuple):
     max_skew: int
     min_domains: int
     selects: _Selects
+    empty: bool
+    """It selects everything, which kube-scheduler takes for nothing when it counts pods."""
     affinity_counts: bool
     """Nodes that selector or affinity exclude are no domains (the default)."""
     taints_count: bool
@@ -66,7 +68,7 @@ class TopologySpread:
         labels = task.pod.metadata.labels or {}
         for c, d in zip(constraints, all_domains, strict=True):
             counted = has_keys & _included(session, task, c)
-            sums = d.sums(np.where(counted, _pods(index, task.namespace, c.selects), 0))
+            sums = d.sums(np.where(counted, _pods(index, task.namespace, c), 0))
             exists = np.zeros(d.size, dtype=bool)
             exists[d.codes[counted]] = True
             lowest = int(sums[exists].min()) if exists.any() else 0
@@ -90,7 +92,7 @@ class SpreadPreference:
         self._session = session
         self._weight = weight
         others = session.cluster.others
-        self._defaults = any(others.get(kind) for kind in ("Service", "ReplicaSet", "StatefulSet"))
+        self._defaults = any(others.get(kind) for kind in ("Service", *(kind for _, kind in OWNERS)))
 
     def applies(self, task: Task) -> bool:
         return self._defaults or bool(task.spec_class.spread)
@@ -107,8 +109,8 @@ class SpreadPreference:
         if selects is None:
             return [], False
         return [
-            _Constraint(HOSTNAME, 3, 1, selects, True, False),
-            _Constraint(ZONE, 5, 1, selects, True, False),
+            _Constraint(HOSTNAME, 3, 1, selects, False, True, False),
+            _Constraint(ZONE, 5, 1, selects, False, True, False),
         ], False
 
     def over(self, task: Task, candidates: NDArray[np.intp]) -> Floats:
@@ -139,7 +141,7 @@ class SpreadPreference:
         rated: NDArray[np.bool_],
         has_keys: NDArray[np.bool_],
     ) -> Floats:
-        pods = _pods(index, task.namespace, c.selects)
+        pods = _pods(index, task.namespace, c)
         here = d.codes[candidates]
         if c.key == HOSTNAME:
             size = int(rated.sum())
@@ -173,6 +175,7 @@ def _read(c: TopologySpreadConstraint, task: Task) -> _Constraint:
         c.max_skew,
         c.min_domains or 1,
         selects,
+        selector is not None and not (selector.match_labels or selector.match_expressions or same),
         c.node_affinity_policy != "Ignore",
         c.node_taints_policy == "Honor",
     )
@@ -202,11 +205,11 @@ def _included(session: Session, task: Task, c: _Constraint) -> NDArray[np.bool_]
     return ok
 
 
-def _pods(index: PodIndex, namespace: str, selects: _Selects) -> NDArray[np.int64]:
+def _pods(index: PodIndex, namespace: str, constraint: _Constraint) -> NDArray[np.int64]:
     """Per node, the namespace's pods that are selected and not being deleted."""
     total: NDArray[np.int64] | None = None
-    for c in index.label_classes():
-        if c.namespace == namespace and selects(c.labels):
+    for c in index.label_classes() if not constraint.empty else ():
+        if c.namespace == namespace and constraint.selects(c.labels):
             total = c.live.copy() if total is None else total + c.live
     return np.zeros(index.nodes, dtype=np.int64) if total is None else total
 
@@ -223,10 +226,13 @@ def _default_selector(session: Session, task: Task) -> _Selects | None:
             wanted.update(chosen)
     selectors: list[LabelSelector] = []
     owner = task.pod.metadata.controller
-    if owner is not None and owner.kind in ("ReplicaSet", "StatefulSet"):
+    if owner is not None and (owner.api_version, owner.kind) in OWNERS:
         workload = others.get(owner.kind, {}).get(f"{task.namespace}/{owner.name}")
-        if workload is not None and workload.spec.selector is not None:
-            selectors.append(workload.spec.selector)
+        chosen = workload.spec.selector if workload is not None else None
+        if isinstance(chosen, dict):  # a ReplicationController's
+            wanted.update(chosen)
+        elif chosen is not None and (chosen.match_labels or chosen.match_expressions):
+            selectors.append(chosen)
     if not wanted and not selectors:
         return None
     return lambda other: all(other.get(k) == v for k, v in wanted.items()) and all(matches(s, other) for s in selectors)

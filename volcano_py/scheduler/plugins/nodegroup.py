@@ -93,14 +93,15 @@ class NodeGroup:
             name: Groups(queue, _affinity(session, queue) if inherits else queue.object.spec.affinity)
             for name, queue in session.queues.items()
         }
-        group_of = [(n.metadata.labels or {}).get(names.NODEGROUP_NAME, "") for n in session.table.objects]
+        group_of = [(n.metadata.labels or {}).get(names.NODEGROUP_NAME) for n in session.table.objects]
         used: dict[tuple[str, str], Resource] = {}
 
         def moved(task: Task, node: int, sign: int) -> None:
             job = session.jobs.get(task.job)
-            if job is None or not group_of[node]:
+            group = group_of[node]
+            if job is None or group is None:
                 return
-            held = used.setdefault((job.queue, group_of[node]), Resource())
+            held = used.setdefault((job.queue, group), Resource())
             if sign > 0:
                 held.add(task.request)
             else:
@@ -136,7 +137,7 @@ class _Filter:
         self,
         session: Session,
         groups: dict[str, Groups],
-        group_of: list[str],
+        group_of: list[str | None],
         used: dict[tuple[str, str], Resource],
         strict: bool,
     ) -> None:
@@ -153,16 +154,16 @@ class _Filter:
         job = self._session.jobs.get(task.job)
         if job is None:
             return np.full(len(self._group_of), _NO_JOB, dtype=np.int8)
-        known: dict[str, int] = {}
+        known: dict[str | None, int] = {}
         for group in set(self._group_of):
             known[group] = self._code(task, job.queue, group)
         return np.array([known[g] for g in self._group_of], dtype=np.int8)
 
-    def _code(self, task: Task, queue: str, group: str) -> int:
+    def _code(self, task: Task, queue: str, group: str | None) -> int:
         mine = self._groups[queue]
         if mine.limits is None:
             return _BAD_LIMITS
-        if not group:
+        if group is None:
             return 0 if not self._strict and not mine.named else _NO_LABEL
         if not mine.named:
             return _NO_AFFINITY
@@ -180,7 +181,7 @@ class _Score:
     scope: Literal[Scope.DOMAIN] = DOMAIN
     batch = False
 
-    def __init__(self, session: Session, groups: dict[str, Groups], group_of: list[str], ordered: bool) -> None:
+    def __init__(self, session: Session, groups: dict[str, Groups], group_of: list[str | None], ordered: bool) -> None:
         self._session = session
         self._groups = groups
         self._group_of = group_of
@@ -199,8 +200,8 @@ class _Score:
         mine = self._groups[job.queue]
         return np.array([self._rate(mine, self._group_of[n]) for n in candidates.tolist()], dtype=np.float64)
 
-    def _rate(self, mine: Groups, group: str) -> float:
-        if not group or not mine.named:
+    def _rate(self, mine: Groups, group: str | None) -> float:
+        if group is None or not mine.named:
             return 0.0
         if group in mine.anti_preferred:
             return -1.0

@@ -16,6 +16,7 @@ import msgspec
 import numpy as np
 from msgspec import field
 
+from volcano_py.api import names
 from volcano_py.scheduler.framework.arguments import decode
 from volcano_py.scheduler.framework.node_rules import DOMAIN, Floats, Indices, Scope
 from volcano_py.scheduler.framework.session import Handler, Session
@@ -48,15 +49,21 @@ def read(annotations: Mapping[str, str], roles: Collection[str], job: str) -> To
         return None
     affinity = _groups(annotations.get(AFFINITY, ""))
     anti_affinity = _groups(annotations.get(ANTI_AFFINITY, ""))
-    order = _groups(annotations.get(TASK_ORDER, ""))
-    for group in (*affinity, *anti_affinity, *order):
+    text = annotations.get(TASK_ORDER, "")
+    order = text.split(",") if text else []
+    for group in (*affinity, *anti_affinity, order):
         named = [role for role in group if role]
         for i, role in enumerate(named):
             if role not in roles:
                 raise ValueError(f"task {role} do not exist in job <{job}>")
             if role in named[:i]:
                 raise ValueError(f"task {role} is duplicate in job <{job}>")
-    return Topology(affinity, anti_affinity, order[0] if order else [])
+    return Topology(affinity, anti_affinity, order)
+
+
+def role_of(task: Task) -> str:
+    """The role by the pod's annotation; a label does not count here."""
+    return (task.pod.metadata.annotations or {}).get(names.TASK_SPEC) or ""
 
 
 def _groups(text: str) -> list[list[str]]:
@@ -79,7 +86,7 @@ class _Bucket:
         return len(self.waiting) + self.placed.total()
 
     def add(self, task: Task, node: int | str | None) -> None:
-        self.roles[task.role] += 1
+        self.roles[role_of(task)] += 1
         if node is not None:
             self.placed[node] += 1
             return
@@ -128,8 +135,8 @@ class Manager:
 
     def build(self, tasks: list[tuple[Task, int | str | None]]) -> None:
         """Divide tasks, each with its node if it has one, into buckets."""
-        named = [(t, n) for t, n in tasks if self._priority[t.role]]
-        named.sort(key=lambda each: (each[1] is None, *(-r for r in self.rank(each[0].role)), each[0].name))
+        named = [(t, n) for t, n in tasks if role_of(t) and self._priority[role_of(t)]]
+        named.sort(key=lambda each: (each[1] is None, *(-r for r in self.rank(role_of(each[0]))), each[0].name))
         of_node: dict[int | str, _Bucket] = {}
         for task, node in named:
             if node is not None:
@@ -148,8 +155,9 @@ class Manager:
     def _best(self, task: Task) -> _Bucket:
         if not self.buckets:
             return self._new()
-        best = max(self.buckets, key=lambda b: (self.liking(task.role, b.roles), -_amount(b.request), -b.index))
-        return best if self.liking(task.role, best.roles) >= 0 else self._new()
+        role = role_of(task)
+        best = max(self.buckets, key=lambda b: (self.liking(role, b.roles), -_amount(b.request), -b.index))
+        return best if self.liking(role, best.roles) >= 0 else self._new()
 
     def liking(self, role: str, others: Counter[str]) -> int:
         """How much a role likes to be with others: one for each it has affinity with, minus one for each other."""
@@ -213,13 +221,13 @@ class TaskTopology:
             bucket = manager.bucket_of.get(task.key) if manager is not None else None
             if manager is None or bucket is None:
                 return (1,)
-            key = (-len(bucket.waiting), bucket.index, *(-r for r in manager.rank(task.role)))
+            key = (-len(bucket.waiting), bucket.index, *(-r for r in manager.rank(role_of(task))))
             return (0, _WithinJob(task.job, key))
 
         def placed(task: Task, node: int) -> None:
             manager = managers.get(task.job)
             if manager is not None:
-                manager.roles_on.setdefault(node, Counter())[task.role] += 1
+                manager.roles_on.setdefault(node, Counter())[role_of(task)] += 1
                 if task.key in manager.bucket_of:
                     manager.bucket_of[task.key].place(task, node)
 
@@ -231,7 +239,7 @@ class TaskTopology:
 
 
 def _manager(session: Session, job: SessionJob) -> Manager | None:
-    roles = {t.role for t in job.tasks.values()}
+    roles = {role_of(t) for t in job.tasks.values()}
     topology = read(job.pod_group.metadata.annotations or {}, roles, job.uid)
     if topology is None:
         return None
@@ -279,7 +287,11 @@ class _Together:
         room = n.idle[:, node] + n.releasing[:, node]
         if (task.spec_class.vector(table) - room >= EPS).any():
             return 0.0
-        rate = float(bucket.placed[node] + manager.dislike(task.role, node) + len(bucket.waiting))
+        have = table.objects[node].status.allocatable or {}
+        for name in task.spec_class.idle_wishes:
+            if name not in have and room[table.rows[name]] == 0:
+                return 0.0  # nothing is asked of something that the node does not even name: Volcano finds it lacking
+        rate = float(bucket.placed[node] + manager.dislike(role_of(task), node) + len(bucket.waiting))
         lacking = -room
         for name, amount in bucket.request.as_dict().items():
             lacking[table.rows[name]] += amount

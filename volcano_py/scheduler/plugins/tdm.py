@@ -31,6 +31,7 @@ from volcano_py.scheduler.model import status as st
 from volcano_py.scheduler.model.task import Task, flag
 
 _PREFIX = "tdm.revocable-zone."
+_BUDGET = re.compile(r"[+-]?[0-9]+%?")
 _CLOCK = re.compile(r"([0-9]{1,2}):([0-9]{2})")
 
 
@@ -139,35 +140,35 @@ class Tdm:
 
 
 def _few_of_each(session: Session, by_job: dict[str, list[Task]]) -> list[Task]:
-    return [t for uid, tasks in by_job.items() for t in tasks[: most_victims(session.jobs[uid])]]
+    careful = session.on("protections-hold")
+    return [t for uid, tasks in by_job.items() for t in tasks[: most_victims(session.jobs[uid], careful)]]
 
 
-def most_victims(job: SessionJob) -> int:
-    """How many of a job may go at once: by its disruption budget annotations, else one."""
+def most_victims(job: SessionJob, careful: bool = True) -> int:
+    """How many of a job may go at once: by its disruption budget annotations, else one.
+
+    A budget that cannot be read is none if we are `careful`; Volcano takes it for 0.
+    """
     annotations = job.pod_group.metadata.annotations or {}
     total, running = len(job.tasks), job.counts[st.RUNNING]
     least, most = annotations.get(names.JDB_MIN_AVAILABLE), annotations.get(names.JDB_MAX_UNAVAILABLE)
+    text = least or most or ""
+    if careful and not _BUDGET.fullmatch(text):
+        return 1
     if least:
         minimum = _count(least, total)
-        if minimum is not None:
-            return running - minimum if running >= minimum else 1
-    elif most:
-        maximum = _count(most, total)
-        if maximum is not None:
-            finished = job.counts[st.SUCCEEDED] + job.counts[st.FAILED]
-            unavailable = total - finished - running
-            return max(maximum - unavailable, 0)
+        return running - minimum if running >= minimum else 1
+    if most:
+        unavailable = total - job.counts[st.SUCCEEDED] - job.counts[st.FAILED] - running
+        return max(_count(most, total) - unavailable, 0)
     return 1
 
 
-def _count(text: str, total: int) -> int | None:
-    """A number, or a percentage of all tasks rounded up."""
-    try:
-        if text.endswith("%"):
-            return math.ceil(total * int(text[:-1]) / 100)
-        return int(text)
-    except ValueError:
-        return None
+def _count(text: str, total: int) -> int:
+    """A number, or a percentage of all tasks rounded up; text that is neither counts 0."""
+    if not _BUDGET.fullmatch(text):
+        return 0
+    return math.ceil(total * int(text[:-1]) / 100) if text.endswith("%") else int(text)
 
 
 class _Filter:
