@@ -9,6 +9,7 @@ from typing import Any
 
 from hypothesis import strategies as s
 
+from tests.reference import crowds
 from tests.reference.crowds import GROUP, budget, crowd_queues, holder, milli, plain_node, quota, sides
 from tests.strategies import Manifest, one_in
 
@@ -21,11 +22,13 @@ RANK = "rank"
 def neighbourhoods(draw: s.DrawFn, theme: str) -> list[Manifest]:
     names = [f"n{i}" for i in range(draw(s.integers(2, 6 if theme == "topology" else 4)))]
     nodes = [draw(plain_node(n)) for n in names]
-    queues = draw(crowd_queues("preempt" if theme == "topology" else theme))
+    in_tree = theme == "gangreclaim" and one_in(draw, 3)
+    queues = draw(crowds.tree() if in_tree else crowd_queues("preempt" if theme == "topology" else theme))
     found = [*nodes, *draw(tree(nodes)), *queues, draw(quota()), draw(budget("b0"))]
     for name, value in (("high", 100), ("low", -5), ("higher", 1000)):
         found.append({"kind": "PriorityClass", "metadata": {"name": name}, "value": value})
-    queue_names = [q["metadata"]["name"] for q in queues]
+    parents = {q["spec"].get("parent", "") for q in queues}
+    queue_names = [n for q in queues if (n := q["metadata"]["name"]) not in parents and n != "root"]
     room = {n["metadata"]["name"]: milli(n["status"]["allocatable"]["cpu"]) for n in nodes}
     holders, seekers = draw(sides(queue_names)) if theme == "gangreclaim" else (queue_names, queue_names)
     for j in range(draw(s.integers(0, 1) if theme == "topology" else s.integers(3, 5))):

@@ -202,13 +202,15 @@ def configurations(draw: s.DrawFn, theme: str = "", matters: tuple[str, ...] = (
                 settings[draw(s.sampled_from(_FLAGS[name]))] = False
             if name == "drf" and chosen in _FAIR_TIERS:
                 settings["enableHierarchy"] = True
-            if name == "capacity" and theme == "tree":
+            if name == "capacity" and (theme == "tree" or (theme == "gangreclaim" and draw(s.booleans()))):
                 settings["enableHierarchy"] = True
             tier.append({name: settings} if settings else name)
         tiers.append(tier)
     for name in matters:
         tier = draw(s.sampled_from(tiers))
         tier.insert(draw(s.integers(0, len(tier))), {name: draw(matter_arguments(name))})
+    if one_in(draw, 30):  # named twice by mistake
+        draw(s.sampled_from(tiers)).append(draw(s.sampled_from(draw(s.sampled_from(tiers)))))
     conf: Manifest = {"plugins": tiers, "actions": draw(s.sampled_from(_CROWD_ACTIONS.get(theme, _ACTIONS)))}
     if draw(s.booleans()):
         own = {"predicateErrorCacheEnable": draw(s.sampled_from((True, False, False)))}

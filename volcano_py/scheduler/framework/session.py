@@ -173,13 +173,15 @@ class Session:
     # ---- what plugins register ---------------------------------------------------------------------------
 
     def add_filter(self, plugin: str, *filters: Filter) -> None:
-        """Node rules that refuse; asked in this order, switched by enablePredicate."""
-        self._filters.setdefault(plugin, []).extend(filters)
+        """Node rules that refuse; asked in this order, switched by enablePredicate. They replace those of an earlier
+        plugin of that name, as callbacks do."""
+        self._filters[plugin] = list(filters)
         self.votes.add("filter", plugin, _nothing)
 
     def add_score(self, plugin: str, *scores: Score) -> None:
-        """Node rules that rate; summed, switched by enableNodeOrder."""
-        self._scores.setdefault(plugin, []).extend(scores)
+        """Node rules that rate; summed, once for each time that the plugin stands in the tiers, switched by
+        enableNodeOrder. They replace earlier ones, too."""
+        self._scores[plugin] = list(scores)
         self.votes.add("score", plugin, _nothing)
 
     def seal(self) -> None:
