@@ -10,24 +10,28 @@ from copy import deepcopy
 
 from volcano_py.api import names
 from volcano_py.api.meta import format_time
-from volcano_py.simulate.manifests import Manifest
+from volcano_py.simulate.manifests import Manifest, ManifestError, as_struct
 
 _NAMESPACED = frozenset(
     ("Pod", "PodGroup", "ResourceQuota", "Service", "ReplicaSet", "StatefulSet", "PodDisruptionBudget")
 )
-SYSTEM_PRIORITIES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
+_SYSTEM_CLASSES: dict[str, Manifest] = {
+    "system-cluster-critical": {"value": 2_000_000_000},
+    "system-node-critical": {"value": 2_000_001_000},
+}
+_TOLERATED_FOR_A_WHILE = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 
 
 def complete(manifests: list[Manifest], scheduler_names: frozenset[str], now: float) -> list[Manifest]:
-    """Completed copies; queues `default` and `root`, and groups of bare pods are added."""
-    objects = [deepcopy(m) for m in manifests]
-    priorities = {
-        o["metadata"]["name"]: int(o.get("value", 0)) for o in objects if o["kind"] == "PriorityClass"
-    } | SYSTEM_PRIORITIES
+    """Completed copies; queues `default` and `root`, and groups of bare pods are added. What cannot be read is left as
+    it is."""
+    unreadable = [m for m in manifests if not _can_be_read(m)]
+    objects = [deepcopy(m) for m in manifests if _can_be_read(m)]
+    classes = {o["metadata"]["name"]: o for o in objects if o["kind"] == "PriorityClass"} | _SYSTEM_CLASSES
     for o in objects:
         _metadata(o, now)
         if o["kind"] == "Pod":
-            _pod(o, priorities)
+            _pod(o, classes)
         elif o["kind"] == "PodGroup":
             _pod_group(o)
         elif o["kind"] == "Queue":
@@ -52,7 +56,15 @@ def complete(manifests: list[Manifest], scheduler_names: frozenset[str], now: fl
         group = _group_of_bare_pod(pod, scheduler_names)
         if group is not None and (group["metadata"]["namespace"], group["metadata"]["name"]) not in groups:
             objects.append(group)
-    return objects
+    return unreadable + objects
+
+
+def _can_be_read(o: Manifest) -> bool:
+    try:
+        as_struct(o)
+    except ManifestError:
+        return False
+    return True
 
 
 def _metadata(o: Manifest, now: float) -> None:
@@ -64,18 +76,49 @@ def _metadata(o: Manifest, now: float) -> None:
     metadata.setdefault("creationTimestamp", format_time(now))
 
 
-def _pod(pod: Manifest, priorities: dict[str, int]) -> None:
+def _pod(pod: Manifest, classes: dict[str, Manifest]) -> None:
     spec = pod.setdefault("spec", {})
     status = pod.setdefault("status", {})
     spec.setdefault("schedulerName", names.SCHEDULER_NAME)
     if not status.get("phase"):
         status["phase"] = "Pending"
-    if spec.get("priority") is None and spec.get("priorityClassName") in priorities:
-        spec["priority"] = priorities[spec["priorityClassName"]]
-    for c in [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]:
+    _priority(spec, classes)
+    _resources(spec)
+    tolerations = spec["tolerations"] = spec.get("tolerations") or []
+    for key in _TOLERATED_FOR_A_WHILE:
+        if not any(t.get("key") in (key, None, "") and t.get("effect") in ("NoExecute", None, "") for t in tolerations):
+            tolerations.append({"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300})
+
+
+def _resources(spec: Manifest) -> None:
+    """What is limited is asked for; ports of the host's network are the host's."""
+    containers = [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
+    for c in containers:
         resources = c.get("resources") or {}
         if resources.get("limits"):
             c["resources"] = {**resources, "requests": {**resources["limits"], **(resources.get("requests") or {})}}
+        if spec.get("hostNetwork"):
+            for port in c.get("ports") or ():
+                if not port.get("hostPort"):
+                    port["hostPort"] = port.get("containerPort", 0)
+    whole = spec.get("resources") or {}
+    if whole.get("limits"):
+        asked = {name for c in containers for name in (c.get("resources") or {}).get("requests") or ()}
+        limits = {name: amount for name, amount in whole["limits"].items() if name not in asked}
+        spec["resources"] = {**whole, "requests": {**limits, **(whole.get("requests") or {})}}
+
+
+def _priority(spec: Manifest, classes: dict[str, Manifest]) -> None:
+    """What the admission of priorities writes into a pod: its class's value, else that of the default class, else 0."""
+    if spec.get("priorityClassName"):
+        chosen = classes.get(spec["priorityClassName"], {})
+    else:
+        defaults = [c for c in classes.values() if c.get("globalDefault")]
+        chosen = min(defaults, key=lambda c: int(c.get("value", 0)), default={})
+    if spec.get("priority") is None:
+        spec["priority"] = int(chosen.get("value", 0))
+    if chosen.get("preemptionPolicy"):
+        spec.setdefault("preemptionPolicy", chosen["preemptionPolicy"])
 
 
 def _pod_group(group: Manifest) -> None:
@@ -83,6 +126,9 @@ def _pod_group(group: Manifest) -> None:
     spec.setdefault("minMember", 1)
     if not spec.get("queue"):
         spec["queue"] = "default"
+    for policy in (spec, *(spec.get("subGroupPolicy") or ())):
+        if policy.get("networkTopology") is not None:
+            policy["networkTopology"].setdefault("mode", "hard")
     status = group.setdefault("status", {})
     if not status.get("phase"):
         status["phase"] = "Pending"

@@ -7,8 +7,8 @@ else happens.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from copy import deepcopy
-from typing import Any
 
 import msgspec
 
@@ -202,9 +202,12 @@ def waiting(report: Report) -> dict[str, str]:
 
 
 def _latest(manifests: Iterable[Manifest]) -> float:
-    """The time of the newest object: a time that depends on nothing but the input."""
-    stamps: list[Any] = [(m.get("metadata") or {}).get("creationTimestamp") for m in manifests]
-    try:
-        return max((parse_time(str(s)) for s in stamps if s), default=0.0)
-    except ValueError as e:
-        raise ManifestError(f"metadata.creationTimestamp: {e}") from None
+    """The time of the newest object: a time that depends on nothing but the input. Times that cannot be read are passed
+    over here; their objects are refused when they are put."""
+    latest = 0.0
+    for m in manifests:
+        metadata = m.get("metadata")
+        stamp = metadata.get("creationTimestamp") if isinstance(metadata, dict) else None
+        with suppress(ValueError):
+            latest = max(latest, parse_time(str(stamp)) if stamp else 0.0)
+    return latest

@@ -78,7 +78,11 @@ def as_struct(manifest: Manifest) -> Any:
     if type_ is None:
         return None
     try:
-        return from_manifest(type_, manifest)
+        struct = from_manifest(type_, manifest)
+        if not struct.metadata.name:
+            raise TypeError("metadata.name is missing")
+        return struct
     except (msgspec.ValidationError, TypeError) as e:
-        name = manifest.get("metadata", {}).get("name", "?")
+        metadata = manifest.get("metadata")
+        name = metadata.get("name", "?") if isinstance(metadata, dict) else "?"
         raise ManifestError(f"{manifest['kind']} {name}: {e}") from None

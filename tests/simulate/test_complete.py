@@ -1,0 +1,78 @@
+"""What the API server, admission and controllers would add to a described object."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from volcano_py.simulate.complete import complete
+
+Manifest = dict[str, Any]
+
+
+def completed(*manifests: Manifest) -> dict[tuple[str, str], Manifest]:
+    made = complete(list(manifests), frozenset(("volcano",)), 1_700_000_000.0)
+    return {(o["kind"], o["metadata"]["name"]): o for o in made}
+
+
+def pod(**spec: Any) -> Manifest:
+    return {"kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": [{"name": "main"}], **spec}}
+
+
+def priority_class(name: str, value: int, **more: Any) -> Manifest:
+    return {"kind": "PriorityClass", "metadata": {"name": name}, "value": value, **more}
+
+
+def test_a_pod_has_the_priority_and_the_policy_of_its_class() -> None:
+    made = completed(pod(priorityClassName="c"), priority_class("c", 7, preemptionPolicy="Never"))["Pod", "p"]["spec"]
+    assert (made["priority"], made["preemptionPolicy"]) == (7, "Never")
+
+
+def test_without_a_class_it_has_that_of_the_lowest_default_class() -> None:
+    classes = (priority_class("high", 9, globalDefault=True), priority_class("low", 3, globalDefault=True))
+    assert completed(pod(), *classes)["Pod", "p"]["spec"]["priority"] == 3
+
+
+def test_without_any_default_it_has_none_to_speak_of() -> None:
+    assert completed(pod(), priority_class("c", 7))["Pod", "p"]["spec"]["priority"] == 0
+
+
+def test_what_is_limited_is_asked_for() -> None:
+    made = completed(
+        pod(
+            containers=[{"name": "a", "resources": {"limits": {"cpu": 2, "memory": "1Gi"}, "requests": {"cpu": 1}}}],
+            resources={"limits": {"cpu": "4", "memory": "2Gi", "hugepages-2Mi": "4Mi"}},
+        )
+    )["Pod", "p"]["spec"]
+    assert made["containers"][0]["resources"]["requests"] == {"cpu": 1, "memory": "1Gi"}
+    assert made["resources"]["requests"] == {"hugepages-2Mi": "4Mi"}, "what containers ask for counts for the pod"
+
+
+def test_ports_in_the_network_of_the_host_are_ports_of_the_host() -> None:
+    ports = [{"containerPort": 80}, {"containerPort": 90, "hostPort": 91}]
+    made = completed(pod(hostNetwork=True, containers=[{"name": "a", "ports": ports}]))["Pod", "p"]["spec"]
+    assert [p["hostPort"] for p in made["containers"][0]["ports"]] == [80, 91]
+
+
+def test_a_node_out_of_reach_is_tolerated_for_a_while_unless_the_pod_says_otherwise() -> None:
+    mine = {"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 5}
+    made = completed(pod(tolerations=[mine]))["Pod", "p"]["spec"]["tolerations"]
+    assert made[0] == mine
+    assert [(t["key"], t["tolerationSeconds"]) for t in made[1:]] == [("node.kubernetes.io/unreachable", 300)]
+    everything = [{"operator": "Exists"}]
+    assert completed(pod(tolerations=everything))["Pod", "p"]["spec"]["tolerations"] == everything
+
+
+def test_a_topology_that_does_not_say_how_is_hard() -> None:
+    spec = {
+        "networkTopology": {"highestTierAllowed": 1},
+        "subGroupPolicy": [{"name": "a", "networkTopology": {"mode": "soft"}}, {"name": "b"}],
+    }
+    made = completed({"kind": "PodGroup", "metadata": {"name": "g"}, "spec": spec})["PodGroup", "g"]["spec"]
+    assert made["networkTopology"] == {"highestTierAllowed": 1, "mode": "hard"}
+    assert made["subGroupPolicy"] == spec["subGroupPolicy"]
+
+
+def test_what_is_given_is_left_as_it_is() -> None:
+    given = pod()
+    completed(given)
+    assert given == pod()
