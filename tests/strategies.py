@@ -16,6 +16,7 @@ APPS = ("web", "db")
 ZONE_KEYS = ("zone", "topology.kubernetes.io/zone")
 SPREAD_KEYS = (*ZONE_KEYS, "kubernetes.io/hostname")
 IMAGES = ("busybox", "big:1", "repo/huge", "repo/huge:2")
+OWNERS = (("apps/v1", "ReplicaSet"), ("apps/v1", "ReplicaSet"), ("v1", "ReplicationController"))
 START = "2026-01-01T00:00:00Z"
 
 
@@ -64,10 +65,16 @@ def node(draw: s.DrawFn, name: str) -> Manifest:
     if one_in(draw, 3):
         for image in draw(s.lists(s.sampled_from(("big:1", "repo/huge:latest", "busybox:latest")), unique=True)):
             images.append({"names": [image, f"alias/{image}"], "sizeBytes": draw(s.integers(1, 9)) * 100_000_000})
+    meta: Manifest = {"name": name, "uid": name, "labels": labels}
+    if one_in(draw, 10):
+        lent = {"volcano.sh/oversubscription-cpu": draw(s.sampled_from(("1500", "2000.5", "1e3", "2x")))}
+        if draw(s.booleans()):
+            lent["volcano.sh/oversubscription-memory"] = draw(s.sampled_from(("1073741824", "5e8")))
+        meta["annotations"] = lent
     return {
         "apiVersion": "v1",
         "kind": "Node",
-        "metadata": {"name": name, "uid": name, "labels": labels},
+        "metadata": meta,
         "spec": spec,
         "status": {"allocatable": have, "capacity": have, "images": images},
     }
@@ -85,6 +92,8 @@ def requests(draw: s.DrawFn, theme: str = "") -> Manifest:
         found["nvidia.com/gpu"] = str(draw(s.integers(1, 2)))
     if kind == 8:
         found["ephemeral-storage"] = "1Gi"
+    if kind == 7 and one_in(draw, 4):
+        found["nvidia.com/gpu"] = "0"
     return found
 
 
@@ -116,6 +125,8 @@ def pod_spec(draw: s.DrawFn, theme: str = "") -> Manifest:
         spec["initContainers"] = [draw(init_container(f"init-{i}", theme)) for i in range(draw(s.integers(1, 3)))]
     if one_in(draw, 20, theme == "requests"):
         spec["overhead"] = {"cpu": "50m"}
+    if one_in(draw, 30, theme == "requests" and one_in(draw, 2)):
+        spec["resources"] = {"requests": {"cpu": "1200m", "memory": "600Mi"}}
     if one_in(draw, 20):
         spec["priority"] = draw(s.integers(-2, 3))
     if one_in(draw, 8, theme == "spread"):
@@ -152,6 +163,7 @@ _TOLERATIONS = (
     {"key": "x", "operator": "Exists"},
     {"key": "x", "operator": "Equal", "value": "1", "effect": "NoSchedule"},
     {"key": "y", "value": "1"},
+    {"operator": "Equal", "value": "1"},
     {"key": "y", "value": "2"},
     {"key": "y", "operator": "Exists", "effect": "PreferNoSchedule"},
     {"key": "node.kubernetes.io/unschedulable", "operator": "Exists", "effect": "NoSchedule"},
@@ -195,7 +207,8 @@ def node_affinity(draw: s.DrawFn) -> Manifest:
         operator = draw(s.sampled_from(("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt", "name")))
         if operator == "name":
             names = draw(s.lists(s.sampled_from(("n0", "n1", "n2")), min_size=1, max_size=2, unique=True))
-            return {"matchFields": [{"key": "metadata.name", "operator": "In", "values": names}]}
+            how = draw(s.sampled_from(("In", "In", "In", "NotIn")))
+            return {"matchFields": [{"key": "metadata.name", "operator": how, "values": [n]} for n in names]}
         if operator in ("Gt", "Lt"):
             return {"matchExpressions": [{"key": "gen", "operator": operator, "values": [str(draw(s.integers(1, 4)))]}]}
         wanted: Manifest = {"key": "zone", "operator": operator}
@@ -223,7 +236,9 @@ def pod_affinity(draw: s.DrawFn) -> Manifest:
         if one_in(draw, 8):
             found["namespaces"] = draw(s.sampled_from((["other"], ["default", "other"])))
         elif one_in(draw, 8):
-            found["namespaceSelector"] = draw(s.sampled_from(({}, {"matchLabels": {"team": "red"}})))
+            team = {"key": "team", "operator": "NotIn", "values": ["blue"]}
+            selectors = ({}, {"matchLabels": {"team": "red"}}, {"matchExpressions": [team]})
+            found["namespaceSelector"] = draw(s.sampled_from(selectors))
         return found
 
     if one_in(draw, 3):
@@ -281,9 +296,9 @@ def job(draw: s.DrawFn, name: str, age: int, queues: list[str], nodes: list[str]
         if one_in(draw, 20):
             meta["annotations"]["volcano.sh/task-priority"] = str(draw(s.integers(0, 3)))
         if owner:
-            meta["ownerReferences"] = [
-                {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": owner, "uid": owner, "controller": True}
-            ]
+            group_of_owner, kind = draw(s.sampled_from((*OWNERS, *OWNERS, ("other/v1", "ReplicaSet"))))
+            reference = {"apiVersion": group_of_owner, "kind": kind, "name": owner, "uid": owner, "controller": True}
+            meta["ownerReferences"] = [reference]
         pod: Manifest = {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": dict(own)}
         pod["status"] = {"phase": "Pending"}
         if one_in(draw, 20, theme == "gates"):
@@ -295,6 +310,8 @@ def job(draw: s.DrawFn, name: str, age: int, queues: list[str], nodes: list[str]
             pod["spec"]["nodeName"] = "gone" if one_in(draw, 20) else draw(s.sampled_from(nodes))
             phases = ("Running", "Running", "Running", "Running", "Pending", "Succeeded", "Failed", "Unknown")
             pod["status"]["phase"] = draw(s.sampled_from(phases))
+            if one_in(draw, 12, theme == "requests"):
+                draw(resized(pod))
             if one_in(draw, 6, theme == "leaving"):
                 pod["metadata"]["deletionTimestamp"] = created
         elif one_in(draw, 12):
@@ -333,6 +350,19 @@ def pod_group(
         "spec": spec,
         "status": {"phase": draw(s.sampled_from(phases))},
     }
+
+
+@s.composite
+def resized(draw: s.DrawFn, pod: Manifest) -> None:
+    """Its first container is given something else than what it asks for."""
+    given = {"cpu": f"{draw(s.sampled_from((100, 400, 1300)))}m"}
+    status: Manifest = {"name": "main", "resources": {"requests": given}}
+    if draw(s.booleans()):
+        status["allocatedResources"] = {"memory": "300Mi", **draw(s.sampled_from(({}, {"cpu": "600m"})))}
+    pod["status"]["containerStatuses"] = [status]
+    if one_in(draw, 4):
+        condition = {"type": "PodResizePending", "status": "True", "reason": "Infeasible"}
+        pod["status"]["conditions"] = [condition]
 
 
 _QUEUE_GATE = "scheduling.volcano.sh/queue-allocation-gate"
@@ -410,15 +440,18 @@ def surroundings(draw: s.DrawFn, theme: str = "") -> list[Manifest]:
     found: list[Manifest] = []
     for name, labels in (("default", {"team": "blue"}), ("other", {"team": "red"})):
         meta = {"name": name, "labels": labels}
-        found.append({"apiVersion": "v1", "kind": "Namespace", "metadata": meta})
+        if not one_in(draw, 6):
+            found.append({"apiVersion": "v1", "kind": "Namespace", "metadata": meta})
     for app in APPS:
         if one_in(draw, 4, theme == "spread"):
             meta = {"name": app, "namespace": "default"}
             found.append({"apiVersion": "v1", "kind": "Service", "metadata": meta, "spec": {"selector": {"app": app}}})
         if draw(s.booleans()):
             meta = {"name": app, "namespace": "default", "uid": app}
-            replica_spec = {"replicas": 1, "selector": {"matchLabels": {"app": app}}}
-            found.append({"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": meta, "spec": replica_spec})
+            group_of_owner, kind = draw(s.sampled_from(OWNERS))
+            selector = {"app": app} if kind == "ReplicationController" else {"matchLabels": {"app": app}}
+            spec = {"replicas": 1, "selector": selector}
+            found.append({"apiVersion": group_of_owner, "kind": kind, "metadata": meta, "spec": spec})
     return found
 
 

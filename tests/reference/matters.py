@@ -56,7 +56,7 @@ def strategy_arguments(draw: s.DrawFn) -> Manifest:
     if one_in(draw, 3):
         found["resourceStrategyFitWeight"] = draw(s.sampled_from((0, 1, -1)))
     if one_in(draw, 3):
-        weights = {GPU: draw(s.sampled_from((1, 3))), "example.com/x": 1}
+        weights = {GPU: draw(s.sampled_from((1, 3, -1))), "example.com/x": 1}
         found["sra"] = {"enable": True, "resources": ",".join(weights), "weight": draw(s.sampled_from((0, 1, 10)))}
         found["sra"]["resourceWeight"] = weights
     if one_in(draw, 3):
@@ -88,7 +88,8 @@ def about(draw: s.DrawFn, objects: list[Manifest], plugin: str) -> None:
 def groups(draw: s.DrawFn, nodes: list[Manifest], queues: list[Manifest]) -> None:
     for node in nodes:
         if not one_in(draw, 6):
-            node["metadata"]["labels"]["volcano.sh/nodegroup-name"] = draw(s.sampled_from(GROUPS))
+            name = "" if one_in(draw, 12) else draw(s.sampled_from(GROUPS))
+            node["metadata"]["labels"]["volcano.sh/nodegroup-name"] = name
     some = s.lists(s.sampled_from(GROUPS), max_size=3, unique=True)
     for queue in queues:
         if not one_in(draw, 5):
@@ -119,7 +120,7 @@ def lent(draw: s.DrawFn, by_kind: dict[str, list[Manifest]]) -> None:
     for group in by_kind.get("PodGroup", []):
         key = draw(s.sampled_from(("", "", "volcano.sh/jdb-min-available", "volcano.sh/jdb-max-unavailable")))
         if key:
-            annotate(group, key, draw(s.sampled_from(("1", "2", "50%", "34%", "100%", "0"))))
+            annotate(group, key, draw(s.sampled_from(("1", "2", "50%", "34%", "100%", "0", "x"))))
         if one_in(draw, 3):
             annotate(group, "volcano.sh/preemptable", "true")
         pods = [p for p in by_kind.get("Pod", []) if group_of(p) == group["metadata"]["name"]]
@@ -160,7 +161,11 @@ def roles(draw: s.DrawFn, by_kind: dict[str, list[Manifest]]) -> None:
             continue
         for pod in by_kind.get("Pod", []):
             if group_of(pod) == group["metadata"]["name"] and not one_in(draw, 8):
-                annotate(pod, "volcano.sh/task-spec", draw(s.sampled_from(names)))
+                role = draw(s.sampled_from(names))
+                if one_in(draw, 10):
+                    pod["metadata"]["labels"] = {**(pod["metadata"].get("labels") or {}), "volcano.sh/task-spec": role}
+                else:
+                    annotate(pod, "volcano.sh/task-spec", role)
         have = sorted(
             {
                 role

@@ -32,14 +32,16 @@ def kube_request(pod: dict[str, Any], non_zero: bool) -> Resource:
 
 
 def _containers(pod: dict[str, Any], non_zero: bool) -> Resource:
+    status = pod.get("status") or {}
     r = Resource()
     for container in pod["spec"].get("containers") or []:
-        r.add(_container(container, non_zero))
+        r.add(_container(container, non_zero, pod, status.get("containerStatuses")))
     sidecars = Resource()
     peak = Resource()
     for container in pod["spec"].get("initContainers") or []:
-        q = _container(container, non_zero)
-        if container.get("restartPolicy") == "Always":
+        is_sidecar = container.get("restartPolicy") == "Always"
+        q = _container(container, non_zero, pod, status.get("initContainerStatuses") if is_sidecar else None)
+        if is_sidecar:
             r.add(q)
             sidecars.add(q)
             now = sidecars.clone()
@@ -50,14 +52,27 @@ def _containers(pod: dict[str, Any], non_zero: bool) -> Resource:
     return r
 
 
-def _container(container: dict[str, Any], non_zero: bool) -> Resource:
-    requests = (container.get("resources") or {}).get("requests") or {}
-    r = parse(requests)
-    if non_zero and "cpu" not in requests:
+def _container(
+    container: dict[str, Any], non_zero: bool, pod: dict[str, Any], statuses: list[dict[str, Any]] | None
+) -> Resource:
+    sources = [(container.get("resources") or {}).get("requests") or {}]
+    status = next((s for s in statuses or [] if s["name"] == container.get("name")), {})
+    if status.get("resources") is not None:  # it is being resized, or was: the most of what is asked and what is given
+        given = [status["resources"].get("requests") or {}, status.get("allocatedResources") or {}]
+        sources = given if _cannot_be_resized(pod) else [*sources, *given]
+    r = Resource()
+    for requests in sources:
+        r.set_max(parse(requests))
+    if non_zero and not any("cpu" in requests for requests in sources):
         r.cpu = NON_ZERO_CPU
-    if non_zero and "memory" not in requests:
+    if non_zero and not any("memory" in requests for requests in sources):
         r.memory = NON_ZERO_MEMORY
     return r
+
+
+def _cannot_be_resized(pod: dict[str, Any]) -> bool:
+    conditions = pod["status"].get("conditions") or []
+    return any(c["type"] == "PodResizePending" and c.get("reason") == "Infeasible" for c in conditions)
 
 
 def _pod_level(pod: dict[str, Any], r: Resource) -> None:

@@ -53,7 +53,12 @@ def _term_matches(term: dict[str, Any], node: Node) -> bool:
         return False
     if not all(_holds(e, node.labels) for e in expressions):
         return False
-    return all(_holds(f, {"metadata.name": node.name}) for f in fields)
+    for f in fields:
+        if len(f.get("values") or []) != 1 or f["operator"] not in ("In", "NotIn"):
+            return False  # kube-scheduler cannot read such a term
+        if not _holds(f, {"metadata.name": node.name}):
+            return False
+    return True
 
 
 def _holds(e: dict[str, Any], labels: Labels) -> bool:

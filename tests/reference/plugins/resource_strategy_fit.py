@@ -75,7 +75,8 @@ def resource_strategy_fit(session: Session, arguments: dict[str, Any]) -> None:
             return 0.0
         there, total = 0, 0
         for name in listed(sra):
-            w = sra["resourceWeight"][name]
+            w = (sra.get("resourceWeight") or {}).get(name, 1)
+            w = w if w >= 0 else 1
             total += w
             if node.allocatable.get(name) > 0:
                 there += w
@@ -95,7 +96,7 @@ def resource_strategy_fit(session: Session, arguments: dict[str, Any]) -> None:
             idle = node.idle.get(name)
             cpu, memory = (_rate(rates, f"{name}.{kind}") for kind in ("cpu", "memory"))
             enough_cpu = node.idle.cpu - task.resreq.cpu >= idle * cpu
-            if not enough_cpu or node.idle.memory - task.resreq.memory < idle * memory * 1e6:
+            if not enough_cpu or node.idle.memory - task.resreq.memory < idle * memory * 1000 * 1000:
                 raise PredicateError(f"proportional of resource {name} check failed", unresolvable=True)
 
     session.votes.register("NodeOrder", "resource-strategy-fit", node_order)

@@ -55,12 +55,13 @@ def pod_request_without_init(pod: Pod) -> Resource:
 def non_zero_request(pod: Pod) -> tuple[int, int]:
     """(milli-cpu, memory bytes) with kube-scheduler's defaults for containers that request none."""
     cpu = memory = 0
+    regular, inits = _statuses(pod.status.container_statuses), _statuses(pod.status.init_container_statuses)
     for c in pod.spec.containers or ():
-        one = _non_zero(c)
+        one = _non_zero(c, regular.get(c.name), pod)
         cpu, memory = cpu + one[0], memory + one[1]
     side_cpu = side_memory = peak_cpu = peak_memory = 0
     for c in pod.spec.init_containers or ():
-        c_cpu, c_memory = _non_zero(c)
+        c_cpu, c_memory = _non_zero(c, inits.get(c.name) if c.restart_policy == "Always" else None, pod)
         if c.restart_policy == "Always":
             cpu, memory = cpu + c_cpu, memory + c_memory
             side_cpu, side_memory = side_cpu + c_cpu, side_memory + c_memory
@@ -81,8 +82,16 @@ def non_zero_request(pod: Pod) -> tuple[int, int]:
     )
 
 
-def _non_zero(c: Container) -> tuple[int, int]:
+def _non_zero(c: Container, status: ContainerStatus | None, pod: Pod) -> tuple[int, int]:
     requests = c.resources.requests or {}
+    if status is not None and status.resources is not None:
+        counted = _container_request(c, status, pod)
+        named = {*requests} if not _resize_infeasible(pod) else set()
+        named.update(status.resources.requests or (), status.allocated_resources or ())
+        return (
+            int(counted[CPU]) if CPU in named else DEFAULT_MILLI_CPU,
+            int(counted[MEMORY]) if MEMORY in named else DEFAULT_MEMORY,
+        )
     return (
         quantity.milli_value(requests[CPU]) if CPU in requests else DEFAULT_MILLI_CPU,
         quantity.value(requests[MEMORY]) if MEMORY in requests else DEFAULT_MEMORY,

@@ -52,9 +52,16 @@ def term_matches(term: NodeSelectorTerm, node: Node) -> bool:
     if not expressions and not fields:
         return False
     labels = node.metadata.labels or {}
-    return all(_holds(r, labels) for r in expressions) and all(
-        r.key == "metadata.name" and _holds(r, {"metadata.name": node.metadata.name}) for r in fields
-    )
+    return all(_holds(r, labels) for r in expressions) and all(_names(r, node) for r in fields)
+
+
+def _names(requirement: NodeSelectorRequirement, node: Node) -> bool:
+    """Whether a field is as required: In or NotIn with exactly one value; others make the term match nothing."""
+    values = requirement.values or ()
+    if len(values) != 1 or requirement.operator not in ("In", "NotIn"):
+        return False
+    have = node.metadata.name if requirement.key == "metadata.name" else ""
+    return (have == values[0]) == (requirement.operator == "In")
 
 
 def _holds(requirement: NodeSelectorRequirement, labels: dict[str, str]) -> bool:

@@ -82,7 +82,8 @@ class ResourceStrategyFit:
         self.scarce: dict[str, int] = {}
         """The weight of each resource that sra lists."""
         if self.sra.enable:
-            self.scarce = {name: self.sra.resource_weight.get(name, 1) for name in _listed(self.sra.resources)}
+            weights = self.sra.resource_weight
+            self.scarce = {name: _or_one(weights.get(name, 1)) for name in _listed(self.sra.resources)}
         self.proportions: dict[str, Proportion] = {}
         """What is kept beside each resource that proportional lists."""
         if self.proportional.enable:
@@ -105,6 +106,10 @@ class ResourceStrategyFit:
 
 def _listed(resources: str) -> list[str]:
     return [name.strip() for name in resources.split(",") if name.strip()]
+
+
+def _or_one(weight: int) -> int:
+    return weight if weight >= 0 else 1
 
 
 def _rate(rates: Mapping[str, float], key: str) -> float:
@@ -246,7 +251,7 @@ class _Filter:
                 continue
             idle: NDArray[np.float64] = n.idle[row]
             short = (n.idle[0] - task.request.milli_cpu < idle * keep.cpu) | (
-                n.idle[1] - task.request.memory < idle * keep.memory * 1_000_000
+                n.idle[1] - task.request.memory < idle * keep.memory * 1000 * 1000
             )
             counted = self._known[i] | (idle != 0)  # somebody may hold it on a node that does not name it
             codes[(codes == 0) & counted & short] = i + 1
