@@ -126,7 +126,7 @@ def queue_spec(draw: s.DrawFn) -> Manifest:
 @s.composite
 def quota(draw: s.DrawFn, name: str = "quota") -> Manifest:
     status: Manifest = {"hard": draw(amounts(1, 2))}
-    if one_in(draw, 4):
+    if one_in(draw, 8):
         status["hard"] = {f"requests.{k}": v for k, v in status["hard"].items()}
     status["used"] = dict.fromkeys(status["hard"], "1")
     meta = {"name": name, "namespace": draw(s.sampled_from(("default",) * 9 + ("other",)))}
@@ -182,7 +182,7 @@ def group(draw: s.DrawFn, name: str, age: int, namespace: str, queues: list[str]
             meta.setdefault("annotations", {})[key] = draw(s.sampled_from(("2s", "1h", "-1s", "soon")))
     if not one_in(draw, 4):
         spec["minResources"] = draw(amounts(1, 4))
-        if one_in(draw, 6):  # as the job controller writes it
+        if one_in(draw, 4):  # as the job controller writes it
             spec["minResources"] |= {f"requests.{k}": v for k, v in spec["minResources"].items()}
     return {
         "apiVersion": "scheduling.volcano.sh/v1beta1",
@@ -202,9 +202,15 @@ def holder(draw: s.DrawFn, name: str, age: int, queues: list[str], room: dict[st
     if one_in(draw, 3):
         made["spec"]["priorityClassName"] = draw(s.sampled_from(("low", "low", "high")))
     made["status"] = {"phase": draw(s.sampled_from(("Running", "Running", "Running", "Inqueue")))}
+    if one_in(draw, 12):
+        made["spec"]["minTaskMember"] = draw(s.sampled_from(({"ps": 1}, {"worker": 1})))
+    if one_in(draw, 12):
+        sizes = {"subGroupSize": draw(s.integers(1, 2)), "minSubGroups": draw(s.integers(0, 2))}
+        made["spec"]["subGroupPolicy"] = [{"name": "r", "matchLabelKeys": ["app"], **sizes}]
     found = [made]
-    each = draw(s.sampled_from((250, 500, 500, 1000, 1500)))
+    usual = draw(s.sampled_from((250, 500, 500, 1000, 1500)))
     for i in range(count):
+        each = 0 if one_in(draw, 15) else usual
         pod = draw(pod_of(name, namespace, i, each, made["metadata"]["creationTimestamp"]))
         free = [n for n, left in room.items() if left >= each]
         if free and not one_in(draw, 20):
@@ -243,6 +249,8 @@ def comer(draw: s.DrawFn, name: str, age: int, queues: list[str], nodes: list[st
             pod["status"]["nominatedNodeName"] = draw(s.sampled_from((*nodes, "gone")))
         if one_in(draw, 20):
             pod["spec"]["preemptionPolicy"] = "Never"
+        if one_in(draw, 60):
+            pod["spec"]["schedulerName"] = "default-scheduler"
         if one_in(draw, 20):
             pod["spec"]["schedulingGates"] = [{"name": "mine"}]
         found.append(pod)
@@ -264,6 +272,8 @@ def pod_of(draw: s.DrawFn, job: str, namespace: str, i: int, each: int, created:
         meta["annotations"][PREEMPTABLE] = draw(s.sampled_from(("true", "false", "what")))
     if one_in(draw, 4):
         meta["annotations"]["volcano.sh/task-spec"] = draw(s.sampled_from(("ps", "worker")))
+    if one_in(draw, 20):
+        meta["annotations"]["volcano.sh/task-priority"] = draw(s.sampled_from(("3", "+2", "-1", "1_0", "high")))
     spec: Manifest = {"schedulerName": "volcano"}
     if one_in(draw, 12):
         spec = draw(pod_spec())

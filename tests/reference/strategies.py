@@ -167,7 +167,6 @@ _FLAGS = {
     "pdb": ("enablePreemptable", "enableReclaimable", "enabledVictim"),
     "cdp": ("enablePreemptable", "enableReclaimable"),
     "sla": ("enableJobOrder", "enableJobEnqueued", "enableJobPipelined"),
-    "resourcequota": ("enableJobEnqueued",),
     "overcommit": ("enableJobEnqueued",),
     "predicates": ("enablePredicate",),
     "nodeorder": ("enableNodeOrder",),
@@ -186,6 +185,18 @@ _SCORERS = (
 )
 _SCORERS_OF = {"spread": "podtopologyspread", "affinity": "podaffinity"}
 _ACTIONS = (*("enqueue, allocate, backfill",) * 4, "allocate, backfill", "enqueue, allocate")
+_ANY_ACTION = (
+    "enqueue",
+    "allocate",
+    "allocate",
+    "backfill",
+    "preempt",
+    "reclaim",
+    "gangpreempt",
+    "gangreclaim",
+    "shuffle",
+)
+"""In any order and number, as users may configure them."""
 
 
 @s.composite
@@ -212,6 +223,8 @@ def configurations(draw: s.DrawFn, theme: str = "", matters: tuple[str, ...] = (
     if one_in(draw, 30):  # named twice by mistake
         draw(s.sampled_from(tiers)).append(draw(s.sampled_from(draw(s.sampled_from(tiers)))))
     conf: Manifest = {"plugins": tiers, "actions": draw(s.sampled_from(_CROWD_ACTIONS.get(theme, _ACTIONS)))}
+    if one_in(draw, 40):
+        conf["actions"] = ", ".join(draw(s.lists(s.sampled_from(_ANY_ACTION), min_size=1, max_size=5)))
     if draw(s.booleans()):
         own = {"predicateErrorCacheEnable": draw(s.sampled_from((True, False, False)))}
         conf["configurations"] = [{"name": name, "arguments": own} for name in ("allocate", "preempt", "reclaim")]
