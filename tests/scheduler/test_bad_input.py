@@ -210,19 +210,50 @@ def test_fair_shares_nested_deeply(depth: int) -> None:
     assert trial.bound == {"g-0", "h-0"}
 
 
+BELOW_ROOT = "it is taken for a queue below root"
+
+
 @pytest.mark.parametrize(
-    ("queues", "text"),
+    ("queues", "text", "original"),
     [
-        ({"a": {"parent": "b"}, "b": {"parent": "a"}}, "queue a: it is its own ancestor; change spec.parent of b"),
-        ({"a": {"parent": "a"}}, "queue a: it is its own ancestor; change spec.parent of a"),
-        ({"a": {"parent": "lost"}}, "queue a: its parent lost does not exist; create it or change spec.parent"),
+        (
+            {"a": {"parent": "b"}, "b": {"parent": "a"}},
+            f"spec.parent: the queue is its own ancestor (a → b), {BELOW_ROOT}; change the field",
+            "queue a: it is its own ancestor; change spec.parent of b",
+        ),
+        (
+            {"a": {"parent": "a"}},
+            f"spec.parent: the queue is its own ancestor (a), {BELOW_ROOT}; change the field",
+            "queue a: it is its own ancestor; change spec.parent of a",
+        ),
+        (
+            {"a": {"parent": "lost"}},
+            f"spec.parent: queue lost does not exist, {BELOW_ROOT}; create it or change the field",
+            "queue a: its parent lost does not exist; create it or change spec.parent",
+        ),
     ],
 )
-def test_a_hierarchy_that_is_none_is_told_and_nobody_is_let_in_by_mistake(queues: Manifest, text: str) -> None:
-    scenario = {"nodes": {"n1": {}}, "queues": {"root": {}, **queues}, "jobs": {"g": {**GOOD, "queue": "a"}}}
+def test_a_queue_in_no_place_is_told_and_holds_up_nobody(queues: Manifest, text: str, original: str) -> None:
+    leaf = max(queues)
+    jobs = {"g": {**GOOD, "queue": leaf}, "h": {**GOOD, "queue": "sound"}}
+    scenario = {"nodes": {"n1": {}}, "queues": {"root": {}, "sound": {}, **queues}, "jobs": jobs}
     trial = Trial(scenario, HIERARCHY)
     trial.cycle()
-    assert not trial.bound and trial.report.warnings == [f"plugin capacity: {text}"]
+    assert trial.bound == {"g-0", "h-0"} and text in trial.told("a")
+    trial.cycle()
+    assert text not in trial.told("a"), "said once"
+
+    trial = Trial(scenario, HIERARCHY, deviations="parity")
+    trial.cycle()
+    assert not trial.bound and trial.report.warnings == [f"plugin capacity: {original}"] and text not in trial.told("a")
+
+
+def test_a_tree_without_a_root_grows_from_one_that_limits_nothing() -> None:
+    scenario = {"nodes": {"n1": {}}, "queues": {"a": {"parent": "root"}}, "jobs": {"g": {**GOOD, "queue": "a"}}}
+    trial = Trial(scenario, HIERARCHY)
+    trial.simulation.drop("Queue", "root")
+    trial.cycle()
+    assert trial.bound == {"g-0"} and not trial.report.warnings
 
 
 @pytest.mark.parametrize("plugin", ["proportion", "capacity"])

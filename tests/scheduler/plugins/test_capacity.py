@@ -27,9 +27,9 @@ def waiting(queue: str, **each: Any) -> Manifest:
     return {"queue": queue, "min": 1, "phase": "Inqueue", "each": {"cpu": 1, **each}}
 
 
-def session(queues: Manifest, jobs: Manifest, plugins: list[list[Any]] = FLAT) -> Session:
+def session(queues: Manifest, jobs: Manifest, plugins: list[list[Any]] = FLAT, **conf: Any) -> Session:
     nodes = {"n1": {"cpu": 8, "memory": "8Gi", "nvidia.com/gpu": 4}}
-    return opened({"nodes": nodes, "queues": queues, "jobs": jobs}, plugins)
+    return opened({"nodes": nodes, "queues": queues, "jobs": jobs}, plugins, **conf)
 
 
 def reclaimed(found: Session, victim: str = "v", reclaimer: str = "r") -> int:
@@ -271,10 +271,10 @@ def test_the_close_relative_loses_first() -> None:
     assert found.votes.victim_queue_before(q["ops"], q["dev"], None) != found.votes.queue_before(q["ops"], q["dev"])
 
 
-def test_while_the_tree_is_broken_nothing_is_decided() -> None:
+def test_in_parity_nothing_is_decided_while_the_tree_is_broken() -> None:
     queues = {"root": {}, "q": {"parent": "nobody", "deserved": {"cpu": 4}}, "v": {}}
     job = {"queue": "q", "min": 1, "pods": 1, "minResources": {"cpu": 1}}
-    found = session(queues, {"r": waiting("q"), "v": running("v", 4), "j": job}, tree())
+    found = session(queues, {"r": waiting("q"), "v": running("v", 4), "j": job}, tree(), deviations="parity")
     r = tasks(found, "r")
     votes, q = found.votes, found.queues["q"]
     assert not votes.allocatable(q, r[0]) and not votes.preemptive(q, r) and reclaimed(found) == 0
@@ -287,8 +287,9 @@ def test_while_the_tree_is_broken_nothing_is_decided() -> None:
     assert votes.faults == []
 
 
-def test_without_a_root_there_is_no_tree() -> None:
-    trial = Trial({"nodes": {"n1": {}}, "queues": {"q": {}}, "jobs": {"a": waiting("q")}}, [["gang"], *tree()])
+def test_in_parity_there_is_no_tree_without_a_root() -> None:
+    scenario = {"nodes": {"n1": {}}, "queues": {"q": {}}, "jobs": {"a": waiting("q")}}
+    trial = Trial(scenario, [["gang"], *tree()], deviations="parity")
     trial.simulation.drop("Queue", "root")
     trial.cycle()
     assert trial.report.warnings == ["plugin capacity: there is no queue root; create it"] and not trial.bound

@@ -65,7 +65,7 @@ def _place_all(
         session.work.tasks_tried += 1
         if not votes.allocatable(queue, task):
             if session.on("explain-queue-limits"):
-                job.job_fit_errors = _queue_refuses(queue)
+                job.job_fit_errors = _queue_refuses(session, queue)
             continue
         if task.sched_gated:
             continue
@@ -202,7 +202,9 @@ def _like_its_role(session: Session, job: SessionJob, task: Task) -> FitErrors:
     return FitErrors(error=f"Task {task.name} with role spec {task.role} has already predicated failed, skip")
 
 
-def _queue_refuses(queue: Queue) -> str:
+def _queue_refuses(session: Session, queue: Queue) -> str:
+    if queue.name in session.unusable_queues:
+        return session.unusable_queues[queue.name]
     if queue.state != "Open":
         return f"queue {queue.name} is {queue.state or 'not opened yet'}; a queue must be Open to take pods"
     return f"queue {queue.name} may not take more now: it would hold more than its share"

@@ -163,19 +163,23 @@ def close_queues(session: Session) -> None:
         old = queue.object.status.allocated or {}
         if {k: quantity.parse(v) for k, v in old.items()} != {k: quantity.parse(v) for k, v in new.items()}:
             session.emit([plan.QueueStatus(name, new)])
-        if session.on("capability-first"):
-            _tell_queue(session, queue)
+        _tell_queue(session, queue)
 
 
 def _tell_queue(session: Session, queue: Queue) -> None:
-    """An Event on a queue that contradicts itself, once."""
-    names = excess(queue)
+    """An Event on a queue that contradicts itself or others, when that has changed."""
+    wrong = []
+    names = excess(queue) if session.on("capability-first") else ()
     if names:
         fields = " and ".join(f"spec.guarantee.resource.{name}" for name in names)
-        text = f"{fields} above spec.capability: nothing above the capability is kept for the queue; change one of them"
-        if session.cluster.notes.get(("Queue", f"/{queue.name}")) != text:
-            uid = queue.object.metadata.uid
-            session.emit([plan.Event("Queue", "", queue.name, uid, "Warning", "InvalidQueue", text)])
+        what = "nothing above the capability is kept for the queue"
+        wrong.append(f"{fields} above spec.capability: {what}; change one of them")
+    if session.on("partial-hierarchy") and queue.name in session.queue_faults:
+        wrong.append(session.queue_faults[queue.name])
+    text = ". ".join(wrong)
+    if text and session.cluster.notes.get(("Queue", f"/{queue.name}")) != text:
+        uid = queue.object.metadata.uid
+        session.emit([plan.Event("Queue", "", queue.name, uid, "Warning", "InvalidQueue", text)])
 
 
 def _upwards(session: Session, queue: Queue) -> list[str]:
@@ -184,7 +188,8 @@ def _upwards(session: Session, queue: Queue) -> list[str]:
     if ROOT_QUEUE not in session.queues:
         return found
     while queue.name != ROOT_QUEUE:
-        above = session.queues.get(queue.parent or ROOT_QUEUE)
+        parent = session.queue_parents[queue.name] if session.on("partial-hierarchy") else queue.parent
+        above = session.queues.get(parent or ROOT_QUEUE)
         if above is None or above.name in found:
             break
         found.append(above.name)

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from volcano_py.api import scheduling as api
+from volcano_py.api.meta import ObjectMeta
 from volcano_py.api.scheduling import ROOT_QUEUE
 from volcano_py.scheduler.framework.guarantee import guarantee_of
 from volcano_py.scheduler.framework.inqueue import gated_deducted, inqueue_resource
@@ -152,15 +154,21 @@ def tree(session: Session) -> QueueTree:
 
 
 def _link(session: Session, found: QueueTree) -> str:
-    """Parents and paths; returns what is wrong with them."""
-    if ROOT_QUEUE not in found.nodes:
-        return "there is no queue root; create it"
-    for name, q in found.nodes.items():
+    """Parents and paths; returns why there can be no tree."""
+    if session.on("partial-hierarchy"):
+        if ROOT_QUEUE not in found.nodes:
+            found.nodes[ROOT_QUEUE] = QueueNode(Queue(api.Queue(metadata=ObjectMeta(name=ROOT_QUEUE))), Resource())
+        parents = session.queue_parents
+    else:
+        parents = {name: q.queue.parent or ROOT_QUEUE for name, q in found.nodes.items()}
+        if ROOT_QUEUE not in found.nodes:
+            return "there is no queue root; create it"
+    for name in found.nodes:
         upwards: dict[str, QueueNode] = {}
-        at = q
+        at = found.nodes[name]
         while at.name != ROOT_QUEUE and not at.path:
             upwards[at.name] = at
-            parent = found.nodes.get(at.queue.parent or ROOT_QUEUE)
+            parent = found.nodes.get(parents[at.name])
             if parent is None:
                 return f"queue {at.name}: its parent {at.queue.parent} does not exist; create it or change spec.parent"
             if parent.name in upwards:
@@ -174,7 +182,10 @@ def _link(session: Session, found: QueueTree) -> str:
             q.path[-1].children.append(q)
     for job in session.jobs.values():
         if not found.nodes[job.queue].is_leaf:
-            return f"job {job.uid} is in queue {job.queue}, which has queues below it; move it to a leaf queue"
+            text = f"queue {job.queue}, which has queues below it; move it to a leaf queue"
+            if not session.on("partial-hierarchy"):
+                return f"job {job.uid} is in {text}"
+            session.unusable_queues[job.queue] = f"the job is in {text}"
     return ""
 
 

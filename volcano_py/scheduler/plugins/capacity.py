@@ -1,7 +1,7 @@
 """capacity: queues have what they deserve by their own numbers, flat or in a tree. Volcano: plugin capacity.
 
-The callbacks; how a tree is read and summed stands in `framework.queue_tree`. While a hierarchy is broken nobody is let
-in, placed or reclaimed from, and moves of tasks do not touch the sums.
+The callbacks; how a tree is read and summed stands in `framework.queue_tree`. Without the deviation partial-hierarchy
+nobody is let in, placed or reclaimed from while a hierarchy is broken, and moves of tasks do not touch the sums.
 """
 
 from __future__ import annotations
@@ -136,6 +136,8 @@ class Capacity:
     def _enqueueable(self, job: SessionJob) -> int:
         node = self._usable(self.session.queues[job.queue])
         if node is None:
+            if job.queue in self.session.unusable_queues:
+                self.session.note(job, "Normal", "Unschedulable", self.session.unusable_queues[job.queue])
             return REJECT
         if job.min_resources is None:
             return PERMIT

@@ -1,0 +1,197 @@
+"""A manifest that is wrong in one place is refused or put right; everything else is decided as ever."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from copy import deepcopy
+from typing import Any
+
+import pytest
+
+from volcano_py.scheduler.framework.config import load
+from volcano_py.scheduler.run_once import REGISTRY
+from volcano_py.simulate.cycles import Simulation
+
+Manifest = dict[str, Any]
+Path = tuple[str | int, ...]
+JUNK: tuple[Any, ...] = (None, "x", -3, 1e300, [], {}, [None], {"x": None}, True)
+
+NODE: Manifest = {
+    "apiVersion": "v1",
+    "kind": "Node",
+    "metadata": {"name": "odd", "labels": {"zone": "a"}, "annotations": {"volcano.sh/oversubscription": "true"}},
+    "spec": {"unschedulable": False, "taints": [{"key": "k", "value": "v", "effect": "NoSchedule"}]},
+    "status": {
+        "allocatable": {"cpu": "1", "memory": "1Gi", "pods": "5"},
+        "images": [{"names": ["image"], "sizeBytes": 100}],
+    },
+}
+POD: Manifest = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {
+        "name": "odd",
+        "namespace": "default",
+        "labels": {"app": "odd"},
+        "annotations": {"volcano.sh/task-spec": "worker", "volcano.sh/task-priority": "3"},
+        "ownerReferences": [{"uid": "u", "kind": "Job", "name": "j", "apiVersion": "batch/v1", "controller": True}],
+        "creationTimestamp": "2026-01-01T00:00:00Z",
+    },
+    "spec": {
+        "priorityClassName": "odd",
+        "nodeSelector": {"zone": "a"},
+        "hostNetwork": True,
+        "containers": [
+            {
+                "name": "a",
+                "image": "image",
+                "ports": [{"containerPort": 80}],
+                "resources": {"limits": {"cpu": "1"}, "requests": {"cpu": "1"}},
+            }
+        ],
+        "initContainers": [{"name": "b", "restartPolicy": "Always"}],
+        "resources": {"limits": {"memory": "1Gi"}},
+        "overhead": {"cpu": "1m"},
+        "tolerations": [{"key": "k", "operator": "Exists"}],
+        "schedulingGates": [{"name": "g"}],
+        "affinity": {
+            "nodeAffinity": {
+                "requiredDuringSchedulingIgnoredDuringExecution": {
+                    "nodeSelectorTerms": [{"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a"]}]}]
+                }
+            },
+            "podAntiAffinity": {
+                "requiredDuringSchedulingIgnoredDuringExecution": [
+                    {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "odd"}}}
+                ]
+            },
+        },
+        "topologySpreadConstraints": [
+            {
+                "topologyKey": "zone",
+                "maxSkew": 1,
+                "whenUnsatisfiable": "DoNotSchedule",
+                "labelSelector": {"matchLabels": {"app": "odd"}},
+            }
+        ],
+    },
+    "status": {"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "False"}]},
+}
+POD_GROUP: Manifest = {
+    "apiVersion": "scheduling.volcano.sh/v1beta1",
+    "kind": "PodGroup",
+    "metadata": {"name": "odd", "namespace": "default", "annotations": {"sla-waiting-time": "1h"}},
+    "spec": {
+        "minMember": 1,
+        "queue": "default",
+        "minResources": {"cpu": "1"},
+        "minTaskMember": {"worker": 1},
+        "priorityClassName": "odd",
+        "networkTopology": {"mode": "hard", "highestTierAllowed": 1},
+        "subGroupPolicy": [
+            {"name": "s", "subGroupSize": 1, "matchLabelKeys": ["app"], "networkTopology": {"highestTierAllowed": 1}}
+        ],
+    },
+    "status": {"phase": "Inqueue"},
+}
+QUEUE: Manifest = {
+    "apiVersion": "scheduling.volcano.sh/v1beta1",
+    "kind": "Queue",
+    "metadata": {"name": "odd"},
+    "spec": {
+        "weight": 1,
+        "parent": "root",
+        "reclaimable": True,
+        "capability": {"cpu": "4"},
+        "deserved": {"cpu": "2"},
+        "guarantee": {"resource": {"cpu": "1"}},
+        "affinity": {"nodeGroupAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": ["g"]}},
+    },
+    "status": {"state": "Open"},
+}
+OTHERS: list[Manifest] = [
+    {
+        "apiVersion": "scheduling.k8s.io/v1",
+        "kind": "PriorityClass",
+        "metadata": {"name": "odd"},
+        "value": 5,
+        "globalDefault": True,
+        "preemptionPolicy": "Never",
+    },
+    {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": "odd", "namespace": "default"},
+        "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "odd"}}},
+        "status": {"disruptionsAllowed": 0},
+    },
+    {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {"name": "odd", "namespace": "default"},
+        "spec": {"hard": {"requests.cpu": "100"}},
+        "status": {"hard": {"requests.cpu": "100"}, "used": {"requests.cpu": "0"}},
+    },
+    {
+        "apiVersion": "topology.volcano.sh/v1alpha1",
+        "kind": "HyperNode",
+        "metadata": {"name": "odd"},
+        "spec": {"tier": 1, "members": [{"type": "Node", "selector": {"exactMatch": {"name": "good"}}}]},
+    },
+]
+GOOD: list[Manifest] = [
+    {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": "good"},
+        "status": {"allocatable": {"cpu": "9", "memory": "9Gi", "pods": "9"}},
+    },
+    {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "good", "namespace": "other"},
+        "spec": {"containers": [{"name": "main", "resources": {"requests": {"cpu": "1"}}}]},
+    },
+]
+CONF = """
+actions: "enqueue, allocate, preempt, reclaim, backfill"
+tiers:
+- plugins: [{name: priority}, {name: gang}, {name: conformance}, {name: sla}, {name: pdb}]
+- plugins: [{name: drf}, {name: predicates}, {name: capacity, enableHierarchy: true}, {name: nodeorder},
+    {name: binpack}, {name: network-topology-aware}, {name: nodegroup, arguments: {strict: false}}, {name: resourcequota}]
+"""
+
+
+def places(value: Any, path: Path = ()) -> Iterator[Path]:
+    """Every place in a manifest below its kind."""
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, each in inner:
+        if key not in ("apiVersion", "kind"):
+            yield (*path, key)
+            yield from places(each, (*path, key))
+
+
+def with_junk(manifest: Manifest, path: Path, junk: Any) -> Manifest:
+    changed = deepcopy(manifest)
+    at: Any = changed
+    for key in path[:-1]:
+        at = at[key]
+    at[path[-1]] = junk
+    return changed
+
+
+@pytest.mark.parametrize("manifest", [NODE, POD, POD_GROUP, QUEUE, *OTHERS], ids=lambda m: str(m["kind"]))
+@pytest.mark.parametrize("raw", [False, True], ids=["completed", "raw"])
+def test_junk_anywhere_harms_nobody_else(manifest: Manifest, raw: bool) -> None:
+    conf = load(CONF, REGISTRY.actions)
+    others = [m for m in (NODE, POD, POD_GROUP, QUEUE, *OTHERS) if m is not manifest]
+    if raw:
+        others += [{"kind": "Queue", "metadata": {"name": "default"}, "spec": {}, "status": {"state": "Open"}}]
+    for path in places(manifest):
+        for junk in JUNK:
+            changed = with_junk(manifest, path, junk)
+            simulation = Simulation([changed, *others, *GOOD], raw=raw)
+            found = [simulation.cycle(conf) for _ in range(2)]
+            assert not any(r.faults for r in found), (path, junk, [r.faults for r in found])
+            if not raw:  # bare pods get their group only in a completed cluster
+                assert "other/good" in found[0].bound, (path, junk, simulation.refused)

@@ -1,0 +1,48 @@
+"""Which queue is above which, also where the objects contradict themselves (deviation partial-hierarchy).
+
+Admission refuses a parent that does not exist and a circle; queues from before it, or without webhooks, may have them.
+Volcano: capacity's buildHierarchicalQueueAttrs, which gives up for the whole cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from volcano_py.api.scheduling import ROOT_QUEUE
+from volcano_py.scheduler.model.queue import Queue
+
+_INSTEAD = "it is taken for a queue below root"
+
+
+def parents_of(queues: Mapping[str, Queue]) -> tuple[dict[str, str], dict[str, str]]:
+    """The parent of every queue but root, and by queue what is wrong with its own. Every way up ends at root: what
+    names a parent that does not exist is below root, and of a circle the first in the order of names."""
+    parents = {name: q.parent or ROOT_QUEUE for name, q in queues.items() if name != ROOT_QUEUE}
+    faults: dict[str, str] = {}
+    for name, parent in parents.items():
+        if parent not in parents and parent != ROOT_QUEUE:
+            faults[name] = f"spec.parent: queue {parent} does not exist, {_INSTEAD}; create it or change the field"
+            parents[name] = ROOT_QUEUE
+    for circle in _circles(parents):
+        first = min(circle)
+        way = " → ".join(circle[circle.index(first) :] + circle[: circle.index(first)])
+        faults[first] = f"spec.parent: the queue is its own ancestor ({way}), {_INSTEAD}; change the field"
+        parents[first] = ROOT_QUEUE
+    return parents, faults
+
+
+def _circles(parents: Mapping[str, str]) -> list[list[str]]:
+    """The circles, each as its queues from child to parent."""
+    found: list[list[str]] = []
+    done: set[str] = {ROOT_QUEUE}
+    for name in parents:
+        way: list[str] = []
+        on_way: dict[str, int] = {}
+        while name not in done and name not in on_way:
+            on_way[name] = len(way)
+            way.append(name)
+            name = parents[name]
+        if name in on_way:
+            found.append(way[on_way[name] :])
+        done.update(way)
+    return found
