@@ -7,7 +7,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-
 from tests.e2e.cluster import (
     SERVE_METRICS,
     Manifest,

@@ -158,7 +158,8 @@ actions: "enqueue, allocate, preempt, reclaim, backfill"
 tiers:
 - plugins: [{name: priority}, {name: gang}, {name: conformance}, {name: sla}, {name: pdb}]
 - plugins: [{name: drf}, {name: predicates}, {name: capacity, enableHierarchy: true}, {name: nodeorder},
-    {name: binpack}, {name: network-topology-aware}, {name: nodegroup, arguments: {strict: false}}, {name: resourcequota}]
+    {name: binpack}, {name: network-topology-aware}, {name: nodegroup, arguments: {strict: false}},
+    {name: resourcequota}]
 """
 
 
