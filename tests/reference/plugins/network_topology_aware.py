@@ -188,8 +188,20 @@ class NetworkTopologyAware:
     def normal(self, task: Task, node: Node) -> float:
         score, weights = 0.0, 0.0
         for tier in range(self.tree.tiers[0], self.tree.tiers[-1] + 1):  # also those of which there is none
-            weight = self.fading ** (tier - 1)
+            weight = power(self.fading, tier - 1)
             holding = [h.name for h in self.tree.of_tier(tier) if node.name in h.nodes]
             score += weight * (self.binpack(holding[0], task.resreq) if holding else 1.0)
             weights += weight
         return score / weights if weights > 0 else 0.0
+
+
+def power(base: float, exponent: int) -> float:
+    """By squares, from the last binary digit of the exponent on, as Go does it."""
+    if exponent < 0:
+        return 1.0 / power(base, -exponent)
+    result = 1.0
+    for digit in reversed(f"{exponent:b}"):
+        if digit == "1":
+            result *= base
+        base *= base
+    return result

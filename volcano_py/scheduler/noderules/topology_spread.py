@@ -53,12 +53,12 @@ class TopologySpread:
         self._session = session
 
     def applies(self, task: Task) -> bool:
-        return any(c.when_unsatisfiable != "ScheduleAnyway" for c in task.spec_class.spread)
+        return any(c.when_unsatisfiable == "DoNotSchedule" for c in task.spec_class.spread)
 
     def codes(self, task: Task) -> Codes:
         session = self._session
         index = pod_index(session)
-        constraints = [_read(c, task) for c in task.spec_class.spread if c.when_unsatisfiable != "ScheduleAnyway"]
+        constraints = [_read(c, task) for c in task.spec_class.spread if c.when_unsatisfiable == "DoNotSchedule"]
         all_domains = [domains(session.cluster, c.key) for c in constraints]
         has_keys = np.ones(len(session.table), dtype=bool)
         for d in all_domains:

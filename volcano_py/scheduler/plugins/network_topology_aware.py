@@ -7,6 +7,7 @@ is best for a pod (the nearest to those placed before; for pods of no topology, 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
@@ -52,11 +53,12 @@ class NetworkTopologyAware:
     def __init__(self, arguments: Mapping[str, Any]) -> None:
         read, self.warnings = decode(Arguments, f"plugin {self.name}", arguments, prefixes=(_PREFIX,))
         self.weight = _or(read.weight, 1)
-        self.weights = {CPU: _or(read.cpu, 1), MEMORY: _or(read.memory, 1)}
+        self.weights: dict[str, int] = {}
         for name in (part.strip() for part in read.resources.split(",")):
             if name:
                 weight = get_int(read.extra.get(_PREFIX + name, 1))
                 self.weights[name] = 1 if weight is None else _or(weight, 1)
+        self.weights |= {CPU: _or(read.cpu, 1), MEMORY: _or(read.memory, 1)}
         self.normal_pods = read.normal_pods
         self.fading = read.fading if read.fading >= 0 else 0.8
         self.most_evicted = read.most_evicted if read.most_evicted > 0 else 8
@@ -280,6 +282,19 @@ def reversed_and_capped(groups: list[list[str]], most: int) -> list[list[str]]:
     return kept
 
 
+def power(base: float, exponent: int) -> float:
+    """As Go multiplies it; the last bit may be another than C's."""
+    result, square, left = 1.0, base, abs(exponent)
+    while left:
+        if left & 1:
+            result *= square
+        square *= square
+        left >>= 1
+    if exponent >= 0:
+        return result
+    return 1.0 / result if result else math.inf
+
+
 _MOST_TIERS = 1000
 """With more of them between the lowest and the highest, only those that exist are counted."""
 
@@ -355,7 +370,7 @@ class _Nearness:
         rates = np.zeros(len(candidates))
         total = 0.0
         for tier in self._tiers:
-            weight = self._fading ** (tier - 1)
+            weight = power(self._fading, tier - 1)
             total += weight
             if tier in self._domains.by_tier:
                 there = self._domains.by_tier[tier][candidates]
