@@ -417,7 +417,21 @@ class Votes:
         return [], len(self._tiers[point])
 
     def victim_tasks(self, tasks: list[Task]) -> list[Task]:
-        """The union of a tier's answers; the first tier that names anybody decides."""
+        """The union of a tier's answers; the first tier that names anybody decides. Whom others protect is left out."""
+        return self._unprotected(self._named(tasks))
+
+    def _unprotected(self, victims: list[Task]) -> list[Task]:
+        """Nobody is evicted for: what matters is what the plugins say of the pods alone."""
+        for plugin, ask in self._flat["preemptable"]:
+            if victims and plugin in self.protectors and plugin != "gang":
+                try:
+                    victims = ask(None, victims)[0]
+                except Exception as e:
+                    self.fault(plugin, "preemptable", e)
+                    return []
+        return victims
+
+    def _named(self, tasks: list[Task]) -> list[Task]:
         for tier in self._tiers["victim_tasks"]:
             chosen: dict[str, Task] = {}
             for plugin, ask in tier:

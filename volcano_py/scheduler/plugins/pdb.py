@@ -26,7 +26,8 @@ class Pdb:
         def allowed(candidates: list[Task]) -> list[Task]:
             return within_budgets(budgets, candidates)
 
-        session.votes.add("victim_tasks", self.name, allowed)
+        if not session.on("protections-hold"):  # Volcano's shuffle evicts everybody whom a budget would let go
+            session.votes.add("victim_tasks", self.name, allowed)
         session.votes.add("preemptable", self.name, lambda _, candidates: (allowed(candidates), PERMIT))
         session.votes.add("reclaimable", self.name, lambda _, candidates: (allowed(candidates), PERMIT))
 
