@@ -33,7 +33,7 @@ def crowds(draw: s.DrawFn, theme: str) -> list[Manifest]:
         queue_names.append("p0")
     if one_in(draw, 8):
         found[-1]["globalDefault"] = True
-    found += [draw(quota(name)) for name in ("quota", "other")[: draw(s.sampled_from((1, 1, 1, 2)))]]
+    found += [draw(quota(name)) for name in ("quota", "other")[: draw(s.sampled_from((1, 2)))]]
     found += [draw(budget(f"b{i}")) for i in range(draw(s.integers(0, 3)))]
     room = {n["metadata"]["name"]: milli(n["status"]["allocatable"]["cpu"]) for n in nodes}
     holders, comers = draw(sides(queue_names)) if theme != "preempt" else (queue_names, queue_names)
@@ -59,7 +59,7 @@ def milli(quantity: str) -> int:
 @s.composite
 def plain_node(draw: s.DrawFn, name: str) -> Manifest:
     have = {"cpu": str(draw(s.integers(1, 4))), "memory": "8Gi", "pods": draw(s.sampled_from(("3", "110", "110")))}
-    if one_in(draw, 4):
+    if one_in(draw, 3):
         have[GPU] = str(draw(s.integers(0, 3)))
     labels = {"kubernetes.io/hostname": name, "zone": draw(s.sampled_from("ab"))}
     return {
@@ -75,7 +75,7 @@ def plain_node(draw: s.DrawFn, name: str) -> Manifest:
 def crowd_queues(draw: s.DrawFn, theme: str) -> list[Manifest]:
     found = []
     for name in ("default", "q0", "q1")[: draw(s.integers(1 if theme == "preempt" else 2, 3))]:
-        state = "Closed" if one_in(draw, 12) else "Open"
+        state = "Closed" if one_in(draw, 16) else "Open"
         found.append(queue(name, draw(queue_spec()), state))
         if theme == "reclaim" and not one_in(draw, 4):
             path = draw(s.sampled_from(("root/a", "root/a/x", "root/a/y", "root/b", "root/b/x", "root")))
@@ -166,7 +166,7 @@ def amounts(draw: s.DrawFn, least: int, most: int) -> Manifest:
         found["memory"] = f"{draw(s.integers(1, 8))}Gi"
     if one_in(draw, 8):
         found["pods"] = str(draw(s.integers(1, 6)))
-    if one_in(draw, 6):
+    if one_in(draw, 8):
         found[GPU] = str(draw(s.integers(0, 2)))
     return found
 
@@ -280,7 +280,7 @@ def pod_of(draw: s.DrawFn, job: str, namespace: str, i: int, each: int, created:
     requests = {"cpu": f"{each}m"} if each else {}
     if each and draw(s.booleans()):
         requests["memory"] = f"{draw(s.integers(1, 3))}Gi"
-    if each and one_in(draw, 8):
+    if each and one_in(draw, 16):
         requests[GPU] = "1"
     spec["containers"] = [{"name": "main", "image": "busybox", "resources": {"requests": requests}}]
     if one_in(draw, 4):
