@@ -285,7 +285,7 @@ class _Together:
     def _rate(self, manager: Manager, bucket: _Bucket, task: Task, node: int) -> float:
         table, n = self._session.table, self._session.numbers
         room = n.idle[:, node] + n.releasing[:, node]
-        if (task.spec_class.vector(table) - room >= EPS).any():
+        if (task.spec_class.vector(table) > room).any():
             return 0.0
         have = table.objects[node].status.allocatable or {}
         for name in task.spec_class.idle_wishes:
