@@ -178,6 +178,8 @@ def spread(draw: s.DrawFn, theme: str = "") -> Manifest:
         "whenUnsatisfiable": draw(s.sampled_from(("DoNotSchedule", "ScheduleAnyway", "ScheduleAnyway"))),
         "labelSelector": draw(selector()),
     }
+    if one_in(draw, 10):
+        found["matchLabelKeys"] = draw(s.sampled_from((["app"], ["app", "none"])))
     if found["whenUnsatisfiable"] == "DoNotSchedule" and one_in(draw, 6):
         found["minDomains"] = draw(s.integers(2, 3))
     if one_in(draw, 6, theme == "spread"):

@@ -35,6 +35,16 @@ def _included(constraint: dict[str, Any], pod: Pod, node: Node) -> bool:
     return constraint.get("nodeTaintsPolicy", "Ignore") != "Honor" or taints.taints_are_tolerated(pod, node)
 
 
+def _selector(constraint: dict[str, Any], pod: Pod) -> dict[str, Any] | None:
+    """The constraint's, and the same labels as the pod's by `matchLabelKeys`."""
+    selector, labels = constraint.get("labelSelector"), labels_of(pod)
+    if selector is None:
+        return None
+    keys = [k for k in constraint.get("matchLabelKeys") or [] if k in labels]
+    same = [{"key": k, "operator": "In", "values": [labels[k]]} for k in keys]
+    return {**selector, "matchExpressions": [*(selector.get("matchExpressions") or []), *same]}
+
+
 def _own(pod: Pod, when: str) -> list[dict[str, Any]]:
     constraints = pod["spec"].get("topologySpreadConstraints") or []
     return [c for c in constraints if c["whenUnsatisfiable"] == when]
@@ -54,7 +64,7 @@ class SpreadState:
             for c, counts in zip(self.constraints, self.counts, strict=True):
                 if _included(c, pod, node):
                     value = node.labels[c["topologyKey"]]
-                    more = _count(node_map.pods[name], [c.get("labelSelector")], namespace_of(pod))
+                    more = _count(node_map.pods[name], [_selector(c, pod)], namespace_of(pod))
                     counts[value] = counts.get(value, 0) + more
 
     def verdict(self, node: Node) -> str:
@@ -66,7 +76,7 @@ class SpreadState:
             least = min(counts.values(), default=2**31 - 1)
             if len(counts) < c.get("minDomains", 1):
                 least = 0
-            itself = 1 if matches(c.get("labelSelector"), labels_of(self.pod)) else 0
+            itself = 1 if matches(_selector(c, self.pod), labels_of(self.pod)) else 0
             if counts.get(node.labels[key], 0) + itself - least > c["maxSkew"]:
                 return "too many"
         return ""
@@ -104,7 +114,7 @@ def scores(pod: Pod, candidates: list[Node], node_map: NodeMap) -> list[int] | N
         if selectors:
             constraints = [({"topologyKey": key, "maxSkew": skew}, list(selectors)) for key, skew in DEFAULTS]
     else:
-        constraints = [(c, [c.get("labelSelector")]) for c in _own(pod, "ScheduleAnyway")]
+        constraints = [(c, [_selector(c, pod)]) for c in _own(pod, "ScheduleAnyway")]
     if not constraints:
         return None
 
