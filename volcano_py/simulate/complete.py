@@ -61,7 +61,7 @@ def complete(manifests: list[Manifest], scheduler_names: frozenset[str], now: fl
 
 def _can_be_read(o: Manifest) -> bool:
     try:
-        as_struct(o)
+        as_struct(o, named=True)
     except ManifestError:
         return False
     return True

@@ -56,6 +56,7 @@ class Simulation:
         registry: Registry = REGISTRY,
     ) -> None:
         self.registry = registry
+        self.raw = raw
         given = list(manifests)
         self.now = _latest(given) if now is None else now
         self.seed = seed
@@ -72,7 +73,7 @@ class Simulation:
     def put(self, manifest: Manifest) -> None:
         """An object is created or changed."""
         try:
-            struct = as_struct(manifest)
+            struct = as_struct(manifest, named=not self.raw)
         except ManifestError as e:
             self.refused.append(str(e))
             return

@@ -72,14 +72,15 @@ def _unfold(document: Any, where: str) -> Iterator[Manifest]:
     yield document
 
 
-def as_struct(manifest: Manifest) -> Any:
-    """The struct of a manifest, None for kinds the scheduler does not look at. Raises ManifestError."""
+def as_struct(manifest: Manifest, *, named: bool = False) -> Any:
+    """The struct of a manifest, None for kinds the scheduler does not look at. Raises ManifestError. `named`: an object
+    without a name is an error, too."""
     type_ = STRUCTS.get(manifest["kind"])
     if type_ is None:
         return None
     try:
         struct = from_manifest(type_, manifest)
-        if not struct.metadata.name:
+        if named and not struct.metadata.name:
             raise TypeError("metadata.name is missing")
         return struct
     except (msgspec.ValidationError, TypeError) as e:
