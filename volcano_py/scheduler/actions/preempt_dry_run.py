@@ -64,10 +64,10 @@ def _dry_run(session: Session, task: Task, node: int, may_go: Callable[[Task], b
 
     statements: dict[str, Statement] = {}
     bound = [v for v in victims if session.status(v) == st.BOUND]
-    order = victims_queue(session, victims, task)
+    queued = victims_queue(session, victims, task)
+    in_order = [queued.pop() for _ in victims]  # a simulation moves nobody's share, and so no job's place in the queue
     gone: list[Task] = []
-    while order:
-        victim = order.pop()
+    for victim in in_order:
         statements[victim.key] = Statement(session)
         statements[victim.key].evict(victim, "preempt")
         gone.append(victim)
