@@ -130,7 +130,17 @@ def test_budgets_out_of_range_are_what_their_controller_made_of_them(
         "spec": {**spec, "selector": {"matchLabels": {"app": "x"}}},
         "status": {"disruptionsAllowed": allowed},
     }
-    scenario = {
+    trial = Trial(kept_by(budget), BUDGETS, "allocate, preempt")
+    trial.cycle()
+    assert trial.evicted == evicted
+
+
+BUDGETS = [["priority", "pdb"], ["gang", "predicates", "nodeorder"]]
+
+
+def kept_by(budget: Manifest) -> Manifest:
+    """A pod that a more important one could take the place of, and a budget."""
+    return {
         "nodes": {"n1": {"cpu": 1}},
         "priorities": {"high": 100, "low": 1},
         "jobs": {
@@ -144,9 +154,18 @@ def test_budgets_out_of_range_are_what_their_controller_made_of_them(
         },
         "objects": [budget],
     }
-    trial = Trial(scenario, [["priority", "pdb"], ["gang", "predicates", "nodeorder"]], "allocate, preempt")
+
+
+def test_a_budget_for_nobody_knows_whom_spares_nobody_and_stops_nothing() -> None:
+    budget = {
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": "b", "namespace": "default"},
+        "spec": {"selector": {"matchExpressions": [{"key": "app", "operator": "Is", "values": ["x"]}]}},
+        "status": {"disruptionsAllowed": 0},
+    }
+    trial = Trial(kept_by(budget), BUDGETS, "allocate, preempt")
     trial.cycle()
-    assert trial.evicted == evicted
+    assert trial.evicted == {"old-0"} and not trial.report.faults
 
 
 # ---- priorities -----------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from volcano_py.api.core import PodDisruptionBudget
+from volcano_py.api.meta import LabelSelector
 from volcano_py.api.selector import matches
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.framework.votes import PERMIT
@@ -47,10 +48,18 @@ def within_budgets(budgets: list[PodDisruptionBudget], candidates: list[Task]) -
                 continue
             if not selector.match_labels and not selector.match_expressions:
                 continue
-            if not matches(selector, labels) or task.name in (b.status.disrupted_pods or {}):
+            if not _means(selector, labels) or task.name in (b.status.disrupted_pods or {}):
                 continue
             remaining[b.metadata.key] -= 1
             violated = violated or remaining[b.metadata.key] < 0
         if not violated:
             found.append(task)
     return found
+
+
+def _means(selector: LabelSelector, labels: dict[str, str]) -> bool:
+    """Whether a budget is for a pod with these labels. One whose selector cannot be read is for nobody."""
+    try:
+        return matches(selector, labels)
+    except ValueError:
+        return False
