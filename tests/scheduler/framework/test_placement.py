@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import numpy as np
 from hypothesis import given, settings
 
+from tests.scheduler.trial import configured, tasks
 from tests.strategies import Manifest, clusters, plugin_tiers
 from volcano_py.scheduler.framework.config import load
 from volcano_py.scheduler.framework.node_rules import LOCAL
@@ -14,7 +17,7 @@ from volcano_py.scheduler.model import status as st
 from volcano_py.scheduler.model.node_table import SomeNodes
 from volcano_py.scheduler.run_once import REGISTRY, Report, open_plugins
 from volcano_py.simulate.cycles import Simulation
-from volcano_py.testing.table import configuration
+from volcano_py.testing.table import configuration, manifests
 
 
 class _Untimed:
@@ -96,3 +99,21 @@ def test_views_that_are_kept_up_equal_views_made_anew_and_discard_restores(
             assert kept.masked.tolist() == fresh.masked.tolist(), t.key
     statement.discard()
     assert fingerprint(session) == before
+
+
+def test_a_new_weight_counts_at_once() -> None:
+    """What is kept of rules between cycles goes with the configuration."""
+    scenario = {
+        "nodes": {"n1": {"images": {"app:1": 900_000_000}}, "n2": {}},
+        "jobs": {"j": {"phase": "Inqueue", "each": {"cpu": 1, "image": "app:1"}}},
+    }
+    simulation = Simulation(manifests(scenario))
+    leads = []
+    for weight in (1, 3):
+        conf = configured([[{"nodeorder": {"imagelocality.weight": weight}}]])
+        session = Session(simulation.cluster, conf, simulation.now, 0, lambda _: None)
+        open_plugins(session, REGISTRY, Report(session), lambda *_: nullcontext())
+        [task] = tasks(session, "j")
+        rates = session.placement.rates(task, np.array([0, 1]))
+        leads.append(rates[0] - rates[1])
+    assert leads[0] > 0 and leads[1] == 3 * leads[0]

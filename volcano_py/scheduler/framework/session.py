@@ -83,6 +83,7 @@ class Session:
         shard: Shard | None = None,
     ) -> None:
         cluster.cycle += 1
+        cluster.use_rules(configuration)
         self.cluster = cluster
         self.configuration = configuration
         self.now = now

@@ -8,6 +8,7 @@ they name.
 from __future__ import annotations
 
 import re
+from math import isfinite
 from typing import Any
 
 import msgspec
@@ -85,16 +86,23 @@ class Cluster:
         self._free_slots: list[int] = []
         self._rule_cache: dict[tuple[str, int], Any] = {}
         self._rule_cache_generation = -1
+        self._rules_of: object = None
 
     def rule_cache(self) -> dict[tuple[str, int], Any]:
         """What rules know of nodes that does not depend on numbers: (rule, class) → array over nodes.
 
-        Emptied when nodes change, and when it has grown too large for its use.
+        Emptied when nodes or rules change, and when it has grown too large for its use.
         """
         if self._rule_cache_generation != self.nodes.generation or len(self._rule_cache) > 4096:
             self._rule_cache = {}
             self._rule_cache_generation = self.nodes.generation
         return self._rule_cache
+
+    def use_rules(self, of: object) -> None:
+        """The rules are from now on those of this configuration, with its arguments and weights."""
+        if of is not self._rules_of:
+            self._rules_of = of
+            self._rule_cache = {}
 
     @property
     def hyper_nodes(self) -> HyperNodes:
@@ -359,7 +367,6 @@ class Cluster:
         n.kube_pods[node] += sign
         n.kube_nonzero[:, node] += sign * task.spec_class.nonzero
 
-
     def _add_up(self, node: int) -> None:
         """A node's sums anew, when what was in them was too large to be taken away again."""
         n = self.nodes.numbers
@@ -390,4 +397,4 @@ def _oversubscribed(node: core.Node) -> tuple[float, float]:
     annotations = node.metadata.annotations or {}
     texts = [annotations.get(key, "") for key in (names.OVERSUBSCRIPTION_CPU, names.OVERSUBSCRIPTION_MEMORY)]
     cpu, memory = (float(text) if _FLOAT.fullmatch(text) else 0.0 for text in texts)
-    return cpu, memory
+    return cpu if isfinite(cpu) else 0.0, memory if isfinite(memory) else 0.0
