@@ -25,8 +25,9 @@ _TOLERATED_FOR_A_WHILE = ("node.kubernetes.io/not-ready", "node.kubernetes.io/un
 def complete(manifests: list[Manifest], scheduler_names: frozenset[str], now: float) -> list[Manifest]:
     """Completed copies; queues `default` and `root`, and groups of bare pods are added. What cannot be read is left as
     it is."""
-    unreadable = [m for m in manifests if not _can_be_read(m)]
-    objects = [deepcopy(m) for m in manifests if _can_be_read(m)]
+    readable = [_can_be_read(m) for m in manifests]
+    unreadable = [m for m, ok in zip(manifests, readable, strict=True) if not ok]
+    objects = [deepcopy(m) for m, ok in zip(manifests, readable, strict=True) if ok]
     classes = {o["metadata"]["name"]: o for o in objects if o["kind"] == "PriorityClass"} | _SYSTEM_CLASSES
     for o in objects:
         _metadata(o, now)
