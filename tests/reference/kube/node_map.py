@@ -35,8 +35,12 @@ class NodeMap:
         self.ports[node].update(host_ports(pod))
 
     def remove(self, node: str, pod: Pod) -> None:
+        """Once, if it is there at all: a plugin that is named twice adds it twice."""
         uid = pod["metadata"]["uid"]
-        self.pods[node] = [p for p in self.pods[node] if p["metadata"]["uid"] != uid]
+        pods = self.pods[node]
+        there = next((i for i, p in enumerate(pods) if p["metadata"]["uid"] == uid), None)
+        if there is not None:
+            self.pods[node] = pods[:there] + pods[there + 1 :]
         self.ports[node].difference_update(host_ports(pod))
 
 

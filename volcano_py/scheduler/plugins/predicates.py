@@ -66,10 +66,27 @@ class Predicates:
             return f"plugin NodeAffinity pre-predicates failed {wrong}" if wrong else None
 
         session.votes.add("pre_predicate", self.name, pre_predicate)
-        session.handlers.append(
-            Handler(
-                self.name,
-                lambda task, node: session.kube.move(task, node, +1),
-                lambda task, node: session.kube.move(task, node, -1),
-            )
-        )
+        session.handlers.append(_mover(session, self.name))
+
+
+def _mover(session: Session, name: str) -> Handler:
+    """Keeps the pods on nodes as kube-scheduler sees them.
+
+    A plugin that is named twice has two. As in Volcano a pod that gets a place comes twice then, but what was there
+    before goes only once.
+    """
+    move = session.kube.move
+    if all(h.plugin != name for h in session.handlers):
+        return Handler(name, lambda task, node: move(task, node, +1), lambda task, node: move(task, node, -1))
+    added: set[int] = set()
+
+    def place(task: Task, node: int) -> None:
+        added.add(task.slot)
+        move(task, node, +1)
+
+    def displace(task: Task, node: int) -> None:
+        if task.slot in added:
+            added.remove(task.slot)
+            move(task, node, -1)
+
+    return Handler(name, place, displace)
