@@ -14,7 +14,7 @@ from volcano_py.scheduler.extensions import ExtensionError, extended
 from volcano_py.scheduler.framework.config import DEFAULT_TEXT, Configuration, ConfigurationError
 from volcano_py.scheduler.framework.registry import Registry
 from volcano_py.scheduler.run_once import REGISTRY
-from volcano_py.simulate.batch import configuration, run_lines
+from volcano_py.simulate.batch import Defaults, configuration, run_lines
 from volcano_py.simulate.cycles import CycleResult, Simulation
 from volcano_py.simulate.manifests import STRUCTS, ManifestError, read
 
@@ -31,7 +31,7 @@ def simulate() -> None:
 @click.option("--parity", is_flag=True, help="Decide exactly as Volcano: all deviations off.")
 @click.option("--raw", is_flag=True, help="Take the objects exactly as they are, without defaults or added queues.")
 @click.option("--seed", type=int, default=0, help="Decides among nodes of equal score.")
-@click.option("--jsonl", is_flag=True, help="Batch form: one case a line on standard input, one result a line out.")
+@click.option("--jsonl", is_flag=True, help="Batch form: a case a line in, a result a line out; options are defaults.")
 @click.option("--plugins-dir", default="", help="A folder with plugins and actions of your own.")
 @click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True)
 def run(
@@ -54,7 +54,13 @@ def run(
     except ExtensionError as e:
         fail(str(e), 2)
     if jsonl:
-        for line in run_lines(sys.stdin.buffer, parity=parity, raw=raw, registry=registry):
+        if files and files != ("-",):
+            raise click.UsageError("--jsonl reads standard input, and no files")
+        try:
+            defaults = Defaults(_text(conf), cycles, seed, parity, raw)
+        except ConfigurationError as e:
+            fail(str(e), 2)
+        for line in run_lines(sys.stdin.buffer, defaults, registry):
             sys.stdout.buffer.write(line + b"\n")
             sys.stdout.buffer.flush()
         return
@@ -83,16 +89,22 @@ def run(
 
 
 def _configuration(path: Path | None, parity: bool, registry: Registry) -> Configuration:
-    if path is None:
-        return configuration(DEFAULT_TEXT, parity, registry)
     try:
-        text = path.read_text()
+        return configuration(_text(path), parity, registry)
+    except ConfigurationError as e:
+        raise ConfigurationError(f"{path}: {e}" if path else str(e)) from None
+
+
+def _text(path: Path | None) -> str:
+    """The configuration document in a file, or the built-in one. Raises ConfigurationError."""
+    if path is None:
+        return DEFAULT_TEXT
+    try:
+        return path.read_text()
     except OSError as e:
         raise ConfigurationError(f"{path}: {e.strerror}") from None
-    try:
-        return configuration(text, parity, registry)
-    except ConfigurationError as e:
-        raise ConfigurationError(f"{path}: {e}") from None
+    except UnicodeDecodeError:
+        raise ConfigurationError(f"{path}: not text in UTF-8") from None
 
 
 def _table(result: CycleResult, number: int) -> None:

@@ -3,6 +3,7 @@ reports."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -14,9 +15,40 @@ from volcano_py.scheduler.framework.config import Configuration, ConfigurationEr
 from volcano_py.scheduler.framework.registry import Registry
 from volcano_py.scheduler.run_once import REGISTRY
 from volcano_py.simulate.cycles import Simulation
-from volcano_py.simulate.manifests import ManifestError, parse
+from volcano_py.simulate.manifests import ManifestError, unfolded
 
-_OPTIONS = frozenset(("raw", "parity", "schedulerNames", "defaultQueue"))
+log = logging.getLogger(__name__)
+
+
+class Options(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
+    """What a case wants otherwise than the command line; None: as there."""
+
+    raw: bool | None = None
+    parity: bool | None = None
+    scheduler_names: list[str] | None = None
+    default_queue: str = "default"
+
+
+class Case(msgspec.Struct):
+    """One line. What it leaves out is as on the command line; other keys are somebody's notes."""
+
+    objects: list[Any] | None = None
+    conf: str | None = None
+    cycles: int | None = None
+    seed: int | None = None
+    now: float | None = None
+    """Seconds since the epoch; without it the time of the newest object."""
+    options: Options | None = None
+
+
+class Defaults(msgspec.Struct, frozen=True):
+    """What the command line says for all cases."""
+
+    conf: str = ""
+    cycles: int = 1
+    seed: int = 0
+    parity: bool = False
+    raw: bool = False
 
 
 def configuration(text: str, parity: bool, registry: Registry = REGISTRY) -> Configuration:
@@ -25,9 +57,7 @@ def configuration(text: str, parity: bool, registry: Registry = REGISTRY) -> Con
     return msgspec.structs.replace(loaded, deviations=deviations.PARITY) if parity else loaded
 
 
-def run_lines(
-    lines: Iterable[str | bytes], *, parity: bool = False, raw: bool = False, registry: Registry = REGISTRY
-) -> Iterator[bytes]:
+def run_lines(lines: Iterable[str | bytes], defaults: Defaults, registry: Registry = REGISTRY) -> Iterator[bytes]:
     """Run every case; a case that cannot be run yields its id and the error, and the others go on."""
     for number, line in enumerate(lines, 1):
         if not line.strip():
@@ -38,40 +68,39 @@ def run_lines(
             if not isinstance(case, dict):
                 raise ManifestError("a case must be a JSON object")
             name = case.get("id", name)
-            cycles = run_case(case, parity=parity, raw=raw, registry=registry)
-        except (ConfigurationError, ManifestError) as e:
+            yield orjson.dumps({"id": name, **_run(msgspec.convert(case, Case, strict=False), defaults, registry)})
+        except (ConfigurationError, ManifestError, msgspec.ValidationError) as e:
             yield orjson.dumps({"id": name, "error": str(e)})
         except orjson.JSONDecodeError as e:
             yield orjson.dumps({"id": name, "error": f"not valid JSON: {e}"})
-        else:
-            yield orjson.dumps({"id": name, "cycles": cycles})
+        except Exception as e:
+            log.exception("case %s: a fault of volcano-py", name)
+            text = f"a fault of volcano-py, please report it: {type(e).__name__}: {e}"
+            yield orjson.dumps({"id": name, "error": text})
 
 
-def run_case(
-    case: dict[str, Any], *, parity: bool = False, raw: bool = False, registry: Registry = REGISTRY
-) -> list[dict[str, Any]]:
-    """One case: its cycles' results. Raises ConfigurationError, ManifestError."""
-    options = case.get("options") or {}
-    unknown = set(options) - _OPTIONS
-    if unknown:
-        raise ManifestError(f"options: {sorted(unknown)[0]} is unknown; known are {', '.join(sorted(_OPTIONS))}")
-    manifests = []
-    for i, o in enumerate(case.get("objects") or []):
-        manifests += parse(orjson.dumps(o).decode(), f"objects[{i}]")
+def _run(case: Case, defaults: Defaults, registry: Registry) -> dict[str, Any]:
+    """One case: its cycles' results, and the objects that could not be used.
+
+    Raises ConfigurationError, ManifestError.
+    """
+    options = case.options or Options()
+    manifests = [m for i, o in enumerate(case.objects or ()) for m in unfolded(o, f"objects[{i}]")]
     simulation = Simulation(
         manifests,
-        now=case.get("now"),
-        seed=int(case.get("seed", 0)),
-        raw=bool(options.get("raw", raw)),
-        scheduler_names=frozenset(options.get("schedulerNames") or ("volcano",)),
-        default_queue=options.get("defaultQueue", "default"),
+        now=case.now,
+        seed=defaults.seed if case.seed is None else case.seed,
+        raw=defaults.raw if options.raw is None else options.raw,
+        scheduler_names=frozenset(options.scheduler_names or ("volcano",)),
+        default_queue=options.default_queue,
         registry=registry,
     )
-    conf = configuration(case.get("conf") or "", bool(options.get("parity", parity)), registry)
+    parity = defaults.parity if options.parity is None else options.parity
+    conf = configuration(defaults.conf if case.conf is None else case.conf, parity, registry)
     results = []
-    for _ in range(int(case.get("cycles", 1))):
+    for _ in range(defaults.cycles if case.cycles is None else case.cycles):
         result = msgspec.to_builtins(simulation.cycle(conf))
         if not result["faults"]:
             del result["faults"]
         results.append(result)
-    return results
+    return {"cycles": results, **({"refused": simulation.refused} if simulation.refused else {})}

@@ -45,6 +45,8 @@ def read(paths: Iterable[str]) -> list[Manifest]:
             text = sys.stdin.read() if path == "-" else Path(path).read_text()
         except OSError as e:
             raise ManifestError(f"{path}: {e.strerror}; give files that exist, or - for standard input") from None
+        except UnicodeDecodeError:
+            raise ManifestError(f"{path}: not text in UTF-8") from None
         found += parse(text, path)
     return found
 
@@ -56,15 +58,18 @@ def parse(text: str, where: str) -> list[Manifest]:
     except yaml.MarkedYAMLError as e:
         line = f":{e.problem_mark.line + 1}" if e.problem_mark else ""
         raise ManifestError(f"{where}{line}: not valid YAML: {e.problem}") from None
-    return [o for d in documents if d is not None for o in _unfold(d, where)]
+    except yaml.YAMLError as e:
+        raise ManifestError(f"{where}: not valid YAML: {' '.join(str(e).split())}") from None
+    return [o for d in documents if d is not None for o in unfolded(d, where)]
 
 
-def _unfold(document: Any, where: str) -> Iterator[Manifest]:
+def unfolded(document: Any, where: str) -> Iterator[Manifest]:
+    """The objects of a document: itself, or those of a list. Raises ManifestError."""
     if not isinstance(document, dict) or not isinstance(document.get("kind"), str):
         raise ManifestError(f"{where}: a document is no Kubernetes object: it has no kind")
     if document["kind"].endswith("List") and isinstance(document.get("items"), list):
         for item in document["items"]:
-            yield from _unfold(item, where)
+            yield from unfolded(item, where)
         return
     metadata = document.get("metadata")
     if not isinstance(metadata, dict) or not isinstance(metadata.get("name"), str):

@@ -1,0 +1,83 @@
+"""A case a line: what one leaves out is as on the command line, and one that cannot be run stops no other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+import pytest
+
+from volcano_py.simulate import batch
+from volcano_py.simulate.batch import Defaults, run_lines
+
+CONF = "actions: enqueue, allocate\ntiers:\n- plugins: [{name: gang}, {name: predicates}]"
+NODE = {"kind": "Node", "metadata": {"name": "n"}, "status": {"allocatable": {"cpu": 1, "memory": "1Gi", "pods": 5}}}
+POD = {
+    "kind": "Pod",
+    "metadata": {"name": "p"},
+    "spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": 1}}}]},
+}
+
+
+def results(*cases: Any, defaults: Defaults = Defaults(CONF)) -> list[dict[str, Any]]:
+    lines = [c if isinstance(c, bytes) else orjson.dumps(c) for c in cases]
+    return [orjson.loads(line) for line in run_lines(lines, defaults)]
+
+
+def test_what_a_case_leaves_out_is_as_on_the_command_line() -> None:
+    [found] = results({"objects": [NODE, POD]}, defaults=Defaults(CONF, cycles=2))
+    assert found["id"] == "line 1"
+    assert [c["bound"] for c in found["cycles"]] == [{"default/p": "n"}, {}]
+
+
+def test_what_it_says_counts() -> None:
+    said = {
+        "id": 7,
+        "objects": [NODE, POD],
+        "cycles": 1,
+        "conf": CONF.replace("enqueue, ", ""),
+        "options": {"raw": True},
+    }
+    [found] = results(said, defaults=Defaults(CONF, cycles=3))
+    assert found["id"] == 7 and [c["bound"] for c in found["cycles"]] == [{}], "raw: a bare pod has no group"
+
+
+@pytest.mark.parametrize(
+    ("case", "error"),
+    [
+        (b"{", "not valid JSON"),
+        ([], "a case must be a JSON object"),
+        ({"conf": "actions: nope"}, 'failed to find Action "nope"'),
+        ({"conf": "["}, "not valid YAML"),
+        ({"objects": {}}, "Expected `array | null`, got `object` - at `$.objects`"),
+        ({"objects": [3]}, "objects[0]: a document is no Kubernetes object"),
+        ({"seed": "x"}, "$.seed"),
+        ({"cycles": [1]}, "$.cycles"),
+        ({"options": {"rwa": True}}, "unknown field `rwa`"),
+    ],
+    ids=str,
+)
+def test_a_case_that_cannot_be_run_says_why_and_the_next_one_runs(case: Any, error: str) -> None:
+    bad, good = results(case, {"id": "good", "objects": [NODE, POD]})
+    assert error in bad["error"]
+    assert good["cycles"][0]["bound"] == {"default/p": "n"}
+
+
+def test_an_object_that_cannot_be_used_is_named_and_the_others_are_scheduled() -> None:
+    odd = {"kind": "Pod", "metadata": {"name": "odd"}, "spec": 3}
+    [found] = results({"objects": [NODE, odd, POD]})
+    assert found["cycles"][0]["bound"] == {"default/p": "n"}
+    assert found["refused"] == ["Pod odd: Expected `object`, got `int` - at `$.spec`"]
+
+
+def test_a_fault_of_ours_stops_no_other_case(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = batch.Simulation
+
+    def faulty(manifests: list[Any], **rest: Any) -> Any:
+        if not manifests:
+            raise RuntimeError("boom")
+        return real(manifests, **rest)
+
+    monkeypatch.setattr(batch, "Simulation", faulty)
+    bad, good = results({"objects": []}, {"objects": [NODE, POD]})
+    assert bad["error"] == "a fault of volcano-py, please report it: RuntimeError: boom" and "cycles" in good
