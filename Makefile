@@ -29,8 +29,8 @@ test: setup ## run the test suite
 
 test-slow: setup ## run the suites that need a cluster or minutes
 	@$(BIN)/python -m pytest -m slow --ignore=tests/reference
-	@# alone: what hypothesis draws depends on which modules are loaded
-	@$(BIN)/python -m pytest -m slow tests/reference
+	@# alone: what hypothesis draws depends on which modules are loaded; -s: it prints what it has covered
+	@$(BIN)/python -m pytest -s -m slow tests/reference
 
 coverage: setup ## branch coverage of the decision core by its quick tests; fails below 90 %
 	@COVERAGE_FILE=.pytest_cache/coverage $(BIN)/python -m pytest -n 2 -m "not slow" \
@@ -55,7 +55,7 @@ explore: setup ## run the property tests on new random examples, for what the st
 	@HYPOTHESIS_PROFILE=explore $(BIN)/python -m pytest -n 2 tests/scheduler tests/kube/test_http1.py
 
 reference-long: setup ## compare 20,000 random clusters with the reference scheduler
-	@REFERENCE_CASES=20000 $(BIN)/python -m pytest -m slow tests/reference
+	@REFERENCE_CASES=20000 $(BIN)/python -m pytest -s -m slow tests/reference
 
 bench: setup ## run the decision benchmarks and print their table
 	@$(BIN)/python -m benchmarks decision
