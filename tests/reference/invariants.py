@@ -18,8 +18,9 @@ from tests.reference import conf as reference_conf
 from tests.reference.cluster import Cluster
 from tests.reference.comparison import Case
 from tests.reference.cycles import anew
+from tests.reference.kube.selectors import matches
 from tests.reference.resource import EPS, Resource, parse
-from tests.reference.task import ALLOCATED_STATUS
+from tests.reference.task import ALLOCATED_STATUS, Task
 from volcano_py.scheduler.framework import deviations
 from volcano_py.scheduler.framework.config import Configuration, load
 from volcano_py.scheduler.framework.session import Session
@@ -51,19 +52,6 @@ class Cycle:
         """Whether anybody sees to it that a node has no more pods than it may: Volcano's actions alone do not."""
         return self.has("predicates", "enablePredicate")
 
-    @property
-    def victims_have_reasons(self) -> bool:
-        """Whether every tier that names victims has a plugin that says why just they: by priority, or by shares.
-
-        A tier of gang, conformance, pdb and cdp alone only says whom it would spare. After an empty answer of
-        priority it gives the pods of one job to another that is as important, and back (as in Volcano).
-        """
-        for tier in self.conf.tiers:
-            names = {o.name for o in tier if o.enabled("enablePreemptable")}
-            if names & {"gang", "conformance", "pdb", "cdp"} and not names & {"priority", "drf"}:
-                return False
-        return True
-
     def has(self, plugin: str, flag: str) -> bool:
         return self.conf.first_flag(plugin, flag)
 
@@ -84,11 +72,14 @@ def check_cycles(case: Case, cycles: int, parity: bool) -> int:
         queues_keep_to_their_capability(cycle, parity)
         guarantees_are_honoured(cycle)
         evictions_have_a_beneficiary(cycle, parity)
+        if not parity:
+            protections_hold(cycle)
+            victims_gangs_are_whole(cycle)
         if not parity and cycle.counts_slots:
             gangs_are_whole(cycle)
         pairs = {(e.beneficiary, e.group) for e in cycle.evicted.values() if e.beneficiary not in ("", e.group)}
         against |= pairs
-        if not parity and case.get("come_back") and cycle.counts_slots and cycle.victims_have_reasons:
+        if not parity and case.get("come_back") and cycle.counts_slots:
             for a, b in pairs:
                 assert (b, a) not in against, f"{a} and {b} evict each other in turn"
         pods = {key: simulation.objects["Pod", key] for key in cycle.evicted}
@@ -201,6 +192,53 @@ def evictions_have_a_beneficiary(cycle: Cycle, parity: bool) -> None:
         volcanic = parity and any(t.best_effort for t in cycle.jobs[e.beneficiary].tasks.values())
         if not volcanic:
             assert e.beneficiary in helped, f"{key} is evicted for {e.beneficiary or 'nobody'}, which gets nothing"
+
+
+def protections_hold(cycle: Cycle) -> None:
+    """Whom conformance, cdp or pdb protects is nobody's victim, in whatever tier they stand; a budget holds for the
+    cycle as a whole."""
+    victims = [cycle.tasks[key] for key, e in cycle.evicted.items() if e.reason != "gang"]
+    everywhere = ("enablePreemptable", "enableReclaimable")
+
+    def protects(plugin: str) -> bool:
+        return all(cycle.has(plugin, flag) for flag in everywhere)
+
+    if protects("conformance"):
+        for t in victims:
+            critical = t.pod["spec"].get("priorityClassName") in _CRITICAL
+            assert t.namespace != "kube-system" and not critical, f"{t.key} is evicted, conformance or not"
+    if protects("pdb"):
+        for b in cycle.before.of("PodDisruptionBudget"):
+            gone = [t.key for t in victims if _is_for(b, t)]
+            allowed = max((b.get("status") or {}).get("disruptionsAllowed") or 0, 0)
+            assert len(gone) <= allowed, f"{gone} are evicted, and budget {b['metadata']['name']} allows {allowed}"
+
+
+_CRITICAL = ("system-cluster-critical", "system-node-critical")
+
+
+def _is_for(budget: dict[str, Any], task: Task) -> bool:
+    selector = (budget.get("spec") or {}).get("selector") or {}
+    if not (selector.get("matchLabels") or selector.get("matchExpressions")):
+        return False
+    labels = task.pod["metadata"].get("labels") or {}
+    disrupted = (budget.get("status") or {}).get("disruptedPods") or {}
+    same = budget["metadata"].get("namespace", "default") == task.namespace
+    return same and bool(labels) and matches(selector, labels) and task.name not in disrupted
+
+
+def victims_gangs_are_whole(cycle: Cycle) -> None:
+    """A gang that had its minimum and lost members to somebody else has it still, or has nothing left."""
+    if not all(cycle.has("gang", flag) for flag in ("enablePreemptable", "enableReclaimable")):
+        return  # nobody speaks for gangs
+    for uid in {e.group for e in cycle.evicted.values() if e.reason in _FOR_SOMEBODY}:
+        job = cycle.jobs[uid]
+        placed = [t for t in job.tasks.values() if t.node and t.status in (*ALLOCATED_STATUS, "Succeeded")]
+        running = [t for t in placed if t.status != "Succeeded"]
+        left = [t for t in job.tasks.values() if t.key in cycle.bound or (t in placed and t.key not in cycle.evicted)]
+        if len(placed) >= job.min_available > len(left):
+            stay = [t.key for t in running if t.key not in cycle.evicted]
+            assert not stay, f"{uid} is left with {stay}, and needs {job.min_available}"
 
 
 # --- taking back

@@ -27,11 +27,21 @@ def gang(minimum: int, running: int, waiting: int, **more: Any) -> Manifest:
 @pytest.mark.parametrize(("minimum", "spared"), [(0, 3), (1, 2), (2, 1), (3, 0), (4, 0)])
 @pytest.mark.parametrize("point", ["preemptable", "reclaimable"])
 def test_a_gang_spares_what_it_has_beyond_its_minimum(point: str, minimum: int, spared: int) -> None:
-    found = session(j=gang(minimum, 3, 1), other=gang(0, 1, 0))
-    victims = getattr(found.votes, point)(tasks(found, "other")[0], tasks(found, "j", "other"))
-    assert names(victims) == [*names(tasks(found, "j")[:spared]), "other-r-0"]
+    found = session(first=gang(0, 1, 0), j=gang(minimum, 3, 1))
+    victims = getattr(found.votes, point)(tasks(found, "first")[0], tasks(found, "j") + tasks(found, "first"))
+    assert names(victims) == [*names(tasks(found, "j")[:spared]), "first-r-0"]
     context = EvictionContext("gangreclaim", found.jobs["default/j"])
     assert len(found.votes.unified_evictable(context, tasks(found, "j"))) == 4, "bundles see to that"
+
+
+@pytest.mark.parametrize("point", ["preemptable", "reclaimable"])
+def test_where_gang_alone_is_asked_nobody_takes_from_who_came_before(point: str) -> None:
+    jobs = {"first": gang(0, 1, 0), "later": gang(0, 1, 0)}
+    [first, later] = tasks(session(**jobs))
+    for evictor, victim, names_it in ((first, later, True), (later, first, False)):
+        for settings, expected in (({}, names_it), ({"deviations": "parity"}, True)):
+            found = opened({"nodes": {"n1": {"cpu": 64}}, "jobs": jobs}, GANG, **settings)
+            assert bool(getattr(found.votes, point)(evictor, [victim])) == expected
 
 
 @pytest.mark.parametrize(

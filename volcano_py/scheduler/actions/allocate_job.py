@@ -77,7 +77,7 @@ def _most_promising_first(
     """
     votes = session.votes
     subs = sheet.order(session, job)
-    if len(subs) > 1 or subs[0].allocated_num or job.has_policies:
+    if len(subs) > 1 or subs[0].allocated_num or job.has_policies or session.dry_runs_leave_traces:
         return [(inf, name) for name in sorted(hyper_nodes)]
     sub = subs[0]
     rates: dict[str, float] = {}
@@ -182,6 +182,8 @@ def _best_place(
     who else is there (Volcano favours the one that has more of the sub-job already, if there are several).
     """
     votes = session.votes
+    if session.dry_runs_leave_traces:
+        return _best_of_all(session, queue, job, sub, tasks, hyper_nodes)
     alone = {name: votes.hyper_node_rates(sub, [name])[name] for name in hyper_nodes}
     for rate in sorted(set(alone.values()), reverse=True):
         equals = sorted(name for name in hyper_nodes if alone[name] == rate)
@@ -204,3 +206,22 @@ def _best_place(
         if first is not None:
             return first[0], rate, first[1], first[2]
     return None
+
+
+def _best_of_all(
+    session: Session, queue: Queue, job: SessionJob, sub: SubJob, tasks: list[Task], hyper_nodes: list[str]
+) -> tuple[str, float, list[Step], list[Task]] | None:
+    """The same with every HyperNode tried, as in Volcano, for the traces that trials leave behind."""
+    found: dict[str, tuple[list[Step], list[Task]]] = {}
+    for name in hyper_nodes:
+        job.forget_fit_errors(sub)
+        todo = tasks.copy()
+        trial, _ = place_tasks(session, queue, job, todo, sub, name)
+        if trial.steps:
+            found[name] = (list(trial.steps), todo)
+            trial.discard()
+    if not found:
+        return None
+    rates = session.votes.hyper_node_rates(sub, sorted(found))
+    best = min(found, key=lambda name: (-rates[name], name))
+    return best, rates[best], *found[best]

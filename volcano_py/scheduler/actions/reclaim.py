@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from volcano_py.scheduler.actions.broken_gangs import take_them_whole
 from volcano_py.scheduler.actions.make_room import make_room, spare_needless
 from volcano_py.scheduler.actions.starving import starving_by_queue
 from volcano_py.scheduler.actions.task_queue import task_queue
@@ -36,11 +37,11 @@ def reclaim(session: Session) -> None:
                 if not votes.preemptive(queue, [task]) or votes.pre_predicate(task) is not None:
                     continue
                 _reclaim_for(session, statement, task)
-            if votes.job_pipelined(job):
+            good = votes.job_pipelined(job)
+            if good:
                 spare_needless(session, statement)
-                statement.commit()
-            else:
-                statement.discard()
+                good = take_them_whole(session, statement, "reclaimable", "reclaim")
+            statement.commit() if good else statement.discard()
 
 
 def _ungated(session: Session, job: SessionJob) -> list[Task]:

@@ -24,7 +24,7 @@ from volcano_py.scheduler.framework.placement import Placement
 from volcano_py.scheduler.framework.queue_parents import parents_of
 from volcano_py.scheduler.framework.session_job import SessionJob
 from volcano_py.scheduler.framework.topology import topology_of
-from volcano_py.scheduler.framework.votes import Votes
+from volcano_py.scheduler.framework.votes import EvictionContext, Votes
 from volcano_py.scheduler.framework.whereabouts import locate
 from volcano_py.scheduler.model import status as st
 from volcano_py.scheduler.model.cluster import Cluster
@@ -112,6 +112,8 @@ class Session:
         self.votes = Votes()
         if self.on("protections-hold"):
             self.votes.protectors = frozenset(("conformance", "pdb", "cdp", "gang"))
+        if self.on("rank-holds"):
+            self.votes.in_turn = self._those_behind
         self.handlers: list[Handler] = []
         self.entitled: Callable[[str, Resource], bool] | None = None
         """Whether a queue may claim so much more as its own; set by the plugin that shares the cluster among queues."""
@@ -128,6 +130,8 @@ class Session:
         """The parent of each queue, and by queue what is wrong with its own."""
         self.unusable_queues: dict[str, str] = {}
         """Queues from which no job may be served, with what to tell the jobs."""
+        self.dry_runs_leave_traces = False
+        """A plugin counts placements and never takes them back, so that all have to be tried that Volcano would try."""
         self.prepared: set[str] = set()
         """Tasks for which predicates has counted what it needs, by key."""
         self.notes: dict[tuple[str, str], list[Event]] = {}
@@ -273,6 +277,15 @@ class Session:
         for victim in victims:
             free.add(victim.request)
         return task.request.less_equal(free, ZERO)
+
+    def _those_behind(self, evictor: Task | EvictionContext, victims: list[Task]) -> list[Task]:
+        """Those of jobs that come after the evictor's: less important ones, then younger ones. Its own are its own."""
+        mine = self.jobs.get(evictor.job) if isinstance(evictor, Task) else evictor.job
+        if mine is None:
+            return []
+        place = (-mine.priority, mine.created, mine.uid)
+        theirs = [(v, self.jobs.get(v.job)) for v in victims]
+        return [v for v, j in theirs if j is not None and (j is mine or place < (-j.priority, j.created, j.uid))]
 
     # ---- moving tasks -----------------------------------------------------------------------------------
 

@@ -92,6 +92,10 @@ Callback = Callable[..., Any]
 Tier = list[tuple[str, Callback]]
 
 
+_SPARING = frozenset(("conformance", "gang", "pdb", "cdp"))
+"""Plugins that only say whom they would spare."""
+
+
 class Votes:
     """The compiled callbacks of one session."""
 
@@ -102,6 +106,8 @@ class Votes:
         self.faults: list[Fault] = []
         self.protectors: frozenset[str] = frozenset()
         """Plugins whose protection holds although another tier names victims (deviation protections-hold)."""
+        self.in_turn: Callable[[Any, list[Task]], list[Task]] | None = None
+        """Whom an evictor may take where no plugin gives a reason (deviation rank-holds)."""
         self.task_order_moves = False
         """The order of a job's tasks changes while they are placed."""
 
@@ -378,12 +384,14 @@ class Votes:
         Volcano).
         """
         found, heard = self._first_tier(point, evictor, candidates)
+        if found and self.in_turn is not None and not self._has_reasons(point, heard, evictor):
+            found = self.in_turn(evictor, found)
         if not found or not self.protectors:
             return found
         for number, tier in enumerate(self._tiers[point]):
             for plugin, ask in tier:
                 # gang speaks for a gang's minimum where it was asked; the others protect pods, wherever they stand
-                if plugin in self.protectors and (plugin != "gang" or number < heard):
+                if plugin in self.protectors and (plugin != "gang" or number <= heard):
                     try:
                         allowed = {t.uid for t in ask(evictor, candidates)[0]}
                     except Exception as e:
@@ -391,6 +399,16 @@ class Votes:
                         return []
                     found = [t for t in found if t.uid in allowed]
         return found
+
+    def _has_reasons(self, point: str, tier: int, evictor: Any) -> bool:
+        """Whether plugins say why just these may go, and not only whom they would spare.
+
+        Between queues the reason is what a queue is owed, and it counts in whatever tier it stands.
+        """
+        answering = {plugin for plugin, _ in self._tiers[point][tier]} - _SPARING
+        if point == "reclaimable" or getattr(evictor, "kind", "") == "gangreclaim":
+            return bool(answering - {"priority"} or self._flat["preemptive"] or self._flat["overused"])
+        return bool(answering)
 
     def _first_tier(self, point: str, evictor: Any, candidates: list[Task]) -> tuple[list[Task], int]:
         """The answer of the first tier that has one, and that tier's number."""
@@ -418,10 +436,10 @@ class Votes:
 
     def victim_tasks(self, tasks: list[Task]) -> list[Task]:
         """The union of a tier's answers; the first tier that names anybody decides. Whom others protect is left out."""
-        return self._unprotected(self._named(tasks))
+        return self.unprotected(self._named(tasks))
 
-    def _unprotected(self, victims: list[Task]) -> list[Task]:
-        """Nobody is evicted for: what matters is what the plugins say of the pods alone."""
+    def unprotected(self, victims: list[Task]) -> list[Task]:
+        """Those whom no plugin protects, whoever wants them to go (deviation protections-hold)."""
         for plugin, ask in self._flat["preemptable"]:
             if victims and plugin in self.protectors and plugin != "gang":
                 try:

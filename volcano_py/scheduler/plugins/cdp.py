@@ -23,11 +23,13 @@ class Cdp:
         pass
 
     def on_session_open(self, session: Session) -> None:
-        def spare(_: Task, candidates: list[Task]) -> tuple[list[Task], int]:
+        def spare(_: object, candidates: list[Task]) -> tuple[list[Task], int]:
             return [t for t in candidates if not cooling(t, session.now)], PERMIT
 
         session.votes.add("preemptable", self.name, spare)
         session.votes.add("reclaimable", self.name, spare)
+        if session.on("protections-hold"):
+            session.votes.add("unified_evictable", self.name, spare)
 
 
 def cooldown_time(pod: Pod) -> float | None:

@@ -236,6 +236,7 @@ class TaskTopology:
         if managers and self.weight:
             session.add_score(self.name, _Together(session, managers, self.weight))
             session.handlers.append(Handler(self.name, allocate=placed))
+            session.dry_runs_leave_traces = True
 
 
 def _manager(session: Session, job: SessionJob) -> Manager | None:
