@@ -321,6 +321,7 @@ def _evictable(session: Session, args: list[Any]) -> list[Any]:
         uid = wanted["uid"]
         priority = wanted["priority"]
         queue = wanted.get("queue", "")
+        created = 0.0
 
     kind = {1: "gangpreempt", 2: "gangreclaim"}[args[0]["Kind"]]
     context = EvictionContext(kind, Handmade)  # type: ignore[arg-type]
