@@ -8,7 +8,8 @@ from volcano_py.scheduler.actions.broken_gangs import take_them_whole
 from volcano_py.scheduler.actions.make_room import make_room, spare_needless
 from volcano_py.scheduler.actions.starving import starving_by_queue
 from volcano_py.scheduler.actions.task_queue import task_queue
-from volcano_py.scheduler.framework.session import Session, by_name
+from volcano_py.scheduler.framework.node_places import by_name
+from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.framework.session_job import SessionJob
 from volcano_py.scheduler.framework.statement import Statement
 from volcano_py.scheduler.model import status as st
