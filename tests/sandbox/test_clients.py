@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import logging
 import queue
 import textwrap
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -161,6 +162,17 @@ def _annotations(jobs: dict[str, Any]) -> dict[str, str]:
     return jobs["items"][0]["metadata"].get("annotations") or {}
 
 
+@pytest.fixture
+def kopf_speaks() -> Iterator[None]:
+    """A test before this one may have run our own controllers, which make kopf quiet."""
+    log = logging.getLogger("kopf")
+    before = log.level
+    log.setLevel(logging.INFO)
+    yield
+    log.setLevel(before)
+
+
+@pytest.mark.usefixtures("kopf_speaks")
 async def test_a_kopf_operator(sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     operator = tmp_path / "operator.py"
     operator.write_text(textwrap.dedent(OPERATOR))
