@@ -45,6 +45,8 @@ class Session:
         self.jobs: dict[str, Job] = dict(sorted(cluster.jobs().items()))
         """In the order of their uids, where Volcano has none."""
         self.rarities: set[str] = set()
+        self.simulating = False
+        """What is told to handlers now is undone at once; only those of queues are to hear of it."""
         """Rules that seldom matter and did here; for telling differences apart."""
         self.hyper_nodes = HyperNodes(cluster.of("HyperNode"), {n: node.labels for n, node in self.nodes.items()})
         self._open_topologies()

@@ -74,6 +74,7 @@ class Trial:
             return False
         session = self.session
         queue = session.queues[session.jobs[self.task.job].queue]
+        session.simulating = True
         for victim in self.gone:
             for handler in session.handlers:
                 handler.deallocate(victim)
@@ -81,6 +82,7 @@ class Trial:
         for victim in self.gone:
             for handler in session.handlers:
                 handler.allocate(victim)
+        session.simulating = False
         return found
 
     def accepts(self) -> bool:

@@ -188,7 +188,7 @@ def task_topology(session: Session, arguments: dict[str, Any]) -> None:
         return manager.score(task, node) * weight * 100 / manager.largest
 
     def allocate(task: Task) -> None:
-        if task.job in managers:
+        if task.job in managers and not session.simulating:
             managers[task.job].place(task)
 
     session.votes.register("TaskOrder", "task-topology", task_order)

@@ -108,6 +108,10 @@ def _evict_for(session: Session, policy: Policy, settings: Arguments, queue: Que
                 found = plan(_fewest(chosen, bundles, need, len(pending), lambda victims: _undone(plan(victims))))
                 assert found is not None, "what was possible a moment ago is possible still"
             statement, places = found
+            if session.dry_runs_leave_traces:  # Volcano makes every plan as a dry run, and then once more
+                steps = list(statement.steps)
+                statement.discard()
+                statement.replay(steps)
             statement.commit()
             for sub, place in places:
                 sub.nominated_hyper_node = place

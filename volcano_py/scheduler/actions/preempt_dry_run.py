@@ -33,7 +33,9 @@ def best_candidate(
     """The node on which least is lost, among the first `most` that can be made to fit."""
     found: list[Candidate] = []
     for node in nodes:
+        session.simulating = True
         victims = _dry_run(session, task, node, may_go)
+        session.simulating = False
         if victims:
             found.append(Candidate(node, victims))
             if len(found) >= most:

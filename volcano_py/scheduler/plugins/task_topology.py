@@ -225,7 +225,7 @@ class TaskTopology:
             return (0, _WithinJob(task.job, key))
 
         def placed(task: Task, node: int) -> None:
-            manager = managers.get(task.job)
+            manager = managers.get(task.job) if not session.simulating else None
             if manager is not None:
                 manager.roles_on.setdefault(node, Counter())[role_of(task)] += 1
                 if task.key in manager.bucket_of:
