@@ -132,7 +132,7 @@ class Session:
         self.unusable_queues: dict[str, str] = {}
         """Queues from which no job may be served, with what to tell the jobs."""
         self.simulating = False
-        """Within topology-aware preemption: what moves now moves in a simulation, of which only queues hear in Volcano."""
+        """Within topology-aware preemption: what moves now is simulated, and in Volcano only queues hear of it."""
         self.dry_runs_leave_traces = False
         """A plugin counts placements and never takes them back, so that all have to be tried that Volcano would try."""
         self.prepared: set[str] = set()
