@@ -50,9 +50,7 @@ def decide_plainly(case: Case) -> list[reference.Result]:
     return reference.run(case["objects"], case["conf"], case["cycles"], rank, case.get("come_back", False))
 
 
-KNOWN: dict[str, str] = {
-    "spread-by-default-without-keys": "pods of a service are spread by default over nodes of which some lack the keys",
-}
+KNOWN: dict[str, str] = {}
 """Rules that are not followed yet, by the reference's name of the rarity. Each has an example in found/."""
 
 

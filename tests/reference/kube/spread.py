@@ -83,13 +83,15 @@ class SpreadState:
 
 
 def default_selectors(pod: Pod, node_map: NodeMap) -> list[dict[str, Any]]:
-    """Selectors of the services and of the owner that the pod belongs to; all must match."""
+    """Selectors of the services and of the owner that the pod belongs to; all must match. Labels of services and of a
+    ReplicationController are one map, in which the later value counts."""
     labels, namespace = labels_of(pod), namespace_of(pod)
     found: list[dict[str, Any]] = []
+    together: dict[str, str] = {}
     for service in node_map.services:
         selector = service["spec"].get("selector")
         if namespace_of(service) == namespace and selector and matches({"matchLabels": selector}, labels):
-            found.append({"matchLabels": selector})
+            together |= selector
     for owner in pod["metadata"].get("ownerReferences") or []:
         if not owner.get("controller"):
             continue
@@ -98,11 +100,11 @@ def default_selectors(pod: Pod, node_map: NodeMap) -> list[dict[str, Any]]:
             of_group = "v1" if o["kind"] == "ReplicationController" else "apps/v1"
             if same and owner.get("apiVersion") == of_group and namespace_of(o) == namespace:
                 selector = o["spec"].get("selector") or {}
-                if o["kind"] == "ReplicationController" and selector:
-                    selector = {"matchLabels": selector}
-                if selector.get("matchLabels") or selector.get("matchExpressions"):
+                if o["kind"] == "ReplicationController":
+                    together |= selector
+                elif selector.get("matchLabels") or selector.get("matchExpressions"):
                     found.append(selector)
-    return found
+    return [*([{"matchLabels": together}] if together else []), *found]
 
 
 def scores(pod: Pod, candidates: list[Node], node_map: NodeMap) -> list[int] | None:
