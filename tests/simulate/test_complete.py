@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from volcano_py.simulate.complete import complete
 
 Manifest = dict[str, Any]
@@ -70,6 +72,16 @@ def test_a_topology_that_does_not_say_how_is_hard() -> None:
     made = completed({"kind": "PodGroup", "metadata": {"name": "g"}, "spec": spec})["PodGroup", "g"]["spec"]
     assert made["networkTopology"] == {"highestTierAllowed": 1, "mode": "hard"}
     assert made["subGroupPolicy"] == spec["subGroupPolicy"]
+
+
+@pytest.mark.parametrize("kind", ["Service", "ReplicationController", "PodDisruptionBudget"])
+def test_what_belongs_to_a_namespace_is_in_the_default_one(kind: str) -> None:
+    assert completed({"kind": kind, "metadata": {"name": "o"}})[kind, "o"]["metadata"]["namespace"] == "default"
+
+
+@pytest.mark.parametrize("kind", ["Node", "PriorityClass", "Namespace", "HyperNode"])
+def test_what_belongs_to_the_cluster_is_in_none(kind: str) -> None:
+    assert "namespace" not in completed({"kind": kind, "metadata": {"name": "o"}})[kind, "o"]["metadata"]
 
 
 def test_what_is_given_is_left_as_it_is() -> None:

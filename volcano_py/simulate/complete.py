@@ -8,13 +8,11 @@ from __future__ import annotations
 
 from copy import deepcopy
 
-from volcano_py.api import names
+from volcano_py.api import kinds, names
 from volcano_py.api.meta import format_time
-from volcano_py.simulate.manifests import Manifest, ManifestError, as_struct
+from volcano_py.simulate.manifests import STRUCTS, Manifest, ManifestError, as_struct
 
-_NAMESPACED = frozenset(
-    ("Pod", "PodGroup", "ResourceQuota", "Service", "ReplicaSet", "StatefulSet", "PodDisruptionBudget")
-)
+_NAMESPACED = frozenset(t.kind for t, struct in kinds.STRUCTS.items() if t.namespaced and struct in STRUCTS.values())
 _SYSTEM_CLASSES: dict[str, Manifest] = {
     "system-cluster-critical": {"value": 2_000_000_000},
     "system-node-critical": {"value": 2_000_001_000},
