@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -22,58 +23,73 @@ class Pdb:
         pass
 
     def on_session_open(self, session: Session) -> None:
-        budgets: list[PodDisruptionBudget] = list(session.cluster.others.get("PodDisruptionBudget", {}).values())
-        careful = session.on("protections-hold")
-        gone: dict[str, Task] = {}
-        """Whom this session has evicted so far; Volcano counts from the start every time."""
-
-        def allowed(candidates: list[Task]) -> list[Task]:
-            return within_budgets(budgets, candidates, gone.values())
+        budgets = Budgets(session.cluster.others.get("PodDisruptionBudget", {}).values())
+        votes = session.votes
+        votes.add("preemptable", self.name, lambda _, candidates: (budgets.allow(candidates), PERMIT))
+        votes.add("reclaimable", self.name, lambda _, candidates: (budgets.allow(candidates), PERMIT))
+        if not session.on("protections-hold"):  # Volcano counts from the start every time
+            votes.add("victim_tasks", self.name, budgets.allow)  # and shuffles everybody whom a budget would let go
+            return
+        votes.add("unified_evictable", self.name, lambda _, candidates: (budgets.allow(candidates), PERMIT))
 
         def evicted(task: Task, node: int) -> None:
             if session.status(task) == st.RELEASING:
-                gone[task.key] = task
+                budgets.use(task)
 
-        def back(task: Task, node: int) -> None:
-            gone.pop(task.key, None)
-
-        votes = session.votes
-        votes.add("preemptable", self.name, lambda _, candidates: (allowed(candidates), PERMIT))
-        votes.add("reclaimable", self.name, lambda _, candidates: (allowed(candidates), PERMIT))
-        if careful:
-            votes.add("unified_evictable", self.name, lambda _, candidates: (allowed(candidates), PERMIT))
-            session.handlers.append(Handler(self.name, back, evicted))
-        else:  # Volcano's shuffle evicts everybody whom a budget would let go
-            votes.add("victim_tasks", self.name, allowed)
+        session.handlers.append(Handler(self.name, lambda task, node: budgets.give_back(task), evicted))
 
 
-def within_budgets(budgets: list[PodDisruptionBudget], candidates: list[Task], gone: Iterable[Task] = ()) -> list[Task]:
-    """The candidates that may go, in their order; a pod without labels never may. Violating pods use budget, too, and
-    those that are `gone` already."""
-    remaining = {b.metadata.key: b.status.disruptions_allowed for b in budgets}
-    for task in gone:
+class Budgets:
+    """How many pods each budget lets go, and whom a session has evicted so far. A budget whose selector is empty or
+    cannot be read is for nobody."""
+
+    def __init__(self, budgets: Iterable[PodDisruptionBudget]) -> None:
+        self._in: dict[str, list[PodDisruptionBudget]] = {}
+        """By namespace."""
+        self._left: Counter[str] = Counter()
+        """By the budget's key; may fall below 0."""
         for b in budgets:
-            remaining[b.metadata.key] -= _is_for(b, task)
-    found = []
-    for task in candidates:
-        if not task.pod.metadata.labels:
-            continue
-        violated = False
-        for b in budgets:
-            if _is_for(b, task):
-                remaining[b.metadata.key] -= 1
-                violated = violated or remaining[b.metadata.key] < 0
-        if not violated:
-            found.append(task)
-    return found
+            self._in.setdefault(b.metadata.namespace, []).append(b)
+            self._left[b.metadata.key] = b.status.disruptions_allowed
+        self._of: dict[str, list[str]] = {}
+        """The budgets that a task counts for, by its key, once somebody has asked."""
+        self._gone: set[str] = set()
+
+    def allow(self, candidates: list[Task]) -> list[Task]:
+        """Those that may go, in their order; a pod without labels never may. Who may not uses budget, too."""
+        left = self._left.copy()
+        found = []
+        for task in candidates:
+            if not task.pod.metadata.labels:
+                continue
+            mine = self._budgets(task)
+            left.subtract(mine)
+            if all(left[key] >= 0 for key in mine):
+                found.append(task)
+        return found
+
+    def use(self, task: Task) -> None:
+        """A task was evicted."""
+        if task.key not in self._gone:
+            self._gone.add(task.key)
+            self._left.subtract(self._budgets(task))
+
+    def give_back(self, task: Task) -> None:
+        """A task was placed; if it had been evicted, it is back."""
+        if task.key in self._gone:
+            self._gone.discard(task.key)
+            self._left.update(self._budgets(task))
+
+    def _budgets(self, task: Task) -> list[str]:
+        if task.key not in self._of:
+            here = self._in.get(task.namespace, ())
+            self._of[task.key] = [b.metadata.key for b in here if _is_for(b, task)]
+        return self._of[task.key]
 
 
 def _is_for(budget: PodDisruptionBudget, task: Task) -> bool:
-    """Whether a pod counts for a budget. One whose selector cannot be read is for nobody."""
     selector = budget.spec.selector
-    if budget.metadata.namespace != task.namespace or selector is None:
-        return False
-    if not selector.match_labels and not selector.match_expressions:
+    if selector is None or not (selector.match_labels or selector.match_expressions):
         return False
     try:
         return matches(selector, task.pod.metadata.labels) and task.name not in (budget.status.disrupted_pods or {})
