@@ -8,15 +8,15 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from volcano_py.scheduler.framework.fit_errors import FitErrors
 from volcano_py.scheduler.framework.node_rules import (
     DOMAIN,
     LOCAL,
     STATIC,
+    Bools,
     DomainScore,
+    Floats,
+    Indices,
     LocalFilter,
     LocalScore,
     Score,
@@ -24,9 +24,6 @@ from volcano_py.scheduler.framework.node_rules import (
 )
 from volcano_py.scheduler.model.node_table import Numbers
 from volcano_py.scheduler.model.task import Task
-
-Bools = NDArray[np.bool_]
-Floats = NDArray[np.float64]
 
 
 class Share:
@@ -45,7 +42,7 @@ class Share:
         self.constant = 0.0
         """What the DOMAIN scores add while they rate all nodes the same."""
 
-    def over(self, task: Task, numbers: Numbers, nodes: Any, candidates: NDArray[np.intp] | None) -> Any:
+    def over(self, task: Task, numbers: Numbers, nodes: Any, candidates: Indices | None) -> Any:
         """For some nodes; with `candidates` (the same nodes as indices) the DOMAIN scores are asked."""
         terms: list[Any] = [s.rate(task, numbers) for s in self.local]
         if self.static is not None:
@@ -58,12 +55,12 @@ class Share:
 
     def one(self, task: Task, node: int) -> float:
         """The same for one node, without arrays and without asking DOMAIN scores."""
-        share = self.constant
-        if self.static is not None:
-            share += self.static.item(node)
+        share = 0.0
         for s in self.local:
             share += s.rate_one(task, node)
-        return share
+        if self.static is not None:
+            share += self.static.item(node)
+        return share + self.constant
 
 
 def shares(task: Task, scores: list[tuple[str, Score]], batch: bool, static: Callable[[Score], Floats]) -> list[Share]:
@@ -79,7 +76,7 @@ def shares(task: Task, scores: list[tuple[str, Score]], batch: bool, static: Cal
     return found
 
 
-def total(parts: list[Share], task: Task, numbers: Numbers, nodes: Any, candidates: NDArray[np.intp] | None) -> Any:
+def total(parts: list[Share], task: Task, numbers: Numbers, nodes: Any, candidates: Indices | None) -> Any:
     """One of the two sums, for some nodes: an array, or one number if all are rated the same."""
     return _sum([part.over(task, numbers, nodes, candidates) for part in parts])
 
@@ -96,7 +93,6 @@ class ClassView:
         "all_rows",
         "batch",
         "domain_filters",
-        "domain_scores",
         "filters",
         "future",
         "idle",
@@ -122,8 +118,7 @@ class ClassView:
     all_rows: bool
     """Those rows as a column, and whether they are all there are."""
     domain_filters: list[WholeFilter]
-    domain_scores: list[DomainScore]
-    """The DOMAIN rules that apply."""
+    """The DOMAIN filters that apply."""
     filters: list[LocalFilter]
     """The LOCAL filters that apply."""
     order: list[Share]

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 Codes = NDArray[np.int8]
 """Per node: 0 fits; i: refused for reasons[i − 1]."""
+Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
 

@@ -16,14 +16,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from volcano_py.scheduler.framework.class_view import Bools, ClassView, Floats, Share, shares, total
+from volcano_py.scheduler.framework.class_view import ClassView, Share, shares, total
 from volcano_py.scheduler.framework.fit_errors import ABORTING, Code, FitErrors
 from volcano_py.scheduler.framework.node_rules import (
     DOMAIN,
     LOCAL,
     STATIC,
-    DomainScore,
+    Bools,
     Filter,
+    Floats,
+    Indices,
     Score,
     WholeFilter,
 )
@@ -32,8 +34,6 @@ from volcano_py.scheduler.model.node_table import NodeNumbers, NodeTable, Number
 from volcano_py.scheduler.model.resource import EPS
 from volcano_py.scheduler.model.spec_class import SpecClass
 from volcano_py.scheduler.model.task import Task
-
-Indices = NDArray[np.intp]
 
 _SCALAR_LIMIT = 4
 """Up to so many changed columns are recomputed one by one; more in one vector pass over them."""
@@ -68,7 +68,6 @@ class Placement:
         self._cache = cache
         self._views: dict[int, ClassView] = {}
         self._domain_filters: list[WholeFilter] = [f for _, f in filters if f.scope is DOMAIN]
-        self._domain_scores: list[DomainScore] = [s for _, s in scores if s.scope is DOMAIN]
 
     # ---- asking -----------------------------------------------------------------------------------------
 
@@ -148,7 +147,7 @@ class Placement:
         """
         view = self.view(task)
         everywhere = room and self.shard is None and without is None and not view.domain_filters
-        if everywhere and self._constant(view, task):
+        if everywhere and self._up_to_date(view, task):
             first = self._first_of_best(view.masked)
             if first is not None or not view.future.any():
                 return first
@@ -178,7 +177,7 @@ class Placement:
         """The complete score of each candidate."""
         view = self.view(task)
         numbers = SomeNodes(self.numbers, candidates)
-        self.passes += len(view.domain_scores)
+        self.passes += sum(len(part.domain) for part in view.uneven)
         order, batch = (total(parts, task, numbers, candidates, candidates) for parts in (view.order, view.batch))
         rates: Floats = np.zeros(len(candidates)) + (order + batch)
         return rates
@@ -238,7 +237,6 @@ class Placement:
         v.need = v.vector[v.rows, None]
         v.all_rows = len(v.rows) == len(self.table.rows)
         v.domain_filters = [f for f in self._domain_filters if f.applies(task)]
-        v.domain_scores = [s for s in self._domain_scores if s.applies(task)]
         v.refusal = None
         v.filters = [f for _, f in self.filters if f.scope is LOCAL and f.applies(task)]
         count = len(self.table)
@@ -246,14 +244,13 @@ class Placement:
         static = lambda s: self._cached(s.name, cls, lambda: s.rate(task))  # noqa: E731
         v.order, v.batch = shares(task, self.scores, False, static), shares(task, self.scores, True, static)
         v.uneven = [part for part in (*v.order, *v.batch) if part.domain]
-        for part in v.uneven:
-            part.constant = sum(d.constant(task) or 0.0 for d in part.domain)
-        v.stale = False
         v.position = len(self.numbers.log)
         v.promised = self.numbers.promised
+        v.stale = False
         v.ok, v.idle = np.empty(count, dtype=bool), np.empty(count, dtype=bool)
         v.future = np.empty(count, dtype=bool) if v.promised else v.idle
         v.masked = np.empty(count)
+        self._even(v, task)
         self._pass(v, task, _ALL)
         self.passes += 1
         return v
@@ -299,6 +296,7 @@ class Placement:
             idle = idle & v.future[nodes]
         order, batch = total(v.order, task, numbers, nodes, None), total(v.batch, task, numbers, nodes, None)
         v.masked[nodes] = np.where(ok & idle, order + batch, -np.inf)
+        v.stale = v.stale and nodes is not _ALL
 
     def _refresh(self, v: ClassView, task: Task) -> None:
         log = self.numbers.log
@@ -350,8 +348,8 @@ class Placement:
 
     # ---- choosing ---------------------------------------------------------------------------------------
 
-    def _constant(self, v: ClassView, task: Task) -> bool:
-        """Whether the DOMAIN scores rate all nodes the same; if that changes what they add, add it anew."""
+    def _even(self, v: ClassView, task: Task) -> bool:
+        """Whether the DOMAIN scores rate all nodes the same; what each plugin then adds is noted."""
         for part in v.uneven:
             constant = 0.0
             for d in part.domain:
@@ -362,8 +360,13 @@ class Placement:
             if constant != part.constant:
                 part.constant = constant
                 v.stale = True
+        return True
+
+    def _up_to_date(self, v: ClassView, task: Task) -> bool:
+        """Whether `masked` holds the complete scores."""
+        if not self._even(v, task):
+            return False
         if v.stale:
-            v.stale = False
             self._pass(v, task, _ALL)
         return True
 

@@ -5,17 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from volcano_py.scheduler.framework.class_view import Bools, ClassView
+from volcano_py.scheduler.framework.class_view import ClassView
 from volcano_py.scheduler.framework.fit_errors import ABORTING, Code, FitErrors, insufficient
+from volcano_py.scheduler.framework.node_rules import Bools, Indices
 from volcano_py.scheduler.model.resource import EPS
 from volcano_py.scheduler.model.task import Task
 
 if TYPE_CHECKING:
     from volcano_py.scheduler.framework.placement import Placement
-
-Indices = NDArray[np.intp]
 
 
 def count_refusals(placement: Placement, task: Task, room: bool, nodes: Indices | None = None) -> FitErrors:
