@@ -18,7 +18,7 @@ from msgspec import field
 
 from volcano_py.api import names
 from volcano_py.scheduler.framework.arguments import decode
-from volcano_py.scheduler.framework.node_rules import DOMAIN, Floats, Indices, Scope
+from volcano_py.scheduler.framework.node_rules import DOMAIN, Bools, Floats, Indices, Scope
 from volcano_py.scheduler.framework.session import Handler, Session
 from volcano_py.scheduler.framework.session_job import SessionJob
 from volcano_py.scheduler.model import status as st
@@ -279,27 +279,33 @@ class _Together:
         bucket = manager.bucket_of.get(task.key) if manager is not None else None
         if manager is None or bucket is None or not manager.largest:
             return rates
-        for i, node in enumerate(candidates.tolist()):
-            rates[i] = self._rate(manager, bucket, task, node)
+        fits, without = self._room(bucket, task, candidates)
+        role, waiting = role_of(task), len(bucket.waiting)
+        for i in np.flatnonzero(fits).tolist():
+            node = candidates.item(i)
+            rates[i] = bucket.placed[node] + manager.dislike(role, node) + waiting - without.item(i)
         return rates * self._weight * 100 / manager.largest
 
-    def _rate(self, manager: Manager, bucket: _Bucket, task: Task, node: int) -> float:
+    def _room(self, bucket: _Bucket, task: Task, candidates: Indices) -> tuple[Bools, Indices]:
+        """For each candidate whether the task has room there, and how many of the others in its bucket have to stay
+        away for the rest to have it, too."""
         table, n = self._session.table, self._session.numbers
-        room = n.idle[:, node] + n.releasing[:, node]
-        if (task.spec_class.vector(table) > room).any():
-            return 0.0
-        have = table.objects[node].status.allocatable or {}
+        room = n.idle[:, candidates] + n.releasing[:, candidates]
+        fits: Bools = np.logical_and.reduce(task.spec_class.vector(table)[:, None] <= room)
         for name in task.spec_class.idle_wishes:
-            if name not in have and room[table.rows[name]] == 0:
-                return 0.0  # nothing is asked of something that the node does not even name: Volcano finds it lacking
-        rate = float(bucket.placed[node] + manager.dislike(role_of(task), node) + len(bucket.waiting))
+            # Nothing is asked of something that the node does not even name: Volcano finds it lacking.
+            named = [name in (table.objects[i].status.allocatable or {}) for i in candidates.tolist()]
+            fits &= np.array(named, dtype=bool) | (room[table.rows[name]] != 0)
         lacking = -room
         for name, amount in bucket.request.as_dict().items():
             lacking[table.rows[name]] += amount
+        without = np.zeros(len(candidates), dtype=np.intp)
+        too_many = fits.copy()
         for other in bucket.waiting.values():
-            if not np.any(lacking >= EPS):
+            too_many &= (lacking >= EPS).any(axis=0)
+            if not too_many.any():
                 break
             if other.key != task.key:
-                lacking = lacking - other.spec_class.vector(table)
-                rate -= 1
-        return rate
+                lacking -= other.spec_class.vector(table)[:, None]
+                without += too_many
+        return fits, without
