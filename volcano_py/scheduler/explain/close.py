@@ -175,7 +175,7 @@ def _tell_queue(session: Session, queue: Queue) -> None:
         what = "nothing above the capability is kept for the queue"
         wrong.append(f"{fields} above spec.capability: {what}; change one of them")
     if session.on("partial-hierarchy") and queue.name in session.queue_faults:
-        wrong.append(session.queue_faults[queue.name])
+        wrong.append(f"{session.queue_faults[queue.name]}. Until then it is taken for a queue below root")
     text = ". ".join(wrong)
     if text and session.cluster.notes.get(("Queue", f"/{queue.name}")) != text:
         uid = queue.object.metadata.uid

@@ -155,35 +155,27 @@ def tree(session: Session) -> QueueTree:
 
 def _link(session: Session, found: QueueTree) -> str:
     """Parents and paths; returns why there can be no tree."""
-    if session.on("partial-hierarchy"):
-        if ROOT_QUEUE not in found.nodes:
-            found.nodes[ROOT_QUEUE] = QueueNode(Queue(api.Queue(metadata=ObjectMeta(name=ROOT_QUEUE))), Resource())
-        parents = session.queue_parents
-    else:
-        parents = {name: q.queue.parent or ROOT_QUEUE for name, q in found.nodes.items()}
+    partial = session.on("partial-hierarchy")
+    if not partial:
         if ROOT_QUEUE not in found.nodes:
             return "there is no queue root; create it"
-    for name in found.nodes:
-        upwards: dict[str, QueueNode] = {}
-        at = found.nodes[name]
-        while at.name != ROOT_QUEUE and not at.path:
-            upwards[at.name] = at
-            parent = found.nodes.get(parents[at.name])
-            if parent is None:
-                return f"queue {at.name}: its parent {at.queue.parent} does not exist; create it or change spec.parent"
-            if parent.name in upwards:
-                return f"queue {name}: it is its own ancestor; change spec.parent of {at.name}"
-            at = parent
-        for below in reversed(upwards.values()):
-            below.path = [*at.path, at]
-            at = below
+        if session.queue_faults:
+            return "queue {}: {}".format(*min(session.queue_faults.items()))
+    if ROOT_QUEUE not in found.nodes:
+        found.nodes[ROOT_QUEUE] = QueueNode(Queue(api.Queue(metadata=ObjectMeta(name=ROOT_QUEUE))), Resource())
+    root = found.nodes[ROOT_QUEUE]
     for q in found.nodes.values():
-        if q.path:
-            q.path[-1].children.append(q)
+        if q is not root:
+            found.nodes[session.queue_parents[q.name]].children.append(q)
+    highest_first = [root]
+    for q in highest_first:
+        for child in q.children:
+            child.path = [*q.path, q]
+        highest_first += q.children
     for job in session.jobs.values():
         if not found.nodes[job.queue].is_leaf:
             text = f"queue {job.queue}, which has queues below it; move it to a leaf queue"
-            if not session.on("partial-hierarchy"):
+            if not partial:
                 return f"job {job.uid} is in {text}"
             session.unusable_queues[job.queue] = f"the job is in {text}"
     return ""

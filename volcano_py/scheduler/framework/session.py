@@ -22,7 +22,6 @@ from volcano_py.scheduler.framework.kube_view import KubeView
 from volcano_py.scheduler.framework.node_places import rank
 from volcano_py.scheduler.framework.node_rules import Filter, Score
 from volcano_py.scheduler.framework.placement import Placement
-from volcano_py.scheduler.framework.queue_parents import parents_of
 from volcano_py.scheduler.framework.session_job import SessionJob
 from volcano_py.scheduler.framework.topology import topology_of
 from volcano_py.scheduler.framework.votes import EvictionContext, Votes
@@ -127,7 +126,7 @@ class Session:
         """Set by the first rule that has to count pods by their labels."""
         self.forgotten_nominations: set[str] = set()
         """Tasks whose nominated node has turned out not to take them, by key."""
-        self.queue_parents, self.queue_faults = parents_of(self.queues)
+        self.queue_parents, self.queue_faults = cluster.hierarchy
         """The parent of each queue, and by queue what is wrong with its own."""
         self.unusable_queues: dict[str, str] = {}
         """Queues from which no job may be served, with what to tell the jobs."""

@@ -30,6 +30,7 @@ from volcano_py.scheduler.model.plan import (
     QueueStatus,
 )
 from volcano_py.scheduler.model.queue import Queue
+from volcano_py.scheduler.model.queue_parents import parents_of
 from volcano_py.scheduler.model.resource import EXACT, Resource
 from volcano_py.scheduler.model.spec_class import SpecClasses
 from volcano_py.scheduler.model.task import Task, group_of
@@ -81,6 +82,7 @@ class Cluster:
         """Debug switch: compare states that plugins moved with states built anew."""
         self.plugin_states: dict[str, tuple[object, int, Any]] = {}
         """What plugins keep between sessions; see framework.plugin_state."""
+        self._hierarchy: tuple[dict[str, str], dict[str, str]] | None = None
         self._hyper_nodes: HyperNodes | None = None
         self._hyper_nodes_generation = -1
         self._free_slots: list[int] = []
@@ -105,6 +107,13 @@ class Cluster:
             self._rule_cache = {}
 
     @property
+    def hierarchy(self) -> tuple[dict[str, str], dict[str, str]]:
+        """The parent of each queue, and by queue what is wrong with its own; made anew when a queue has changed."""
+        if self._hierarchy is None:
+            self._hierarchy = parents_of(self.queues)
+        return self._hierarchy
+
+    @property
     def hyper_nodes(self) -> HyperNodes:
         """The forest of HyperNodes, built when one of them or a node has changed."""
         if self._hyper_nodes is None or self._hyper_nodes_generation != self.nodes.generation:
@@ -126,6 +135,7 @@ class Cluster:
         elif kind == "PodGroup":
             self._put_pod_group(obj)
         elif kind == "Queue":
+            self._hierarchy = None
             self.queues.pop(obj.metadata.name, None)
             self.queues[obj.metadata.name] = Queue(obj)
             self.dirty = True
@@ -153,6 +163,7 @@ class Cluster:
                 self._forget_if_terminated(job)
                 self.notes.pop(("PodGroup", key), None)
         elif kind == "Queue":
+            self._hierarchy = None
             self.queues.pop(name, None)
         elif kind == "PriorityClass":
             self.priority_classes.pop(name, None)

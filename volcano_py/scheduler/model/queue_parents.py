@@ -1,7 +1,8 @@
-"""Which queue is above which, also where the objects contradict themselves (deviation partial-hierarchy).
+"""Which queue is above which, also where the objects contradict themselves.
 
 Admission refuses a parent that does not exist and a circle; queues from before it, or without webhooks, may have them.
-Volcano: capacity's buildHierarchicalQueueAttrs, which gives up for the whole cluster.
+Volcano: capacity's buildHierarchicalQueueAttrs, which then gives up for the whole cluster (see the deviation
+partial-hierarchy).
 """
 
 from __future__ import annotations
@@ -11,8 +12,6 @@ from collections.abc import Mapping
 from volcano_py.api.scheduling import ROOT_QUEUE
 from volcano_py.scheduler.model.queue import Queue
 
-_INSTEAD = "it is taken for a queue below root"
-
 
 def parents_of(queues: Mapping[str, Queue]) -> tuple[dict[str, str], dict[str, str]]:
     """The parent of every queue but root, and by queue what is wrong with its own. Every way up ends at root: what
@@ -21,12 +20,12 @@ def parents_of(queues: Mapping[str, Queue]) -> tuple[dict[str, str], dict[str, s
     faults: dict[str, str] = {}
     for name, parent in parents.items():
         if parent not in parents and parent != ROOT_QUEUE:
-            faults[name] = f"spec.parent: queue {parent} does not exist, {_INSTEAD}; create it or change the field"
+            faults[name] = f"spec.parent: queue {parent} does not exist; create it or change the field"
             parents[name] = ROOT_QUEUE
     for circle in _circles(parents):
         first = min(circle)
         way = " → ".join(circle[circle.index(first) :] + circle[: circle.index(first)])
-        faults[first] = f"spec.parent: the queue is its own ancestor ({way}), {_INSTEAD}; change the field"
+        faults[first] = f"spec.parent: the queue is its own ancestor ({way}); change the field"
         parents[first] = ROOT_QUEUE
     return parents, faults
 

@@ -7,8 +7,8 @@ from hypothesis import strategies as s
 
 from volcano_py.api import scheduling as api
 from volcano_py.api.meta import ObjectMeta
-from volcano_py.scheduler.framework.queue_parents import parents_of
 from volcano_py.scheduler.model.queue import Queue
+from volcano_py.scheduler.model.queue_parents import parents_of
 
 NAMES = ("a", "b", "c", "d", "root")
 
