@@ -8,9 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from volcano_py.scheduler.framework.session import Session
-from volcano_py.scheduler.framework.statement import Statement, Step
+from volcano_py.scheduler.framework.statement import Statement
 from volcano_py.scheduler.framework.victims import victims_queue
-from volcano_py.scheduler.model import status as st
 from volcano_py.scheduler.model.resource import EPS
 from volcano_py.scheduler.model.task import Task
 
@@ -137,30 +136,3 @@ def _promise(session: Session, statement: Statement, own: Statement, task: Task,
         return False
     statement.merge(own)
     return True
-
-
-def spare_needless(session: Session, statement: Statement) -> None:
-    """Let everybody stay without whom all that the statement promised is possible as well, the last evicted first.
-
-    What one task of a gang needed may have become needless by what another one needed.
-    """
-    if not session.on("fewest-victims"):
-        return
-    for step in [s for s in reversed(statement.steps) if s.kind == "evict"]:
-        promised = [s for s in statement.steps if s.kind == "pipeline" and s.node == step.node]
-        session.take_back_eviction(step.task)
-        if all(_stands(session, p) for p in promised):
-            statement.steps.remove(step)
-        else:
-            session.start_eviction(step.task)
-
-
-def _stands(session: Session, promise: Step) -> bool:
-    """Whether a promise could be made again as things are now."""
-    task, node = promise.task, promise.node
-    session.unplace(task)
-    stands = session.placement.fits_soon(task, node) and session.placement.accepts(task, node)
-    session.place(task, node, st.PIPELINED, hold=promise.evicted and session.on("kept-nominations"))
-    if promise.evicted:
-        session.evicting.add(task.slot)
-    return stands

@@ -14,9 +14,9 @@ import numpy as np
 from msgspec import field
 from numpy.typing import NDArray
 
-from volcano_py.scheduler.actions.broken_gangs import take_them_whole
-from volcano_py.scheduler.actions.make_room import make_room, spare_needless
+from volcano_py.scheduler.actions.make_room import make_room
 from volcano_py.scheduler.actions.preempt_dry_run import best_candidate
+from volcano_py.scheduler.actions.settle import settle
 from volcano_py.scheduler.actions.task_queue import task_queue
 from volcano_py.scheduler.framework.arguments import decode
 from volcano_py.scheduler.framework.priority_queue import PriorityQueue
@@ -82,11 +82,7 @@ def preempt(session: Session) -> None:
             while todo and votes.job_starving(job):
                 task = todo.pop()
                 preempt_for(session, statement, task, _of_other_jobs(session, queue, task), refused)
-            good = votes.job_pipelined(job)
-            if good:
-                spare_needless(session, statement)
-                good = take_them_whole(session, statement, "preemptable", "preempt")
-            statement.commit() if good else statement.discard()
+            settle(session, statement, job, "preemptable", "preempt")
         for job in under_request:
             _within(session, job, refused)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from volcano_py.scheduler.actions.broken_gangs import take_them_whole
-from volcano_py.scheduler.actions.make_room import make_room, spare_needless
+from volcano_py.scheduler.actions.make_room import make_room
+from volcano_py.scheduler.actions.settle import settle
 from volcano_py.scheduler.actions.starving import starving_by_queue
 from volcano_py.scheduler.actions.task_queue import task_queue
 from volcano_py.scheduler.framework.node_places import by_name
@@ -38,11 +38,7 @@ def reclaim(session: Session) -> None:
                 if not votes.preemptive(queue, [task]) or votes.pre_predicate(task) is not None:
                     continue
                 _reclaim_for(session, statement, task)
-            good = votes.job_pipelined(job)
-            if good:
-                spare_needless(session, statement)
-                good = take_them_whole(session, statement, "reclaimable", "reclaim")
-            statement.commit() if good else statement.discard()
+            settle(session, statement, job, "reclaimable", "reclaim")
 
 
 def _ungated(session: Session, job: SessionJob) -> list[Task]:
