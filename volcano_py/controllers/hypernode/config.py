@@ -1,14 +1,16 @@
 """What is to be discovered, and where: the key `volcano-controller.conf` of the controllers' ConfigMap.
 
-networkTopologyDiscovery:
-  - source: label
-    enabled: true
-    config: {networkTopologyTypes: {rack: [{nodeLabel: example.com/rack}, {nodeLabel: kubernetes.io/hostname}]}}
-  - source: ufm
-    enabled: true
-    interval: 10m
-    credentials: {secretRef: {name: ufm, namespace: volcano-system}}
-    config: {endpoint: "https://ufm.example.com", insecureSkipVerify: false}
+For example:
+
+    networkTopologyDiscovery:
+      - source: label
+        enabled: true
+        config: {networkTopologyTypes: {rack: [{nodeLabel: example.com/rack}, {nodeLabel: kubernetes.io/hostname}]}}
+      - source: ufm
+        enabled: true
+        interval: 10m
+        credentials: {secretRef: {name: ufm, namespace: volcano-system}}
+        config: {endpoint: "https://ufm.example.com", insecureSkipVerify: false}
 """
 
 from __future__ import annotations

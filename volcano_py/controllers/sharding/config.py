@@ -1,12 +1,14 @@
 """Which schedulers share the nodes, and by what policies: the key `sharding.yaml` of a ConfigMap, or flags.
 
-schedulerConfigs:
-  - name: volcano
-    policies:
-      - {name: allocation-rate, arguments: {minCPUUtil: 0, maxCPUUtil: 0.6}}
-      - {name: node-limit, arguments: {minNodes: 2, maxNodes: 100}}
-shardSyncPeriod: 60s
-enableNodeEventTrigger: true
+For example:
+
+    schedulerConfigs:
+      - name: volcano
+        policies:
+          - {name: allocation-rate, arguments: {minCPUUtil: 0, maxCPUUtil: 0.6}}
+          - {name: node-limit, arguments: {minNodes: 2, maxNodes: 100}}
+    shardSyncPeriod: 60s
+    enableNodeEventTrigger: true
 """
 
 from __future__ import annotations

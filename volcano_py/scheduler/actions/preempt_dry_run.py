@@ -34,8 +34,10 @@ def best_candidate(
     found: list[Candidate] = []
     for node in nodes:
         session.simulating = True
-        victims = _dry_run(session, task, node, may_go)
-        session.simulating = False
+        try:
+            victims = _dry_run(session, task, node, may_go)
+        finally:
+            session.simulating = False
         if victims:
             found.append(Candidate(node, victims))
             if len(found) >= most:

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 import msgspec
 
 A = TypeVar("A", bound=msgspec.Struct)
+N = TypeVar("N", int, float)
 
 _BOOLS = {
     text: value
@@ -42,6 +43,11 @@ def get_bool(value: Any) -> bool | None:
 
 def get_string(value: Any) -> str | None:
     return value if isinstance(value, str) else None
+
+
+def not_negative(value: N, otherwise: N) -> N:
+    """Many weights are taken for their default where they are negative."""
+    return value if value >= 0 else otherwise
 
 
 _READERS = {

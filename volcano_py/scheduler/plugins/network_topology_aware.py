@@ -16,7 +16,7 @@ import numpy as np
 from msgspec import field
 from numpy.typing import NDArray
 
-from volcano_py.scheduler.framework.arguments import decode, get_int
+from volcano_py.scheduler.framework.arguments import decode, get_int, not_negative
 from volcano_py.scheduler.framework.node_rules import DOMAIN, Floats, Indices, Scope
 from volcano_py.scheduler.framework.session import Handler, Session
 from volcano_py.scheduler.framework.session_job import SessionJob
@@ -52,15 +52,15 @@ class NetworkTopologyAware:
 
     def __init__(self, arguments: Mapping[str, Any]) -> None:
         read, self.warnings = decode(Arguments, f"plugin {self.name}", arguments, prefixes=(_PREFIX,))
-        self.weight = _or(read.weight, 1)
+        self.weight = not_negative(read.weight, 1)
         self.weights: dict[str, int] = {}
         for name in (part.strip() for part in read.resources.split(",")):
             if name:
                 weight = get_int(read.extra.get(_PREFIX + name, 1))
-                self.weights[name] = 1 if weight is None else _or(weight, 1)
-        self.weights |= {CPU: _or(read.cpu, 1), MEMORY: _or(read.memory, 1)}
+                self.weights[name] = 1 if weight is None else not_negative(weight, 1)
+        self.weights |= {CPU: not_negative(read.cpu, 1), MEMORY: not_negative(read.memory, 1)}
         self.normal_pods = read.normal_pods
-        self.fading = read.fading if read.fading >= 0 else 0.8
+        self.fading = not_negative(read.fading, 0.8)
         self.most_evicted = read.most_evicted if read.most_evicted > 0 else 8
 
     def on_session_open(self, session: Session) -> None:
@@ -89,10 +89,6 @@ class NetworkTopologyAware:
         votes.add("hyper_node_order", self.name, rate)
         session.add_score(self.name, _Nearness(session, domains, self.weight, self.normal_pods, self.fading))
         session.handlers.append(Handler(self.name, domains.allocated, domains.deallocated))
-
-
-def _or(value: int, default: int) -> int:
-    return value if value >= 0 else default
 
 
 def _favour(rates: dict[str, float], share: Callable[[str], float]) -> None:

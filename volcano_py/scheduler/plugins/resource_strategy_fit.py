@@ -11,7 +11,7 @@ from msgspec import field
 from numpy.typing import NDArray
 
 from volcano_py.api import names
-from volcano_py.scheduler.framework.arguments import decode
+from volcano_py.scheduler.framework.arguments import decode, not_negative
 from volcano_py.scheduler.framework.fit_errors import Code, Reason
 from volcano_py.scheduler.framework.node_rules import DOMAIN, LOCAL, Codes, Floats, Scope
 from volcano_py.scheduler.framework.session import Session
@@ -83,13 +83,14 @@ class ResourceStrategyFit:
         """The weight of each resource that sra lists."""
         if self.sra.enable:
             weights = self.sra.resource_weight
-            self.scarce = {name: _or_one(weights.get(name, 1)) for name in _listed(self.sra.resources)}
+            self.scarce = {name: not_negative(weights.get(name, 1), 1) for name in _listed(self.sra.resources)}
         self.proportions: dict[str, Proportion] = {}
         """What is kept beside each resource that proportional lists."""
         if self.proportional.enable:
             rates = self.proportional.resource_proportion
             for name in _listed(self.proportional.resources):
-                self.proportions[name] = Proportion(_rate(rates, f"{name}.cpu"), _rate(rates, f"{name}.memory"))
+                cpu, memory = (not_negative(rates.get(f"{name}.{kind}", 1.0), 1.0) for kind in ("cpu", "memory"))
+                self.proportions[name] = Proportion(cpu, memory)
 
     def strategy_of(self, resource: str) -> Strategy | None:
         """An exact name counts more than a pattern, a longer pattern more than a shorter one."""
@@ -106,15 +107,6 @@ class ResourceStrategyFit:
 
 def _listed(resources: str) -> list[str]:
     return [name.strip() for name in resources.split(",") if name.strip()]
-
-
-def _or_one(weight: int) -> int:
-    return weight if weight >= 0 else 1
-
-
-def _rate(rates: Mapping[str, float], key: str) -> float:
-    rate = rates.get(key, 1.0)
-    return rate if rate >= 0 else 1.0
 
 
 class _Score:
