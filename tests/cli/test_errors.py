@@ -88,6 +88,7 @@ def one_line(output: str) -> str:
         ("simulate run {none}", 2, "No such file or directory; give files that exist"),
         ("simulate run {broken}", 2, "not valid YAML"),
         ("simulate run {text}", 2, "no Kubernetes object"),
+        ("simulate run --jsonl {none}", 2, "No such file or directory; give files that exist, or -"),
         ("simulate run --conf {none} {pod_yaml}", 2, "No such file or directory"),
         ("simulate run --conf {broken} {pod_yaml}", 2, "broken: line 2, column 4: not valid YAML"),
         ("controller-manager --kubeconfig {none}", 1, "none does not exist; name one with --kubeconfig or KUBECONFIG"),

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import orjson
 import pytest
+from click.testing import CliRunner
 
+from volcano_py.cli.simulate import simulate
 from volcano_py.simulate import batch
 from volcano_py.simulate.batch import Defaults, run_lines
 
@@ -81,3 +84,14 @@ def test_a_fault_of_ours_stops_no_other_case(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(batch, "Simulation", faulty)
     bad, good = results({"objects": []}, {"objects": [NODE, POD]})
     assert bad["error"] == "a fault of volcano-py, please report it: RuntimeError: boom" and "cycles" in good
+
+
+def test_cases_come_from_files_or_standard_input(tmp_path: Path) -> None:
+    lines = b"".join(orjson.dumps({"id": i, "objects": [NODE, POD]}) + b"\n" for i in (1, 2))
+    (tmp_path / "cases.jsonl").write_bytes(lines)
+    given = [
+        CliRunner().invoke(simulate, ["run", "--jsonl", *files], input=lines)
+        for files in ([], ["-"], [str(tmp_path / "cases.jsonl")])
+    ]
+    assert [orjson.loads(line)["id"] for line in given[0].stdout_bytes.splitlines()] == [1, 2]
+    assert len({g.stdout_bytes for g in given}) == 1

@@ -6,7 +6,11 @@ from typing import Any
 
 import pytest
 
+from volcano_py.scheduler.framework.config import DEFAULT_TEXT
+from volcano_py.simulate.batch import configuration
 from volcano_py.simulate.complete import complete
+from volcano_py.simulate.cycles import Simulation
+from volcano_py.simulate.manifests import parse
 
 Manifest = dict[str, Any]
 
@@ -82,6 +86,67 @@ def test_what_belongs_to_a_namespace_is_in_the_default_one(kind: str) -> None:
 @pytest.mark.parametrize("kind", ["Node", "PriorityClass", "Namespace", "HyperNode"])
 def test_what_belongs_to_the_cluster_is_in_none(kind: str) -> None:
     assert "namespace" not in completed({"kind": kind, "metadata": {"name": "o"}})[kind, "o"]["metadata"]
+
+
+NULLS = """
+kind: Node
+metadata: {name: n, creationTimestamp: null}
+spec: null
+status: {allocatable: null, capacity: {cpu: 4, memory: 8Gi, pods: 10}}
+---
+kind: Queue
+metadata: {name: q, annotations: null}
+spec: {weight: null, reclaimable: null, parent: ""}
+status: null
+---
+kind: PodGroup
+metadata: {name: g, namespace: null, creationTimestamp: null}
+spec: {minMember: null, queue: "", networkTopology: null, subGroupPolicy: null, minResources: null}
+status: {phase: "", conditions: null}
+---
+kind: Pod
+metadata: {name: p, namespace: "", uid: "", labels: null, annotations: {scheduling.k8s.io/group-name: g}}
+spec: {schedulerName: "", nodeName: "", priority: null, tolerations: null, containers: [{name: c, resources: null}]}
+status: {phase: null}
+"""
+
+
+def test_what_is_null_or_empty_is_as_if_it_were_missing() -> None:
+    made = completed(*parse(NULLS, "-"))
+    sparse = completed(
+        {"kind": "Node", "metadata": {"name": "n"}, "status": {"capacity": {"cpu": 4, "memory": "8Gi", "pods": 10}}},
+        {"kind": "Queue", "metadata": {"name": "q"}},
+        {"kind": "PodGroup", "metadata": {"name": "g"}},
+        {**pod(), "metadata": {"name": "p", "annotations": {"scheduling.k8s.io/group-name": "g"}}},
+    )
+    assert made["PodGroup", "g"]["status"] == sparse["PodGroup", "g"]["status"]
+    made["Pod", "p"]["spec"].pop("nodeName")
+    sparse["Pod", "p"]["spec"]["containers"][0]["name"] = "c"
+    for each, wanted in sparse.items():
+        assert {k: made[each].get(k) for k in ("metadata", "spec")} == {k: wanted.get(k) for k in ("metadata", "spec")}
+    simulation = Simulation(parse(NULLS, "-"))
+    assert simulation.cycle(configuration(DEFAULT_TEXT, False)).bound == {"default/p": "n"} and not simulation.refused
+
+
+def test_a_described_object_without_a_namespace_is_in_the_default_one_also_as_it_is() -> None:
+    simulation = Simulation(parse(NULLS, "-"), raw=True)
+    assert set(simulation.objects) >= {("Pod", "default/p"), ("PodGroup", "default/g"), ("Node", "n")}
+
+
+def test_a_queue_is_as_admission_leaves_it() -> None:
+    path = {"volcano.sh/hierarchy": "a/b", "volcano.sh/hierarchy-weights": "2/3"}
+    made = completed({"kind": "Queue", "metadata": {"name": "q", "annotations": path}, "spec": {"weight": 0}})
+    annotations = made["Queue", "q"]["metadata"]["annotations"]
+    assert list(annotations.values()) == ["root/a/b", "1/2/3"] and made["Queue", "q"]["spec"]["weight"] == 1
+
+
+def test_a_namespace_may_name_the_queue_of_its_groups() -> None:
+    namespace = {"kind": "Namespace", "metadata": {"name": "default"}}
+    namespace["metadata"]["annotations"] = {"scheduling.volcano.sh/queue-name": "theirs"}  # type: ignore[index]
+    other = {"kind": "PodGroup", "metadata": {"name": "o"}, "spec": {"queue": "mine"}}
+    made = completed({"kind": "PodGroup", "metadata": {"name": "g"}}, other, pod(), namespace)
+    queues = {name: o["spec"]["queue"] for (kind, name), o in made.items() if kind == "PodGroup"}
+    assert queues == {"g": "theirs", "o": "mine", "podgroup-pod-default-p": "theirs"}
 
 
 def test_what_is_given_is_left_as_it_is() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -31,7 +32,7 @@ def simulate() -> None:
 @click.option("--parity", is_flag=True, help="Decide exactly as Volcano: all deviations off.")
 @click.option("--raw", is_flag=True, help="Take the objects exactly as they are, without defaults or added queues.")
 @click.option("--seed", type=int, default=0, help="Decides among nodes of equal score.")
-@click.option("--jsonl", is_flag=True, help="Batch form: a case a line in, a result a line out; options are defaults.")
+@click.option("--jsonl", is_flag=True, help="Batch form: a case a line in, a result a line out (docs/simulate.md).")
 @click.option("--plugins-dir", default="", help="A folder with plugins and actions of your own.")
 @click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True)
 def run(
@@ -54,15 +55,13 @@ def run(
     except ExtensionError as e:
         fail(str(e), 2)
     if jsonl:
-        if files and files != ("-",):
-            raise click.UsageError("--jsonl reads standard input, and no files")
         try:
             defaults = Defaults(_text(conf), cycles, seed, parity, raw)
-        except ConfigurationError as e:
+            for line in run_lines(_lines(files), defaults, registry):
+                sys.stdout.buffer.write(line + b"\n")
+                sys.stdout.buffer.flush()
+        except (ConfigurationError, ManifestError) as e:
             fail(str(e), 2)
-        for line in run_lines(sys.stdin.buffer, defaults, registry):
-            sys.stdout.buffer.write(line + b"\n")
-            sys.stdout.buffer.flush()
         return
     if not files:
         raise click.UsageError("give manifests to read, or - for standard input")
@@ -93,6 +92,19 @@ def _configuration(path: Path | None, parity: bool, registry: Registry) -> Confi
         return configuration(_text(path), parity, registry)
     except ConfigurationError as e:
         raise ConfigurationError(f"{path}: {e}" if path else str(e)) from None
+
+
+def _lines(files: tuple[str, ...]) -> Iterator[bytes]:
+    """The lines of all files, or of standard input. Raises ManifestError."""
+    for path in files or ("-",):
+        if path == "-":
+            yield from sys.stdin.buffer
+            continue
+        try:
+            with open(path, "rb") as file:
+                yield from file
+        except OSError as e:
+            raise ManifestError(f"{path}: {e.strerror}; give files that exist, or - for standard input") from None
 
 
 def _text(path: Path | None) -> str:

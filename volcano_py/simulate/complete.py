@@ -7,12 +7,14 @@ podgroup controller makes for bare pods.
 from __future__ import annotations
 
 from copy import deepcopy
+from typing import Any
 
-from volcano_py.api import kinds, names
+from volcano_py.api import names
 from volcano_py.api.meta import format_time
-from volcano_py.simulate.manifests import STRUCTS, Manifest, ManifestError, as_struct
+from volcano_py.simulate.manifests import Manifest, ManifestError, as_struct, in_namespace
+from volcano_py.webhooks.podgroups import mutate_podgroup
+from volcano_py.webhooks.queues import mutate_queue
 
-_NAMESPACED = frozenset(t.kind for t, struct in kinds.STRUCTS.items() if t.namespaced and struct in STRUCTS.values())
 _SYSTEM_CLASSES: dict[str, Manifest] = {
     "system-cluster-critical": {"value": 2_000_000_000},
     "system-node-critical": {"value": 2_000_001_000},
@@ -27,12 +29,13 @@ def complete(manifests: list[Manifest], scheduler_names: frozenset[str], now: fl
     unreadable = [m for m, ok in zip(manifests, readable, strict=True) if not ok]
     objects = [deepcopy(m) for m, ok in zip(manifests, readable, strict=True) if ok]
     classes = {o["metadata"]["name"]: o for o in objects if o["kind"] == "PriorityClass"} | _SYSTEM_CLASSES
+    namespaces = {o["metadata"]["name"]: o for o in objects if o["kind"] == "Namespace"}
     for o in objects:
         _metadata(o, now)
         if o["kind"] == "Pod":
             _pod(o, classes)
         elif o["kind"] == "PodGroup":
-            _pod_group(o)
+            _pod_group(o, namespaces.get(o["metadata"]["namespace"]))
         elif o["kind"] == "Queue":
             _queue(o)
         elif o["kind"] == "Node":
@@ -54,6 +57,7 @@ def complete(manifests: list[Manifest], scheduler_names: frozenset[str], now: fl
     for pod in [o for o in objects if o["kind"] == "Pod"]:
         group = _group_of_bare_pod(pod, scheduler_names)
         if group is not None and (group["metadata"]["namespace"], group["metadata"]["name"]) not in groups:
+            _pod_group(group, namespaces.get(group["metadata"]["namespace"]))
             objects.append(group)
     return unreadable + objects
 
@@ -67,20 +71,23 @@ def _can_be_read(o: Manifest) -> bool:
 
 
 def _metadata(o: Manifest, now: float) -> None:
-    metadata = o["metadata"]
-    if o["kind"] in _NAMESPACED:
-        metadata.setdefault("namespace", "default")
+    metadata = in_namespace(o)["metadata"]
     key = "-".join(filter(None, (metadata.get("namespace"), metadata["name"])))
-    metadata.setdefault("uid", f"{o['kind'].lower()}-{key}")
-    metadata.setdefault("creationTimestamp", format_time(now))
+    _fill(metadata, uid=f"{o['kind'].lower()}-{key}", creationTimestamp=format_time(now))
+
+
+def _fill(fields: Manifest, **defaults: Any) -> None:
+    """What is missing, or empty, is as by default."""
+    for name, value in defaults.items():
+        if fields.get(name) in (None, ""):
+            fields[name] = value
 
 
 def _pod(pod: Manifest, classes: dict[str, Manifest]) -> None:
     spec = pod.setdefault("spec", {})
     status = pod.setdefault("status", {})
-    spec.setdefault("schedulerName", names.SCHEDULER_NAME)
-    if not status.get("phase"):
-        status["phase"] = "Pending"
+    _fill(spec, schedulerName=names.SCHEDULER_NAME)
+    _fill(status, phase="Pending")
     _priority(spec, classes)
     _resources(spec)
     tolerations = spec["tolerations"] = spec.get("tolerations") or []
@@ -120,28 +127,21 @@ def _priority(spec: Manifest, classes: dict[str, Manifest]) -> None:
         spec.setdefault("preemptionPolicy", chosen["preemptionPolicy"])
 
 
-def _pod_group(group: Manifest) -> None:
+def _pod_group(group: Manifest, namespace: Manifest | None) -> None:
     spec = group.setdefault("spec", {})
-    spec.setdefault("minMember", 1)
-    if not spec.get("queue"):
-        spec["queue"] = "default"
+    _fill(spec, minMember=1, queue="default")
+    spec["queue"] = mutate_podgroup(group, namespace)["spec"]["queue"]
     for policy in (spec, *(spec.get("subGroupPolicy") or ())):
         if policy.get("networkTopology") is not None:
-            policy["networkTopology"].setdefault("mode", "hard")
-    status = group.setdefault("status", {})
-    if not status.get("phase"):
-        status["phase"] = "Pending"
+            _fill(policy["networkTopology"], mode="hard")
+    _fill(group.setdefault("status", {}), phase="Pending")
 
 
 def _queue(queue: Manifest) -> None:
-    spec = queue.setdefault("spec", {})
-    spec.setdefault("weight", 1)
-    spec.setdefault("reclaimable", True)
+    queue.update(mutate_queue(queue))
     if queue["metadata"]["name"] != "root":
-        spec.setdefault("parent", "root")
-    status = queue.setdefault("status", {})
-    if not status.get("state"):
-        status["state"] = "Open"
+        _fill(queue["spec"], parent="root")
+    _fill(queue.setdefault("status", {}), state="Open")
 
 
 def _group_of_bare_pod(pod: Manifest, scheduler_names: frozenset[str]) -> Manifest | None:

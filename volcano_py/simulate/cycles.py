@@ -21,7 +21,7 @@ from volcano_py.scheduler.model import plan
 from volcano_py.scheduler.model.cluster import Cluster
 from volcano_py.scheduler.run_once import REGISTRY, Report, run_once
 from volcano_py.simulate.complete import complete
-from volcano_py.simulate.manifests import Manifest, ManifestError, as_struct
+from volcano_py.simulate.manifests import Manifest, ManifestError, as_struct, in_namespace
 
 PERIOD = 1.0
 """Seconds between two cycles."""
@@ -41,7 +41,8 @@ class CycleResult(msgspec.Struct):
 class Simulation:
     """A cluster that exists only here.
 
-    `raw`: take the objects exactly as they are. Objects that cannot be used are `refused`, the rest is scheduled.
+    `raw`: take the objects as they are, but for a missing namespace. Objects that cannot be used are `refused`, the
+    rest is scheduled.
     """
 
     def __init__(
@@ -68,7 +69,7 @@ class Simulation:
         """Objects that the scheduler cannot use, with the reason."""
         self.objects: dict[tuple[str, str], Manifest] = {}
         for o in given if raw else complete(given, scheduler_names, self.now):
-            self.put(deepcopy(o) if raw else o)
+            self.put(in_namespace(deepcopy(o)) if raw else o)
 
     def put(self, manifest: Manifest) -> None:
         """An object is created or changed."""

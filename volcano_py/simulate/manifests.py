@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import yaml
 
-from volcano_py.api import core, scheduling, topology
+from volcano_py.api import core, kinds, scheduling, topology
 from volcano_py.api.codec import from_manifest
 
 Manifest = dict[str, Any]
@@ -31,6 +31,8 @@ STRUCTS: dict[str, type[Any]] = {
     "HyperNode": topology.HyperNode,
 }
 """The kinds that the scheduler looks at."""
+NAMESPACED = frozenset(t.kind for t, struct in kinds.STRUCTS.items() if t.namespaced and struct in STRUCTS.values())
+"""Those of them whose objects belong to a namespace."""
 
 
 class ManifestError(ValueError):
@@ -74,7 +76,22 @@ def unfolded(document: Any, where: str) -> Iterator[Manifest]:
     metadata = document.get("metadata")
     if not isinstance(metadata, dict) or not isinstance(metadata.get("name"), str):
         raise ManifestError(f"{where}: {document['kind']}: metadata.name is missing")
-    yield document
+    yield without_nulls(document)
+
+
+def without_nulls(value: Any) -> Any:
+    """A copy in which fields that are null are missing: an API server takes one for the other."""
+    if isinstance(value, dict):
+        return {k: without_nulls(v) for k, v in value.items() if v is not None}
+    return [without_nulls(v) for v in value] if isinstance(value, list) else value
+
+
+def in_namespace(manifest: Manifest) -> Manifest:
+    """The manifest, in namespace `default` if its kind belongs to one and it names none."""
+    metadata = manifest.get("metadata")
+    if manifest["kind"] in NAMESPACED and isinstance(metadata, dict) and not metadata.get("namespace"):
+        metadata["namespace"] = "default"
+    return manifest
 
 
 def as_struct(manifest: Manifest, *, named: bool = False) -> Any:
