@@ -47,6 +47,14 @@ def test_units_are_milli_cores_bytes_whole_pods_and_thousandths() -> None:
         ("attachable-volumes-x", True),
         ("kubernetes.io/x", True),
         ("storage", False),
+        ("Example.com/x", False),
+        ("example.com/a/b", False),
+        ("example.com/", False),
+        ("example.com/a_b.C-3", True),
+        ("example.com/" + "x" * 63, True),
+        ("example.com/" + "x" * 64, False),
+        (".".join(["x" * 60] * 4) + "/x", True),
+        (".".join(["x" * 61] * 4) + "/x", False),
     ],
 )
 def test_names_that_count_as_scalars(name: str, scalar: bool) -> None:

@@ -10,7 +10,9 @@ Names of operators follow Volcano's, in snake case. A rule "for a missing value"
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from sys import float_info
 from typing import Protocol
 
@@ -35,10 +37,18 @@ NVIDIA_GPU = "nvidia.com/gpu"
 ATTACHABLE_PREFIX = "attachable-volumes-"
 
 
+_LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_EXTENDED = re.compile(rf"({_LABEL}(?:\.{_LABEL})*)/(?:[A-Za-z0-9][-A-Za-z0-9_.]{{0,61}})?[A-Za-z0-9]", re.ASCII)
+_LONGEST_DOMAIN = 253 - len("requests.")
+"""A quota names the resource with that in front, and has to be a name as well."""
+
+
+@lru_cache(maxsize=4096)
 def is_scalar_name(name: str) -> bool:
     """Whether kube-scheduler counts this name as a scalar resource (extended, hugepages, native, volumes)."""
     if "/" in name and "kubernetes.io/" not in name:
-        return not name.startswith("requests.")
+        qualified = _EXTENDED.fullmatch(name)
+        return qualified is not None and len(qualified[1]) <= _LONGEST_DOMAIN and not name.startswith("requests.")
     return name.startswith(("hugepages-", ATTACHABLE_PREFIX)) or "kubernetes.io/" in name
 
 
