@@ -295,9 +295,12 @@ def _trial(
 
 
 def _hopeless(session: Session, job: SessionJob, task: Task) -> NDArray[np.bool_]:
-    """The nodes that were found in this session to refuse the task for what evictions do not cure."""
+    """The nodes that were found in this session to refuse the task for what evictions do not cure.
+
+    None if all were: Volcano takes an empty list of the others for no list.
+    """
     errors = job.fit_errors.get(task.key)
-    if errors is None or errors.unresolvable is None:
+    if errors is None or errors.unresolvable is None or errors.unresolvable.all():
         return np.zeros(len(session.table), dtype=bool)
     return errors.unresolvable
 
