@@ -109,7 +109,38 @@ QUEUE: Manifest = {
     },
     "status": {"state": "Open"},
 }
+JOB: Manifest = {
+    "apiVersion": "batch.volcano.sh/v1alpha1",
+    "kind": "Job",
+    "metadata": {"name": "odd", "namespace": "default", "annotations": {"volcano.sh/preemptable": "true"}},
+    "spec": {
+        "queue": "default",
+        "minAvailable": 1,
+        "priorityClassName": "odd",
+        "plugins": {"env": [], "svc": ["--disable-network-policy=true"]},
+        "policies": [{"event": "PodFailed", "action": "RestartJob"}],
+        "volumes": [{"mountPath": "/data", "volumeClaimName": "claim"}],
+        "networkTopology": {"mode": "soft", "highestTierAllowed": 1},
+        "tasks": [
+            {
+                "name": "worker",
+                "replicas": 2,
+                "minAvailable": 1,
+                "dependsOn": {"name": [], "iteration": "any"},
+                "template": {
+                    "metadata": {"labels": {"app": "odd"}, "annotations": {"a": "b"}},
+                    "spec": {
+                        "priorityClassName": "odd",
+                        "containers": [{"name": "c", "image": "x", "resources": {"requests": {"cpu": "1"}}}],
+                    },
+                },
+            }
+        ],
+    },
+    "status": {"state": {"phase": "Pending"}},
+}
 OTHERS: list[Manifest] = [
+    JOB,
     {
         "apiVersion": "scheduling.k8s.io/v1",
         "kind": "PriorityClass",

@@ -16,7 +16,8 @@ Manifest = dict[str, Any]
 
 
 def completed(*manifests: Manifest) -> dict[tuple[str, str], Manifest]:
-    made = complete(list(manifests), frozenset(("volcano",)), 1_700_000_000.0)
+    made, refused = complete(list(manifests), frozenset(("volcano",)), 1_700_000_000.0)
+    assert not refused
     return {(o["kind"], o["metadata"]["name"]): o for o in made}
 
 

@@ -17,6 +17,7 @@ from volcano_py.scheduler.framework.registry import Registry
 from volcano_py.scheduler.run_once import REGISTRY
 from volcano_py.simulate.batch import Defaults, configuration, run_lines
 from volcano_py.simulate.cycles import CycleResult, Simulation
+from volcano_py.simulate.jobs import is_job
 from volcano_py.simulate.manifests import STRUCTS, ManifestError, read
 
 
@@ -74,9 +75,10 @@ def run(
     results = [simulation.cycle(chosen) for _ in range(cycles)]
     for warning in (*chosen.warnings, *simulation.warnings):
         click.echo(f"warning: {warning}", err=True)
-    for kind in dict.fromkeys(m["kind"] for m in manifests if m["kind"] not in STRUCTS):
-        hint = "; describe its PodGroup and pods, no controller makes them here" if kind == "Job" else ""
-        click.echo(f"left out: {kind}, the scheduler does not look at this kind{hint}", err=True)
+    unknown = (m["kind"] for m in manifests if m["kind"] not in STRUCTS and (raw or not is_job(m)))
+    for kind in dict.fromkeys(unknown):
+        hint = "if it makes pods, describe them"
+        click.echo(f"left out: {kind}, the scheduler does not look at this kind; {hint}", err=True)
     for refused in simulation.refused:
         click.echo(f"cannot be used: {refused}", err=True)
     if output == "json":

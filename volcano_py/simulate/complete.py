@@ -9,9 +9,10 @@ from __future__ import annotations
 from copy import deepcopy
 from typing import Any
 
-from volcano_py.api import names
+from volcano_py.api import batch, names
 from volcano_py.api.meta import format_time
-from volcano_py.simulate.manifests import Manifest, ManifestError, as_struct, in_namespace
+from volcano_py.simulate.jobs import expand, is_job
+from volcano_py.simulate.manifests import Manifest, ManifestError, as_struct, in_namespace, read_as
 from volcano_py.webhooks.podgroups import mutate_podgroup
 from volcano_py.webhooks.queues import mutate_queue
 
@@ -19,55 +20,60 @@ _SYSTEM_CLASSES: dict[str, Manifest] = {
     "system-cluster-critical": {"value": 2_000_000_000},
     "system-node-critical": {"value": 2_000_001_000},
 }
+_QUEUES: list[Manifest] = [
+    {
+        "apiVersion": "scheduling.volcano.sh/v1beta1",
+        "kind": "Queue",
+        "metadata": {"name": name},
+        "spec": {"reclaimable": reclaimable, "weight": 1},
+    }
+    for name, reclaimable in (("root", False), ("default", True))
+]
 _TOLERATED_FOR_A_WHILE = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 
 
-def complete(manifests: list[Manifest], scheduler_names: frozenset[str], now: float) -> list[Manifest]:
-    """Completed copies; queues `default` and `root`, and groups of bare pods are added. What cannot be read is left as
-    it is."""
-    readable = [_can_be_read(m) for m in manifests]
-    unreadable = [m for m, ok in zip(manifests, readable, strict=True) if not ok]
-    objects = [deepcopy(m) for m, ok in zip(manifests, readable, strict=True) if ok]
-    classes = {o["metadata"]["name"]: o for o in objects if o["kind"] == "PriorityClass"} | _SYSTEM_CLASSES
-    namespaces = {o["metadata"]["name"]: o for o in objects if o["kind"] == "Namespace"}
+def complete(
+    manifests: list[Manifest], scheduler_names: frozenset[str], now: float
+) -> tuple[list[Manifest], list[str]]:
+    """Completed copies of the objects that the scheduler looks at, and which of the others cannot be read or would be
+    refused by admission, with the reason. Queues `default` and `root`, what waiting jobs consist of, and groups of bare
+    pods are added."""
+    objects: list[Manifest] = []
+    refused: list[str] = []
+    for m in manifests:
+        try:
+            if is_job(m):
+                read_as(batch.Job, m, named=True)
+            elif as_struct(m, named=True) is None:
+                continue
+        except ManifestError as e:
+            refused.append(str(e))
+        else:
+            objects.append(deepcopy(m))
+    known = {o["metadata"]["name"] for o in objects if o["kind"] == "Queue"}
+    objects += [deepcopy(q) for q in _QUEUES if q["metadata"]["name"] not in known]
     for o in objects:
         _metadata(o, now)
-        if o["kind"] == "Pod":
-            _pod(o, classes)
-        elif o["kind"] == "PodGroup":
-            _pod_group(o, namespaces.get(o["metadata"]["namespace"]))
-        elif o["kind"] == "Queue":
+        if o["kind"] == "Queue":
             _queue(o)
         elif o["kind"] == "Node":
             status = o.setdefault("status", {})
             status.setdefault("allocatable", dict(status.get("capacity") or {}))
-    known = {o["metadata"]["name"] for o in objects if o["kind"] == "Queue"}
-    for name, reclaimable in (("root", False), ("default", True)):
-        if name not in known:
-            queue = {
-                "apiVersion": "scheduling.volcano.sh/v1beta1",
-                "kind": "Queue",
-                "metadata": {"name": name},
-                "spec": {"reclaimable": reclaimable, "weight": 1},
-            }
-            _metadata(queue, now)
-            _queue(queue)
-            objects.append(queue)
+    made, bad_jobs = expand(objects)
+    for o in made:
+        _metadata(o, now)
+    objects += made
+    classes = {o["metadata"]["name"]: o for o in objects if o["kind"] == "PriorityClass"} | _SYSTEM_CLASSES
+    namespaces = {o["metadata"]["name"]: o for o in objects if o["kind"] == "Namespace"}
     groups = {(o["metadata"]["namespace"], o["metadata"]["name"]) for o in objects if o["kind"] == "PodGroup"}
     for pod in [o for o in objects if o["kind"] == "Pod"]:
+        _pod(pod, classes)
         group = _group_of_bare_pod(pod, scheduler_names)
         if group is not None and (group["metadata"]["namespace"], group["metadata"]["name"]) not in groups:
-            _pod_group(group, namespaces.get(group["metadata"]["namespace"]))
             objects.append(group)
-    return unreadable + objects
-
-
-def _can_be_read(o: Manifest) -> bool:
-    try:
-        as_struct(o, named=True)
-    except ManifestError:
-        return False
-    return True
+    for group in [o for o in objects if o["kind"] == "PodGroup"]:
+        _pod_group(group, namespaces.get(group["metadata"]["namespace"]))
+    return objects, refused + bad_jobs
 
 
 def _metadata(o: Manifest, now: float) -> None:

@@ -68,8 +68,12 @@ class Simulation:
         self.refused: list[str] = []
         """Objects that the scheduler cannot use, with the reason."""
         self.objects: dict[tuple[str, str], Manifest] = {}
-        for o in given if raw else complete(given, scheduler_names, self.now):
-            self.put(in_namespace(deepcopy(o)) if raw else o)
+        if raw:
+            objects = [in_namespace(deepcopy(o)) for o in given]
+        else:
+            objects, self.refused = complete(given, scheduler_names, self.now)
+        for o in objects:
+            self.put(o)
 
     def put(self, manifest: Manifest) -> None:
         """An object is created or changed."""

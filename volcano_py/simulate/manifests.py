@@ -31,8 +31,8 @@ STRUCTS: dict[str, type[Any]] = {
     "HyperNode": topology.HyperNode,
 }
 """The kinds that the scheduler looks at."""
-NAMESPACED = frozenset(t.kind for t, struct in kinds.STRUCTS.items() if t.namespaced and struct in STRUCTS.values())
-"""Those of them whose objects belong to a namespace."""
+NAMESPACED = frozenset(t.kind for t in kinds.ALL if t.namespaced)
+"""Kinds whose objects belong to a namespace."""
 
 
 class ManifestError(ValueError):
@@ -98,8 +98,11 @@ def as_struct(manifest: Manifest, *, named: bool = False) -> Any:
     """The struct of a manifest, None for kinds the scheduler does not look at. Raises ManifestError. `named`: an object
     without a name is an error, too."""
     type_ = STRUCTS.get(manifest["kind"])
-    if type_ is None:
-        return None
+    return None if type_ is None else read_as(type_, manifest, named=named)
+
+
+def read_as(type_: type[Any], manifest: Manifest, *, named: bool = False) -> Any:
+    """The same for a given struct."""
     try:
         struct = from_manifest(type_, manifest)
         if named and not struct.metadata.name:
