@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from volcano_py.api import core, names
+from volcano_py.api import core, names, quantity
 from volcano_py.api import scheduling as api
 from volcano_py.scheduler.model import status
 from volcano_py.scheduler.model.changes import Changes
@@ -143,7 +143,10 @@ class Cluster:
             self.priority_classes[obj.metadata.name] = obj
             self.dirty = True
         else:
-            self.others.setdefault(kind, {})[obj.metadata.key] = obj
+            self.others.setdefault(kind, {}).pop(obj.metadata.key, None)
+            if kind == "ResourceQuota":
+                _check_quota(obj)
+            self.others[kind][obj.metadata.key] = obj
             self._hyper_nodes = None if kind == "HyperNode" else self._hyper_nodes
             self.dirty = True
 
@@ -387,6 +390,16 @@ class Cluster:
         n.kube_pods[node] = 0
         for task in self.on_node.get(self.nodes.names[node], {}).values():
             self._count(node, task, +1)
+
+
+def _check_quota(quota: core.ResourceQuota) -> None:
+    """Raises ValueError naming the field that is no amount."""
+    for field, amounts in (("hard", quota.status.hard), ("used", quota.status.used)):
+        for name, amount in (amounts or {}).items():
+            try:
+                quantity.parse(amount)
+            except ValueError as e:
+                raise ValueError(f"status.{field}[{name}]: {e}") from None
 
 
 def _allocatable(node: core.Node) -> Resource:
