@@ -68,6 +68,8 @@ class Placement:
         self._cache = cache
         self._views: dict[int, ClassView] = {}
         self._domain_filters: list[WholeFilter] = [f for _, f in filters if f.scope is DOMAIN]
+        self._may_fail = any(getattr(s, "may_fail", False) for _, s in scores)
+        """Some score may have no answer for a node (NaN): the first of its two sums is 0 then."""
 
     # ---- asking -----------------------------------------------------------------------------------------
 
@@ -179,6 +181,8 @@ class Placement:
         numbers = SomeNodes(self.numbers, candidates)
         self.passes += sum(len(part.domain) for part in view.uneven)
         order, batch = (total(parts, task, numbers, candidates, candidates) for parts in (view.order, view.batch))
+        if self._may_fail:
+            order = np.nan_to_num(order, nan=0.0)
         rates: Floats = np.zeros(len(candidates)) + (order + batch)
         return rates
 

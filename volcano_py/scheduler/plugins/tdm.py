@@ -131,7 +131,7 @@ class Tdm:
 
         votes = session.votes
         session.add_filter(self.name, _Filter(zones, refused))
-        session.add_score(self.name, _Score(zones))
+        session.add_score(self.name, _Score(zones, refused))
         votes.add("preemptable", self.name, preemptable)
         votes.add("victim_tasks", self.name, victims)
         votes.add("job_order", self.name, lambda job: int(job.model.preemptable))
@@ -190,18 +190,25 @@ class _Filter:
 
 
 class _Score:
+    """Nodes that are lent now are good for those who accept it; one whose zone takes nobody now has no score, and none
+    of other plugins either: only where `enablePredicate` is off does anybody ask for it."""
+
     name = "tdm"
     scope: Literal[Scope.DOMAIN] = DOMAIN
     batch = False
 
-    def __init__(self, zones: list[str]) -> None:
+    def __init__(self, zones: list[str], refused: dict[str, str]) -> None:
         self._lent = np.array([bool(z) for z in zones], dtype=bool)
+        self._closed = np.array([bool(z and refused[z]) for z in zones], dtype=bool)
+        self.may_fail = bool(self._closed.any())
 
     def applies(self, task: Task) -> bool:
         return bool(self._lent.any())
 
     def constant(self, task: Task) -> float | None:
-        return None if zone_of(task) else 0.0
+        return None if self.may_fail or zone_of(task) else 0.0
 
     def over(self, task: Task, candidates: NDArray[np.intp]) -> Floats:
-        return np.where(self._lent[candidates] & bool(zone_of(task)), 100.0, 0.0)
+        rates = np.where(self._lent[candidates] & bool(zone_of(task)), 100.0, 0.0)
+        rates[self._closed[candidates]] = np.nan
+        return rates
