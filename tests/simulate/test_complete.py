@@ -154,3 +154,44 @@ def test_what_is_given_is_left_as_it_is() -> None:
     given = pod()
     completed(given)
     assert given == pod()
+
+
+def test_huge_pages_that_a_pod_may_have_it_has_whatever_its_containers_ask_for() -> None:
+    containers = [{"name": "a", "resources": {"limits": {"hugepages-2Mi": "2Mi"}}}]
+    made = completed(pod(containers=containers, resources={"limits": {"hugepages-2Mi": "4Mi"}}))["Pod", "p"]["spec"]
+    assert made["resources"]["requests"] == {"hugepages-2Mi": "4Mi"}
+
+
+def test_label_keys_of_affinity_become_part_of_the_selector_once() -> None:
+    term = {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "x"}}, "matchLabelKeys": ["rev", "lacking"]}
+    weighted = {"weight": 1, "podAffinityTerm": {**term, "matchLabelKeys": [], "mismatchLabelKeys": ["rev"]}}
+    affinity = {
+        "podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [weighted]},
+        "podAntiAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": [
+                term,
+                {"topologyKey": "zone", "matchLabelKeys": ["rev"]},
+            ]
+        },
+    }
+    given = pod(affinity=affinity)
+    given["metadata"]["labels"] = {"rev": "7"}
+    made = completed(given)["Pod", "p"]
+    read = made["spec"]["affinity"]
+    away, nobody = read["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    assert away["labelSelector"]["matchExpressions"] == [{"key": "rev", "operator": "In", "values": ["7"]}]
+    assert "labelSelector" not in nobody
+    near = read["podAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"][0]["podAffinityTerm"]
+    assert near["labelSelector"]["matchExpressions"] == [{"key": "rev", "operator": "NotIn", "values": ["7"]}]
+    assert completed(made)["Pod", "p"]["spec"]["affinity"] == read
+
+
+def test_affinity_that_cannot_be_read_is_told() -> None:
+    bad = pod(affinity={"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{"labelSelector": 3}]}})
+    assert Simulation([bad]).refused
+
+
+def test_a_namespace_has_its_name_for_a_label_also_where_only_its_pods_are_described() -> None:
+    made = completed(pod(), {"kind": "Namespace", "metadata": {"name": "lab", "labels": {"team": "a"}}})
+    assert made["Namespace", "default"]["metadata"]["labels"] == {"kubernetes.io/metadata.name": "default"}
+    assert made["Namespace", "lab"]["metadata"]["labels"] == {"team": "a", "kubernetes.io/metadata.name": "lab"}

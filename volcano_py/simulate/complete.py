@@ -9,18 +9,17 @@ from __future__ import annotations
 from copy import deepcopy
 from typing import Any
 
-from volcano_py.api import batch, names
+from volcano_py.api import batch, core, names
+from volcano_py.api.codec import from_manifest
 from volcano_py.api.meta import format_time
+from volcano_py.controllers.podgroup.reconcile import OWNER_KINDS, build_podgroup, needs_podgroup
 from volcano_py.simulate.jobs import expand, is_job
+from volcano_py.simulate.label_keys import merge_label_keys
 from volcano_py.simulate.manifests import Manifest, ManifestError, as_struct, in_namespace, read_as
 from volcano_py.webhooks.podgroups import mutate_podgroup
 from volcano_py.webhooks.queues import mutate_queue
 
-_SYSTEM_CLASSES: dict[str, Manifest] = {
-    "system-cluster-critical": {"value": 2_000_000_000},
-    "system-node-critical": {"value": 2_000_001_000},
-}
-_QUEUES: list[Manifest] = [
+_EVERYWHERE: list[Manifest] = [
     {
         "apiVersion": "scheduling.volcano.sh/v1beta1",
         "kind": "Queue",
@@ -28,7 +27,13 @@ _QUEUES: list[Manifest] = [
         "spec": {"reclaimable": reclaimable, "weight": 1},
     }
     for name, reclaimable in (("root", False), ("default", True))
+] + [
+    {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}, "value": value}
+    for name, value in (("system-cluster-critical", 2_000_000_000), ("system-node-critical", 2_000_001_000))
 ]
+"""What every cluster has: the API server makes the classes, and the scheduler the queues."""
+_NAME_OF_NAMESPACE = "kubernetes.io/metadata.name"
+"""The label that every namespace has."""
 _TOLERATED_FOR_A_WHILE = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 
 
@@ -36,8 +41,8 @@ def complete(
     manifests: list[Manifest], scheduler_names: frozenset[str], now: float
 ) -> tuple[list[Manifest], list[str]]:
     """Completed copies of the objects that the scheduler looks at, and which of the others cannot be read or would be
-    refused by admission, with the reason. Queues `default` and `root`, what waiting jobs consist of, and groups of bare
-    pods are added."""
+    refused by admission, with the reason. Queues `default` and `root`, the system's PriorityClasses, what waiting jobs
+    consist of, and groups of bare pods are added."""
     objects: list[Manifest] = []
     refused: list[str] = []
     for m in manifests:
@@ -50,8 +55,8 @@ def complete(
             refused.append(str(e))
         else:
             objects.append(deepcopy(m))
-    known = {o["metadata"]["name"] for o in objects if o["kind"] == "Queue"}
-    objects += [deepcopy(q) for q in _QUEUES if q["metadata"]["name"] not in known]
+    known = {(o["kind"], o["metadata"]["name"]) for o in objects}
+    objects += [deepcopy(o) for o in _EVERYWHERE if (o["kind"], o["metadata"]["name"]) not in known]
     for o in objects:
         _metadata(o, now)
         if o["kind"] == "Queue":
@@ -63,14 +68,12 @@ def complete(
     for o in made:
         _metadata(o, now)
     objects += made
-    classes = {o["metadata"]["name"]: o for o in objects if o["kind"] == "PriorityClass"} | _SYSTEM_CLASSES
+    classes = {o["metadata"]["name"]: o for o in objects if o["kind"] == "PriorityClass"}
     namespaces = {o["metadata"]["name"]: o for o in objects if o["kind"] == "Namespace"}
-    groups = {(o["metadata"]["namespace"], o["metadata"]["name"]) for o in objects if o["kind"] == "PodGroup"}
-    for pod in [o for o in objects if o["kind"] == "Pod"]:
+    pods = [o for o in objects if o["kind"] == "Pod"]
+    for pod in pods:
         _pod(pod, classes)
-        group = _group_of_bare_pod(pod, scheduler_names)
-        if group is not None and (group["metadata"]["namespace"], group["metadata"]["name"]) not in groups:
-            objects.append(group)
+    objects += _groups_of_bare_pods(pods, objects, manifests, scheduler_names)
     for group in [o for o in objects if o["kind"] == "PodGroup"]:
         _pod_group(group, namespaces.get(group["metadata"]["namespace"]))
     return objects, refused + bad_jobs
@@ -96,6 +99,7 @@ def _pod(pod: Manifest, classes: dict[str, Manifest]) -> None:
     _fill(status, phase="Pending")
     _priority(spec, classes)
     _resources(spec)
+    merge_label_keys(pod)
     tolerations = spec["tolerations"] = spec.get("tolerations") or []
     for key in _TOLERATED_FOR_A_WHILE:
         if not any(t.get("key") in (key, None, "") and t.get("effect") in ("NoExecute", None, "") for t in tolerations):
@@ -116,17 +120,21 @@ def _resources(spec: Manifest) -> None:
     whole = spec.get("resources") or {}
     if whole.get("limits"):
         asked = {name for c in containers for name in (c.get("resources") or {}).get("requests") or ()}
-        limits = {name: amount for name, amount in whole["limits"].items() if name not in asked}
+        limits = {
+            name: amount
+            for name, amount in whole["limits"].items()
+            if name not in asked or name.startswith("hugepages-")  # of which nobody may have less than the limit
+        }
         spec["resources"] = {**whole, "requests": {**limits, **(whole.get("requests") or {})}}
 
 
 def _priority(spec: Manifest, classes: dict[str, Manifest]) -> None:
     """What the admission of priorities writes into a pod: its class's value, else that of the default class, else 0."""
-    if spec.get("priorityClassName"):
-        chosen = classes.get(spec["priorityClassName"], {})
-    else:
+    if not spec.get("priorityClassName"):
         defaults = [c for c in classes.values() if c.get("globalDefault")]
-        chosen = min(defaults, key=lambda c: int(c.get("value", 0)), default={})
+        lowest = min(defaults, key=lambda c: int(c.get("value", 0)), default=None)
+        spec["priorityClassName"] = lowest["metadata"]["name"] if lowest is not None else ""
+    chosen = classes.get(spec["priorityClassName"], {})
     if spec.get("priority") is None:
         spec["priority"] = int(chosen.get("value", 0))
     if chosen.get("preemptionPolicy"):
@@ -135,7 +143,7 @@ def _priority(spec: Manifest, classes: dict[str, Manifest]) -> None:
 
 def _pod_group(group: Manifest, namespace: Manifest | None) -> None:
     spec = group.setdefault("spec", {})
-    _fill(spec, minMember=1, queue="default")
+    _fill(spec, queue="default")
     spec["queue"] = mutate_podgroup(group, namespace)["spec"]["queue"]
     for policy in (spec, *(spec.get("subGroupPolicy") or ())):
         if policy.get("networkTopology") is not None:
@@ -150,29 +158,36 @@ def _queue(queue: Manifest) -> None:
     _fill(queue.setdefault("status", {}), state="Open")
 
 
-def _group_of_bare_pod(pod: Manifest, scheduler_names: frozenset[str]) -> Manifest | None:
-    """The PodGroup of a pod that has none; the pod is annotated with its name."""
-    metadata, spec = pod["metadata"], pod["spec"]
-    annotations = metadata.get("annotations") or {}
-    if spec["schedulerName"] not in scheduler_names or annotations.get(names.GROUP_NAME) is not None:
-        return None
-    if pod["status"]["phase"] in ("Succeeded", "Failed"):
-        return None
-    owner = next((r for r in metadata.get("ownerReferences") or () if r.get("controller")), None)
-    name = "podgroup-" + (owner["uid"] if owner else metadata["uid"])
-    metadata["annotations"] = {**annotations, names.GROUP_NAME: name}
-    group_spec: Manifest = {"minMember": 1, "queue": annotations.get(names.POD_QUEUE_NAME) or "default"}
-    if spec.get("priorityClassName"):
-        group_spec["priorityClassName"] = spec["priorityClassName"]
-    return {
-        "apiVersion": "scheduling.volcano.sh/v1beta1",
-        "kind": "PodGroup",
-        "metadata": {
-            "name": name,
-            "namespace": metadata["namespace"],
-            "uid": f"podgroup-{metadata['uid']}",
-            "creationTimestamp": metadata["creationTimestamp"],
-        },
-        "spec": group_spec,
-        "status": {"phase": "Pending"},
+def _groups_of_bare_pods(
+    pods: list[Manifest], objects: list[Manifest], manifests: list[Manifest], scheduler_names: frozenset[str]
+) -> list[Manifest]:
+    """The missing PodGroups of pods that name none; these are annotated with their names. The oldest of several pods
+    that share a group says what it is like; a group with a pod that has a node already was let in long ago.
+
+    `manifests`: where to look for owners, of which groups inherit annotations.
+    """
+    known = {(o["metadata"]["namespace"], o["metadata"]["name"]) for o in objects if o["kind"] == "PodGroup"}
+    owners = {
+        (o["kind"], (o.get("metadata") or {}).get("namespace") or "default", o["metadata"]["name"]): o["metadata"]
+        for o in manifests
+        if o["kind"] in OWNER_KINDS
     }
+    made: dict[tuple[str, str], Manifest] = {}
+    for pod in sorted(pods, key=lambda p: (p["metadata"]["creationTimestamp"], p["metadata"]["name"])):
+        metadata, status = pod["metadata"], pod["status"]
+        struct = from_manifest(core.Pod, pod)
+        if status["phase"] in ("Succeeded", "Failed") or not needs_podgroup(struct, tuple(scheduler_names)):
+            continue
+        references = [r for r in struct.metadata.owner_references or () if r.kind in OWNER_KINDS]
+        found = [owners.get((r.kind, metadata["namespace"], r.name)) or {} for r in references]
+        group = build_podgroup(struct, [o.get("annotations") or {} for o in found])
+        name = group["metadata"]["name"]
+        metadata["annotations"] = {**(metadata.get("annotations") or {}), names.GROUP_NAME: name}
+        key = metadata["namespace"], name
+        if key in known:
+            continue
+        group = made.setdefault(key, group)
+        _fill(group["metadata"], uid=name, creationTimestamp=metadata["creationTimestamp"])
+        if struct.spec.node_name:
+            group["status"]["phase"] = "Running"
+    return list(made.values())

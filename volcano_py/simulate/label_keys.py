@@ -1,0 +1,43 @@
+"""Terms of affinity between pods, as the API server stores them: `matchLabelKeys` and `mismatchLabelKeys` are written
+into the selector when a pod is created, and no scheduler looks at them again. Kubernetes: MatchLabelKeysInPodAffinity.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from volcano_py.api.core import Affinity
+from volcano_py.simulate.manifests import Manifest
+
+
+def merge_label_keys(pod: Manifest) -> None:
+    """Write the pod's own values of those keys into its terms' selectors, in place. A key that the pod does not have
+    says nothing, and a term without a selector selects nobody all the same. What cannot be read is left as it is."""
+    labels = pod["metadata"].get("labels") or {}
+    affinity = (pod.get("spec") or {}).get("affinity") or {}
+    try:
+        msgspec.convert(affinity, Affinity)
+    except msgspec.ValidationError:
+        return
+    for term in _terms(affinity):
+        selector = term.get("labelSelector")
+        if selector is None:
+            continue
+        expressions = list(selector.get("matchExpressions") or ())
+        for field, operator in (("matchLabelKeys", "In"), ("mismatchLabelKeys", "NotIn")):
+            for key in term.get(field) or ():
+                wanted = {"key": key, "operator": operator, "values": [labels.get(key)]}
+                if key in labels and wanted not in expressions:
+                    expressions.append(wanted)
+        if expressions:
+            term["labelSelector"] = {**selector, "matchExpressions": expressions}
+
+
+def _terms(affinity: Manifest) -> Iterator[Manifest]:
+    for kind in ("podAffinity", "podAntiAffinity"):
+        of = affinity.get(kind) or {}
+        yield from of.get("requiredDuringSchedulingIgnoredDuringExecution") or ()
+        for weighted in of.get("preferredDuringSchedulingIgnoredDuringExecution") or ():
+            yield weighted.get("podAffinityTerm") or {}
