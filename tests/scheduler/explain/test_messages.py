@@ -50,6 +50,23 @@ def test_a_gang_of_three_where_two_fit_says_what_it_lacks() -> None:
     }
 
 
+def test_a_gang_for_which_others_go_says_what_was_in_its_way() -> None:
+    scenario = {
+        "nodes": {"n1": {"cpu": 1}},
+        "priorities": {"high": 100},
+        "jobs": {
+            "low": {"min": 0, "pods": 1, "phase": "Running", "each": {"cpu": 1, "runsOn": "n1"}},
+            "high": {"min": 1, "pods": 1, "phase": "Inqueue", "priority": "high", "each": {"cpu": 1}},
+        },
+        "conf": {**SCENARIO["conf"], "actions": "enqueue, allocate, preempt"},
+    }
+    statuses = {o.name: o.status for o in emitted(scenario) if isinstance(o, plan.PodGroupStatus)}
+    assert statuses["high"]["conditions"][0]["message"] == (
+        "1/1 tasks in gang unschedulable: pod group is not ready, 1 Pipelined, 1 minAvailable. "
+        "Origin reason is high-0: 0/1 nodes are unavailable: 1 Insufficient cpu."
+    )
+
+
 def test_what_did_not_change_is_not_written_again() -> None:
     simulation = Simulation(manifests(SCENARIO))
     conf = load(configuration({**SCENARIO["conf"], "deviations": {}}), REGISTRY.actions)
