@@ -9,13 +9,13 @@ from __future__ import annotations
 from copy import deepcopy
 from typing import Any
 
-from volcano_py.api import batch, core, names
-from volcano_py.api.codec import from_manifest
+from volcano_py.api import batch, names
 from volcano_py.api.meta import format_time
-from volcano_py.controllers.podgroup.reconcile import OWNER_KINDS, build_podgroup, needs_podgroup
+from volcano_py.simulate.bare_pods import groups_of_bare_pods
 from volcano_py.simulate.jobs import expand, is_job
 from volcano_py.simulate.label_keys import merge_label_keys
 from volcano_py.simulate.manifests import Manifest, ManifestError, as_struct, in_namespace, read_as
+from volcano_py.simulate.namespaces import complete_namespaces
 from volcano_py.webhooks.podgroups import mutate_podgroup
 from volcano_py.webhooks.queues import mutate_queue
 
@@ -32,8 +32,6 @@ _EVERYWHERE: list[Manifest] = [
     for name, value in (("system-cluster-critical", 2_000_000_000), ("system-node-critical", 2_000_001_000))
 ]
 """What every cluster has: the API server makes the classes, and the scheduler the queues."""
-_NAME_OF_NAMESPACE = "kubernetes.io/metadata.name"
-"""The label that every namespace has."""
 _TOLERATED_FOR_A_WHILE = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 
 
@@ -69,12 +67,18 @@ def complete(
         _metadata(o, now)
     objects += made
     classes = {o["metadata"]["name"]: o for o in objects if o["kind"] == "PriorityClass"}
-    namespaces = {o["metadata"]["name"]: o for o in objects if o["kind"] == "Namespace"}
+    namespaces = complete_namespaces(objects)
+    objects = [o for o in objects if o["kind"] != "Namespace"]
     pods = [o for o in objects if o["kind"] == "Pod"]
     for pod in pods:
         _pod(pod, classes)
-    objects += _groups_of_bare_pods(pods, objects, manifests, scheduler_names)
-    for group in [o for o in objects if o["kind"] == "PodGroup"]:
+    groups = [o for o in objects if o["kind"] == "PodGroup"]
+    made = groups_of_bare_pods(pods, groups, manifests, sorted(scheduler_names))
+    made += namespaces.values()
+    for o in made:
+        _metadata(o, now)
+    objects += made
+    for group in (o for o in objects if o["kind"] == "PodGroup"):
         _pod_group(group, namespaces.get(group["metadata"]["namespace"]))
     return objects, refused + bad_jobs
 
@@ -156,38 +160,3 @@ def _queue(queue: Manifest) -> None:
     if queue["metadata"]["name"] != "root":
         _fill(queue["spec"], parent="root")
     _fill(queue.setdefault("status", {}), state="Open")
-
-
-def _groups_of_bare_pods(
-    pods: list[Manifest], objects: list[Manifest], manifests: list[Manifest], scheduler_names: frozenset[str]
-) -> list[Manifest]:
-    """The missing PodGroups of pods that name none; these are annotated with their names. The oldest of several pods
-    that share a group says what it is like; a group with a pod that has a node already was let in long ago.
-
-    `manifests`: where to look for owners, of which groups inherit annotations.
-    """
-    known = {(o["metadata"]["namespace"], o["metadata"]["name"]) for o in objects if o["kind"] == "PodGroup"}
-    owners = {
-        (o["kind"], (o.get("metadata") or {}).get("namespace") or "default", o["metadata"]["name"]): o["metadata"]
-        for o in manifests
-        if o["kind"] in OWNER_KINDS
-    }
-    made: dict[tuple[str, str], Manifest] = {}
-    for pod in sorted(pods, key=lambda p: (p["metadata"]["creationTimestamp"], p["metadata"]["name"])):
-        metadata, status = pod["metadata"], pod["status"]
-        struct = from_manifest(core.Pod, pod)
-        if status["phase"] in ("Succeeded", "Failed") or not needs_podgroup(struct, tuple(scheduler_names)):
-            continue
-        references = [r for r in struct.metadata.owner_references or () if r.kind in OWNER_KINDS]
-        found = [owners.get((r.kind, metadata["namespace"], r.name)) or {} for r in references]
-        group = build_podgroup(struct, [o.get("annotations") or {} for o in found])
-        name = group["metadata"]["name"]
-        metadata["annotations"] = {**(metadata.get("annotations") or {}), names.GROUP_NAME: name}
-        key = metadata["namespace"], name
-        if key in known:
-            continue
-        group = made.setdefault(key, group)
-        _fill(group["metadata"], uid=name, creationTimestamp=metadata["creationTimestamp"])
-        if struct.spec.node_name:
-            group["status"]["phase"] = "Running"
-    return list(made.values())
