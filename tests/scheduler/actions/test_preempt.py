@@ -52,6 +52,23 @@ def test_how_many_go(job: Manifest, evicted: int, configurations: list[Manifest]
     assert len(found.evicted) == evicted
 
 
+@pytest.mark.parametrize(
+    ("limits", "evicted"),
+    [
+        ({}, 1),
+        ({"minCandidateNodesAbsolute": 0}, 0),  # ten percent of one node is none
+        ({"minCandidateNodesAbsolute": 0, "minCandidateNodesPercentage": 100}, 1),
+        ({"maxCandidateNodesAbsolute": 0}, 0),
+        ({"maxCandidateNodesAbsolute": 0, "minCandidateNodesPercentage": 100}, 0),
+    ],
+)
+def test_where_no_candidate_is_wanted_volcano_frees_no_node(limits: Manifest, evicted: int) -> None:
+    arguments = {"enableTopologyAwarePreemption": True, **limits}
+    settings = {"configurations": [{"name": "preempt", "arguments": arguments}]}
+    assert len(trial({"old": old(2), "new": new(1)}, deviations="parity", **settings).evicted) == evicted
+    assert len(trial({"old": old(2), "new": new(1)}, **settings).evicted) == 1
+
+
 @pytest.mark.parametrize("phase", ["Pending", "Inqueue"])
 def test_who_is_not_let_in_takes_nobodys_place(phase: str) -> None:
     found = trial({"old": old(2), "new": new(1, phase=phase)}, actions="preempt")

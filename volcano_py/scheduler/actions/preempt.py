@@ -42,9 +42,14 @@ class Arguments(msgspec.Struct):
     least_nodes: int = field(default=1, name="minCandidateNodesAbsolute")
     percentage: int = field(default=10, name="minCandidateNodesPercentage")
     workers: int = field(default=16, name="topologyAwarePreemptWorkerNum")
-    """These three are accepted for Volcano's sake: all nodes are tried, one after another."""
+    """These three are accepted for Volcano's sake: all nodes are tried, one after another. Only where they ask for no
+    node at all, none is (without the deviation fewest-victims)."""
     error_cache: bool = field(default=True, name="predicateErrorCacheEnable")
     """Without the deviation own-verdict: do not try a pod where another of its role was refused."""
+
+    def candidates(self, count: int) -> int:
+        """How many of so many nodes Volcano wants to be freed before it chooses one."""
+        return min(max(count * self.percentage // 100, self.least_nodes), self.most_nodes, count)
 
 
 def _settings(session: Session) -> Arguments:
@@ -135,6 +140,8 @@ def preempt_for(
     settings = _settings(session)
     if settings.topology_aware:
         nodes = _best_first(session, task, refused)
+        if settings.candidates(len(nodes)) <= 0 and not session.on("fewest-victims"):
+            return False
         chosen = best_candidate(session, task, nodes, may_go, settings.most_nodes)
         if chosen is None:
             return False
