@@ -195,3 +195,18 @@ def test_a_namespace_has_its_name_for_a_label_also_where_only_its_pods_are_descr
     made = completed(pod(), {"kind": "Namespace", "metadata": {"name": "lab", "labels": {"team": "a"}}})
     assert made["Namespace", "default"]["metadata"]["labels"] == {"kubernetes.io/metadata.name": "default"}
     assert made["Namespace", "lab"]["metadata"]["labels"] == {"team": "a", "kubernetes.io/metadata.name": "lab"}
+
+
+def test_of_an_object_that_is_described_twice_the_last_description_counts() -> None:
+    first, last = (pod(containers=[{"name": "a", "resources": {"requests": {"cpu": cpu}}}]) for cpu in (1, 2))
+    last["metadata"]["namespace"] = "default"
+    elsewhere = pod()
+    elsewhere["metadata"]["namespace"] = "lab"
+    made, _ = complete([first, elsewhere, last], frozenset(("volcano",)), 0.0)
+    least = [o["spec"]["minResources"] for o in made if o["kind"] == "PodGroup"]
+    assert [amounts.get("cpu") for amounts in least] == ["2", None]
+
+
+def test_times_may_be_written_without_quotation_marks() -> None:
+    text = "kind: Node\nmetadata: {name: n, creationTimestamp: 2026-01-01T00:00:00Z}"
+    assert Simulation(parse(text, "-")).now == 1767225600.0

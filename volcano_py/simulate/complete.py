@@ -40,8 +40,8 @@ def complete(
 ) -> tuple[list[Manifest], list[str]]:
     """Completed copies of the objects that the scheduler looks at, and which of the others cannot be read or would be
     refused by admission, with the reason. Queues `default` and `root`, the system's PriorityClasses, what waiting jobs
-    consist of, and groups of bare pods are added."""
-    objects: list[Manifest] = []
+    consist of, and groups of bare pods are added. Of an object that is described twice the last description counts."""
+    by_key: dict[tuple[str, str, str], Manifest] = {}
     refused: list[str] = []
     for m in manifests:
         try:
@@ -52,7 +52,9 @@ def complete(
         except ManifestError as e:
             refused.append(str(e))
         else:
-            objects.append(deepcopy(m))
+            o = in_namespace(deepcopy(m))
+            by_key[o["kind"], o["metadata"].get("namespace", ""), o["metadata"]["name"]] = o
+    objects = list(by_key.values())
     known = {(o["kind"], o["metadata"]["name"]) for o in objects}
     objects += [deepcopy(o) for o in _EVERYWHERE if (o["kind"], o["metadata"]["name"]) not in known]
     for o in objects:
