@@ -61,6 +61,9 @@ def cycle(
         ACTIONS[name](session)
     session.close()
     result = Result(session.bound, evicted=session.evicted, said=session.votes.said, rarities=session.rarities)
+    for m in session.cluster.of("PodGroup"):  # also of queues that do not exist
+        key = f"{m['metadata'].get('namespace', 'default')}/{m['metadata']['name']}"
+        result.phases[key] = (m.get("status") or {}).get("phase", "")
     for job in session.jobs.values():
         result.rarities |= job.rarities
         result.phases[job.uid] = job.phase

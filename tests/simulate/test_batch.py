@@ -73,6 +73,39 @@ def test_an_object_that_cannot_be_used_is_named_and_the_others_are_scheduled() -
     assert found["refused"] == ["Pod odd: Expected `object`, got `int` - at `$.spec`"]
 
 
+def test_a_result_tells_what_groups_and_queues_show_after_the_cycle() -> None:
+    groups = [
+        {"kind": "PodGroup", "metadata": {"name": "g"}, "spec": {"minMember": 1}},
+        {"kind": "PodGroup", "metadata": {"name": "homeless"}, "spec": {"minMember": 1, "queue": "nowhere"}},
+    ]
+    member = {**POD, "metadata": {"name": "p", "annotations": {"scheduling.k8s.io/group-name": "g"}}}
+    [found] = results({"objects": [NODE, member, *groups], "cycles": 2})
+    first, second = found["cycles"]
+    assert first["phases"] == {"default/g": "Inqueue", "default/homeless": "Pending"}
+    assert second["phases"] == {"default/g": "Running", "default/homeless": "Pending"}
+    reason = "tasks in gang are ready to be scheduled"
+    assert first["conditions"] == {
+        "default/g": [{"type": "Scheduled", "status": "True", "reason": reason, "message": ""}]
+    }
+    held = {"cpu": "1", "memory": "0", "pods": "1"}
+    assert first["allocated"] == second["allocated"] == {"default": held, "root": held}
+
+
+def test_members_of_a_list_are_of_its_kind() -> None:
+    """So the API server writes them: what kubectl get --raw prints."""
+    items = [{k: v for k, v in NODE.items() if k != "kind"}]
+    [found] = results({"objects": [{"kind": "NodeList", "items": items}, {"kind": "QueueList", "items": None}, POD]})
+    assert found["cycles"][0]["bound"] == {"default/p": "n"}
+
+
+def test_a_group_as_it_is_without_a_queue_is_in_that_of_the_command_line() -> None:
+    """No API server has written the default of the schema into it."""
+    group = {"kind": "PodGroup", "metadata": {"name": "g"}, "spec": {}}
+    objects = [{"kind": "Queue", "metadata": {"name": "mine"}}, group]
+    [found] = results({"objects": objects, "options": {"raw": True, "defaultQueue": "mine"}})
+    assert found["cycles"][0]["phases"] == {"default/g": "Completed"}
+
+
 def test_a_fault_of_ours_stops_no_other_case(monkeypatch: pytest.MonkeyPatch) -> None:
     real = batch.Simulation
 

@@ -34,6 +34,10 @@ class CycleResult(msgspec.Struct):
     pipelined: dict[str, str] = {}
     evicted: list[str] = []
     phases: dict[str, str] = {}
+    conditions: dict[str, list[dict[str, str]]] = {}
+    """Of PodGroups: type, status, reason and message of each; of whom and when is left out."""
+    allocated: dict[str, dict[str, str]] = {}
+    """By queue: what its status says it holds."""
     waiting: dict[str, str] = {}
     faults: list[str] = []
 
@@ -69,7 +73,7 @@ class Simulation:
         """Objects that the scheduler cannot use, with the reason."""
         self.objects: dict[tuple[str, str], Manifest] = {}
         if raw:
-            objects = [in_namespace(deepcopy(o)) for o in given]
+            objects = [_as_it_is(deepcopy(o)) for o in given]
         else:
             objects, self.refused = complete(given, scheduler_names, self.now)
         for o in objects:
@@ -164,6 +168,13 @@ class Simulation:
         self.now += PERIOD
 
 
+def _as_it_is(manifest: Manifest) -> Manifest:
+    """What is not said is empty, also where an API server has a default; but no object is without a namespace."""
+    if manifest["kind"] == "PodGroup" and isinstance(manifest.setdefault("spec", {}), dict):
+        manifest["spec"].setdefault("queue", "")
+    return in_namespace(manifest)
+
+
 def _set_condition(pod: Manifest, condition: Manifest, now: float) -> None:
     conditions = pod["status"].setdefault("conditions", [])
     old = next((c for c in conditions if c["type"] == condition["type"]), None)
@@ -178,13 +189,26 @@ def _set_condition(pod: Manifest, condition: Manifest, now: float) -> None:
 
 
 def _result(report: Report, emitted: list[plan.Operation]) -> CycleResult:
-    session = report.session
-    jobs = session.jobs.values()
+    """What was decided, and what the objects show when it has been written."""
+    model = report.session.cluster
+    groups = {uid: j.pod_group for uid, j in sorted(model.jobs.items()) if j.pod_group is not None and not j.shadow}
     return CycleResult(
         bound={f"{o.namespace}/{o.name}": o.node for o in emitted if isinstance(o, plan.Bind)},
         pipelined=report.pipelined(),
         evicted=[f"{o.namespace}/{o.name}" for o in emitted if isinstance(o, plan.Evict)],
-        phases={j.uid: j.phase for j in jobs if not j.model.shadow},
+        phases={uid: g.status.phase for uid, g in groups.items()},
+        conditions={
+            uid: [
+                {"type": c.type, "status": c.status, "reason": c.reason, "message": c.message}
+                for c in g.status.conditions
+            ]
+            for uid, g in groups.items()
+            if g.status.conditions
+        },
+        allocated={
+            name: {resource: str(amount) for resource, amount in (q.object.status.allocated or {}).items()}
+            for name, q in sorted(model.queues.items())
+        },
         waiting=waiting(report),
         faults=[f"{f.plugin}.{f.point} {f.subject}: {f.error}" for f in report.faults],
     )

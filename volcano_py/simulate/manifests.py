@@ -35,6 +35,16 @@ NAMESPACED = frozenset(t.kind for t in kinds.ALL if t.namespaced)
 """Kinds whose objects belong to a namespace."""
 
 
+class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+    """As the API server reads YAML: times are text."""
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in rows if tag != "tag:yaml.org,2002:timestamp"]
+    for first, rows in _Loader.yaml_implicit_resolvers.items()
+}
+
+
 class ManifestError(ValueError):
     """A document cannot be used; the message names file, object and field."""
 
@@ -56,7 +66,7 @@ def read(paths: Iterable[str]) -> list[Manifest]:
 def parse(text: str, where: str) -> list[Manifest]:
     """The objects of one text. Raises ManifestError."""
     try:
-        documents = list(yaml.load_all(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
+        documents = list(yaml.load_all(text, Loader=_Loader))
     except yaml.MarkedYAMLError as e:
         line = f":{e.problem_mark.line + 1}" if e.problem_mark else ""
         raise ManifestError(f"{where}{line}: not valid YAML: {e.problem}") from None
@@ -69,9 +79,12 @@ def unfolded(document: Any, where: str) -> Iterator[Manifest]:
     """The objects of a document: itself, or those of a list. Raises ManifestError."""
     if not isinstance(document, dict) or not isinstance(document.get("kind"), str):
         raise ManifestError(f"{where}: a document is no Kubernetes object: it has no kind")
-    if document["kind"].endswith("List") and isinstance(document.get("items"), list):
-        for item in document["items"]:
-            yield from unfolded(item, where)
+    if document["kind"].endswith("List") and isinstance(document.get("items", ""), list | None):
+        # The API server writes kind and version only once, on the list.
+        of_all = {"apiVersion": document.get("apiVersion"), "kind": document["kind"].removesuffix("List")}
+        for item in document["items"] or ():
+            bare = isinstance(item, dict) and item.get("kind") is None and of_all["kind"]
+            yield from unfolded({**item, **of_all} if bare else item, where)
         return
     metadata = document.get("metadata")
     if not isinstance(metadata, dict) or not isinstance(metadata.get("name"), str):
