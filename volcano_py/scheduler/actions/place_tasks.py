@@ -57,6 +57,9 @@ def _place_all(
     votes, placement = session.votes, session.placement
     statement = Statement(session)
     outside = None if hyper_node == ROOT else ~session.topology.mask(hyper_node)
+    nowhere = outside.all() if outside is not None else not len(session.table) and not session.on("explain-topology")
+    if nowhere:
+        return statement, False
     refused: dict[str, NDArray[np.bool_]] = {}
     """By role: where one of its pods was refused (only without own-verdict)."""
     remembers = not session.on("own-verdict") and settings(session).error_cache
@@ -130,9 +133,13 @@ def place_for_nothing(session: Session, job: SessionJob, task: Task) -> int | No
         count = len(session.table)
         job.record_fit_errors(task, FitErrors({error: count}, count))
         return None
-    node = session.placement.best(task, room=False)
+    placement = session.placement
+    # On a node that holds more than it has, the binder refuses also whoever asks for nothing.
+    overfull = ~placement.room_now(task) if session.on("whole-best-effort") else None
+    node = placement.best(task, room=False, without=overfull)
     if node is None:
-        job.record_fit_errors(task, session.placement.refusal(task, room=False))
+        only_overfull = bool(placement.accepted(task, room=False).any())
+        job.record_fit_errors(task, placement.refusal(task, room=only_overfull))
     return node
 
 

@@ -136,6 +136,10 @@ class Placement:
                 return Code.UNRESOLVABLE in reasons
         return None
 
+    def room_now(self, task: Task) -> Bools:
+        """The nodes that have room for the task now, whatever the filters say of them."""
+        return self.view(task).idle
+
     def fits_now(self, task: Task, node: int) -> bool:
         return bool(self.view(task).idle[node])
 
