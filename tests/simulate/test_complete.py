@@ -210,3 +210,13 @@ def test_of_an_object_that_is_described_twice_the_last_description_counts() -> N
 def test_times_may_be_written_without_quotation_marks() -> None:
     text = "kind: Node\nmetadata: {name: n, creationTimestamp: 2026-01-01T00:00:00Z}"
     assert Simulation(parse(text, "-")).now == 1767225600.0
+
+
+def test_a_kind_of_another_api_group_is_another_kind() -> None:
+    queue = {"apiVersion": "kueue.x-k8s.io/v1beta1", "kind": "Queue", "metadata": {"name": "lab"}}
+    budget = {"apiVersion": "policy/v1beta1", "kind": "PodDisruptionBudget", "metadata": {"name": "b"}}
+    metrics = {"apiVersion": "metrics.k8s.io/v1beta1", "kind": "Node", "metadata": {"name": "n1"}}
+    made = completed(queue, budget, metrics)
+    assert ("PodDisruptionBudget", "b") in made, "of another version"
+    assert ("Queue", "lab") not in made and ("Node", "n1") not in made
+    assert not Simulation([queue, metrics], raw=True).objects

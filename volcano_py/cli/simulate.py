@@ -18,7 +18,7 @@ from volcano_py.scheduler.run_once import REGISTRY
 from volcano_py.simulate.batch import Defaults, configuration, run_lines
 from volcano_py.simulate.cycles import CycleResult, Simulation
 from volcano_py.simulate.jobs import is_job
-from volcano_py.simulate.manifests import STRUCTS, ManifestError, read
+from volcano_py.simulate.manifests import STRUCTS, Manifest, ManifestError, is_looked_at, read
 
 
 @click.group()
@@ -75,7 +75,7 @@ def run(
     results = [simulation.cycle(chosen) for _ in range(cycles)]
     for warning in (*chosen.warnings, *simulation.warnings):
         click.echo(f"warning: {warning}", err=True)
-    unknown = (m["kind"] for m in manifests if m["kind"] not in STRUCTS and (raw or not is_job(m)))
+    unknown = (_kind_of(m) for m in manifests if not is_looked_at(m) and (raw or not is_job(m)))
     for kind in dict.fromkeys(unknown):
         hint = "if it makes pods, describe them"
         click.echo(f"left out: {kind}, the scheduler does not look at this kind; {hint}", err=True)
@@ -87,6 +87,12 @@ def run(
     else:
         for number, result in enumerate(results, 1):
             _table(result, number if cycles > 1 else 0)
+
+
+def _kind_of(manifest: Manifest) -> str:
+    """`Deployment`; `Queue of kueue.x-k8s.io` where the kind alone would say what the scheduler does look at."""
+    group, _, _ = str(manifest.get("apiVersion") or "").rpartition("/")
+    return f"{manifest['kind']} of {group}" if manifest["kind"] in STRUCTS and group else str(manifest["kind"])
 
 
 def _configuration(path: Path | None, parity: bool, registry: Registry) -> Configuration:

@@ -31,6 +31,7 @@ STRUCTS: dict[str, type[Any]] = {
     "HyperNode": topology.HyperNode,
 }
 """The kinds that the scheduler looks at."""
+_GROUPS = {t.kind: t.group for t, struct in kinds.STRUCTS.items() if struct in STRUCTS.values()}
 NAMESPACED = frozenset(t.kind for t in kinds.ALL if t.namespaced)
 """Kinds whose objects belong to a namespace."""
 
@@ -107,11 +108,19 @@ def in_namespace(manifest: Manifest) -> Manifest:
     return manifest
 
 
+def is_looked_at(manifest: Manifest) -> bool:
+    """Whether it is of a kind that the scheduler looks at, and not of another API group that has one of the same name
+    (kueue's Queue, the metrics of a Node). A manifest without `apiVersion` is taken for what its kind says."""
+    kind, version = manifest["kind"], manifest.get("apiVersion")
+    if kind not in STRUCTS or not version or not isinstance(version, str):
+        return kind in STRUCTS
+    return version.rpartition("/")[0] == _GROUPS[kind]
+
+
 def as_struct(manifest: Manifest, *, named: bool = False) -> Any:
     """The struct of a manifest, None for kinds the scheduler does not look at. Raises ManifestError. `named`: an object
     without a name is an error, too."""
-    type_ = STRUCTS.get(manifest["kind"])
-    return None if type_ is None else read_as(type_, manifest, named=named)
+    return read_as(STRUCTS[manifest["kind"]], manifest, named=named) if is_looked_at(manifest) else None
 
 
 def read_as(type_: type[Any], manifest: Manifest, *, named: bool = False) -> Any:
