@@ -124,6 +124,8 @@ class SessionJob(GangCounts):
                     sub = SubJob(uid, f"{self.uid}/{policy.name}", size, wants, match_index(values))
             self.sub_jobs[sub.uid] = self._sub_job_of[task.key] = sub
             sub.add(task, statuses[task.slot])
+            if task.key in self.fit_errors:  # it was refused before anybody asked for sub-jobs
+                sub.fit_failed_roles.add(task.role)
 
     def sub_job_of(self, task: Task) -> SubJob | None:
         """The sub-job a task is in; None if the job has none."""
