@@ -62,10 +62,20 @@ def test_pods_of_one_owner_share_a_group_and_the_oldest_says_what_it_is_like() -
 
 def test_what_runs_was_let_in_long_ago() -> None:
     placed = bare("a")
-    placed["spec"]["nodeName"] = "n"
+    placed["spec"] |= {"nodeName": "n", "schedulerName": "volcano"}
     placed["status"] = {"phase": "Running"}
     (group,) = groups(placed).values()
     assert group["status"]["phase"] == "Running"
+
+
+def test_what_runs_and_names_no_scheduler_is_none_of_ours() -> None:
+    placed = bare("a")
+    placed["spec"]["nodeName"] = "n"
+    assert not groups(placed)
+    assert completed(placed)["Pod", "a"]["spec"]["schedulerName"] == "default-scheduler"
+    member = bare("b", annotations={"scheduling.k8s.io/group-name": "g"})
+    member["spec"]["nodeName"] = "n"
+    assert completed(member)["Pod", "b"]["spec"]["schedulerName"] == "volcano"
 
 
 def test_it_has_the_class_that_admission_gives_its_pod() -> None:

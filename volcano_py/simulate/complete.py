@@ -32,6 +32,8 @@ _EVERYWHERE: list[Manifest] = [
     for name, value in (("system-cluster-critical", 2_000_000_000), ("system-node-critical", 2_000_001_000))
 ]
 """What every cluster has: the API server makes the classes, and the scheduler the queues."""
+_DEFAULT_SCHEDULER = "default-scheduler"
+"""Whom the API server writes into a pod that names no scheduler."""
 _TOLERATED_FOR_A_WHILE = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 
 
@@ -101,7 +103,7 @@ def _fill(fields: Manifest, **defaults: Any) -> None:
 def _pod(pod: Manifest, classes: dict[str, Manifest]) -> None:
     spec = pod.setdefault("spec", {})
     status = pod.setdefault("status", {})
-    _fill(spec, schedulerName=names.SCHEDULER_NAME)
+    _fill(spec, schedulerName=_scheduler_of(pod))
     _fill(status, phase="Pending")
     _priority(spec, classes)
     _resources(spec)
@@ -110,6 +112,13 @@ def _pod(pod: Manifest, classes: dict[str, Manifest]) -> None:
     for key in _TOLERATED_FOR_A_WHILE:
         if not any(t.get("key") in (key, None, "") and t.get("effect") in ("NoExecute", None, "") for t in tolerations):
             tolerations.append({"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300})
+
+
+def _scheduler_of(pod: Manifest) -> str:
+    """Whose a pod is that does not say it. What waits is described because it is to be scheduled; what has a node, and
+    is in no group, is there because somebody else put it there."""
+    in_group = (pod["metadata"].get("annotations") or {}).get(names.GROUP_NAME)
+    return _DEFAULT_SCHEDULER if pod["spec"].get("nodeName") and not in_group else names.SCHEDULER_NAME
 
 
 def _resources(spec: Manifest) -> None:
