@@ -25,7 +25,8 @@ class ResourceQuotas:
 
     def on_session_open(self, session: Session) -> None:
         quotas: dict[str, list[ResourceQuota]] = {}
-        for quota in session.cluster.others.get("ResourceQuota", {}).values():
+        # In the order of their names: the first that is exceeded is told.
+        for _, quota in sorted(session.cluster.others.get("ResourceQuota", {}).items()):
             quotas.setdefault(quota.metadata.namespace, []).append(quota)
         promised: dict[str, Amounts] = {}
 
