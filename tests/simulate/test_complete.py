@@ -220,3 +220,20 @@ def test_a_kind_of_another_api_group_is_another_kind() -> None:
     assert ("PodDisruptionBudget", "b") in made, "of another version"
     assert ("Queue", "lab") not in made and ("Node", "n1") not in made
     assert not Simulation([queue, metrics], raw=True).objects
+
+
+def test_a_label_that_is_null_is_empty() -> None:
+    node, pod = parse(
+        """
+kind: Node
+metadata: {name: n, labels: {gpu: }}
+status: {allocatable: {cpu: 1, pods: 1}}
+---
+kind: Pod
+metadata: {name: p, annotations: {note: }}
+spec: {nodeSelector: {gpu: }, containers: [{name: c, resources: {requests: {cpu: 1}}}]}
+""",
+        "here",
+    )
+    assert (node["metadata"]["labels"], pod["metadata"]["annotations"]) == ({"gpu": ""}, {"note": ""})
+    assert Simulation([node, pod]).cycle(configuration(DEFAULT_TEXT, True)).bound == {"default/p": "n"}

@@ -32,6 +32,8 @@ STRUCTS: dict[str, type[Any]] = {
 }
 """The kinds that the scheduler looks at."""
 _GROUPS = {t.kind: t.group for t, struct in kinds.STRUCTS.items() if struct in STRUCTS.values()}
+_TEXTS = frozenset(("labels", "annotations", "matchLabels", "nodeSelector"))
+"""Fields that map any name to a text."""
 NAMESPACED = frozenset(t.kind for t in kinds.ALL if t.namespaced)
 """Kinds whose objects belong to a namespace."""
 
@@ -93,10 +95,13 @@ def unfolded(document: Any, where: str) -> Iterator[Manifest]:
     yield without_nulls(document)
 
 
-def without_nulls(value: Any) -> Any:
-    """A copy in which fields that are null are missing: an API server takes one for the other."""
+def without_nulls(value: Any, of: str = "") -> Any:
+    """A copy in which fields that are null are missing: an API server takes one for the other. `of`: the field that the
+    value is of; a label that is null is there, and empty."""
     if isinstance(value, dict):
-        return {k: without_nulls(v) for k, v in value.items() if v is not None}
+        if of in _TEXTS:
+            return {k: "" if v is None else v for k, v in value.items()}
+        return {k: without_nulls(v, k) for k, v in value.items() if v is not None}
     return [without_nulls(v) for v in value] if isinstance(value, list) else value
 
 
