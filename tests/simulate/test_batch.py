@@ -128,3 +128,23 @@ def test_cases_come_from_files_or_standard_input(tmp_path: Path) -> None:
     ]
     assert [orjson.loads(line)["id"] for line in given[0].stdout_bytes.splitlines()] == [1, 2]
     assert len({g.stdout_bytes for g in given}) == 1
+
+
+def test_a_queue_does_not_hold_what_was_only_tried() -> None:
+    """Two GPUs where there is one: what the first got for a moment leaves no trace, not even a zero."""
+    gpu = "nvidia.com/gpu"
+    node = {"kind": "Node", "metadata": {"name": "n"}, "status": {"allocatable": {"cpu": 4, "pods": 5, gpu: 1}}}
+
+    def member(name: str, **requests: int) -> dict[str, Any]:
+        containers = [{"name": "c", "resources": {"requests": requests}}]
+        meta = {"name": name, "annotations": {"scheduling.k8s.io/group-name": "g"}}
+        return {"kind": "Pod", "metadata": meta, "spec": {"containers": containers}}
+
+    runs = member("g-a-0", cpu=1)
+    runs["spec"] |= {"nodeName": "n", "schedulerName": "volcano"}
+    runs["status"] = {"phase": "Running"}
+    group = {"kind": "PodGroup", "metadata": {"name": "g"}, "spec": {"minMember": 3}}
+    [found] = results({"objects": [node, group, runs, *(member(f"g-a-{i}", **{gpu: 1}) for i in (1, 2))]})
+    [cycle] = found["cycles"]
+    assert cycle["bound"] == {} and "1 Schedulable" in cycle["conditions"]["default/g"][0]["message"]
+    assert cycle["allocated"]["default"] == {"cpu": "1", "memory": "0", "pods": "1"}

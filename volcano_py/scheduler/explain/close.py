@@ -155,8 +155,9 @@ def close_queues(session: Session) -> None:
     for job in session.jobs.values():
         if not job.allocated_num:
             continue
+        held = _held(session, job)
         for above in _upwards(session, session.queues[job.queue]):
-            allocated[above].add(job.allocated)
+            allocated[above].add(held)
     for name, amount in allocated.items():
         queue = session.queues[name]
         new = as_quantities(amount)
@@ -164,6 +165,17 @@ def close_queues(session: Session) -> None:
         if {k: quantity.parse(v) for k, v in old.items()} != {k: quantity.parse(v) for k, v in new.items()}:
             session.emit([plan.QueueStatus(name, new)])
         _tell_queue(session, queue)
+
+
+def _held(session: Session, job: SessionJob) -> Resource:
+    """What the job holds; resources of which it has given all back in this session are not named."""
+    if all((job.allocated.scalars or {}).values()):
+        return job.allocated
+    held = Resource()
+    for task in job.tasks.values():
+        if st.IS_ALLOCATED[session.status(task)]:
+            held.add(task.request)
+    return held
 
 
 def _tell_queue(session: Session, queue: Queue) -> None:
