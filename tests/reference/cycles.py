@@ -78,6 +78,8 @@ def cycle(
 def react(manifests: Iterable[Manifest], result: Result, now: float, come_back: bool = False) -> list[Manifest]:
     """The cluster's answer."""
     after = []
+    manifests = list(manifests)
+    nodes = {m["metadata"]["name"] for m in manifests if m["kind"] == "Node"}
     for m in manifests:
         key = f"{m['metadata'].get('namespace', 'default')}/{m['metadata']['name']}"
         if m["kind"] == "Pod":
@@ -91,6 +93,9 @@ def react(manifests: Iterable[Manifest], result: Result, now: float, come_back: 
                 condition = {"type": "PodScheduled", "status": "True", "lastTransitionTime": stamp}
                 status = {"startTime": stamp, **m["status"], "phase": "Running", "conditions": [condition]}
                 m = {**m, "spec": spec, "status": status}
+            elif m["spec"].get("nodeName") in nodes and m["status"].get("phase") == "Pending":
+                stamp = datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+                m = {**m, "status": {"startTime": stamp, **m["status"], "phase": "Running"}}
             elif key in result.nominated:
                 m = {**m, "status": {**m["status"], "nominatedNodeName": result.nominated[key]}}
         elif m["kind"] == "PodGroup" and key in result.phases:

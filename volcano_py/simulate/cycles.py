@@ -132,6 +132,11 @@ class Simulation:
             for (kind, key), o in self.objects.items()
             if kind == "Pod" and o["metadata"].get("deletionTimestamp")
         }
+        for (kind, key), o in self.objects.items():
+            if kind == "Pod" and self._is_to_start(o):
+                o["status"]["phase"] = "Running"
+                o["status"].setdefault("startTime", format_time(self.now))
+                changed[kind, key] = o
         for op in operations:
             match op:
                 case plan.Bind():
@@ -166,6 +171,12 @@ class Simulation:
         for manifest in changed.values():
             self.put(manifest)
         self.now += PERIOD
+
+
+    def _is_to_start(self, pod: Manifest) -> bool:
+        """Whether it was described with a node, that there is, and has not begun to run."""
+        node, status = (pod.get("spec") or {}).get("nodeName"), pod.get("status") or {}
+        return status.get("phase") == "Pending" and ("Node", node) in self.objects
 
 
 def _as_it_is(manifest: Manifest) -> Manifest:
