@@ -21,6 +21,12 @@ def matches(selector: LabelSelector | None, labels: Mapping[str, str] | None) ->
     return all(_holds(requirement, labels) for requirement in selector.match_expressions or ())
 
 
+def check(selector: LabelSelector | None) -> None:
+    """Raises ValueError for an operator that is unknown, whatever labels it is asked about."""
+    for requirement in (selector.match_expressions if selector is not None else None) or ():
+        _holds(requirement, {})
+
+
 def _holds(requirement: LabelSelectorRequirement, labels: Mapping[str, str]) -> bool:
     value = labels.get(requirement.key)
     match requirement.operator:

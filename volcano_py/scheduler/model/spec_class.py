@@ -8,6 +8,7 @@ needs it.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from weakref import WeakValueDictionary
 
 import msgspec
@@ -19,11 +20,14 @@ from volcano_py.api.core import (
     Affinity,
     ContainerPort,
     Pod,
+    PodAffinity,
     Toleration,
     TopologySpreadConstraint,
     decode_affinity,
     decode_topology_spread,
 )
+from volcano_py.api.meta import LabelSelector
+from volcano_py.api.selector import check
 from volcano_py.scheduler.model.node_table import NodeTable
 from volcano_py.scheduler.model.pod_request import non_zero_request, pod_request
 from volcano_py.scheduler.model.resource import PODS, Resource
@@ -70,6 +74,11 @@ class SpecClass:
         self.node_selector: dict[str, str] = spec.node_selector or {}
         self.affinity: Affinity | None = decode_affinity(spec)
         self.spread: list[TopologySpreadConstraint] = decode_topology_spread(spec)
+        for where, selector in _selectors(self.affinity, self.spread):
+            try:
+                check(selector)
+            except ValueError as e:
+                raise ValueError(f"spec.{where}: {e}") from None
         self.tolerations: list[Toleration] = spec.tolerations or []
         self.ports: list[ContainerPort] = _host_ports(pod)
         self.images: list[str] = [c.image for c in _all_containers(pod)]
@@ -150,6 +159,25 @@ def _key(pod: Pod, request: Resource | None) -> bytes:
             [annotations.get(key) for key in DECLARED],
         )
     )
+
+
+def _selectors(
+    affinity: Affinity | None, spread: list[TopologySpreadConstraint]
+) -> Iterator[tuple[str, LabelSelector | None]]:
+    """All label selectors, each with the field that it stands in."""
+    sides: tuple[tuple[str, PodAffinity | None], ...] = ()
+    if affinity is not None:
+        sides = (("podAffinity", affinity.pod_affinity), ("podAntiAffinity", affinity.pod_anti_affinity))
+    for side, of in sides:
+        if of is None:
+            continue
+        terms = list(of.required_during_scheduling_ignored_during_execution or ())
+        terms += (t.pod_affinity_term for t in of.preferred_during_scheduling_ignored_during_execution or ())
+        for term in terms:
+            yield f"affinity.{side}", term.label_selector
+            yield f"affinity.{side}", term.namespace_selector
+    for constraint in spread:
+        yield "topologySpreadConstraints", constraint.label_selector
 
 
 def _all_containers(pod: Pod) -> list:  # type: ignore[type-arg]

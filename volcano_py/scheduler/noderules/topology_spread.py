@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 
 from volcano_py.api.core import TopologySpreadConstraint
 from volcano_py.api.meta import LabelSelector
-from volcano_py.api.selector import matches
+from volcano_py.api.selector import check, matches
 from volcano_py.scheduler.framework.fit_errors import Code, Reason
 from volcano_py.scheduler.framework.node_rules import DOMAIN, Codes, Floats, Scope
 from volcano_py.scheduler.framework.session import Session
@@ -232,7 +233,9 @@ def _default_selector(session: Session, task: Task) -> _Selects | None:
         if isinstance(chosen, dict):  # a ReplicationController's
             wanted.update(chosen)
         elif chosen is not None and (chosen.match_labels or chosen.match_expressions):
-            selectors.append(chosen)
+            with suppress(ValueError):  # Kubernetes passes over one that it cannot read
+                check(chosen)
+                selectors.append(chosen)
     if not wanted and not selectors:
         return None
     return lambda other: all(other.get(k) == v for k, v in wanted.items()) and all(matches(s, other) for s in selectors)
