@@ -40,7 +40,14 @@ class Demand:
         return self.request.exact and self.allocated.exact and self.elastic.exact
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Demand) and all(getattr(self, f) == getattr(other, f) for f in self.__slots__)
+        """The same amounts; whether a resource that comes to nothing is named makes no difference."""
+        return (
+            isinstance(other, Demand)
+            and self.jobs == other.jobs
+            and all(
+                _amounts(getattr(self, f)) == _amounts(getattr(other, f)) for f in ("allocated", "request", "elastic")
+            )
+        )
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -123,6 +130,10 @@ def apply(demands: Demands, model: Cluster, changed: set[str]) -> None:
 def demands_of(cluster: Cluster) -> Demands:
     """The demands of all queues now. Not to be written."""
     return state_of(cluster, "queue-demand", None, build, apply, cluster.check_states)
+
+
+def _amounts(r: Resource) -> dict[str, float]:
+    return {name: amount for name, amount in r.as_dict().items() if amount}
 
 
 def _take(total: Resource, amount: Resource) -> None:
