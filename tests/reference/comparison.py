@@ -18,6 +18,7 @@ from typing import Any
 import msgspec
 
 from tests.reference import cycles as reference
+from tests.reference.resource import parse
 from tests.reference.task import Task, compare_tasks, task_of
 from volcano_py.scheduler.framework import deviations
 from volcano_py.scheduler.framework.config import load
@@ -41,7 +42,8 @@ def decide_fast(case: Case) -> list[dict[str, Any]]:
             for key in r.evicted:
                 simulation.put(reference.anew(pods[key]))
         decisions = {"bound": r.bound, "pipelined": r.pipelined, "evicted": sorted(r.evicted), "phases": r.phases}
-        found.append(decisions)
+        conditions = {uid: [tuple(c.values()) for c in of_job] for uid, of_job in r.conditions.items()}
+        found.append({**decisions, "conditions": conditions, "held": r.allocated})
     return found
 
 
@@ -65,9 +67,14 @@ def difference(case: Case, known: Container[str] = KNOWN) -> str:
         if any(r in known for r in plain.rarities) or plain.rarities >= OPEN:
             return ""
         p = plain.decisions()
+        if not any(o["kind"] == "HyperNode" for o in case["objects"]):  # which of them is tried last is open
+            p["conditions"] = {uid: of_job for uid, of_job in plain.conditions.items() if of_job}
         for what in p:
             if p[what] != f[what]:
                 return f"cycle {number}, {what}:\n  by the rules {p[what]}\n  decided      {f[what]}"
+        for name, amount in plain.held.items():
+            if not amount.is_about(parse(f["held"].get(name))):
+                return f"cycle {number}, queue {name}:\n  by the rules {amount}\n  decided      {f['held'].get(name)}"
     return ""
 
 

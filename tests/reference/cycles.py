@@ -20,8 +20,10 @@ from typing import Any
 from tests.reference import conf as configuration
 from tests.reference.actions import ACTIONS
 from tests.reference.cluster import Cluster, Manifest
+from tests.reference.resource import Resource
 from tests.reference.session import Rank, Session
 from tests.reference.task import timestamp
+from tests.reference.told import Condition
 
 
 @dataclass
@@ -32,6 +34,9 @@ class Result:
     pipelined: dict[str, str] = field(default_factory=dict)
     evicted: list[str] = field(default_factory=list)
     phases: dict[str, str] = field(default_factory=dict)
+    conditions: dict[str, list[Condition]] = field(default_factory=dict)
+    held: dict[str, Resource] = field(default_factory=dict)
+    """By queue: what its status says is allocated."""
     nominated: dict[str, str] = field(default_factory=dict)
     """Nodes on which somebody was evicted for the pod, or would have been."""
     said: set[str] = field(default_factory=set)
@@ -64,9 +69,11 @@ def cycle(
     for m in session.cluster.of("PodGroup"):  # also of queues that do not exist
         key = f"{m['metadata'].get('namespace', 'default')}/{m['metadata']['name']}"
         result.phases[key] = (m.get("status") or {}).get("phase", "")
+    result.held = session.held_by_queues()
     for job in session.jobs.values():
         result.rarities |= job.rarities
         result.phases[job.uid] = job.phase
+        result.conditions[job.uid] = job.conditions
         for task in job.with_status("Pipelined"):
             result.pipelined[task.key] = task.node
         for task in job.with_status("Allocated", "Pending", "Pipelined"):
@@ -99,7 +106,11 @@ def react(manifests: Iterable[Manifest], result: Result, now: float, come_back: 
             elif key in result.nominated:
                 m = {**m, "status": {**m["status"], "nominatedNodeName": result.nominated[key]}}
         elif m["kind"] == "PodGroup" and key in result.phases:
-            m = {**m, "status": {**(m.get("status") or {}), "phase": result.phases[key]}}
+            status = {**(m.get("status") or {}), "phase": result.phases[key]}
+            if key in result.conditions:
+                names = ("type", "status", "reason", "message")
+                status["conditions"] = [dict(zip(names, c, strict=True)) for c in result.conditions[key]]
+            m = {**m, "status": status}
         after.append(m)
     return after
 

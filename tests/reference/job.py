@@ -10,6 +10,7 @@ from tests.reference.hyper_nodes import topology_of
 from tests.reference.resource import Resource, exceeded_part, is_scalar_name, parse
 from tests.reference.sub_job import SubJob, divide
 from tests.reference.task import ALLOCATED_STATUS, PREEMPTABLE, QUEUE_GATE, Task, timestamp, truth
+from tests.reference.told import Condition, FitErrors
 
 
 class Job:
@@ -39,8 +40,12 @@ class Job:
         self.unschedulable = False
         """The gang plugin found it wanting in this session."""
         self.tasks: dict[str, Task] = {}
-        self.fit_errors: dict[str, set[str]] = {}
-        """Tasks for which no node was found in this session, by uid: the nodes where no eviction would help."""
+        self.fit_errors: dict[str, FitErrors] = {}
+        """Tasks for which no node was found in this session, by uid."""
+        self.conditions: list[Condition] = [
+            (c.get("type", ""), c.get("status", ""), c.get("reason", ""), c.get("message", ""))
+            for c in (group.get("status") or {}).get("conditions") or []
+        ]
         self.rarities: set[str] = set()
         """As the session's."""
 

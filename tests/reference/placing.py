@@ -19,32 +19,29 @@ class PredicateHelper:
     def __init__(self, session: Session, error_cache: bool) -> None:
         self.session = session
         self.error_cache = error_cache
-        self.failed: dict[tuple[str, str], dict[str, bool]] = {}
-        """By node: whether no eviction would help there."""
-        self.hopeless: set[str] = set()
-        """Of the last search: the nodes where no eviction would help."""
+        self.failed: dict[tuple[str, str], dict[str, PredicateError]] = {}
+        """By node."""
+        self.refused: dict[str, PredicateError] = {}
+        """Of the last search, by node."""
 
     def predicate_nodes(self, task: Task, nodes: list[Node], check: Check) -> list[Node]:
         group = (task.job, task.role)
         use_cache = self.error_cache and bool(task.role) and group in self.failed
         found = []
-        self.hopeless = set()
-        failed_now: dict[str, bool] = {}
+        self.refused = {}
+        failed_now: dict[str, PredicateError] = {}
         for node in nodes:
             error = _error(task, node, check)
             fits = error is None
             if use_cache and node.name in self.failed[group]:
                 if fits:
                     self.session.rarities.add("error-cache")
-                if self.failed[group][node.name]:
-                    self.hopeless.add(node.name)
+                self.refused[node.name] = self.failed[group][node.name]
                 continue
             if error is None:
                 found.append(node)
             else:
-                failed_now[node.name] = error.unresolvable
-                if error.unresolvable:
-                    self.hopeless.add(node.name)
+                failed_now[node.name] = self.refused[node.name] = error
         self.failed.setdefault(group, {}).update(failed_now)
         return found
 
@@ -72,8 +69,8 @@ def for_preemption(session: Session) -> Check:
 
 def not_hopeless(session: Session, task: Task) -> list[Node]:
     """Volcano: FilterOutUnschedulableAndUnresolvableNodesForTask; in the order of names, where Volcano has none."""
-    hopeless = session.jobs[task.job].fit_errors.get(task.uid, set())
-    return [n for name, n in sorted(session.nodes.items()) if name not in hopeless]
+    errors = session.jobs[task.job].fit_errors.get(task.uid)
+    return [n for name, n in sorted(session.nodes.items()) if errors is None or name not in errors.hopeless]
 
 
 def by_score(session: Session, task: Task, nodes: list[Node]) -> list[Node]:

@@ -104,7 +104,7 @@ class Resource:
 
     def less_equal(self, other: Resource) -> bool:
         """All of cpu, memory and our own scalars (`pods` too) fit; what `other` does not name is 0."""
-        return all(_le(self.get(n), other.get(n)) for n in ("cpu", "memory", *(self.scalars or {})))
+        return all(is_within(self.get(n), other.get(n)) for n in ("cpu", "memory", *(self.scalars or {})))
 
     def less_equal_requested(self, other: Resource, requested: Resource) -> bool:
         """Strictly, and only where `requested` asks for something other than `pods`."""
@@ -117,12 +117,17 @@ class Resource:
                 return False
         return True
 
+    def is_about(self, other: Resource) -> bool:
+        """Equal but for fractions, which no status shows."""
+        names = {"cpu", "memory", *(self.scalars or {}), *(other.scalars or {})}
+        return all(abs(self.get(name) - other.get(name)) < 1 for name in names)
+
     def same(self, other: Resource) -> bool:
         """Exactly equal; no scalars and an empty dict are the same."""
         return (self.cpu, self.memory, self.scalars or {}) == (other.cpu, other.memory, other.scalars or {})
 
 
-def _le(a: float, b: float) -> bool:
+def is_within(a: float, b: float) -> bool:
     return a < b or abs(a - b) < EPS
 
 

@@ -16,6 +16,7 @@ from tests.reference.resource import Resource
 from tests.reference.task import ALLOCATED_STATUS, Task, running_number
 from tests.reference.votes import Votes
 
+ROOT_QUEUE = "root"
 Rank = Callable[[str], Any]
 """node name → something to sort by; of nodes of equal score the lowest is taken"""
 
@@ -178,6 +179,18 @@ class Session:
                 self.bind(t)
 
     # --- the end
+
+    def held_by_queues(self) -> dict[str, Resource]:
+        """What jobs have been given, in their queue and those above it. Volcano: updateQueueStatus."""
+        held = {name: Resource() for name in self.queues}
+        for job in self.jobs.values():
+            name, seen = job.queue, set()
+            while name in held and name not in seen:
+                held[name].add(job.allocated())
+                seen.add(name)
+                if name != ROOT_QUEUE and ROOT_QUEUE in held:
+                    name = self.queues[name].parent or ROOT_QUEUE
+        return held
 
     def close(self) -> None:
         for closer in self.closers:

@@ -24,10 +24,11 @@ PERMIT, ABSTAIN, REJECT = 1, 0, -1
 
 
 class PredicateError(Exception):
-    """A node, or every node, refuses a task; `unresolvable`: whoever is evicted there."""
+    """A node, or every node, refuses a task, for one or several reasons; `unresolvable`: whoever is evicted there."""
 
-    def __init__(self, text: str, unresolvable: bool = False) -> None:
-        super().__init__(text)
+    def __init__(self, *reasons: str, unresolvable: bool = False) -> None:
+        super().__init__(", ".join(reasons))
+        self.reasons = reasons
         self.unresolvable = unresolvable
 
 

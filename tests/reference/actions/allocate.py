@@ -16,6 +16,7 @@ from tests.reference.session import Session
 from tests.reference.statement import Saved, Statement
 from tests.reference.sub_job import SubJob
 from tests.reference.task import Task
+from tests.reference.told import fit_errors, insufficient, like_its_role
 from tests.reference.votes import PredicateError
 
 
@@ -226,7 +227,7 @@ class Allocate:
         if not task.resreq.less_equal(node.future_idle()):
             if task.resreq.less_equal(node.idle):
                 self.session.rarities.add("future-idle")
-            raise PredicateError("node(s) resource fit failed")
+            raise PredicateError(insufficient(task.resreq, node.future_idle()))
         self.votes.predicate(task, node)
 
     def tasks(self, queue: Queue, job: Job, sub: SubJob, tasks: Heap[Task], hyper_node: str) -> Statement | None:
@@ -245,12 +246,12 @@ class Allocate:
             if task.gated:
                 continue
             if job.task_has_fit_errors(sub, task):
-                job.fit_errors[task.uid] = set()
+                job.fit_errors[task.uid] = like_its_role(task)
                 continue
             try:
                 votes.pre_predicate(task)
-            except PredicateError:
-                job.fit_errors[task.uid] = set()
+            except PredicateError as e:
+                job.fit_errors[task.uid] = fit_errors(dict.fromkeys(session.nodes, e))
                 if job.need_continue_allocating(sub):
                     continue
                 break
@@ -261,7 +262,7 @@ class Allocate:
             if not fit:
                 fit = helper.predicate_nodes(task, nodes, self.check)
             if not fit:
-                job.fit_errors[task.uid] = helper.hopeless
+                job.fit_errors[task.uid] = fit_errors(helper.refused, "" if hyper_node == ROOT else hyper_node)
                 if job.need_continue_allocating(sub):
                     continue
                 break

@@ -9,6 +9,7 @@ from tests.reference.node import NodeError
 from tests.reference.placing import PredicateHelper, best_node
 from tests.reference.session import Session
 from tests.reference.task import Task
+from tests.reference.told import FitErrors, fit_errors
 from tests.reference.votes import PredicateError
 
 
@@ -17,19 +18,19 @@ def backfill(session: Session) -> None:
         job = session.jobs[task.job]
         try:
             session.votes.pre_predicate(task)
-        except PredicateError:
-            job.fit_errors[task.uid] = set()
+        except PredicateError as e:
+            job.fit_errors[task.uid] = fit_errors(dict.fromkeys(session.nodes, e))
             continue
         helper = PredicateHelper(session, error_cache=True)
         fit = helper.predicate_nodes(task, list(session.nodes.values()), session.votes.predicate)
         node = best_node(session, task, fit)
         if node is None:
-            job.fit_errors[task.uid] = helper.hopeless
+            job.fit_errors[task.uid] = fit_errors(helper.refused)
             continue
         try:
             session.allocate(task, node)
-        except NodeError:
-            job.fit_errors[task.uid] = set()
+        except NodeError as e:
+            job.fit_errors[task.uid] = FitErrors(str(e))
 
 
 def candidates(session: Session) -> list[Task]:

@@ -19,6 +19,7 @@ from tests.reference.session import Session
 from tests.reference.statement import Saved, Statement
 from tests.reference.sub_job import SubJob
 from tests.reference.task import Task, truth
+from tests.reference.told import insufficient
 from tests.reference.votes import PredicateError
 
 
@@ -203,7 +204,7 @@ class Gangs:
 
         def check(task: Task, node: Node) -> None:
             if not task.resreq.less_equal(node.future_idle()):
-                raise PredicateError("node(s) resource fit failed")
+                raise PredicateError(insufficient(task.resreq, node.future_idle()))
             lenient(task, node)
 
         while tasks:

@@ -48,6 +48,12 @@ class AffinityState:
     def allows(self, node: Node) -> bool:
         return self.affinity_holds(node) and self._anti_affinity_holds(node) and not self._is_kept_off(node)
 
+    def refusal(self, node: Node) -> str:
+        """Whose anti-affinity is in the way."""
+        if not self._anti_affinity_holds(node):
+            return "node(s) didn't match pod anti-affinity rules"
+        return "node(s) didn't satisfy existing pods anti-affinity rules"
+
     def affinity_holds(self, node: Node) -> bool:
         found_all = True
         for term in self.affinity:

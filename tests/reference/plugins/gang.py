@@ -8,6 +8,7 @@ from tests.reference.job import Job
 from tests.reference.session import Session
 from tests.reference.sub_job import SubJob
 from tests.reference.task import Task
+from tests.reference.told import tell_lacking, tell_ready
 from tests.reference.votes import PERMIT, REJECT
 
 
@@ -44,8 +45,11 @@ def gang(session: Session, arguments: dict[str, Any]) -> None:
 
     def close() -> None:
         for job in session.jobs.values():
-            if job.tasks and not job.is_ready() and not _only_leaving(job):
+            if job.tasks and job.is_ready():
+                tell_ready(job)
+            elif job.tasks and not _only_leaving(job):
                 job.unschedulable = True
+                tell_lacking(job)
 
     votes = session.votes
     votes.register("JobValid", "gang", valid)

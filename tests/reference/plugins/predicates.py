@@ -14,6 +14,15 @@ from tests.reference.session import Handler, Session
 from tests.reference.task import Task
 from tests.reference.votes import PredicateError
 
+_REASONS = {
+    "PodNumber": "node(s) pod number exceeded",
+    "NodeUnschedulable": "node(s) were unschedulable",
+    "NodeAffinity": "node(s) didn't match Pod's node affinity/selector",
+    "TaintToleration": "node(s) had untolerated taint(s)",
+    "NodePorts": "node(s) didn't have free ports for the requested pod ports",
+    "PodTopologySpread": "node(s) didn't match pod topology spread constraints",
+}
+
 
 @dataclass
 class Prepared:
@@ -37,7 +46,7 @@ def predicates(session: Session, arguments: dict[str, Any]) -> None:
         prepared[task.uid] = Prepared(AffinityState(task.pod, node_map), SpreadState(task.pod, node_map))
         if on("NodeAffinity") and node_affinity.names_contradict(task.pod):
             say("NodeAffinity")
-            raise PredicateError("NodeAffinity")
+            raise PredicateError("plugin NodeAffinity pre-predicates failed pod affinity terms conflict")
 
     def predicate(task: Task, node: Node) -> None:
         if task.uid in prepared:
@@ -57,13 +66,13 @@ def predicates(session: Session, arguments: dict[str, Any]) -> None:
         counted = prepared[task.uid]
         gathered: list[str] = []
 
-        def refuse(rule: str) -> None:
+        def refuse(rule: str, reason: str = "") -> None:
             say(rule)
-            raise PredicateError(rule, unresolvable=True)
+            raise PredicateError(*gathered, reason or _REASONS[rule], unresolvable=True)
 
-        def gather(rule: str) -> None:
+        def gather(rule: str, reason: str = "") -> None:
             say(rule)
-            gathered.append(rule)
+            gathered.append(reason or _REASONS[rule])
 
         if node.allocatable.max_tasks <= len(there):
             gather("PodNumber")
@@ -76,15 +85,15 @@ def predicates(session: Session, arguments: dict[str, Any]) -> None:
         if on("NodePorts") and not ports.ports_are_free(pod, node_map.ports[node.name]):
             gather("NodePorts")
         if on("PodAffinity") and not counted.affinity.affinity_holds(node):
-            refuse("PodAffinity")
+            refuse("PodAffinity", "node(s) didn't match pod affinity rules")
         if on("PodAffinity") and not counted.affinity.allows(node):
-            gather("PodAffinity")
+            gather("PodAffinity", counted.affinity.refusal(node))
         if on("PodTopologySpread") and counted.spread.verdict(node) == "no domain":
-            refuse("PodTopologySpread")
+            refuse("PodTopologySpread", f"{_REASONS['PodTopologySpread']} (missing required label)")
         if on("PodTopologySpread") and counted.spread.verdict(node) == "too many":
             gather("PodTopologySpread")
         if gathered:
-            raise PredicateError(", ".join(gathered))
+            raise PredicateError(*gathered)
 
     def simulate(task: Task, node: Node) -> bool:
         return not on("PodAffinity") or AffinityState(task.pod, node_map).allows(node)

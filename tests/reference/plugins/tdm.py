@@ -34,8 +34,13 @@ def tdm(session: Session, arguments: dict[str, Any]) -> None:
     def predicate(task: Task, node: Node) -> None:
         if not zone(node):
             return
-        if not active(zone(node)) or not task.revocable_zone:
-            raise PredicateError("revocable", unresolvable=True)
+        if not active(zone(node)):
+            raw = hours.get(zone(node))
+            known = isinstance(raw, str) and times_of(raw) is not None
+            text = f"current time beyond revocable zone {zone(node)}:{raw}"
+            raise PredicateError(text if known else f"revocable zone {zone(node)} not support", unresolvable=True)
+        if not task.revocable_zone:
+            raise PredicateError("not allow to dispatch to revocable node", unresolvable=True)
 
     def node_order(task: Task, node: Node) -> float:
         if not zone(node):
@@ -94,14 +99,21 @@ def tdm(session: Session, arguments: dict[str, Any]) -> None:
     votes.register("JobStarving", "tdm", starving)
 
 
-def within(text: Any, now: float) -> bool:
-    """Whether it is between the two times of today, `HH:MM-HH:MM`; the second is tomorrow's if it is not later."""
+def times_of(text: str) -> tuple[int, int, int, int] | None:
+    """Hours and minutes of `HH:MM-HH:MM`; None if they cannot be read."""
     found = re.fullmatch(r"(\d\d?):(\d\d)-(\d\d?):(\d\d)", text)
     if found is None:
-        return False
+        return None
     a, b, c, d = map(int, found.groups())
-    if a > 23 or b > 59 or c > 23 or d > 59:
+    return None if a > 23 or b > 59 or c > 23 or d > 59 else (a, b, c, d)
+
+
+def within(text: Any, now: float) -> bool:
+    """Whether it is between the two times of today, `HH:MM-HH:MM`; the second is tomorrow's if it is not later."""
+    times = times_of(text)
+    if times is None:
         return False
+    a, b, c, d = times
     today = datetime.fromtimestamp(now, UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     start, end = today + timedelta(hours=a, minutes=b), today + timedelta(hours=c, minutes=d)
     if start >= end:

@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 from volcano_py.scheduler.actions.task_queue import task_queue
 from volcano_py.scheduler.framework.arguments import decode
 from volcano_py.scheduler.framework.fit_errors import FitErrors
+from volcano_py.scheduler.framework.placement import Placement
+from volcano_py.scheduler.framework.refusals import count_refusals
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.framework.session_job import SessionJob
 from volcano_py.scheduler.framework.statement import Statement
@@ -60,8 +62,8 @@ def _place_all(
     nowhere = outside.all() if outside is not None else not len(session.table) and not session.on("explain-topology")
     if nowhere:
         return statement, False
-    refused: dict[str, NDArray[np.bool_]] = {}
-    """By role: where one of its pods was refused (only without own-verdict)."""
+    refused: dict[str, _Refused] = {}
+    """By role (only without own-verdict)."""
     remembers = not session.on("own-verdict") and settings(session).error_cache
     while todo:
         task = todo.pop()
@@ -82,15 +84,18 @@ def _place_all(
             if job.need_continue_allocating(session.statuses, sub):
                 continue
             break
-        without = _either(outside, refused.get(task.role))
+        if remembers and task.role and task.role not in refused:
+            refused[task.role] = _Refused(outside, len(session.table))
+        of_role = refused.get(task.role)
+        without = outside if of_role is None else of_role.nodes
         node = _nominated(session, task, without)
         if node is None:
             node = placement.best(task, without=without)
-            if remembers and task.role:
-                now = ~placement.accepted(task)
-                refused[task.role] = now if task.role not in refused else now | refused[task.role]
+            if of_role is not None:
+                of_role.ask(placement, task)
         if node is None:
-            job.record_fit_errors(task, _refusal(session, task, hyper_node))
+            errors = _refusal(session, task, hyper_node) if of_role is None else of_role.errors(hyper_node)
+            job.record_fit_errors(task, errors)
             if job.need_continue_allocating(session.statuses, sub):
                 continue
             break
@@ -189,10 +194,36 @@ def _ready(session: Session, job: SessionJob, sub: SubJob | None) -> bool:
     return session.votes.job_ready(job) if sub is None else session.votes.sub_job_ready(job, sub)
 
 
-def _either(a: NDArray[np.bool_] | None, b: NDArray[np.bool_] | None) -> NDArray[np.bool_] | None:
-    if a is None or b is None:
-        return b if a is None else a
-    return a | b
+class _Refused:
+    """Where pods of one role were refused, and why the first of them was: the next is not tried there, and is told the
+    same. Volcano: the error cache of PredicateNodes."""
+
+    def __init__(self, outside: NDArray[np.bool_] | None, count: int) -> None:
+        self.nodes = np.zeros(count, dtype=bool) if outside is None else outside.copy()
+        """Those that are not looked at (any more)."""
+        self._reasons: dict[str, int] = {}
+        self._unresolvable = np.zeros(count, dtype=bool)
+        self._count = 0
+
+    def ask(self, placement: Placement, task: Task) -> None:
+        """Note what the nodes that are still looked at say."""
+        now = ~placement.accepted(task) & ~self.nodes
+        if not now.any():
+            return
+        found = count_refusals(placement, task, True, np.flatnonzero(now))
+        for reason, count in found.counts.items():
+            self._reasons[reason] = self._reasons.get(reason, 0) + count
+        if found.unresolvable is not None:
+            self._unresolvable |= found.unresolvable
+        self._count += found.nodes
+        self.nodes |= now
+
+    def errors(self, hyper_node: str) -> FitErrors:
+        """Why there is no node for the next of them."""
+        unresolvable = self._unresolvable.copy() if self._unresolvable.any() else None
+        errors = FitErrors(dict(self._reasons), self._count, unresolvable)
+        errors.hyper_node = "" if hyper_node == ROOT else hyper_node
+        return errors
 
 
 def _refusal(session: Session, task: Task, hyper_node: str) -> FitErrors:

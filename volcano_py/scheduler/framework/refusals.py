@@ -59,11 +59,11 @@ def count_refusals(placement: Placement, task: Task, room: bool, nodes: Indices 
 
 
 def _count_lacking(placement: Placement, view: ClassView, lacking: Bools, counts: dict[str, int]) -> None:
-    """The first lacking resource of each node, in the order cpu, memory, others."""
+    """The first lacking resource of each node, in the order cpu, memory, pods, others by name."""
     n = placement.numbers
     names = list(placement.table.rows)
     rest = lacking.copy()
-    for row in view.rows:
+    for row in sorted(view.rows, key=lambda row: (min(row, 3), names[row])):
         soon = n.idle[row] + n.releasing[row] - n.pipelined[row]
         short = rest & (view.vector[row] - soon >= EPS)
         _add(counts, insufficient(names[row]), int(short.sum()))
