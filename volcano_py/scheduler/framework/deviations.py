@@ -23,7 +23,7 @@ DEVIATIONS = {
     "sure-evictions": "nobody is evicted for a pod that the node would refuse all the same",
     "fewest-victims": "of the nodes that evictions could free, the one that costs the fewest; nobody goes for nothing",
     "whole-gangs": "a gang that falls below its minimum is evicted whole, wherever its pods are, or not at all",
-    "rank-holds": "preempt takes nothing from a more important job, whichever tier answers",
+    "rank-holds": "nobody takes from a more important job, nor from a queue within its share, nor without any reason",
     "kept-nominations": "room that was freed for a pod is kept for it, so that the evicted do not take it back",
     "stale-nominations": "a promise that came to nothing does not keep a pod from making room elsewhere",
     "heal-gangs": "a gang that has lost members and finds no room for them gives its room back after a while",

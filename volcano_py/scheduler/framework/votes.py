@@ -384,8 +384,8 @@ class Votes:
         Volcano).
         """
         found, heard = self._first_tier(point, evictor, candidates)
-        if found and self.in_turn is not None and not self._has_reasons(point, heard, evictor):
-            found = self.in_turn(evictor, found)
+        if found and self.in_turn is not None:
+            found = self._with_reason(point, heard, evictor, found, candidates)
         if not found or not self.protectors:
             return found
         for number, tier in enumerate(self._tiers[point]):
@@ -400,15 +400,31 @@ class Votes:
                     found = [t for t in found if t.uid in allowed]
         return found
 
-    def _has_reasons(self, point: str, tier: int, evictor: Any) -> bool:
-        """Whether plugins say why just these may go, and not only whom they would spare.
+    def _with_reason(
+        self, point: str, heard: int, evictor: Any, found: list[Task], candidates: list[Task]
+    ) -> list[Task]:
+        """Those of the victims for whom there is a reason to go, so that nobody evicts them in turn.
 
-        Between queues the reason is what a queue is owed, and it counts in whatever tier it stands.
+        In the tier that was heard plugins may only say whom they would spare. Then the reason is, between queues, what
+        a queue holds beyond its share, in whatever tier the plugin stands that knows; and else who came first.
         """
-        answering = {plugin for plugin, _ in self._tiers[point][tier]} - _SPARING
-        if point == "reclaimable" or getattr(evictor, "kind", "") == "gangreclaim":
-            return bool(answering - {"priority"} or self._flat["preemptive"] or self._flat["overused"])
-        return bool(answering)
+        assert self.in_turn is not None
+        reasons = {plugin for plugin, _ in self._tiers[point][heard]} - _SPARING
+        between_queues = point == "reclaimable" or getattr(evictor, "kind", "") == "gangreclaim"
+        if reasons - ({"priority"} if between_queues else set()):
+            return found
+        if not between_queues:
+            return self.in_turn(evictor, found)
+        sharing = {plugin for kind in ("preemptive", "overused") for plugin, _ in self._flat[kind]}
+        owed = [(plugin, ask) for plugin, ask in self._flat[point] if plugin in sharing]
+        for plugin, ask in owed:
+            try:
+                allowed = {t.uid for t in ask(evictor, candidates)[0]}
+            except Exception as e:
+                self.fault(plugin, point, e)
+                return []
+            found = [t for t in found if t.uid in allowed]
+        return found if owed else self.in_turn(evictor, found)
 
     def _first_tier(self, point: str, evictor: Any, candidates: list[Task]) -> tuple[list[Task], int]:
         """The answer of the first tier that has one, and that tier's number."""

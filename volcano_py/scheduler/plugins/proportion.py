@@ -16,7 +16,7 @@ from volcano_py.scheduler.framework.inqueue import format_names, gated_deducted,
 from volcano_py.scheduler.framework.queue_demand import Demand, demands_of
 from volcano_py.scheduler.framework.session import Handler, Session
 from volcano_py.scheduler.framework.session_job import SessionJob
-from volcano_py.scheduler.framework.votes import PERMIT, REJECT
+from volcano_py.scheduler.framework.votes import PERMIT, REJECT, EvictionContext
 from volcano_py.scheduler.model.queue import Queue
 from volcano_py.scheduler.model.resource import (
     CPU,
@@ -190,7 +190,10 @@ class Proportion:
                     return False
             return True
 
-        def reclaimable(_: Task, candidates: list[Task]) -> tuple[list[Task], int]:
+        def evictable(context: EvictionContext, candidates: list[Task]) -> tuple[list[Task], int]:
+            return (candidates, PERMIT) if context.kind == "gangpreempt" else reclaimable(context, candidates)
+
+        def reclaimable(_: Task | EvictionContext, candidates: list[Task]) -> tuple[list[Task], int]:
             left: dict[str, Resource] = {}
             victims = []
             for t in candidates:
@@ -239,6 +242,8 @@ class Proportion:
         votes = session.votes
         votes.add("queue_order", self.name, order)
         votes.add("reclaimable", self.name, reclaimable)
+        if session.on("rank-holds"):
+            votes.add("unified_evictable", self.name, evictable)
         votes.add("overused", self.name, overused)
         votes.add("allocatable", self.name, room_for_one)
         votes.add("simulate_allocatable", self.name, has_room)
