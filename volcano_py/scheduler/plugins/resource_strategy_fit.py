@@ -16,7 +16,7 @@ from volcano_py.scheduler.framework.fit_errors import Code, Reason
 from volcano_py.scheduler.framework.node_rules import DOMAIN, LOCAL, Codes, Floats, Scope
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.node_table import NodeNumbers, Numbers
-from volcano_py.scheduler.model.resource import EPS
+from volcano_py.scheduler.model.resource import CPU, EPS, MEMORY
 from volcano_py.scheduler.model.task import Task
 
 MOST = "MostAllocated"
@@ -225,10 +225,11 @@ class _Filter:
         self._rows = session.table.rows
         self._proportions = proportions
         self._known: list[NDArray[np.bool_]] = []
-        """For each proportion: the nodes that name the resource, if only to say that they have none."""
+        """For each proportion: the nodes that name the resource, or have a pod that does, if only to say that there is
+        none of it or that it wants none."""
+        named = [_named(session, i) for i in range(len(session.table))]
         for name in proportions:
-            known = [name in (o.status.allocatable or {}) for o in session.table.objects]
-            self._known.append(np.array(known, dtype=bool))
+            self._known.append(np.array([name in of for of in named], dtype=bool))
         self.reasons = [Reason(f"proportional of resource {r} check failed", Code.UNRESOLVABLE) for r in proportions]
 
     def applies(self, task: Task) -> bool:
@@ -248,3 +249,13 @@ class _Filter:
             counted = self._known[i] | (idle != 0)  # somebody may hold it on a node that does not name it
             codes[(codes == 0) & counted & short] = i + 1
         return codes
+
+
+def _named(session: Session, node: int) -> set[str]:
+    """The resources that Volcano has an entry for in what is idle on a node. Where the node has nothing but cpu and
+    memory there is none for what its pods name."""
+    have = {*(session.table.objects[node].status.allocatable or ())}
+    if have <= {CPU, MEMORY}:
+        return have
+    here = session.cluster.on_node.get(session.table.names[node], {}).values()
+    return have.union(*(task.spec_class.idle_wishes for task in here))
