@@ -75,7 +75,11 @@ POD: Manifest = {
             }
         ],
     },
-    "status": {"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "False"}]},
+    "status": {
+        "phase": "Pending",
+        "startTime": "2026-01-01T00:00:00Z",
+        "conditions": [{"type": "DisruptionTarget", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}],
+    },
 }
 POD_GROUP: Manifest = {
     "apiVersion": "scheduling.volcano.sh/v1beta1",

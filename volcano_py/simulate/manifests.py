@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import yaml
 
 from volcano_py.api import core, kinds, scheduling, topology
 from volcano_py.api.codec import from_manifest
+from volcano_py.api.meta import parse_time
 
 Manifest = dict[str, Any]
 
@@ -134,8 +134,23 @@ def read_as(type_: type[Any], manifest: Manifest, *, named: bool = False) -> Any
         struct = from_manifest(type_, manifest)
         if named and not struct.metadata.name:
             raise TypeError("metadata.name is missing")
+        if isinstance(struct, core.Pod):
+            _check_times(struct)
         return struct
-    except (msgspec.ValidationError, TypeError) as e:
+    except (TypeError, ValueError) as e:
         metadata = manifest.get("metadata")
         name = metadata.get("name", "?") if isinstance(metadata, dict) else "?"
         raise ManifestError(f"{manifest['kind']} {name}: {e}") from None
+
+
+def _check_times(pod: core.Pod) -> None:
+    """Raises ValueError naming the field that is no time; an API server has none of these."""
+    times = {"status.startTime": pod.status.start_time}
+    for i, condition in enumerate(pod.status.conditions or ()):
+        times[f"status.conditions[{i}].lastTransitionTime"] = condition.last_transition_time
+    for field, text in times.items():
+        if text:
+            try:
+                parse_time(text)
+            except ValueError as e:
+                raise ValueError(f"{field}: {e}") from None
