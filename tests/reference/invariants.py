@@ -78,10 +78,12 @@ def check_cycles(case: Case, cycles: int, parity: bool) -> int:
         if not parity and cycle.counts_slots:
             gangs_are_whole(cycle)
         pairs = {(e.beneficiary, e.group) for e in cycle.evicted.values() if e.beneficiary not in ("", e.group)}
-        against |= pairs
         if not parity and case.get("come_back") and cycle.counts_slots:
             for a, b in pairs:
-                assert (b, a) not in against, f"{a} and {b} evict each other in turn"
+                assert (b, a) not in against | pairs, f"{a} and {b} evict each other in turn"
+        # Whom a third has taken pods from may have a new reason to take some itself.
+        against |= pairs
+        against -= {pair for pair in against for by, victim in pairs if victim in pair and by not in pair}
         pods = {key: simulation.objects["Pod", key] for key in cycle.evicted}
         evicted += len(pods)
         simulation.react(plan)

@@ -172,7 +172,6 @@ class Simulation:
             self.put(manifest)
         self.now += PERIOD
 
-
     def _is_to_start(self, pod: Manifest) -> bool:
         """Whether it was described with a node, that there is, and has not begun to run."""
         node, status = (pod.get("spec") or {}).get("nodeName"), pod.get("status") or {}

@@ -85,7 +85,19 @@ class Drf:
                 theirs = dominant(left[t.job].sub_unchecked(t.request))
                 if mine < theirs or abs(mine - theirs) <= _DELTA:
                     victims.append(t)
-            return victims, PERMIT
+            return (held_by_more(preemptor, victims) if session.on("rank-holds") else victims), PERMIT
+
+        def held_by_more(preemptor: Task, victims: list[Task]) -> list[Task]:
+            """Those whose jobs, with them, hold more than the preemptor's does now.
+
+            A task may add nothing to its job's share; two jobs with equal shares would take such places from each other
+            in turn.
+            """
+            mine = dominant(allocated(preemptor.job))
+            left: dict[str, Resource] = {}
+            for t in victims:
+                left.setdefault(t.job, allocated(t.job).clone()).sub_unchecked(t.request)
+            return [t for t in victims if dominant(left[t.job].clone().add(t.request)) > mine + _DELTA]
 
         if session.enabled(self.name, "enableHierarchy"):
             _hierarchy(session)
