@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from volcano_py.scheduler.actions.make_room import make_room
 from volcano_py.scheduler.actions.preempt_dry_run import best_candidate
-from volcano_py.scheduler.actions.settle import settle
+from volcano_py.scheduler.actions.settle import breaks_its_own, settle
 from volcano_py.scheduler.actions.task_queue import task_queue
 from volcano_py.scheduler.framework.arguments import decode
 from volcano_py.scheduler.framework.priority_queue import PriorityQueue
@@ -98,7 +98,8 @@ def _within(session: Session, job: SessionJob, refused: Refused | None) -> None:
     while todo:
         task = todo.pop()
         statement = Statement(session, job.uid)
-        if not preempt_for(session, statement, task, _of_its_own_job(session, task), refused):
+        helped = preempt_for(session, statement, task, _of_its_own_job(session, task), refused)
+        if not helped or breaks_its_own(session, statement, job, "preemptable"):
             statement.discard()
             return
         statement.commit()

@@ -55,7 +55,7 @@ def _stands(session: Session, promise: Step) -> bool:
 def _take_them_whole(session: Session, statement: Statement, point: str, reason: str) -> bool:
     """Evict the rest of every gang that falls below its minimum; False, and nothing more done, if one of the rest may
     not go. `point`: where the plugin gang would have been asked."""
-    if not session.on("whole-gangs") or all(plugin != "gang" for plugin, _ in session.votes.enabled(point)):
+    if not _keeps_gangs(session, point):
         return True
     rest: list[Task] = []
     for job in _broken(session, statement):
@@ -69,6 +69,16 @@ def _take_them_whole(session: Session, statement: Statement, point: str, reason:
     for task in rest:
         statement.evict(task, reason)
     return True
+
+
+def breaks_its_own(session: Session, statement: Statement, job: SessionJob, point: str) -> bool:
+    """Whether a job that takes places from itself has fewer than its minimum until others have taken them."""
+    lost = sum(step.kind == "evict" and step.task.job == job.uid for step in statement.steps)
+    return _keeps_gangs(session, point) and job.ready_num < job.min_available <= job.ready_num + lost
+
+
+def _keeps_gangs(session: Session, point: str) -> bool:
+    return session.on("whole-gangs") and any(plugin == "gang" for plugin, _ in session.votes.enabled(point))
 
 
 def _broken(session: Session, statement: Statement) -> list[SessionJob]:
