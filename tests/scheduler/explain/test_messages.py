@@ -101,3 +101,13 @@ def test_a_pod_that_is_not_tried_is_told_what_was_in_the_way_of_its_sibling() ->
     assert {name: text for name, text in told({}).items() if "big" in name} == dict.fromkeys(BIG, in_the_way)
     skipped = "Task p-big-1 with role spec big has already predicated failed, skip"
     assert [text for name, text in told("parity").items() if "big" in name] == [in_the_way, skipped]
+
+
+def test_a_plugin_that_stands_twice_counts_a_node_once() -> None:
+    scenario = {
+        "nodes": {"n1": {"cpu": 2}},
+        "jobs": {"p": {"min": 1, "pods": 1, "each": {"cpu": 1, "spec": {"nodeSelector": {"zone": "a"}}}}},
+        "conf": {"plugins": [["gang", "predicates"], ["predicates"]]},
+    }
+    [message] = [o.message for o in emitted(scenario) if isinstance(o, plan.PodCondition)]
+    assert message == "0/1 nodes are unavailable: 1 node(s) didn't match Pod's node affinity/selector."

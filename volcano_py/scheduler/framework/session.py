@@ -199,7 +199,8 @@ class Session:
     def seal(self) -> None:
         """All plugins have registered: keep what the configuration switches on."""
         self.votes.compile(self.configuration.tiers)
-        filters = [(p, f) for p, _ in self.votes.enabled("filter") for f in self._filters[p]]
+        # A plugin that stands twice in the tiers refuses no other nodes the second time, and is not heard again.
+        filters = [(p, f) for p in dict.fromkeys(p for p, _ in self.votes.enabled("filter")) for f in self._filters[p]]
         scores = [(p, s) for p, _ in self.votes.enabled("score") for s in self._scores[p]]
         shard = None
         if self._shard is not None:
