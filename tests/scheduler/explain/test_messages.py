@@ -105,9 +105,12 @@ def test_a_pod_that_is_not_tried_is_told_what_was_in_the_way_of_its_sibling() ->
 
 def test_a_plugin_that_stands_twice_counts_a_node_once() -> None:
     scenario = {
-        "nodes": {"n1": {"cpu": 2}},
-        "jobs": {"p": {"min": 1, "pods": 1, "each": {"cpu": 1, "spec": {"nodeSelector": {"zone": "a"}}}}},
+        "nodes": {"n1": {"cpu": 2, "pods": 1}},
+        "jobs": {
+            "old": {"min": 1, "pods": 1, "phase": "Running", "each": {"cpu": 1, "runsOn": "n1"}},
+            "p": {"min": 1, "pods": 1, "phase": "Inqueue", "each": {}},
+        },
         "conf": {"plugins": [["gang", "predicates"], ["predicates"]]},
     }
     [message] = [o.message for o in emitted(scenario) if isinstance(o, plan.PodCondition)]
-    assert message == "0/1 nodes are unavailable: 1 node(s) didn't match Pod's node affinity/selector."
+    assert message == "0/1 nodes are unavailable: 1 node(s) pod number exceeded."
