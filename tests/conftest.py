@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import os
 
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
-settings.register_profile("steady", derandomize=True, database=None, print_blob=True)
-settings.register_profile("explore", print_blob=True)
+# How long anything takes decides nothing: a busy machine must not fail a test.
+settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
+settings.register_profile("steady", settings.get_profile("untimed"), derandomize=True, database=None)
+settings.register_profile("explore", settings.get_profile("untimed"))
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
