@@ -29,6 +29,8 @@ def groups_of_bare_pods(
     made: dict[_Key, Manifest] = {}
     for pod in sorted(pods, key=lambda p: (p["metadata"]["creationTimestamp"], p["metadata"]["name"])):
         metadata = pod["metadata"]
+        if (metadata.get("annotations") or {}).get(names.GROUP_NAME):
+            continue
         try:
             struct = read_as(core.Pod, pod)
         except ManifestError:

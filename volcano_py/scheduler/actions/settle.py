@@ -74,7 +74,7 @@ def _take_them_whole(session: Session, statement: Statement, point: str, reason:
 def breaks_its_own(session: Session, statement: Statement, job: SessionJob, point: str) -> bool:
     """Whether a job that takes places from itself has fewer than its minimum until others have taken them."""
     lost = sum(step.kind == "evict" and step.task.job == job.uid for step in statement.steps)
-    return _keeps_gangs(session, point) and job.ready_num < job.min_available <= job.ready_num + lost
+    return _keeps_gangs(session, point) and _falls(job, lost)
 
 
 def _keeps_gangs(session: Session, point: str) -> bool:
@@ -85,5 +85,11 @@ def _broken(session: Session, statement: Statement) -> list[SessionJob]:
     """Gangs that had their minimum until this statement, other than the one that it is for."""
     evicted = (step.task.job for step in statement.steps if step.kind == "evict")
     lost = Counter(uid for uid in evicted if uid != statement.beneficiary)
-    jobs = [(session.jobs[uid], count) for uid, count in lost.items() if uid in session.jobs]
-    return [job for job, count in jobs if job.ready_num < job.min_available <= job.ready_num + count]
+    return [
+        session.jobs[uid] for uid, count in lost.items() if uid in session.jobs and _falls(session.jobs[uid], count)
+    ]
+
+
+def _falls(job: SessionJob, lost: int) -> bool:
+    """Whether it has fewer than its minimum, and had not before it lost so many."""
+    return job.ready_num < job.min_available <= job.ready_num + lost

@@ -392,13 +392,21 @@ class Votes:
             for plugin, ask in tier:
                 # gang speaks for a gang's minimum where it was asked; the others protect pods, wherever they stand
                 if plugin in self.protectors and (plugin != "gang" or number <= heard):
-                    try:
-                        allowed = {t.uid for t in ask(evictor, candidates)[0]}
-                    except Exception as e:
-                        self.fault(plugin, point, e)
-                        return []
-                    found = [t for t in found if t.uid in allowed]
+                    found = self._that_allows(point, plugin, ask, evictor, candidates, found)
         return found
+
+    def _that_allows(
+        self, point: str, plugin: str, ask: Callback, evictor: Any, candidates: list[Task], found: list[Task]
+    ) -> list[Task]:
+        """Those of the found victims that one plugin, asked about all candidates, names as well; if it fails, nobody."""
+        if not found:
+            return []
+        try:
+            allowed = {t.uid for t in ask(evictor, candidates)[0]}
+        except Exception as e:
+            self.fault(plugin, point, e)
+            return []
+        return [t for t in found if t.uid in allowed]
 
     def _with_reason(
         self, point: str, heard: int, evictor: Any, found: list[Task], candidates: list[Task]
@@ -418,12 +426,7 @@ class Votes:
         sharing = {plugin for kind in ("preemptive", "overused") for plugin, _ in self._flat[kind]}
         owed = [(plugin, ask) for plugin, ask in self._flat[point] if plugin in sharing]
         for plugin, ask in owed:
-            try:
-                allowed = {t.uid for t in ask(evictor, candidates)[0]}
-            except Exception as e:
-                self.fault(plugin, point, e)
-                return []
-            found = [t for t in found if t.uid in allowed]
+            found = self._that_allows(point, plugin, ask, evictor, candidates, found)
         return found if owed else self.in_turn(evictor, found)
 
     def _first_tier(self, point: str, evictor: Any, candidates: list[Task]) -> tuple[list[Task], int]:

@@ -135,20 +135,21 @@ class Cluster:
         elif kind == "PodGroup":
             self._put_pod_group(obj)
         elif kind == "Queue":
+            self.dirty = True
             self._hierarchy = None
             self.queues.pop(obj.metadata.name, None)
             self.queues[obj.metadata.name] = Queue(obj)
-            self.dirty = True
         elif kind == "PriorityClass":
             self.priority_classes[obj.metadata.name] = obj
             self.dirty = True
         else:
-            self.others.setdefault(kind, {}).pop(obj.metadata.key, None)
-            if kind == "ResourceQuota":
-                _check_quota(obj)
-            self.others[kind][obj.metadata.key] = obj
-            self._hyper_nodes = None if kind == "HyperNode" else self._hyper_nodes
             self.dirty = True
+            known = self.others.setdefault(kind, {})
+            if kind == "ResourceQuota":
+                known.pop(obj.metadata.key, None)
+                _check_quota(obj)
+            known[obj.metadata.key] = obj
+            self._hyper_nodes = None if kind == "HyperNode" else self._hyper_nodes
 
     def remove(self, kind: str, namespace: str, name: str) -> None:
         """An object is gone. Unknown ones are ignored."""
