@@ -1,0 +1,132 @@
+"""Kills of asyncio tasks: records each task that a component creates, and raises an exception inside any one of them.
+
+    tasks = Tasks()
+    with tasks.recording():          # the running event loop, and every event loop that is made meanwhile
+        component = asyncio.create_task(run(...))
+        ...
+        tasks.kill("leader election")
+
+A task is named by its task name, or by the qualified name of its coroutine if the event loop made the name up. The
+exception is raised at the await at which the task waits, as if what it waits for had failed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import re
+import threading
+from collections.abc import Coroutine, Iterator
+from typing import Any
+
+_MADE_UP = re.compile(r"Task-\d+")
+
+
+class Killed(Exception):
+    """What a killed task raises: an exception that no component expects."""
+
+
+class Recorded:
+    """One task: its coroutine, wrapped, so that a cancellation can be turned into another exception."""
+
+    def __init__(self, coro: Coroutine[Any, Any, Any]) -> None:
+        self.task: asyncio.Task[Any] | None = None
+        self.error: BaseException | None = None
+        """What is raised instead of the next CancelledError."""
+        self.raised = False
+        """Whether the exception was raised inside the task."""
+        self._coro = coro
+        self.__name__ = getattr(coro, "__name__", type(coro).__name__)
+        self.__qualname__ = getattr(coro, "__qualname__", self.__name__)
+
+    @property
+    def name(self) -> str:
+        """The task's own name, or its coroutine's qualified name."""
+        own = self.task.get_name() if self.task is not None else ""
+        return self.__qualname__ if not own or _MADE_UP.fullmatch(own) else own
+
+    @property
+    def alive(self) -> bool:
+        return self.task is not None and not self.task.done()
+
+    def send(self, value: Any) -> Any:
+        return self._coro.send(value)
+
+    def throw(self, *args: Any) -> Any:
+        thrown = args[0]
+        cancelled = isinstance(thrown, asyncio.CancelledError) or thrown is asyncio.CancelledError
+        if self.error is not None and cancelled:
+            error, self.error, self.raised = self.error, None, True
+            assert self.task is not None
+            self.task.uncancel()  # it was no request to end, and asyncio.timeout and TaskGroup count those
+            return self._coro.throw(error)
+        return self._coro.throw(*args)
+
+    def close(self) -> None:
+        self._coro.close()
+
+    def __await__(self) -> Any:
+        return self._coro.__await__()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._coro, name)  # cr_frame and the like, for stack traces
+
+
+Coroutine.register(Recorded)
+
+
+class Tasks:
+    """The tasks that were created while `recording`, oldest first."""
+
+    def __init__(self) -> None:
+        self.created: list[Recorded] = []
+        self._lock = threading.Lock()
+
+    @contextlib.contextmanager
+    def recording(self) -> Iterator[Tasks]:
+        """Record the tasks of the running event loop and of those that threads make, until the context ends."""
+        loop = asyncio.get_running_loop()
+        before, make = loop.get_task_factory(), asyncio.events.new_event_loop
+
+        def new_event_loop() -> asyncio.AbstractEventLoop:
+            made = make()
+            made.set_task_factory(self._factory)
+            return made
+
+        loop.set_task_factory(self._factory)
+        asyncio.events.new_event_loop = new_event_loop
+        try:
+            yield self
+        finally:
+            asyncio.events.new_event_loop = make
+            loop.set_task_factory(before)
+
+    def names(self) -> list[str]:
+        """The name of each task created so far, once each, in the order of creation."""
+        return list(dict.fromkeys(one.name for one in list(self.created)))
+
+    def alive(self) -> list[str]:
+        """Names of the tasks that have not ended, once each."""
+        return list(dict.fromkeys(one.name for one in list(self.created) if one.alive))
+
+    def kill(self, name: str, error: BaseException | None = None) -> Recorded:
+        """Raise `error` (else `Killed`) inside the oldest living task of this name. Raises LookupError if none lives.
+
+        It is raised soon afterwards: wait for what is to come of it.
+        """
+        for one in list(self.created):
+            if one.name == name and one.alive and one.task is not asyncio.current_task():
+                assert one.task is not None
+                one.error = error if error is not None else Killed(f"{name} was killed by a test")
+                one.task.get_loop().call_soon_threadsafe(one.task.cancel)
+                return one
+        raise LookupError(f"no living task {name!r}; there are {', '.join(self.alive()) or 'none'}")
+
+    def _factory(self, loop: asyncio.AbstractEventLoop, coro: Any, **options: Any) -> asyncio.Task[Any]:
+        if not isinstance(coro, Coroutine):
+            return asyncio.Task(coro, loop=loop, **options)  # a generator-based coroutine cannot be wrapped
+        recorded = Recorded(coro)
+        recorded.task = asyncio.Task(recorded, loop=loop, **options)
+        with self._lock:
+            self.created.append(recorded)
+        return recorded.task
