@@ -26,7 +26,7 @@ from volcano_py.api.meta import parse_time
 from volcano_py.api.quantity import canonical
 from volcano_py.cli import columns, queue_table, vcancel, vcctl, vcctl_pod, vresume, vsuspend
 from volcano_py.kube.client import selectors
-from volcano_py.kube.errors import from_status
+from volcano_py.kube.errors import from_response
 
 Data = dict[str, Any]
 
@@ -89,7 +89,7 @@ class Recorded:
         if method != "DELETE" and _plain(body) != _plain(call.get("request")):
             self.wrong.append(f"{method} {path} with {_plain(body)}, expected {_plain(call.get('request'))}")
         if call["status"] >= 400:
-            raise from_status(call["status"], call["response"])
+            raise from_response(call["status"], json.dumps(call["response"]).encode())
         return call["response"]
 
     async def get(self, rt: ResourceType, name: str, namespace: str | None = None) -> Any:

@@ -43,7 +43,7 @@ async def ask_server(
     for obj in objects:
         where = (namespace or obj["metadata"].get("namespace")) if rt.namespaced else None
         body = await client.raw("POST", rt.path(where), params={"dryRun": "All"}, body=wire.encode(rt, obj))
-        answers.append(wire.decoder(None).decode(body))
+        answers.append(wire.decode(body, None))
     _print(rt, answers, output)
 
 

@@ -23,10 +23,10 @@ from yarl import URL
 from volcano_py import __version__
 from volcano_py.kube import credentials as credentials_
 from volcano_py.kube import wire
-from volcano_py.kube.errors import ApiError, Unreachable, from_response
+from volcano_py.kube.errors import ApiError, Silent, Unreachable, from_response
 from volcano_py.kube.http1 import Pool
 from volcano_py.kube.ratelimit import TokenBucket
-from volcano_py.kube.watch import WatchEvent, watch_events
+from volcano_py.kube.watch import INACTIVITY, WatchEvent, watch_events
 
 if TYPE_CHECKING:
     import os
@@ -52,8 +52,8 @@ class Client:
     """An API server, its verbs as coroutines. Use it as an asynchronous context manager, or call `close()`.
 
     `qps` and `burst` limit the rate (0: no limit); `timeout` is for one answer, in seconds; `retries` says
-    how often one call is repeated when the server asks for it; `gate` is called before each request and may
-    raise to stop it.
+    how often one call is repeated when the server asks for it; `gate` is called before each request waits for a
+    connection, and again right before its bytes are written, and may raise to stop it.
     """
 
     def __init__(
@@ -134,7 +134,7 @@ class Client:
 
     async def get(self, rt: ResourceType, name: str, namespace: str | None = None, type: Any = None) -> Any:
         """One object. Raises NotFound."""
-        return wire.decoder(type).decode(await self.raw("GET", rt.path(namespace, name)))
+        return wire.decode(await self.raw("GET", rt.path(namespace, name)), type)
 
     async def list(
         self,
@@ -189,7 +189,7 @@ class Client:
         resource_version: str | None = None,
         type: Any = None,
         timeout_seconds: int | None = None,
-        inactivity: float = 90.0,
+        inactivity: float = INACTIVITY,
     ) -> AsyncIterator[WatchEvent]:
         """Changes since `resource_version` until the server ends the stream; see `watch.watch_events`."""
         return watch_events(
@@ -208,14 +208,14 @@ class Client:
         """POST a new object; its own namespace counts when none is given. Raises AlreadyExists, Invalid."""
         namespace = (namespace or wire.identity(obj)[0] or self.namespace) if rt.namespaced else None
         body = await self.raw("POST", rt.path(namespace), body=wire.encode(rt, obj))
-        return wire.decoder(type).decode(body)
+        return wire.decode(body, type)
 
     async def create_subresource(
         self, rt: ResourceType, name: str, sub: str, obj: Any, namespace: str | None = None
     ) -> dict[str, Any]:
         """POST to a subresource such as pods/binding or pods/eviction; the answer is often a Status."""
         body = await self.raw("POST", rt.path(namespace, name, sub), body=wire.dumps(obj))
-        return wire.decoder(None).decode(body) if body else {}
+        return wire.decode(body, None)
 
     async def update(self, rt: ResourceType, obj: Any, subresource: str | None = None, type: Any = None) -> Any:
         """PUT the whole object, guarded by its resourceVersion if it carries one. Raises Conflict.
@@ -224,7 +224,7 @@ class Client:
         """
         namespace, name = wire.identity(obj)
         path = rt.path(namespace or None, name, subresource)
-        return wire.decoder(type).decode(await self.raw("PUT", path, body=wire.encode(rt, obj)))
+        return wire.decode(await self.raw("PUT", path, body=wire.encode(rt, obj)), type)
 
     async def patch(
         self,
@@ -251,7 +251,7 @@ class Client:
             params=params,
             content_type=_PATCH_CONTENT[patch_type],
         )
-        return wire.decoder(type).decode(answer)
+        return wire.decode(answer, type)
 
     async def delete(
         self,
@@ -276,7 +276,7 @@ class Client:
         if propagation_policy:
             options["propagationPolicy"] = propagation_policy
         body = await self.raw("DELETE", rt.path(namespace, name), body=wire.dumps(options))
-        return wire.decoder(None).decode(body) if body else {}
+        return wire.decode(body, None)
 
     # -- the wire
 
@@ -292,7 +292,7 @@ class Client:
         timeout: float | None = None,
         retries: int | None = None,
     ) -> bytes:
-        """One request, the answer's body. Raises ApiError or Unreachable."""
+        """One request, the answer's body. Raises ApiError, Unreachable, and what the gate raises."""
         content = content_type if body is not None else None
         seconds = timeout or self._timeout
         attempt = 0
@@ -360,7 +360,7 @@ class Client:
             lines.append(f"Content-Length: {len(body)}")
         head = "\r\n".join(lines) + "\r\n\r\n"
         try:
-            answer = await pool.request(head.encode("latin-1") + (body or b""), seconds)
+            answer = await pool.request(head.encode("latin-1") + (body or b""), seconds, self._gate)
         except Unreachable as failure:
             raise Unreachable(f"{method} {self.credentials.server}{path}: {failure}", sent=failure.sent) from failure
         after = answer.headers.get(b"retry-after")
@@ -388,7 +388,9 @@ class Client:
             if response.status >= 400:
                 raise from_response(response.status, await response.read())
             yield response.content
-        except (TimeoutError, aiohttp.ClientError, OSError) as failure:
+        except TimeoutError as failure:
+            raise Silent(f"GET {self.credentials.server}{path}: nothing came for {inactivity} s") from failure
+        except (aiohttp.ClientError, OSError) as failure:
             raise self._unreachable("GET", path, failure) from failure
         finally:
             response.close()
@@ -403,7 +405,10 @@ class Client:
         if self._session_ is None:
             connector = aiohttp.TCPConnector(limit=self._connections, ssl=self.credentials.ssl or True)
             self._session_ = aiohttp.ClientSession(
-                connector=connector, headers={"User-Agent": self._user_agent}, read_bufsize=1 << 20
+                connector=connector,
+                headers={"User-Agent": self._user_agent},
+                read_bufsize=1 << 20,
+                request_class=aiohttp.ClientRequest if self._gate is None else _gated(self._gate),
             )
         return self._session_
 
@@ -430,6 +435,17 @@ class Client:
         why = "no answer in time" if isinstance(failure, asyncio.TimeoutError) else str(failure) or repr(failure)
         sent = not isinstance(failure, aiohttp.ClientConnectorError)
         return Unreachable(f"{method} {self.credentials.server}{path}: {why}", sent=sent)
+
+
+def _gated(gate: Callable[[], None]) -> type[aiohttp.ClientRequest]:
+    """Requests that ask `gate` when they have a connection, which may be seconds after they were made."""
+
+    class GatedRequest(aiohttp.ClientRequest):
+        async def send(self, conn: Any) -> aiohttp.ClientResponse:
+            gate()
+            return await super().send(conn)
+
+    return GatedRequest
 
 
 def _target(path: str, params: Mapping[str, Any] | None) -> str:

@@ -27,6 +27,17 @@ class Unreachable(KubeError):
         self.sent = sent
 
 
+class Silent(Unreachable):
+    """A watch on which nothing came for the time that was allowed; normal where nothing changes."""
+
+
+class InvalidResponse(KubeError):
+    """The server reported success, but the body is not what was asked for: HTML, nothing, a list, other JSON.
+
+    A write that raises it may have been carried out.
+    """
+
+
 class ApiError(KubeError):
     """The server answered with a Status of failure."""
 
@@ -104,21 +115,40 @@ _BY_STATUS: dict[int, type[ApiError]] = {
 }
 
 
-def from_status(http_status: int, status: dict[str, Any], retry_after: float | None = None) -> ApiError:
+UNDECODABLE = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
+"""What msgspec raises for bytes that are not what they should be; it raises RecursionError even for deep nesting in
+fields that it skips.
+"""
+
+
+class Status(msgspec.Struct):
+    """metav1.Status, as far as it is read."""
+
+    kind: str | None = "Status"
+    code: int | None = None
+    reason: str | None = None
+    message: str | None = None
+    details: dict[str, Any] | None = None
+
+
+_status = msgspec.json.Decoder(Status)
+
+
+def from_status(http_status: int, status: Status, retry_after: float | None = None) -> ApiError:
     """The exception for a Status object (`code` wins over the HTTP status, which is 200 inside a watch)."""
-    code = status.get("code") or http_status
-    reason = status.get("reason") or ""
+    code = status.code or http_status
+    reason = status.reason or ""
     kind = _BY_REASON.get(reason) or _BY_STATUS.get(code, ApiError)
-    return kind(code, reason, status.get("message") or "", status.get("details"), retry_after)
+    return kind(code, reason, status.message or "", status.details, retry_after)
 
 
 def from_response(http_status: int, body: bytes, retry_after: float | None = None) -> ApiError:
     """The exception for an answer of failure; a body that is no Status becomes the message."""
     try:
-        status = msgspec.json.decode(body)
-    except msgspec.DecodeError:
+        status = _status.decode(body)
+    except UNDECODABLE:
         status = None
-    if not isinstance(status, dict) or status.get("kind", "Status") != "Status":
+    if status is None or status.kind != "Status":
         text = body[:500].decode("utf-8", "replace").strip()
-        status = {"message": text or f"the server answered HTTP {http_status}"}
+        status = Status(message=text or f"the server answered HTTP {http_status}")
     return from_status(http_status, status, retry_after)

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from volcano_py.kube import wire
 from volcano_py.kube.backoff import Backoff
 from volcano_py.kube.client import PAGE_SIZE, Client, selectors
-from volcano_py.kube.errors import Forbidden, Gone, KubeError, NotFound
-from volcano_py.kube.watch import StreamBroken, WatchEvent, watch_blocks
+from volcano_py.kube.errors import Forbidden, Gone, KubeError, NotFound, Silent
+from volcano_py.kube.watch import INACTIVITY, StreamBroken, WatchEvent, watch_blocks
 from volcano_py.kube.wire import Refused
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class Informer(Generic[T]):
         *,
         prepare: Callable[[T], T] | None = None,
         page_size: int = PAGE_SIZE,
-        inactivity: float = 90.0,
+        inactivity: float = INACTIVITY,
         backoff: Backoff | None = None,
         optional: bool = False,
     ) -> None:
@@ -76,6 +76,8 @@ class Informer(Generic[T]):
         self._decode_error = decode_error
         self._prepare = prepare
         self._optional = optional
+        self._broken = 0
+        self._reported: dict[str, str] = {}
         self._page_size = page_size
         self._inactivity = inactivity
         self._backoff = backoff or Backoff()
@@ -103,36 +105,45 @@ class Informer(Generic[T]):
         return self
 
     async def run(self) -> None:
-        """List and watch until cancelled. Never raises because of the server."""
-        broken = 0
+        """List and watch until cancelled. Raises nothing else, whatever the server answers."""
         while True:
             try:
                 if not self.resource_version:
                     await self._list()
                     self.synced.set()
                 await self._watch()
-                broken = 0
-            except Gone as error:
-                log.info("%s: %s; listing again", self.rt.plural, error)
-                self.resource_version = ""
-                if self._backoff.failures:
-                    await asyncio.sleep(self._backoff.next())
+                self._broken = 0
+            except Silent:
+                log.debug("%s: nothing changed; watching again", self.rt.plural)
+            except Exception as error:
+                await asyncio.sleep(self._after(error))
+
+    def _after(self, error: Exception) -> float:
+        """Log what ended a list or watch, once per outage; returns the seconds to wait before the next attempt."""
+        first = self._backoff.failures in (0, 10, 100)
+        if isinstance(error, Gone):
+            log.info("%s: %s; listing again", self.rt.plural, error)
+            self.resource_version = ""
+            if not self._backoff.failures:
                 self._backoff.failures += 1
-            except (NotFound, Forbidden) as error:
-                if self._backoff.failures in (0, 10, 100):
-                    log.log(logging.INFO if self._optional else logging.ERROR, "%s: %s", self.rt.plural, error)
-                if self._optional:
-                    self.synced.set()
-                await asyncio.sleep(self._backoff.next() * (3 if self._optional else 1))
-            except KubeError as error:
-                # One line a trouble, not one a try.
-                level = logging.WARNING if self._backoff.failures in (0, 10, 100) else logging.DEBUG
-                log.log(level, "%s: %s; trying again", self.rt.plural, error)
-                if isinstance(error, StreamBroken):
-                    broken += 1
-                    if broken > 2:
-                        self.resource_version, broken = "", 0
-                await asyncio.sleep(self._backoff.next())
+                return 0.0
+        elif isinstance(error, NotFound | Forbidden):
+            if first:
+                log.log(logging.INFO if self._optional else logging.ERROR, "%s: %s", self.rt.plural, error)
+            if self._optional:
+                self.synced.set()
+                return self._backoff.next() * 3
+        elif isinstance(error, KubeError):
+            log.log(logging.WARNING if first else logging.DEBUG, "%s: %s; retrying", self.rt.plural, error)
+            if isinstance(error, StreamBroken):
+                self._broken += 1
+                if self._broken > 2:
+                    self.resource_version, self._broken = "", 0
+        else:
+            # A fault of ours must not end the watch; a new list starts from a known state.
+            log.error("%s: unexpected error; listing again", self.rt.plural, exc_info=error if first else None)
+            self.resource_version = ""
+        return self._backoff.next()
 
     async def _list(self) -> None:
         seen: set[str] = set()
@@ -148,6 +159,7 @@ class Informer(Generic[T]):
             for one in refused:
                 seen.add(f"{one.namespace}/{one.name}" if one.namespace else one.name)
                 self._refuse(one)
+        self._reported = {key: why for key, why in self._reported.items() if key in seen}
         for key in [key for key in self.store if key not in seen]:
             self._drop(key, self.store[key])
         self.resource_version = version
@@ -185,6 +197,7 @@ class Informer(Generic[T]):
         if isinstance(obj, Refused):
             key = f"{obj.namespace}/{obj.name}" if obj.namespace else obj.name
             if event.type == "DELETED":
+                self._reported.pop(key, None)
                 if key in self.store:
                     self._drop(key, self.store[key])
             elif event.type != "BOOKMARK":
@@ -193,6 +206,7 @@ class Informer(Generic[T]):
             return
         if event.type == "DELETED":
             key = key_of(obj)
+            self._reported.pop(key, None)
             if key in self.store:
                 self._drop(key, obj)
         elif event.type != "BOOKMARK":
@@ -201,6 +215,7 @@ class Informer(Generic[T]):
 
     def _put(self, obj: Any) -> None:
         key = key_of(obj)
+        self._reported.pop(key, None)
         old: Any = self.store.get(key)
         if old is not None and wire.version(old) == wire.version(obj) != "":
             return
@@ -220,10 +235,13 @@ class Informer(Generic[T]):
         self._call(self._delete, last)
 
     def _refuse(self, refused: Refused) -> None:
-        if self._decode_error is None:
-            log.error("%s %s/%s: %s", self.rt.kind, refused.namespace, refused.name, refused.error)
-        else:
+        if self._decode_error is not None:
             self._call([self._decode_error], refused)
+            return
+        key = f"{refused.namespace}/{refused.name}".lstrip("/")
+        if self._reported.get(key) != refused.error:
+            self._reported[key] = refused.error
+            log.error("%s %s cannot be used and is ignored: %s; correct or delete it", self.rt.kind, key, refused.error)
 
     def _call(self, handlers: list[Any], *args: Any) -> None:
         for handler in handlers:

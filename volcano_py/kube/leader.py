@@ -2,11 +2,11 @@
 
 As client-go's elector (15 s lease, 10 s renew deadline, 2 s retries with jitter): the holder renews, the
 others watch the record and take over when they have not seen it change for a lease duration *by their own
-monotonic clock*; clocks of machines are never compared. Every write is guarded by the resourceVersion. On a
-stop the Lease is given back, so the next one need not wait.
+clock*, which also counts the time of a suspended machine; clocks of machines are never compared. Every write is
+guarded by the resourceVersion. On a stop the Lease is released, so that the next leader need not wait.
 
-`holds()` is what a writer asks right before each write: it turns False by itself when renewals stop coming
-through, five seconds before anybody else may take over.
+`holds()` is what a writer asks right before each write: it turns False by itself when renewals fail, five seconds
+before another candidate may take over.
 """
 
 from __future__ import annotations
@@ -17,19 +17,30 @@ import logging
 import os
 import random
 import socket
-import time
 import uuid
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from typing import Any
 
+import msgspec
+
 from volcano_py.api.kinds import LEASE
 from volcano_py.kube.client import Client
-from volcano_py.kube.errors import ApiError, Conflict, KubeError, NotFound
+from volcano_py.kube.clock import boottime
+from volcano_py.kube.errors import ApiError, Conflict, InvalidResponse, KubeError, NotFound
 
 log = logging.getLogger(__name__)
 JITTER = 1.2
 Callback = Callable[[], Any] | Callable[[], Awaitable[Any]]
+
+
+class _Spec(msgspec.Struct, rename="camel"):
+    """What is read of a Lease's spec."""
+
+    holder_identity: str | None = None
+    lease_duration_seconds: int | None = None
+    acquire_time: str | None = None
+    lease_transitions: int | None = None
 
 
 def default_identity() -> str:
@@ -52,7 +63,7 @@ class LeaderElection:
         retry_period: float = 2.0,
         on_started: Callback | None = None,
         on_lost: Callback | None = None,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float] = boottime,
     ) -> None:
         if not lease_duration > renew_deadline > retry_period * JITTER:
             raise ValueError(
@@ -77,7 +88,7 @@ class LeaderElection:
         self._renewed_at = float("-inf")
 
     def holds(self) -> bool:
-        """Whether we surely are the leader at this moment."""
+        """Whether this candidate certainly is the leader at this moment."""
         return self.leader and self._clock() < self._renewed_at + self._renew_deadline
 
     async def run(self) -> None:
@@ -101,9 +112,11 @@ class LeaderElection:
         except asyncio.CancelledError:
             await self.release()
             raise
+        finally:
+            self.leader = False
 
     async def release(self) -> None:
-        """Give the Lease back if we hold it; failures are logged, it will then expire."""
+        """Release the Lease if this candidate holds it; a failure is logged, and the Lease then expires."""
         if not self.leader or self._record is None:
             return
         self.leader = False
@@ -114,7 +127,7 @@ class LeaderElection:
                 except Conflict:
                     # A renewal of ours was under way when we were stopped.
                     lease = await self._client.get(LEASE, self._name, self._namespace)
-                    if (lease.get("spec") or {}).get("holderIdentity") == self.identity:
+                    if _spec_of(lease).holder_identity == self.identity:
                         await self._client.update(LEASE, _given_back(lease))
             log.info("released %s/%s", self._namespace, self._name)
         except (KubeError, TimeoutError) as error:
@@ -143,24 +156,26 @@ class LeaderElection:
         except NotFound:
             self._took(await self._create(), begun)
             return True
-        spec = lease.get("spec") or {}
-        self._observe(lease)
-        holder = spec.get("holderIdentity") or ""
-        if holder and holder != self.identity:
+        spec = self._observe(lease)
+        if spec.holder_identity and spec.holder_identity != self.identity:
             self.leader = False
-            duration = float(spec.get("leaseDurationSeconds") or self._lease_duration)
+            duration = float(spec.lease_duration_seconds or self._lease_duration)
             if self._clock() < self._observed_at + duration:
                 return False
         self._took(await self._write(lease), begun)
         return True
 
-    def _observe(self, lease: dict[str, Any]) -> None:
-        if self._record is None or (self._record.get("spec") or {}) != (lease.get("spec") or {}):
+    def _observe(self, lease: dict[str, Any]) -> _Spec:
+        spec = _spec_of(lease)
+        if self._record is None or self._record.get("spec") != lease.get("spec"):
             self._observed_at = self._clock()
         self._record = lease
-        self.observed_holder = (lease.get("spec") or {}).get("holderIdentity") or ""
+        self.observed_holder = spec.holder_identity or ""
+        return spec
 
     def _took(self, lease: dict[str, Any], begun: float) -> None:
+        if _spec_of(lease).holder_identity != self.identity:
+            raise InvalidResponse("the server accepted the Lease but answered with something else")
         # Counted from before the request was sent: the server's copy cannot be older than that.
         self._observe(lease)
         self._renewed_at = begun
@@ -177,13 +192,13 @@ class LeaderElection:
         )
 
     async def _write(self, lease: dict[str, Any]) -> dict[str, Any]:
-        spec = lease.get("spec") or {}
-        now = micro_time()
-        if spec.get("holderIdentity") == self.identity:
-            new = self._spec(spec.get("acquireTime") or now, now, spec.get("leaseTransitions") or 0)
+        spec, now = _spec_of(lease), micro_time()
+        transitions = spec.lease_transitions or 0
+        if spec.holder_identity == self.identity:
+            new = self._spec(spec.acquire_time or now, now, transitions)
         else:
-            new = self._spec(now, now, (spec.get("leaseTransitions") or 0) + 1)
-        return await self._client.update(LEASE, {**lease, "spec": {**spec, **new}})
+            new = self._spec(now, now, transitions + 1)
+        return await self._client.update(LEASE, {**lease, "spec": {**(lease.get("spec") or {}), **new}})
 
     def _spec(self, acquired: str, renewed: str, transitions: int) -> dict[str, Any]:
         return {
@@ -193,6 +208,14 @@ class LeaderElection:
             "renewTime": renewed,
             "leaseTransitions": transitions,
         }
+
+
+def _spec_of(lease: dict[str, Any]) -> _Spec:
+    """Raises InvalidResponse for what is no Lease."""
+    try:
+        return msgspec.convert(lease.get("spec") or {}, _Spec)
+    except msgspec.ValidationError as error:
+        raise InvalidResponse(f"the server's answer is no Lease: {error}") from None
 
 
 def _given_back(lease: dict[str, Any]) -> dict[str, Any]:

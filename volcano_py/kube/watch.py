@@ -12,13 +12,20 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import msgspec
 
-from volcano_py.kube import wire
-from volcano_py.kube.errors import KubeError, from_status
+from volcano_py.kube import scan, wire
+from volcano_py.kube.errors import UNDECODABLE, KubeError, from_response
 
 if TYPE_CHECKING:
     from volcano_py.kube.client import Client
 
 T = TypeVar("T")
+
+INACTIVITY = 45.0
+"""Seconds without a byte after which a watch is opened again. A kube-apiserver sends a bookmark about once a minute,
+and none for a kind that does not change: reopening is normal there and costs one request.
+"""
+MAX_LINE = 1 << 26
+"""Bytes of one event; an API server stores no object above a few MiB."""
 
 
 class WatchEvent(msgspec.Struct, Generic[T]):
@@ -37,7 +44,7 @@ _raw = msgspec.json.Decoder(WatchEvent[msgspec.Raw])
 
 @lru_cache(maxsize=256)
 def _decoder(type_: Any) -> Any:
-    return msgspec.json.Decoder(WatchEvent[Any if type_ is None else type_])  # type: ignore[misc]
+    return msgspec.json.Decoder(WatchEvent[dict if type_ is None else type_])  # type: ignore[misc]
 
 
 async def watch_blocks(
@@ -48,7 +55,7 @@ async def watch_blocks(
     resource_version: str | None = None,
     type_: Any = None,
     timeout_seconds: int | None = None,
-    inactivity: float = 90.0,
+    inactivity: float = INACTIVITY,
     bookmarks: bool = True,
     on_open: Callable[[], None] | None = None,
 ) -> AsyncIterator[list[WatchEvent[Any]]]:
@@ -65,6 +72,7 @@ async def watch_blocks(
     if timeout_seconds:
         query["timeoutSeconds"] = timeout_seconds
     tail: list[bytes] = []
+    waiting = 0
     async with client.stream(path, query, inactivity) as reader:
         if on_open is not None:
             on_open()
@@ -73,10 +81,14 @@ async def watch_blocks(
             end = chunk.rfind(b"\n")
             if end < 0:
                 tail.append(chunk)
+                waiting += len(chunk)
+                if waiting > MAX_LINE:
+                    raise StreamBroken(f"a watch sent a line of more than {MAX_LINE >> 20} MiB")
                 continue
             tail.append(chunk[:end])
             lines = b"".join(tail).split(b"\n")
             tail = [chunk[end + 1 :]] if end + 1 < len(chunk) else []
+            waiting = len(chunk) - end - 1
             yield [decode_event(line, type_) for line in lines if line]
 
 
@@ -89,23 +101,34 @@ async def watch_events(client: Client, path: str, params: Mapping[str, Any], **o
 
 
 def decode_event(line: bytes, type_: Any) -> WatchEvent[Any]:
-    """One line of a watch. Raises the ApiError of an ERROR event, StreamBroken for anything that is no
-    event.
+    """One line of a watch.
+
+    Raises the ApiError of an ERROR event, and StreamBroken for anything that is no event.
     """
     try:
         event = _decoder(type_).decode(line)
         if event.type != "ERROR":
             return event
-    except msgspec.ValidationError as failure:
-        problem: Exception = failure
-    except msgspec.DecodeError as failure:
-        raise StreamBroken(f"a watch sent a line that is not JSON: {failure}") from failure
-    else:
-        problem = ValueError("ERROR")
+        problem: Exception = ValueError("ERROR")
+    except UNDECODABLE as failure:
+        problem = failure
+    kind, raw = _envelope(line)
+    if kind == "ERROR":
+        raise from_response(500, raw)
+    return WatchEvent(kind, wire.refuse(raw, problem))
+
+
+def _envelope(line: bytes) -> tuple[str, bytes]:
+    """Type and object of an event whose object cannot be decoded."""
     try:
-        raw = _raw.decode(line)
-    except msgspec.DecodeError as failure:
-        raise StreamBroken(f"a watch sent a line that is no event: {failure}") from failure
-    if raw.type == "ERROR":
-        raise from_status(500, msgspec.json.decode(raw.object))
-    return WatchEvent(raw.type, wire.refuse(bytes(raw.object), problem))
+        event = _raw.decode(line)
+        return event.type, bytes(event.object)
+    except RecursionError:
+        kind = scan.texts(line).get("type", "")
+        raw = scan.member(line, "object")
+        if kind and raw:
+            return kind, raw
+        failure: Exception = ValueError("it is nested too deep")
+    except UNDECODABLE as error:
+        failure = error
+    raise StreamBroken(f"a watch sent a line that is no event: {failure}") from None

@@ -13,6 +13,9 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import msgspec
 import orjson
 
+from volcano_py.kube import scan
+from volcano_py.kube.errors import UNDECODABLE, InvalidResponse
+
 if TYPE_CHECKING:
     from volcano_py.api.kinds import ResourceType
 
@@ -65,20 +68,6 @@ class _List(msgspec.Struct, Generic[T]):
     items: list[T] | None = None
 
 
-class _Identity(msgspec.Struct, rename="camel"):
-    namespace: str | None = None
-    name: str | None = None
-    uid: str | None = None
-    resource_version: str | None = None
-
-
-class _Identified(msgspec.Struct):
-    metadata: _Identity | None = None
-
-
-_identity = msgspec.json.Decoder(_Identified)
-
-
 class _ListHead(msgspec.Struct):
     metadata: _ListMeta | None = None
 
@@ -90,51 +79,93 @@ _raw_list = msgspec.json.Decoder(_List[msgspec.Raw])
 @lru_cache(maxsize=256)
 def decoder(type_: Any) -> Any:
     """The cached decoder from JSON bytes to `type_` (None: dict)."""
-    return msgspec.json.Decoder() if type_ is None else msgspec.json.Decoder(type_)
+    return msgspec.json.Decoder(dict if type_ is None else type_)
 
 
 @lru_cache(maxsize=256)
 def _list_decoder(type_: Any) -> Any:
-    return msgspec.json.Decoder(_List[Any if type_ is None else type_])  # type: ignore[misc]
+    return msgspec.json.Decoder(_List[dict if type_ is None else type_])  # type: ignore[misc]
+
+
+def decode(body: bytes, type_: Any) -> Any:
+    """One object. Raises InvalidResponse when the body is no JSON object or does not fit `type_`."""
+    return _decoded(decoder(type_), body)
 
 
 def continue_token(body: bytes) -> str:
-    """Where the next page begins; empty on the last one."""
-    page = _head.decode(body)
+    """Where the next page begins; empty on the last one. Raises InvalidResponse."""
+    try:
+        page = _head.decode(body)
+    except RecursionError:
+        return scan.texts(body, "metadata").get("continue", "")
+    except UNDECODABLE as error:
+        raise _invalid(body, error) from None
     return (page.metadata and page.metadata.continue_) or ""
 
 
 def decode_list(body: bytes, type_: Any) -> Items[Any]:
-    """A list answer. Raises msgspec.ValidationError if any object in it does not fit `type_`."""
-    return _items(_list_decoder(type_).decode(body))
+    """A list answer. Raises InvalidResponse if it is none or any object in it does not fit `type_`."""
+    return _items(_decoded(_list_decoder(type_), body))
 
 
 def decode_list_lenient(body: bytes, type_: Any) -> tuple[Items[Any], list[Refused]]:
-    """A list answer where an object that does not fit is set aside instead of spoiling the rest."""
+    """A list answer where an object that does not fit is set aside instead of spoiling the rest.
+
+    Raises InvalidResponse for anything that is no list with a resourceVersion, from which a watch could start.
+    """
     try:
-        return decode_list(body, type_), []
-    except msgspec.ValidationError:
+        return _versioned(body, _items(_list_decoder(type_).decode(body))), []
+    except UNDECODABLE:
         pass
-    page = _items(_raw_list.decode(body))
+    page = _versioned(body, _raw_items(body))
     one = decoder(type_)
     good: list[Any] = []
     refused: list[Refused] = []
     for raw in page:
         try:
             good.append(one.decode(raw))
-        except msgspec.ValidationError as error:
+        except UNDECODABLE as error:
             refused.append(refuse(bytes(raw), error))
     page[:] = good
     return page, refused
 
 
+def _raw_items(body: bytes) -> Items[Any]:
+    try:
+        return _items(_raw_list.decode(body))
+    except RecursionError:
+        head = scan.texts(body, "metadata")
+        items = scan.elements(scan.member(body, "items"))
+        return Items(items, head.get("resourceVersion", ""), head.get("continue", ""))
+    except UNDECODABLE as error:
+        raise _invalid(body, error) from None
+
+
+def _versioned(body: bytes, page: Items[Any]) -> Items[Any]:
+    if not page.resource_version:
+        raise _invalid(body, "it is no list: metadata.resourceVersion is missing")
+    return page
+
+
+def _decoded(decoder: Any, body: bytes) -> Any:
+    try:
+        return decoder.decode(body)
+    except UNDECODABLE as error:
+        raise _invalid(body, error) from None
+
+
+def _invalid(body: bytes, why: object) -> InvalidResponse:
+    shown = body[:80].decode("utf-8", "replace").strip()
+    return InvalidResponse(f"the server's answer cannot be used: {why}; it starts with {shown!r}")
+
+
 def refuse(raw: bytes, error: Exception) -> Refused:
     """Identify an undecodable object as well as its metadata allows."""
-    try:
-        meta = _identity.decode(raw).metadata or _Identity()
-    except msgspec.DecodeError:
-        meta = _Identity()
-    return Refused(meta.namespace or "", meta.name or "", meta.uid or "", meta.resource_version or "", raw, str(error))
+    meta = scan.texts(raw, "metadata")
+    why = "it is nested too deep" if isinstance(error, RecursionError) else str(error)
+    return Refused(
+        meta.get("namespace", ""), meta.get("name", ""), meta.get("uid", ""), meta.get("resourceVersion", ""), raw, why
+    )
 
 
 def encode(rt: ResourceType, obj: Any) -> bytes:

@@ -1,0 +1,91 @@
+"""Reading the identity of objects that no decoder accepts: wrong types, or nested deeper than the stack allows.
+
+A kube-apiserver stores objects whose `managedFields` are nested thousands of levels deep, and msgspec raises
+RecursionError for them even in fields that it skips. This scanner walks over the tokens with a counter instead of
+a stack, so depth costs it nothing. It is used only after a decoder has failed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import msgspec
+
+_TOKEN = re.compile(rb'("[^"\\]*(?:\\.[^"\\]*)*(?:"|\Z))\s*(:)?|([{\[])|([}\]])', re.DOTALL)
+_OPEN, _CLOSE, _KEY, _TEXT = range(4)
+
+
+def _tokens(raw: bytes) -> Iterator[tuple[int, bytes, int, int]]:
+    """(type, text, start, end) of brackets and strings; `text` of strings keeps its quotes."""
+    for found in _TOKEN.finditer(raw):
+        text, colon, opening, _ = found.groups()
+        if text is not None:
+            yield (_KEY if colon else _TEXT), text, found.start(), found.end()
+        else:
+            yield (_OPEN if opening else _CLOSE), found.group(), found.start(), found.end()
+
+
+def texts(raw: bytes, *path: str) -> dict[str, str]:
+    """The string fields of the object at `path`; empty when there is no such object. Never raises."""
+    wanted = [key.encode() for key in path]
+    depth = matched = 0
+    key = b""
+    result: dict[str, str] = {}
+    for kind, text, _, _ in _tokens(raw):
+        if kind == _OPEN:
+            depth += 1
+            if matched == depth - 2 < len(wanted) and text == b"{" and key == wanted[depth - 2]:
+                matched = depth - 1
+            key = b""
+        elif kind == _CLOSE:
+            depth -= 1
+            if matched > max(0, depth - 1):
+                if matched == len(wanted):
+                    return result
+                matched = max(0, depth - 1)
+        elif kind == _KEY:
+            key = _unquoted(text).encode() if depth == matched + 1 else b""
+        elif matched == len(wanted) == depth - 1 and key:
+            result[key.decode()] = _unquoted(text)
+            key = b""
+    return result if matched == len(wanted) else {}
+
+
+def member(raw: bytes, name: str) -> bytes:
+    """The bytes of the object or list that the root object holds under `name`; empty when there is none."""
+    depth, begin, key = 0, -1, ""
+    for kind, text, start, end in _tokens(raw):
+        if kind == _OPEN:
+            depth += 1
+            if depth == 2 and key == name:
+                begin = start
+            key = ""
+        elif kind == _CLOSE:
+            depth -= 1
+            if depth == 1 and begin >= 0:
+                return raw[begin:end]
+        elif depth == 1:
+            key = _unquoted(text) if kind == _KEY else ""
+    return b""
+
+
+def elements(raw: bytes) -> Iterator[bytes]:
+    """The bytes of each object in a list of objects."""
+    depth, begin = 0, 0
+    for kind, _, start, end in _tokens(raw):
+        if kind == _OPEN:
+            depth += 1
+            if depth == 2:
+                begin = start
+        elif kind == _CLOSE:
+            depth -= 1
+            if depth == 1:
+                yield raw[begin:end]
+
+
+def _unquoted(text: bytes) -> str:
+    try:
+        return msgspec.json.decode(text, type=str)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return text[1:-1].decode("utf-8", "replace")
