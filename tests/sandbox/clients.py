@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+from multidict import CIMultiDict
 
 from tests import kubectl
 from volcano_py.sandbox.cluster import Sandbox
@@ -49,7 +50,7 @@ class Http:
         body: Any = None,
         kind: str = "application/json",
         token: str | None = None,
-        **headers: str,
+        **headers: str | list[str],
     ) -> tuple[int, Any]:
         """(status, decoded JSON or text)."""
         status, value, _ = await self.full(method, path, body, kind, token, **headers)
@@ -62,10 +63,14 @@ class Http:
         body: Any = None,
         kind: str = "application/json",
         token: str | None = None,
-        **headers: str,
+        **headers: str | list[str],
     ) -> tuple[int, Any, Any]:
-        """(status, decoded JSON or text, headers)."""
-        sent = {"Authorization": f"Bearer {token or self.sandbox.token}", "Content-Type": kind, **headers}
+        """(status, decoded JSON or text, headers); a header with a list of values is sent once for each."""
+        sent = CIMultiDict({"Authorization": f"Bearer {token or self.sandbox.token}", "Content-Type": kind})
+        for header, value in headers.items():
+            sent.popall(header, None)
+            for one in [value] if isinstance(value, str) else value:
+                sent.add(header, one)
         data = body if isinstance(body, bytes | str) or body is None else json.dumps(body)
         async with self.session.request(method, self.sandbox.url + path, data=data, headers=sent) as answer:
             text = await answer.text()

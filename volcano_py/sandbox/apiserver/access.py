@@ -6,7 +6,7 @@ import base64
 import hmac
 import secrets
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from volcano_py.sandbox.apiserver.api import Api
 
 MASTERS = "system:masters"
-ANONYMOUS = User("system:anonymous", ("system:unauthenticated",))
+AUTHENTICATED = "system:authenticated"
+UNAUTHENTICATED = "system:unauthenticated"
+ANONYMOUS = User("system:anonymous", (UNAUTHENTICATED,))
 PUBLIC_PATHS = ("/healthz", "/livez", "/readyz", "/version", "/version/")
 
 
@@ -106,7 +108,7 @@ def public(question: Question) -> bool | None:
         return None
     if question.path in PUBLIC_PATHS:
         return True
-    if "system:authenticated" not in question.user.groups:
+    if AUTHENTICATED not in question.user.groups:
         return None
     head = question.path.split("/")[1]
     return True if head in ("api", "apis", "openapi", "healthz", "livez", "readyz", "version") else None
@@ -114,7 +116,7 @@ def public(question: Question) -> bool | None:
 
 def self_service(question: Question) -> bool | None:
     """Everyone who is known may ask what they may do."""
-    if question.verb == "create" and "system:authenticated" in question.user.groups:
+    if question.verb == "create" and AUTHENTICATED in question.user.groups:
         reviews = ("selfsubjectaccessreviews", "selfsubjectrulesreviews", "selfsubjectreviews")
         return True if question.resource in reviews else None
     return None
@@ -128,17 +130,14 @@ def allowed(api: Api, question: Question) -> bool:
 
 def everybody(question: Question) -> bool | None:
     """An authorizer that lets do everything whoever has shown who he is."""
-    return True if "system:authenticated" in question.user.groups else None
+    return True if AUTHENTICATED in question.user.groups else None
 
 
-def authorize(api: Api, request: Request) -> None:
-    """403 unless somebody allows the request."""
-    user = request.user
-    if MASTERS in user.groups:
-        return
+def question(request: Request) -> Question:
+    """What the sender of a request to a resource asks for."""
     resource = request.resource
-    question = Question(
-        user,
+    return Question(
+        request.user,
         request.verb,
         resource.group,
         resource.version,
@@ -147,39 +146,24 @@ def authorize(api: Api, request: Request) -> None:
         request.namespace,
         request.name,
     )
-    if allowed(api, question):
-        return
-    raise denied(request, user, request.verb)
 
 
-def denied(request: Request, user: User, verb: str) -> errors.StatusError:
-    """The 403 for a verb on a request's resource."""
-    resource = request.resource
-    what = f"{resource.plural}/{request.subresource}" if request.subresource else resource.plural
-    where = f'in the namespace "{request.namespace}"' if request.namespace else "at the cluster scope"
-    why = f'User "{user.name}" cannot {verb} resource "{what}" in API group "{resource.group}" {where}'
-    name = f' "{request.name}"' if request.name else ""
-    message = f"{errors.qualified(resource.group, resource.plural)}{name} is forbidden: {why}"
-    info = errors.details(resource.group, resource.plural, request.name)
-    return errors.StatusError(403, "Forbidden", message, info)
+def require(api: Api, asked: Question) -> None:
+    """403 unless an authorizer allows it."""
+    if MASTERS not in asked.user.groups and not allowed(api, asked):
+        raise forbidden(asked)
 
 
-def authorize_path(api: Api, user: User, method: str, path: str) -> None:
-    """403 for a path outside the resources unless somebody allows it."""
-    verb = method.lower()
-    if allowed(api, Question(user, verb, path=path)):
-        return
-    message = f'forbidden: User "{user.name}" cannot {verb} path "{path}"'
-    raise errors.StatusError(403, "Forbidden", message, {})
-
-
-def impersonated(api: Api, user: User, headers: Mapping[str, Any], request: Request) -> User:
-    """The user that the Impersonate headers name, if the asker may act as them."""
-    name = headers.get("Impersonate-User")
-    if not name:
-        return user
-    question = Question(user, "impersonate", resource="users", name=name)
-    if not allowed(api, question):
-        raise denied(request, user, f"impersonate-on:user-info:{request.verb}")
-    groups = tuple(headers.getall("Impersonate-Group", ()))  # type: ignore[attr-defined]
-    return User(name, (*groups, "system:authenticated"), headers.get("Impersonate-Uid", ""))
+def forbidden(asked: Question, reason: str = "") -> errors.StatusError:
+    """The 403 for a verb on a resource or path that no authorizer allows, with a reason where there is one."""
+    user = asked.user.name
+    why = f": {reason}" if reason else ""
+    if asked.path:
+        message = f'forbidden: User "{user}" cannot {asked.verb} path "{asked.path}"{why}'
+        return errors.StatusError(403, "Forbidden", message, {})
+    what = f"{asked.resource}/{asked.subresource}" if asked.subresource else asked.resource
+    where = f'in the namespace "{asked.namespace}"' if asked.namespace else "at the cluster scope"
+    text = f'User "{user}" cannot {asked.verb} resource "{what}" in API group "{asked.group}" {where}{why}'
+    name = f' "{asked.name}"' if asked.name else ""
+    message = f"{errors.qualified(asked.group, asked.resource)}{name} is forbidden: {text}"
+    return errors.StatusError(403, "Forbidden", message, errors.details(asked.group, asked.resource, asked.name))

@@ -26,6 +26,7 @@ MOST_LINES = 100_000  # gathered while the disk is slow
 
 RECEIVED: web.RequestKey[str] = web.RequestKey("received", str)
 ASKER: web.RequestKey[User] = web.RequestKey("asker", User)  # who sent it, before impersonation
+IMPERSONATED: web.RequestKey[User] = web.RequestKey("impersonated", User)  # the identity it ran as, if another
 ASKED: web.RequestKey[Request] = web.RequestKey("asked", Request)
 
 _PATH_VERBS = {"GET": "get", "HEAD": "head", "POST": "post", "PUT": "put", "PATCH": "patch", "DELETE": "delete"}
@@ -94,8 +95,9 @@ def event(http: web.BaseRequest, code: int) -> dict[str, Any]:
         "verb": asked.verb if asked is not None else _PATH_VERBS.get(http.method, http.method.lower()),
         "user": _user(asker) if asker is not None else {},
     }
-    if asked is not None and asker is not None and asked.user is not asker:
-        out["impersonatedUser"] = _user(asked.user)
+    impersonated = http.get(IMPERSONATED)
+    if impersonated is not None:
+        out["impersonatedUser"] = _user(impersonated)
     out["sourceIPs"] = [http.remote] if http.remote else []
     out["userAgent"] = http.headers.get("User-Agent", "")
     if asked is not None:

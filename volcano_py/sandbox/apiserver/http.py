@@ -19,10 +19,11 @@ from volcano_py.sandbox.apiserver import access, audit, errors, metadata, protob
 from volcano_py.sandbox.apiserver.api import Api, Plain, Result
 from volcano_py.sandbox.apiserver.audit import AuditLog
 from volcano_py.sandbox.apiserver.durable import Durable
+from volcano_py.sandbox.apiserver.impersonation import impersonate
 from volcano_py.sandbox.apiserver.logs import Stream
 from volcano_py.sandbox.apiserver.negotiate import Form, negotiate, not_acceptable
 from volcano_py.sandbox.apiserver.patch import APPLY_PATCH
-from volcano_py.sandbox.apiserver.request import Request, flag, integer, read_write_options
+from volcano_py.sandbox.apiserver.request import Request, User, flag, integer, read_write_options
 from volcano_py.sandbox.apiserver.routing import Route, Target, route, verb_of
 from volcano_py.sandbox.apiserver.store import TooLarge
 from volcano_py.sandbox.apiserver.streaming import serve_watch
@@ -153,24 +154,37 @@ class Server:
                     handler = candidate
                     break
         if handler is not None:
-            access.authorize_path(self.api, user, http.method, path)
+            self._authorize_path(http, user)
             return await handler(self, http, path)
         try:
             target = route(self.api.registry, path)
         except errors.PageNotFound:
-            access.authorize_path(self.api, user, http.method, path)
+            self._authorize_path(http, user)
             raise
         if isinstance(target, Route):
-            access.authorize_path(self.api, user, http.method, path)
+            self._authorize_path(http, user)
             return await self._discover(http, target)
         return await self._resource(http, target, user)
+
+    def _authorize_path(self, http: web.BaseRequest, user: User) -> None:
+        """403 for a path outside the resources unless the sender, or the identity that they take, may use it."""
+        asked = access.Question(user, http.method.lower(), path=http.path)
+        asked.user = self._impersonated(http, asked)
+        access.require(self.api, asked)
+
+    def _impersonated(self, http: web.BaseRequest, asked: access.Question) -> User:
+        """The identity that the request runs as, which the audit log names where it is not the sender's."""
+        user = impersonate(self.api, asked, http.headers)
+        if user is not asked.user:
+            http[audit.IMPERSONATED] = user
+        return user
 
     async def _discover(self, http: web.BaseRequest, target: Route) -> web.StreamResponse:
         from volcano_py.sandbox.apiserver import discovery
 
         return discovery.answer(self.api, http, target)
 
-    async def _resource(self, http: web.BaseRequest, target: Target, user: Any) -> web.StreamResponse:
+    async def _resource(self, http: web.BaseRequest, target: Target, user: User) -> web.StreamResponse:
         query = http.query if http.query_string else {}
         headers = http.headers
         verb = verb_of(http.method, target, query)
@@ -187,9 +201,9 @@ class Server:
         )
         http[WARNINGS] = request.warnings
         http[audit.ASKED] = request
-        user = access.impersonated(self.api, user, headers, request)
-        request.user = user
-        access.authorize(self.api, request)
+        asked = access.question(request)
+        asked.user = request.user = self._impersonated(http, asked)
+        access.require(self.api, asked)
         if http.method == "HEAD" and target.resource.custom is None:
             raise errors.method_not_allowed()
         if verb not in ("get", "list", "watch"):
