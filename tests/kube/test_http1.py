@@ -117,6 +117,55 @@ async def test_a_truncated_body_is_an_error_and_not_half_an_answer(form):
         pool.close()
 
 
+CHUNK_HEAD = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"-1\r\nabc\r\n", b"+3\r\nabc\r\n", b"0x3\r\nabc\r\n", b"3_0\r\n", b" \r\n", b"1" * 40 + b"\r\n"],
+    ids=["negative", "plus", "prefix", "underscore", "blank", "huge"],
+)
+async def test_a_chunk_size_is_hex_digits_only(body):
+    async with Script(CHUNK_HEAD + body) as server:
+        pool = Pool(server.url, None, None, 1)
+        with pytest.raises(Unreachable, match=r"not an HTTP/1\.1 answer"):
+            await pool.request(REQUEST, 5)
+        pool.close()
+
+
+@pytest.mark.parametrize("answer", [length(b"x" * 5000), CHUNK_HEAD + b"3;" + b"x" * 5000 + b"\r\nabc\r\n0\r\n\r\n"])
+async def test_an_answer_has_a_limit(answer, monkeypatch):
+    monkeypatch.setattr("volcano_py.kube.http1.MAX_ANSWER", 1000)
+    async with Script(answer, piece=500) as server:
+        pool = Pool(server.url, None, None, 1)
+        with pytest.raises(Unreachable, match="too large"):
+            await pool.request(REQUEST, 5)
+        pool.close()
+
+
+async def test_a_gated_request_is_written_at_once_or_never():
+    received = bytearray()
+    reading = asyncio.Event()
+
+    async def stalled(reader, writer):
+        await reading.wait()
+        while block := await reader.read(1 << 20):
+            received.extend(block)
+        writer.close()
+
+    server = await asyncio.start_server(stalled, "127.0.0.1", 0, limit=1024)
+    pool = Pool(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", None, None, 1)
+    request = REQUEST + b"x" * (1 << 26)
+    with pytest.raises(Unreachable, match="does not read") as caught:
+        await pool.request(request, 5, gate=lambda: None)
+    assert caught.value.sent
+    reading.set()
+    await asyncio.sleep(0.1)
+    assert len(received) < len(request)
+    pool.close()
+    server.close()
+
+
 async def test_time_out_frees_the_place():
     async with Script(length(b"slow"), pause=3.0) as server:
         pool = Pool(server.url, None, None, 1)

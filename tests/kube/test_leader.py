@@ -1,6 +1,7 @@
 import asyncio
 
 import pytest
+from aiohttp import web
 from fake_api import status
 
 from volcano_py.kube import Client
@@ -154,3 +155,19 @@ async def test_a_conflict_is_looked_into_and_renewed(api, client):
 def test_times_that_cannot_work_are_refused():
     with pytest.raises(ValueError, match="lease duration"):
         LeaderElection(None, "n", "n", lease_duration=5, renew_deadline=10, retry_period=2)
+
+
+@pytest.mark.parametrize(
+    "body", [b"<html></html>", b"", b"[]", b"{}", b'{"spec": []}', b'{"spec": {"holderIdentity": 7}}']
+)
+async def test_leadership_follows_the_lease_through_odd_answers(api, client, body):
+    one = candidate(client, "one", lease_duration=2.0, renew_deadline=1.5)
+    task = asyncio.create_task(one.run())
+    await until(one.holds)
+    api.fault("PUT leases", lambda r: web.Response(body=body, content_type="application/json"), times=3)
+    before = api.objects[KEY]["spec"]["renewTime"]
+    await until(lambda: api.objects[KEY]["spec"]["renewTime"] != before)
+    assert one.holds() and not task.done()
+    api.fault("PUT leases", lambda r: web.Response(body=body, content_type="application/json"), times=1000)
+    await until(task.done)
+    assert task.exception() is None and not one.leader and not one.holds()
