@@ -37,6 +37,11 @@ class InvalidResponse(KubeError):
     A write that raises it may have been carried out.
     """
 
+    def __init__(self, message: str, body: bytes = b"") -> None:
+        super().__init__(message)
+        self.body = body
+        """What the server sent."""
+
 
 class ApiError(KubeError):
     """The server answered with a Status of failure."""

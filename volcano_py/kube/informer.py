@@ -4,7 +4,7 @@ Follows client-go's reflector where it matters: paged list, watch from the list'
 resume at the last version after a disconnect, list again after 410 and turn the difference into events. Two
 things are stricter: a stream that is silent for too long is reopened (half-open connections), and an object
 that does not decode is handed to `decode_error` while everything else goes on; what was known of it before
-stays in the store.
+stays in the store, and `refused_gone` gets its key when it is gone or can be decoded again.
 """
 
 from __future__ import annotations
@@ -54,6 +54,7 @@ class Informer(Generic[T]):
         field_selector: str | None = None,
         decode_error: Callable[[Refused], None] | None = None,
         *,
+        refused_gone: Callable[[str], None] | None = None,
         prepare: Callable[[T], T] | None = None,
         page_size: int = PAGE_SIZE,
         inactivity: float = INACTIVITY,
@@ -74,6 +75,7 @@ class Informer(Generic[T]):
         self._label_selector = label_selector
         self._field_selector = field_selector
         self._decode_error = decode_error
+        self._refused_gone = refused_gone
         self._prepare = prepare
         self._optional = optional
         self._broken = 0
@@ -159,7 +161,8 @@ class Informer(Generic[T]):
             for one in refused:
                 seen.add(f"{one.namespace}/{one.name}" if one.namespace else one.name)
                 self._refuse(one)
-        self._reported = {key: why for key, why in self._reported.items() if key in seen}
+        for key in [key for key in self._reported if key not in seen]:
+            self._forget(key)
         for key in [key for key in self.store if key not in seen]:
             self._drop(key, self.store[key])
         self.resource_version = version
@@ -197,7 +200,7 @@ class Informer(Generic[T]):
         if isinstance(obj, Refused):
             key = f"{obj.namespace}/{obj.name}" if obj.namespace else obj.name
             if event.type == "DELETED":
-                self._reported.pop(key, None)
+                self._forget(key)
                 if key in self.store:
                     self._drop(key, self.store[key])
             elif event.type != "BOOKMARK":
@@ -206,7 +209,7 @@ class Informer(Generic[T]):
             return
         if event.type == "DELETED":
             key = key_of(obj)
-            self._reported.pop(key, None)
+            self._forget(key)
             if key in self.store:
                 self._drop(key, obj)
         elif event.type != "BOOKMARK":
@@ -215,7 +218,7 @@ class Informer(Generic[T]):
 
     def _put(self, obj: Any) -> None:
         key = key_of(obj)
-        self._reported.pop(key, None)
+        self._forget(key)
         old: Any = self.store.get(key)
         if old is not None and wire.version(old) == wire.version(obj) != "":
             return
@@ -235,13 +238,17 @@ class Informer(Generic[T]):
         self._call(self._delete, last)
 
     def _refuse(self, refused: Refused) -> None:
+        key = f"{refused.namespace}/{refused.name}".lstrip("/")
+        known, self._reported[key] = self._reported.get(key), refused.error
         if self._decode_error is not None:
             self._call([self._decode_error], refused)
-            return
-        key = f"{refused.namespace}/{refused.name}".lstrip("/")
-        if self._reported.get(key) != refused.error:
-            self._reported[key] = refused.error
+        elif known != refused.error:
             log.error("%s %s cannot be used and is ignored: %s; correct or delete it", self.rt.kind, key, refused.error)
+
+    def _forget(self, key: str) -> None:
+        """An object is gone or can be decoded again."""
+        if self._reported.pop(key, None) is not None and self._refused_gone is not None:
+            self._call([self._refused_gone], key)
 
     def _call(self, handlers: list[Any], *args: Any) -> None:
         for handler in handlers:

@@ -10,6 +10,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 from aiohttp import web
 
+from volcano_py.kube.health import Check, Health
+
 log = logging.getLogger(__name__)
 
 Handler = Callable[[web.Request], Awaitable[web.Response]]
@@ -21,15 +23,14 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 async def serving(
     *,
     metrics: tuple[str, Callable[[], bytes]] | None = None,
-    healthz: tuple[str, Callable[[], str]] | None = None,
-    readyz: Callable[[], str] | None = None,
+    healthz: tuple[str, Health | Check] | None = None,
+    readyz: Check | None = None,
     tls: ssl.SSLContext | None = None,
 ) -> AsyncIterator[dict[str, int]]:
     """Serve while the context lasts; gives the ports by endpoint.
 
-    `metrics`: address and the text to serve. `healthz`: address and a function that gives an empty text when
-    all is well, else what is wrong; `readyz`: such a function for /readyz, which is served beside it; `tls` is
-    for both. Raises OSError when an address cannot be used.
+    `metrics`: address and the text to serve. `healthz`: address and the checks, or a single one; `readyz`: a check
+    for /readyz, which is served beside it; `tls` is for all of them. Raises OSError when an address cannot be used.
     """
     runners: list[web.AppRunner] = []
     ports: dict[str, int] = {}
@@ -40,10 +41,12 @@ async def serving(
             async def show(request: web.Request) -> web.Response:
                 return web.Response(body=expose(), headers={"Content-Type": CONTENT_TYPE})
 
-            ports["metrics"] = await _serve(runners, address, {"/metrics": show}, None)
+            ports["metrics"] = await _serve(runners, address, {"/metrics": show}, tls)
         if healthz is not None:
-            address, check = healthz
-            probes = {"/healthz": _probe(check)} | ({"/readyz": _probe(readyz)} if readyz is not None else {})
+            address, health = healthz
+            probes = {"/healthz": _report(health) if isinstance(health, Health) else _probe(health)}
+            if readyz is not None:
+                probes["/readyz"] = _probe(readyz)
             ports["healthz"] = await _serve(runners, address, probes, tls)
         yield ports
     finally:
@@ -51,7 +54,15 @@ async def serving(
             await runner.cleanup()
 
 
-def _probe(check: Callable[[], str]) -> Handler:
+def _report(health: Health) -> Handler:
+    async def answer(request: web.Request) -> web.Response:
+        healthy, text = health.answer("verbose" in request.query)
+        return web.Response(text=text, status=200 if healthy else 500)
+
+    return answer
+
+
+def _probe(check: Check) -> Handler:
     async def answer(request: web.Request) -> web.Response:
         wrong = check()
         return web.Response(text=wrong or "ok", status=500 if wrong else 200)
@@ -89,10 +100,7 @@ def split_address(address: str) -> tuple[str, int]:
 
 
 def tls_context(ca: str, certificate: str, key: str) -> ssl.SSLContext | None:
-    """TLS for a server, when all three files are named.
-
-    Else None. Probes need no certificate of their own.
-    """
+    """TLS for /metrics and /healthz when all three files are named, else None; clients need no certificate."""
     if not (ca and certificate and key):
         return None
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=ca)

@@ -156,7 +156,7 @@ def _decoded(decoder: Any, body: bytes) -> Any:
 
 def _invalid(body: bytes, why: object) -> InvalidResponse:
     shown = body[:80].decode("utf-8", "replace").strip()
-    return InvalidResponse(f"the server's answer cannot be used: {why}; it starts with {shown!r}")
+    return InvalidResponse(f"the server's answer cannot be used: {why}; it starts with {shown!r}", body)
 
 
 def refuse(raw: bytes, error: Exception) -> Refused:

@@ -1,0 +1,80 @@
+"""What /healthz reports: named checks. kube-apiserver and Volcano: `healthz.HealthzChecker`.
+
+A check gives the reason why it fails, or an empty text. A check must fail only for what a restart of the process can
+correct: a task that has ended or hangs, but not an API server that is away.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Any
+
+Check = Callable[[], str]
+
+
+class Health:
+    """The checks of one process, in the order in which they were added."""
+
+    def __init__(self) -> None:
+        self._checks: dict[str, Check] = {}
+
+    def add(self, name: str, check: Check) -> None:
+        """Add a check, or replace the one of this name."""
+        self._checks[name] = check
+
+    def add_task(self, name: str, task: asyncio.Task[Any]) -> None:
+        """A task that must run for as long as the process does."""
+        self.add(name, lambda: "the task has ended" if task.done() else "")
+
+    def results(self) -> dict[str, str]:
+        """Every check with its reason of failure; empty where it is met."""
+        found = {}
+        for name, check in self._checks.items():
+            try:
+                found[name] = check()
+            except Exception as error:
+                found[name] = f"the check itself failed: {error!r}"
+        return found
+
+    def answer(self, verbose: bool = False) -> tuple[bool, str]:
+        """Whether all checks are met, and the text to serve: `ok`, or one line for each check."""
+        results = self.results()
+        healthy = not any(results.values())
+        if healthy and not verbose:
+            return True, "ok"
+        lines = [f"[-]{name} failed: {why}" if why else f"[+]{name} ok" for name, why in results.items()]
+        return healthy, "\n".join([*lines, f"healthz check {'passed' if healthy else 'failed'}", ""])
+
+
+class Progress:
+    """Whether a loop comes round while it has work.
+
+    The loop calls `idle` before it waits for work and `working` when it goes on; whoever gives it work calls `due`.
+    `limit` is in seconds; the time during which the machine is suspended does not count.
+    """
+
+    def __init__(self, limit: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._limit = limit
+        self._clock = clock
+        self._since: float | None = None
+
+    def working(self) -> None:
+        """The loop goes on, and has to come here or to `idle` again within the limit."""
+        self._since = self._clock()
+
+    def idle(self, seconds: float | None = None) -> None:
+        """The loop waits for `due`, for no longer than `seconds` where given."""
+        self._since = None if seconds is None else self._clock() + seconds
+
+    def due(self) -> None:
+        """There is work for the loop."""
+        now = self._clock()
+        if self._since is None or self._since > now:
+            self._since = now
+
+    def check(self) -> str:
+        """The check for `Health.add`."""
+        late = 0.0 if self._since is None else self._clock() - self._since
+        return f"no progress for {late:.0f} s" if late > self._limit else ""
