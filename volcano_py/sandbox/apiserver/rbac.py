@@ -1,18 +1,21 @@
-"""RBAC: what roles and bindings allow, that nobody grants more than they hold, and the roles of a new cluster."""
+"""RBAC: what roles and bindings allow, and the roles of a new cluster.
+
+Kubernetes: plugin/pkg/auth/authorizer/rbac and its bootstrap policy.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
-from volcano_py.sandbox.apiserver import codec, errors, metadata
-from volcano_py.sandbox.apiserver.access import MASTERS, Question, allowed
+from volcano_py.sandbox.apiserver import codec, metadata
+from volcano_py.sandbox.apiserver.access import MASTERS, Question
 from volcano_py.sandbox.apiserver.api import Api
-from volcano_py.sandbox.apiserver.request import Request, User
-from volcano_py.sandbox.apiserver.store import ADDED
+from volcano_py.sandbox.apiserver.rbac_escalation import GROUP, check_binding, check_role
+from volcano_py.sandbox.apiserver.request import User
+from volcano_py.sandbox.apiserver.store import ADDED, Entry
 
 Object = dict[str, Any]
 
-GROUP = "rbac.authorization.k8s.io"
 _PLURALS = ("roles", "clusterroles", "rolebindings", "clusterrolebindings")
 
 
@@ -35,19 +38,18 @@ class Rbac:
         for plural in ("clusterrolebindings", "rolebindings"):
             for entry in self.collections[plural].select():
                 binding = entry.load()
-                rules = self.rules_of(binding["roleRef"], entry.namespace)
+                role = self.role(binding["roleRef"], entry.namespace)
+                rules = (role.load().get("rules") or []) if role is not None else []
                 if rules:
                     self.bound.append((entry.namespace, _subjects(binding, entry.namespace), rules))
         self.stale = False
 
-    def rules_of(self, reference: Object, namespace: str) -> list[Object]:
-        """The rules of the role that a binding names."""
+    def role(self, reference: Object, namespace: str) -> Entry | None:
+        """The role that a binding in a namespace names, None when it does not exist."""
         name = reference.get("name", "")
         if reference.get("kind") == "ClusterRole":
-            entry = self.collections["clusterroles"].get("", name)
-        else:
-            entry = self.collections["roles"].get(namespace, name)
-        return (entry.load().get("rules") or []) if entry is not None else []
+            return self.collections["clusterroles"].get("", name)
+        return self.collections["roles"].get(namespace, name)
 
     def rules_for(self, user: User, namespace: str) -> list[Object]:
         """Every rule that holds for a user in a namespace."""
@@ -109,84 +111,6 @@ def _allows_path(rule: Object, question: Question) -> bool:
         if pattern.endswith("*") and question.path.startswith(pattern[:-1]):
             return True
     return False
-
-
-# --- escalation ------------------------------------------------------------------------------------------------------
-
-
-def _covered(rule: Object, held: list[Object]) -> bool:
-    """Whether held rules together give everything that a rule gives."""
-    for verb in rule.get("verbs") or ():
-        for path in rule.get("nonResourceURLs") or ():
-            if not any(_has(h.get("verbs"), verb) and _covers_path(h.get("nonResourceURLs"), path) for h in held):
-                return False
-        for group in rule.get("apiGroups") or ():
-            for resource in rule.get("resources") or ():
-                for name in rule.get("resourceNames") or [""]:
-                    if not any(_gives(h, verb, group, resource, name) for h in held):
-                        return False
-    return True
-
-
-def _gives(held: Object, verb: str, group: str, resource: str, name: str) -> bool:
-    names = held.get("resourceNames")
-    return (
-        _has(held.get("verbs"), verb)
-        and _has(held.get("apiGroups"), group)
-        and _has(held.get("resources"), resource)
-        and (not names or name in names)
-    )
-
-
-def _covers_path(patterns: list[str] | None, path: str) -> bool:
-    return any(p in ("*", path) or (p.endswith("*") and path.startswith(p[:-1])) for p in patterns or ())
-
-
-def check_grant(api: Api, request: Request, rules: list[Object], name: str, verb: str, role: tuple[str, str]) -> None:
-    """403 when a user would grant rules that they do not hold and may not escalate (or bind)."""
-    user = request.user
-    if MASTERS in user.groups:
-        return
-    asked = Question(user, verb, GROUP, resource=role[0], namespace=request.namespace, name=role[1])
-    if allowed(api, asked):
-        return
-    rbac: Rbac = api.extensions["rbac"]
-    held = rbac.rules_for(user, request.namespace)
-    missing = [rule for rule in rules if not _covered(rule, held)]
-    if not missing:
-        return
-    groups = ", ".join(f'"{group}"' for group in user.groups)
-    lines = "\n".join(_shown(rule) for rule in missing)
-    why = f'user "{user.name}" (groups=[{groups}]) is attempting to grant RBAC permissions not currently held:\n{lines}'
-    raise errors.forbidden(GROUP, request.resource.plural, name, why)
-
-
-def _shown(rule: Object) -> str:
-    parts = []
-    for key, title in (
-        ("apiGroups", "APIGroups"),
-        ("resources", "Resources"),
-        ("resourceNames", "ResourceNames"),
-        ("nonResourceURLs", "NonResourceURLs"),
-        ("verbs", "Verbs"),
-    ):
-        if rule.get(key):
-            values = ", ".join(f'"{value}"' for value in rule[key])
-            parts.append(f"{title}:[{values}]")
-    return "{" + ", ".join(parts) + "}"
-
-
-def _guard_role(api: Api, obj: Object, request: Request) -> None:
-    name = obj["metadata"].get("name", "")
-    check_grant(api, request, obj.get("rules") or [], name, "escalate", (request.resource.plural, name))
-
-
-def _guard_binding(api: Api, obj: Object, request: Request) -> None:
-    reference = obj["roleRef"]
-    rules = api.extensions["rbac"].rules_of(reference, request.namespace)
-    plural = "clusterroles" if reference.get("kind") == "ClusterRole" else "roles"
-    name = obj["metadata"].get("name", "")
-    check_grant(api, request, rules, name, "bind", (plural, reference.get("name", "")))
 
 
 # --- a new cluster ---------------------------------------------------------------------------------------------------
@@ -272,15 +196,13 @@ def install(api: Api) -> None:
     api.extensions["rbac"] = rbac
     api.extensions.setdefault("authorizers", []).append(rbac.authorize)
     api.extensions.setdefault("rule_listers", []).append(rbac.lister)
-    for plural, guard in (
-        ("roles", _guard_role),
-        ("clusterroles", _guard_role),
-        ("rolebindings", _guard_binding),
-        ("clusterrolebindings", _guard_binding),
+    for plural, check in (
+        ("roles", check_role),
+        ("clusterroles", check_role),
+        ("rolebindings", check_binding),
+        ("clusterrolebindings", check_binding),
     ):
-        strategy = api.resource(GROUP, plural).strategy
-        strategy.admit_create = guard
-        strategy.admit_update = lambda api, new, old, request, guard=guard: guard(api, new, request)
+        api.resource(GROUP, plural).strategy.authorize = check
     for name, rules, labels in _ROLES:
         _put(api, "clusterroles", name, {"rules": rules}, labels)
     for name, groups in _BINDINGS.items():

@@ -40,6 +40,8 @@ class Strategy:
     # what the real server's own admission plugins do to a new object (priority, tolerations); may raise StatusError
     admit_create: Callable[[Any, Object, Request], None] | None = None
     admit_update: Callable[[Any, Object, Object, Request], None] | None = None
+    # whether the sender may write this object (new, old or None), after mutating admission; may raise StatusError
+    authorize: Callable[[Any, Object, Object | None, Request], None] | None = None
     # replaces the generic deletion
     delete: Callable[[Any, Request, Any], Any] | None = None
     prepare_create: Callable[[Object, Request], None] = _nothing

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import orjson
 
-from volcano_py.sandbox.apiserver import codec, errors, managed, metadata
+from volcano_py.sandbox.apiserver import access, codec, errors, managed, metadata
 from volcano_py.sandbox.apiserver.api import Api, Attributes, Result, bare, complete, match_namespace
 from volcano_py.sandbox.apiserver.lifecycle import check_create
 from volcano_py.sandbox.apiserver.request import Request
@@ -75,6 +76,8 @@ async def create_object(
         assert attributes.obj is not None
         obj = renormalised(resource, attributes.obj)
         meta = obj["metadata"]
+    if strategy.authorize is not None:
+        strategy.authorize(api, obj, None, request)
     meta["uid"] = metadata.new_uid()
     meta["creationTimestamp"] = stamp
     if strategy.has_generation:
@@ -88,6 +91,8 @@ async def create_object(
         raise errors.invalid(resource.error_group, resource.kind, meta.get("name", ""), causes)
     for warning in strategy.warnings(obj, None):
         request.warn(warning)
+    if request.verb != "create":  # by an update or an apply of what does not exist
+        access.require(api, replace(access.question(request), verb="create"))
     if api.admits(resource):
         await api.admit("validating", Attributes("CREATE", request, complete(resource, obj), None))
     if resource.collection.get(meta.get("namespace", ""), meta["name"]) is not None:

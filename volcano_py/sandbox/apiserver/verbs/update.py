@@ -116,6 +116,8 @@ async def _write(api: Api, request: Request, entry: Entry, old: Object, new: Obj
         assert attributes.obj is not None
         new = renormalised(resource, attributes.obj)
         meta = new["metadata"]
+    if strategy.authorize is not None and not request.subresource:
+        strategy.authorize(api, new, before, request)
     _check_revision(request, entry, meta)
     _carry_over(meta, before["metadata"])
     if status:
