@@ -1,6 +1,7 @@
 import pytest
-from small_api import SmallApi
-from world import World, queue
+
+from tests.controllers.small_api import SmallApi
+from tests.controllers.world import World, queue
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ import json
 from typing import Any
 
 import pytest
-from world import World
 
+from tests.controllers.world import World
 from volcano_py.api import kinds
 from volcano_py.api.codec import from_manifest
 from volcano_py.api.config import ColocationConfiguration

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from small_api import Refused
-from world import World, job, task
 
+from tests.controllers.small_api import Refused
+from tests.controllers.world import World, job, task
 from volcano_py.api import kinds
 from volcano_py.api.batch import CronJob, Job
 from volcano_py.api.codec import from_manifest

@@ -11,9 +11,9 @@ import aiohttp
 import pytest
 import yaml
 from aiohttp import web
-from small_api import SmallApi
-from world import World
 
+from tests.controllers.small_api import SmallApi
+from tests.controllers.world import World
 from volcano_py.api import kinds
 from volcano_py.api.codec import from_manifest
 from volcano_py.api.topology import HyperNode

@@ -2,9 +2,8 @@
 
 import asyncio
 
-from small_api import Refused
-from world import command, job, queue, task
-
+from tests.controllers.small_api import Refused
+from tests.controllers.world import command, job, queue, task
 from volcano_py.api import kinds
 
 

@@ -5,9 +5,9 @@ import json
 from importlib.metadata import EntryPoint
 
 import pytest
-from test_job_life import start_running
-from world import job, task
 
+from tests.controllers.test_job_life import start_running
+from tests.controllers.world import job, task
 from volcano_py.api import kinds
 from volcano_py.api.batch import Job
 from volcano_py.api.codec import from_manifest
@@ -188,3 +188,17 @@ def test_a_plugin_that_raises_holds_up_its_own_job(installed):
     pod = {"metadata": {"name": "train-work-0"}, "spec": {"containers": []}}
     with pytest.raises(Unready, match="job plugin"):
         plugins.on_pod_create(pod, made, made.spec.tasks[0], 0)
+
+
+@pytest.mark.parametrize(
+    "argument",
+    [
+        "--ssh-private-keyy=SECRET",
+        "--ssh-port=SECRET",
+        "-----BEGIN RSA PRIVATE KEY-----\nSECRET\n-----END RSA PRIVATE KEY-----",
+        "-SECRET0123456789abcdefghijklmnopqrstuvwxyz0123456789",
+    ],
+)
+def test_a_mistaken_argument_is_logged_without_its_value(argument, caplog):
+    plugins.registry()["ssh"]([argument])
+    assert "job plugin ssh" in caplog.text and "SECRET" not in caplog.text

@@ -2,9 +2,8 @@
 
 import asyncio
 
-from test_job_life import start_running
-from world import command, job, task
-
+from tests.controllers.test_job_life import start_running
+from tests.controllers.world import command, job, task
 from volcano_py.api import kinds
 
 PENDING_TOO_LONG = {"event": "PodPending", "action": "AbortJob", "timeout": "300ms"}
@@ -120,19 +119,23 @@ async def test_a_job_without_partitions_ends_though_its_policy_restarts_them(wor
     await world.until(lambda: any("partitionPolicy" in message for message in world.events("ExecuteAction")))
 
 
-async def test_a_job_made_anew_does_not_rely_on_what_its_predecessor_leaves(world):
-    """The garbage collector is not as fast as `kubectl replace --force`."""
+async def test_a_job_waits_until_the_objects_of_a_former_job_of_its_name_are_gone(world):
+    """The garbage collector is not as fast as `kubectl replace --force`, and only it deletes what is not the job's."""
     reference = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": "train", "uid": "former"}
     leftovers = ((kinds.CONFIGMAP, "train-svc"), (kinds.SERVICE, "train"), (kinds.SECRET, "train-ssh"))
+    stored = {}
     for rt, name in leftovers:
         metadata = {"name": name, "namespace": "lab", "ownerReferences": [reference | {"controller": True}]}
-        world.api.put({"apiVersion": rt.api_version, "kind": rt.kind, "metadata": metadata})
-    mine = {"apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", "metadata": {"name": "train"}}
-    world.api.put(mine)
+        stored[rt] = world.api.put({"apiVersion": rt.api_version, "kind": rt.kind, "metadata": metadata})
     keys = ["--ssh-private-key=a", "--ssh-public-key=b"]
-    await start_running(world, job(plugins={"svc": [], "ssh": keys}))
+    world.api.put(job(plugins={"svc": [], "ssh": keys}))
+    await world.until(lambda: world.phase() == "Pending")
+    await asyncio.sleep(0.2)
+    assert {rt: world.api.get(rt, name) for rt, name in leftovers} == stored and not world.podgroups()
+    for rt, name in leftovers:
+        world.api.delete(rt, name)
+    await world.until(world.podgroups)
     uid = world.job()["metadata"]["uid"]
     for rt, name in leftovers:
         owners = world.api.get(rt, name)["metadata"]["ownerReferences"]
         assert [owner["uid"] for owner in owners] == [uid], name
-    assert "ownerReferences" not in world.api.get(kinds.NETWORKPOLICY, "train")["metadata"], "what is others' stays"

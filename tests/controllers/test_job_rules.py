@@ -1,8 +1,8 @@
 """The parts of the job controller by themselves: state table, policies, pods, PodGroup, events."""
 
 import pytest
-from world import job, task
 
+from tests.controllers.world import job, task
 from volcano_py.api import batch, bus
 from volcano_py.api.batch import Job, JobSpec, JobStatus, Task, TaskState
 from volcano_py.api.codec import from_manifest

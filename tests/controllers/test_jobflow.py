@@ -6,9 +6,9 @@ import asyncio
 from typing import Any
 
 import pytest
-from small_api import Refused
-from world import World, job, task
 
+from tests.controllers.small_api import Refused
+from tests.controllers.world import World, job, task
 from volcano_py.api import kinds
 from volcano_py.api.batch import Job
 from volcano_py.api.codec import from_manifest

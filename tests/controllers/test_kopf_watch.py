@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_jobflow import entry, flow, template
 
+from tests.controllers.test_jobflow import entry, flow, template
 from volcano_py.api import kinds
 from volcano_py.api.flow import JobFlow, JobTemplate
 from volcano_py.controllers import kopf_watch, manager

@@ -6,9 +6,9 @@ import socket
 
 import aiohttp
 import pytest
-from small_api import SmallApi
-from world import World, job, queue
 
+from tests.controllers.small_api import SmallApi
+from tests.controllers.world import World, job, queue
 from volcano_py.api import kinds
 from volcano_py.api.codec import from_manifest
 from volcano_py.api.core import Pod

@@ -19,9 +19,9 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
-from ledger import Ledger
-from world import job, task
 
+from tests.controllers.ledger import Ledger
+from tests.controllers.world import job, task
 from volcano_py.api import batch, bus
 from volcano_py.api.scheduling import QUEUE_CLOSED, QUEUE_CLOSING, QUEUE_OPEN, QUEUE_UNKNOWN, Queue
 from volcano_py.controllers.instructions import Patch

@@ -1,8 +1,8 @@
 """Queues through the running controller-manager, and the queue state machine by itself."""
 
 import pytest
-from world import command, queue
 
+from tests.controllers.world import command, queue
 from volcano_py.api import bus, kinds
 from volcano_py.api.codec import from_manifest
 from volcano_py.api.scheduling import Queue

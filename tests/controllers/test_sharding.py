@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 import yaml
-from small_api import SmallApi
-from world import World
 
+from tests.controllers.small_api import SmallApi
+from tests.controllers.world import World
 from volcano_py.api import kinds
 from volcano_py.api.codec import from_manifest
 from volcano_py.api.core import Node, Pod

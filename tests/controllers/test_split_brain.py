@@ -5,8 +5,8 @@ from __future__ import annotations
 from itertools import groupby
 
 import pytest
-from world import World, job, queue, task
 
+from tests.controllers.world import World, job, queue, task
 from volcano_py.api import kinds
 
 

@@ -8,8 +8,7 @@ import contextlib
 from collections.abc import Callable
 from typing import Any
 
-from small_api import SmallApi
-
+from tests.controllers.small_api import SmallApi
 from volcano_py.api import kinds
 from volcano_py.controllers import manager
 from volcano_py.controllers.options import Options

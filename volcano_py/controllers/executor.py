@@ -1,9 +1,11 @@
-"""Carries out instructions: the only place where controllers write to the API server."""
+"""Carries out instructions: the only place where controllers write to the API server.
+
+Corresponds to the clients in Volcano's controllers. Objects found by name are written only through `owned`.
+"""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -11,6 +13,7 @@ from typing import Any
 import msgspec
 import orjson
 
+from volcano_py.api.codec import to_manifest
 from volcano_py.api.kinds import ResourceType
 from volcano_py.api.meta import ApiObject
 from volcano_py.controllers.instructions import (
@@ -26,7 +29,9 @@ from volcano_py.controllers.instructions import (
     Update,
     UpdateStatus,
 )
+from volcano_py.controllers.memory import Memory
 from volcano_py.controllers.mirror import Mirror
+from volcano_py.controllers.owned import OwnedObjects, StillThere
 from volcano_py.kube.client import Client
 from volcano_py.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
 from volcano_py.kube.events import EventRecorder
@@ -54,12 +59,14 @@ class Executor:
         self._recorder = recorder
         self._leading = leading
         self._mirrors: dict[ResourceType, Mirror[Any]] = {}
-        self._ensured: dict[tuple[ResourceType, str], int] = {}
-        self._told: dict[tuple[str, str], str] = {}
+        self._owned = OwnedObjects(client, self.say, self._note)
+        self._said: Memory[tuple[str, str], str] = Memory()
+        """By object, reason and topic: the last message of an Event that is not to be repeated."""
 
     def attach(self, rt: ResourceType, mirror: Mirror[Any]) -> None:
         """Keep `mirror` up to date with our writes of this kind."""
         self._mirrors[rt] = mirror
+        mirror.informer.on(delete=lambda obj: self._forget_about(obj.metadata.uid))
 
     async def carry_out(self, instructions: Sequence[Instruction], about: ApiObject) -> None:
         """Do all of it, in order; events are recorded on `about`. Raises KubeError or NotLeading."""
@@ -75,9 +82,9 @@ class Executor:
     def say(self, about: ApiObject, event: Emit) -> None:
         """Record an event on `about`."""
         if event.once:
-            if self._told.get((about.metadata.uid, event.reason)) == event.message:
+            if self._said.get(about.metadata.uid, (event.reason, event.topic)) == event.message:
                 return
-            self._told[about.metadata.uid, event.reason] = event.message
+            self._said.put(about.metadata.uid, (event.reason, event.topic), event.message)
         self._event(about, event.type, event.reason, event.message)
 
     async def take(self, rt: ResourceType, obj: ApiObject) -> bool:
@@ -114,7 +121,8 @@ class Executor:
         try:
             await self._write(instruction, about, versions)
         except KubeError as error:
-            if not isinstance(instruction, Emit) and instruction.blame and not isinstance(error, Conflict):
+            quiet = isinstance(error, Conflict | StillThere)  # the next attempt settles it
+            if not isinstance(instruction, Emit) and instruction.blame and not quiet:
                 self._event(about, "Warning", instruction.blame, str(error))
             raise
 
@@ -132,12 +140,12 @@ class Executor:
                 try:
                     self._note(rt, await self._client.create(rt, obj))
                 except AlreadyExists:
-                    log.debug("%s %s exists already", rt.kind, _key_of(obj))
+                    await self._owned.report_taken(instruction, about, self._known(rt, _key_of(obj)))
                 else:
                     if told is not None:
                         self.say(about, told)
             case Ensure():
-                await self._ensure(instruction)
+                await self._owned.ensure(instruction, about)
             case Update(rt=rt, obj=obj):
                 try:
                     self._note(rt, await self._client.update(rt, obj))
@@ -147,50 +155,27 @@ class Executor:
                 await self._update_status(instruction, versions)
             case Patch():
                 await self._patch(instruction, versions)
-            case Delete(rt=rt, namespace=namespace, name=name, uid=uid, propagation=propagation):
-                key = f"{namespace}/{name}" if namespace else name
-                self._ensured.pop((rt, key), None)
-                try:
-                    answer = await self._client.delete(
-                        rt, name, namespace or None, uid=uid or None, propagation_policy=propagation or None
-                    )
-                except (NotFound, Conflict):
-                    # gone, or another one of the same name has taken its place
-                    self._forget(rt, key, uid)
-                    return
-                if (answer.get("metadata") or {}).get("deletionTimestamp"):
-                    self._note(rt, answer)
-                else:
-                    self._forget(rt, key, uid)
+            case Delete():
+                await self._delete(instruction, about)
 
-    async def _ensure(self, instruction: Ensure) -> None:
-        rt, obj = instruction.rt, instruction.obj
-        key = (rt, _key_of(obj))
-        wanted = {field: _field(obj, field) for field in instruction.fields}
-        owner = (obj["metadata"].get("ownerReferences") or [{}])[0].get("uid")
-        content = hash(orjson.dumps([owner, wanted], option=orjson.OPT_SORT_KEYS))
-        if self._ensured.get(key) == content:
+    async def _delete(self, instruction: Delete, about: ApiObject) -> None:
+        rt, namespace, name = instruction.rt, instruction.namespace, instruction.name
+        key = f"{namespace}/{name}" if namespace else name
+        uid = instruction.uid or await self._owned.find_to_delete(instruction, about)
+        if not uid:
             return
-        namespace, name = obj["metadata"].get("namespace"), obj["metadata"]["name"]
-        found: dict[str, Any] | None
         try:
-            found = await self._client.get(rt, name, namespace)
-        except NotFound:
-            found = None
-        if found is not None and _is_of_predecessor(found, obj):
-            # The garbage collector takes it in a moment, and would leave us without.
-            with contextlib.suppress(NotFound, Conflict):
-                await self._client.delete(rt, name, namespace, uid=found["metadata"]["uid"])
-            found = None
-        if found is None:
-            made = instruction.complete(obj) if instruction.complete else obj
-            self._note(rt, await self._client.create(rt, made))
+            answer = await self._client.delete(
+                rt, name, namespace or None, uid=uid, propagation_policy=instruction.propagation or None
+            )
+        except (NotFound, Conflict):
+            # gone, or another one of the same name has taken its place
+            self._forget(rt, key, uid)
+            return
+        if (answer.get("metadata") or {}).get("deletionTimestamp"):
+            self._note(rt, answer)
         else:
-            changed = {field: value for field, value in wanted.items() if _field(found, field) != value}
-            if changed:
-                patch = [{"op": "add", "path": f"/{field}", "value": value} for field, value in changed.items()]
-                self._note(rt, await self._client.patch(rt, name, patch, namespace, "json"))
-        self._ensured[key] = content
+            self._forget(rt, key, uid)
 
     async def _update_status(self, instruction: UpdateStatus, versions: dict[tuple[ResourceType, str], str]) -> None:
         rt, key = instruction.rt, (instruction.rt, f"{instruction.namespace}/{instruction.name}")
@@ -218,7 +203,7 @@ class Executor:
             answer = await self._client.patch(
                 rt,
                 name,
-                instruction.body,
+                _of_same(instruction),
                 namespace or None,
                 instruction.patch_type,
                 subresource=instruction.subresource or None,
@@ -236,6 +221,15 @@ class Executor:
         if rt in self._mirrors:
             self._mirrors[rt].note(answer)
 
+    def _known(self, rt: ResourceType, key: str) -> dict[str, Any] | None:
+        """An object as its mirror has it."""
+        known = self._mirrors[rt].get(key) if rt in self._mirrors else None
+        return None if known is None else to_manifest(known)
+
+    def _forget_about(self, uid: str) -> None:
+        self._owned.forget(uid)
+        self._said.forget(uid)
+
     def _forget(self, rt: ResourceType, key: str, uid: str) -> None:
         if rt in self._mirrors:
             self._mirrors[rt].forget(key, uid)
@@ -246,24 +240,14 @@ def _key_of(obj: dict[str, Any]) -> str:
     return f"{metadata['namespace']}/{metadata['name']}" if metadata.get("namespace") else metadata["name"]
 
 
-def _is_of_predecessor(found: dict[str, Any], wanted: dict[str, Any]) -> bool:
-    """Whether an object belongs to a former owner that had the same name as the one that wants it."""
-
-    def owner(obj: dict[str, Any]) -> dict[str, Any]:
-        references: list[dict[str, Any]] = obj["metadata"].get("ownerReferences") or []
-        return next((one for one in references if one.get("controller")), {})
-
-    old, new = owner(found), owner(wanted)
-    same = all(old.get(key) == new.get(key) for key in ("apiVersion", "kind", "name"))
-    return bool(new) and same and old.get("uid") != new.get("uid")
-
-
-def _field(obj: dict[str, Any], path: str) -> Any:
-    """The value at a path such as `data/config`; None where there is none."""
-    value: Any = obj
-    for part in path.split("/"):
-        value = (value or {}).get(part)
-    return value
+def _of_same(instruction: Patch) -> Any:
+    """The body of a patch that the server answers with a Conflict if the object is another one of the same name."""
+    uid, body = instruction.uid, instruction.body
+    if not uid:
+        return body
+    if instruction.patch_type == "json":
+        return [{"op": "add", "path": "/metadata/uid", "value": uid}, *body]
+    return {**body, "metadata": {**body.get("metadata", {}), "uid": uid}}
 
 
 def status_write(rt: ResourceType, obj: ApiObject, status: msgspec.Struct, blame: str = "") -> UpdateStatus:

@@ -53,6 +53,7 @@ class GarbageController:
                 try:
                     job = await self._cluster.client.get(JOB, job.metadata.name, job.metadata.namespace, type=Job)
                 except NotFound:
+                    self.queue.forget(key)
                     return
                 instructions = reconcile(job, self._clock())
             await self._cluster.executor.carry_out(instructions, job)

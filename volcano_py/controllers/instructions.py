@@ -25,10 +25,15 @@ class Emit(Struct, frozen=True):
     message: str
     once: bool = False
     """Not again while the message stays the same."""
+    topic: str = ""
+    """What the message is about, where one object may have several messages of one reason."""
 
 
 class Create(Struct, frozen=True):
-    """Make an object; that one of the same name exists already counts as success."""
+    """Make an object; that one of the same name exists already counts as success.
+
+    If the reconciled object was to control it and does not control the one that exists, an Event reports that.
+    """
 
     rt: ResourceType
     obj: dict[str, Any]
@@ -40,6 +45,7 @@ class Create(Struct, frozen=True):
 class Ensure(Struct, frozen=True):
     """Make an object, or bring `fields` of the existing one to what they are in `obj`.
 
+    Only an object that the reconciled one controls is changed; any other of that name is reported and stays as it is.
     It is looked up once; after that only a different content leads to a request. `fields` are paths such as
     `data` or `data/config`. `complete` adds what is made only when the object is (keys).
     """
@@ -75,7 +81,10 @@ class UpdateStatus(Struct, frozen=True):
 
 
 class Patch(Struct, frozen=True):
-    """Change an object in place; that it is gone counts as success if `missing_ok`."""
+    """Change an object in place; that it is gone counts as success if `missing_ok`.
+
+    With a `uid` only if the object is still the one with this UID; otherwise the server answers Conflict.
+    """
 
     rt: ResourceType
     namespace: str
@@ -85,11 +94,15 @@ class Patch(Struct, frozen=True):
     subresource: str = ""
     field_manager: str = ""
     missing_ok: bool = False
+    uid: str = ""
     blame: str = ""
 
 
 class Delete(Struct, frozen=True):
-    """End an object, on condition that it is still the one with this uid; that it is gone is success."""
+    """Delete an object, on condition that it is still the one with this UID; that it is gone is success.
+
+    Without a UID the object is looked up, and deleted only if the reconciled one controls it.
+    """
 
     rt: ResourceType
     namespace: str

@@ -27,6 +27,7 @@ from volcano_py.controllers.job.backoff import EvictionBackoff
 from volcano_py.controllers.job.counters import Held, only_counters
 from volcano_py.controllers.job.delayed import DelayedActions
 from volcano_py.controllers.job.observed import Observed, Unready
+from volcano_py.controllers.job.podgroup import controls
 from volcano_py.controllers.job.pods import podgroup_name
 from volcano_py.controllers.job.reconcile import reconcile
 from volcano_py.controllers.job.request import Decision, Request, decide
@@ -137,6 +138,8 @@ class JobController:
             raise
         self._stuck.discard(key)
         self.queue.forget(key)
+        if self._jobs.get(key) is None:
+            self._forget(key)
 
     def _asked_for(self, key: str, requests: dict[Request, None]) -> tuple[Job, Request, Decision] | None:
         """The first request that asks for more than a look. Those that ask for something later are struck out."""
@@ -187,6 +190,7 @@ class JobController:
     async def _failed(self, key: str, action: str, error: Exception) -> None:
         job = self._jobs.get(key)
         if job is None:
+            self._forget(key)
             return
         if isinstance(error, Conflict):
             self.queue.add_after(key, CONFLICT_SECONDS)
@@ -242,12 +246,14 @@ class JobController:
         if podgroup is None:
             # made by a version of Volcano before 1.5
             older = self._podgroups.get(job.key)
-            podgroup = older if older is not None and events.podgroup_job(older) == job.key else None
+            podgroup = older if older is not None and controls(job, older) else None
+        ours = podgroup is None or controls(job, podgroup)
         claims = {claim_name(job, index) for index in range(len(job.spec.volumes or ()))}
         return Observed(
             job=job,
             pods=self._pods.by_index(job.metadata.uid),
-            podgroup=podgroup,
+            podgroup=podgroup if ours else None,
+            foreign_podgroup="" if podgroup is None or ours else podgroup.metadata.name,
             queue=self._queues.get(job.spec.queue),
             priorities={known.metadata.name: known.value for known in self._priorities.all()},
             claims=frozenset(name for name in claims if self._claims.get(f"{namespace}/{name}") is not None),
@@ -307,12 +313,17 @@ class JobController:
             self._add(new.key, request)
 
     def _job_deleted(self, job: Job) -> None:
-        self._pending.pop(job.key, None)
-        self._delayed.drop(job.key)
-        self._evictions.drop(job.key)
-        self._held.drop(job.key)
-        self._stuck.discard(job.key)
+        self._forget(job.key)
         metrics.forget_job(job.key, job.spec.queue)
+
+    def _forget(self, key: str) -> None:
+        """The job is gone; called again after work that was under way when it was deleted."""
+        self._pending.pop(key, None)
+        self._delayed.drop(key)
+        self._evictions.drop(key)
+        self._held.drop(key)
+        self._stuck.discard(key)
+        self.queue.forget(key)
 
     def _pod_added(self, pod: Pod) -> None:
         key = events.job_key(pod)
@@ -346,3 +357,4 @@ class JobController:
 
     def _podgroup_deleted(self, podgroup: PodGroup) -> None:
         self._add(events.podgroup_job(podgroup), Request(bus.OUT_OF_SYNC))
+        self._try_again()  # it may have been in the way of another job's

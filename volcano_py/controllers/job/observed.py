@@ -35,6 +35,9 @@ class Observed(Struct):
     pods: list[Pod] = field(default_factory=list)
     """The pods that the job controls."""
     podgroup: PodGroup | None = None
+    """The job's; one of another owner is not shown here."""
+    foreign_podgroup: str = ""
+    """Name of a PodGroup that is in the way of the job's."""
     queue: Queue | None = None
     priorities: Mapping[str, int] = field(default_factory=dict)
     """PriorityClass name to value."""

@@ -28,7 +28,8 @@ def keep_podgroup(seen: Observed) -> list[Instruction]:
     """Make the PodGroup, or bring it in line with the job.
 
     Queue, topology, labels and annotations are only set when it is made. Just the fields that differ are
-    patched: the scheduler writes the status of the same object. Raises Unready for requests that are no quantities.
+    patched: the scheduler writes the status of the same object. Raises Unready for requests that are no quantities, and
+    when a PodGroup that the job does not control has the name.
     """
     job = seen.job
     try:
@@ -39,13 +40,22 @@ def keep_podgroup(seen: Observed) -> list[Instruction]:
 
 
 def _kept(seen: Observed, job: Job) -> list[Instruction]:
+    if seen.foreign_podgroup:
+        why = f"PodGroup {seen.foreign_podgroup} exists and this Job does not control it: delete the PodGroup"
+        raise Unready(BLAME, why, from_outside=True)
     if seen.podgroup is None:
         return [Create(PODGROUP, build_podgroup(job, seen.priorities), BLAME)]
     changes = _changes(job, seen.podgroup, seen.priorities)
     if not changes:
         return []
     metadata = seen.podgroup.metadata
-    return [Patch(PODGROUP, metadata.namespace, metadata.name, {"spec": changes}, blame=BLAME)]
+    return [Patch(PODGROUP, metadata.namespace, metadata.name, {"spec": changes}, uid=metadata.uid, blame=BLAME)]
+
+
+def controls(job: Job, podgroup: PodGroup) -> bool:
+    """Whether the job made this PodGroup: the name alone proves nothing."""
+    controller = podgroup.metadata.controller
+    return controller is not None and controller.uid == job.metadata.uid
 
 
 def build_podgroup(job: Job, priorities: Mapping[str, int]) -> dict[str, Any]:

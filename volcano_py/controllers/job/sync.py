@@ -61,7 +61,7 @@ def sync(seen: Observed, rule: Rule | None) -> list[Instruction]:
     instructions: list[Instruction] = []
     if forwarding and (job.metadata.annotations or {}).get(names.JOB_FORWARDING) != "true":
         body = {"metadata": {"annotations": {names.JOB_FORWARDING: "true"}}}
-        instructions.append(Patch(JOB, job.metadata.namespace, job.metadata.name, body))
+        instructions.append(Patch(JOB, job.metadata.namespace, job.metadata.name, body, uid=job.metadata.uid))
     phase = job.status.state.phase
     if phase in (batch.PENDING, batch.RESTARTING):
         # Restarting, too: a kill has taken the plugins' objects away, and new pods need them.

@@ -94,7 +94,8 @@ class PodGroupController:
         metadata = workload.metadata
         podgroup = self._podgroups.get(f"{metadata.namespace}/podgroup-{metadata.uid}")
         if workload.spec.replicas == 0:
-            if podgroup is not None:
+            controller = podgroup.metadata.controller if podgroup is not None else None
+            if podgroup is not None and controller is not None and controller.uid == metadata.uid:
                 found = podgroup.metadata
                 delete = Delete(kinds.PODGROUP, found.namespace, found.name, found.uid)
                 await self._executor.carry_out([delete], workload)

@@ -49,13 +49,19 @@ def reconcile(
     instructions: list[Instruction] = []
     if podgroup is None:
         instructions.append(Create(PODGROUP, build_podgroup(pod, owner_annotations)))
-    elif update and (changes := _changes(podgroup, build_podgroup(pod, owner_annotations))):
+    elif update and is_of(pod, podgroup) and (changes := _changes(podgroup, build_podgroup(pod, owner_annotations))):
         metadata = podgroup.metadata
-        instructions.append(Patch(PODGROUP, metadata.namespace, metadata.name, changes))
+        instructions.append(Patch(PODGROUP, metadata.namespace, metadata.name, changes, uid=metadata.uid))
     if not group_of(pod):
         body = {"metadata": {"uid": pod.metadata.uid, "annotations": {names.GROUP_NAME: podgroup_name(pod)}}}
         instructions.append(Patch(POD, pod.metadata.namespace, pod.metadata.name, body, "strategic", missing_ok=True))
     return instructions
+
+
+def is_of(pod: Pod, podgroup: PodGroup) -> bool:
+    """Whether a group is controlled by what controls the pod, or by the pod itself: the name alone proves nothing."""
+    owner, controller = pod.metadata.controller, podgroup.metadata.controller
+    return controller is not None and controller.uid == (owner.uid if owner else pod.metadata.uid)
 
 
 def build_podgroup(pod: Pod, owner_annotations: Sequence[Mapping[str, str]]) -> dict[str, Any]:

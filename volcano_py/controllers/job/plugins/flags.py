@@ -1,18 +1,22 @@
 """Arguments of job plugins, written like command-line flags: `--f=v`, `-f=v`, `--f v`, `--f` for a switch.
 
 As in Go, reading stops at the first argument that is no flag. What is wrong is logged and otherwise ignored:
-a job is not refused for it.
+a job is not rejected for it. Values are never logged, and of an unknown argument only what can be the name of a flag:
+a mistyped `--ssh-private-key=...` carries a key.
 """
 
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Sequence
 from typing import TypeVar
 
 log = logging.getLogger(__name__)
 V = TypeVar("V", str, int, bool)
 
+_NAME = re.compile(r"[A-Za-z][A-Za-z-]{0,39}")
+"""A flag's name. Base64 text of a key that stands in its place is longer, or has digits."""
 _TRUE = frozenset(("1", "t", "T", "true", "TRUE", "True"))
 _FALSE = frozenset(("0", "f", "F", "false", "FALSE", "False"))
 
@@ -30,7 +34,8 @@ class Flags:
                 return
             name, equals, value = text.removeprefix("-").removeprefix("-").partition("=")
             if name not in defaults:
-                log.warning("job plugin %s: unknown argument %s", plugin, text)
+                shown = f"--{name}" if _NAME.fullmatch(name) else "that is no flag name"
+                log.warning("job plugin %s: unknown argument %s", plugin, shown)
                 return
             default = defaults[name]
             if not equals:
@@ -40,12 +45,13 @@ class Flags:
                     value = arguments[position]
                     position += 1
                 else:
-                    log.warning("job plugin %s: argument %s needs a value", plugin, text)
+                    log.warning("job plugin %s: argument --%s needs a value", plugin, name)
                     return
             try:
                 self._values[name] = _convert(value, default)
             except ValueError:
-                log.warning("job plugin %s: argument %s: %r does not fit", plugin, name, value)
+                kind = "true or false" if isinstance(default, bool) else "a number"
+                log.warning("job plugin %s: the value of argument --%s is not %s", plugin, name, kind)
                 return
 
     def text(self, name: str) -> str:
