@@ -52,6 +52,19 @@ def texts(raw: bytes, *path: str) -> dict[str, str]:
     return result if matched == len(wanted) else {}
 
 
+def complete(raw: bytes) -> bool:
+    """Whether it is one whole JSON object, as far as brackets say: a body that was cut off is not."""
+    depth = 0
+    for kind, text, _, _ in _tokens(raw):
+        if kind == _OPEN:
+            depth += 1
+        elif kind == _CLOSE:
+            depth -= 1
+            if not depth:
+                return text == b"}"
+    return False
+
+
 def member(raw: bytes, name: str) -> bytes:
     """The bytes of the object or list that the root object holds under `name`; empty when there is none."""
     depth, begin, key = 0, -1, ""

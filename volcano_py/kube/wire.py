@@ -133,7 +133,9 @@ def decode_list_lenient(body: bytes, type_: Any) -> tuple[Items[Any], list[Refus
 def _raw_items(body: bytes) -> Items[Any]:
     try:
         return _items(_raw_list.decode(body))
-    except RecursionError:
+    except RecursionError as error:
+        if not scan.complete(body):
+            raise _invalid(body, error) from None
         head = scan.texts(body, "metadata")
         items = scan.elements(scan.member(body, "items"))
         return Items(items, head.get("resourceVersion", ""), head.get("continue", ""))

@@ -1,8 +1,35 @@
 """`python -m volcano_py.scheduler.dispatch FD`: started by the decider, never by hand."""
 
+import asyncio
+import logging
+import socket
 import sys
 
-from volcano_py.scheduler.dispatch.process import main
+from volcano_py.kube import KubeError
+from volcano_py.scheduler.dispatch.process import Process
+
+log = logging.getLogger("volcano_py.scheduler.dispatch")
+
+
+def main(descriptor: int) -> int:
+    """Serve the decider at the other end of the inherited socket `descriptor`.
+
+    The exit code: 0 in the end, 1 when it cannot go on, 2 without credentials, 3 when the decider was silent.
+    """
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s dispatcher: %(message)s")
+
+    async def serve() -> int:
+        return await Process(socket.socket(fileno=descriptor)).run()
+
+    try:
+        return asyncio.run(serve())
+    except KubeError as error:
+        log.error("%s", error)
+        return 2
+    except Exception:
+        log.exception("the dispatcher cannot go on")
+        return 1
+
 
 if __name__ == "__main__":
     sys.exit(main(int(sys.argv[1])))

@@ -50,13 +50,15 @@ REMEMBERED = 200_000
 class Failure:
     """Why a write did not get through."""
 
-    kind: Literal["unreachable", "busy", "refused", "not-leading"]
-    """No answer; a 5xx or 429; a no; the Lease ran out just before it was sent."""
+    kind: Literal["unreachable", "busy", "refused", "conflict", "not-leading"]
+    """No answer; a 5xx, 429 or an answer that cannot be used; a no; the object has another version than the status
+    was decided from; the Lease ran out just before it was sent.
+    """
     message: str
     sent: bool = True
     """False when the server surely did not see it."""
     pod_gone: bool = False
-    """The pod (of that uid) does not exist: there is nobody to tell."""
+    """The pod (of that uid) does not exist, so it gets no condition."""
     retry_after: float = 0.0
     """Seconds the server asked us to wait."""
 
@@ -152,6 +154,10 @@ class Machine:
         op = item.op
         if failure.kind == "not-leading":
             self._end(item, "unknown" if item.unknown else "lost", failure.message, now)
+            return
+        if failure.kind == "conflict":
+            self._answered()
+            self._end(item, "conflict", failure.message, now)
             return
         if failure.kind == "refused":
             self._answered()

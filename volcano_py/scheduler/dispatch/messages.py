@@ -12,9 +12,10 @@ from msgspec import Struct
 
 from volcano_py.scheduler.model.plan import Operation
 
-Outcome = Literal["done", "failed", "revoked", "superseded", "lost", "unknown"]
+Outcome = Literal["done", "failed", "conflict", "revoked", "superseded", "lost", "unknown"]
 """done        carried out (or no longer needed: the pod to evict is gone)
 failed      refused for good; `message` says why
+conflict    not written: the object has changed since the status was decided, and the watch brings its newest version
 revoked     withdrawn before it began
 superseded  a newer operation on the same object took its place
 lost        not begun, because this dispatcher does not lead (any more)
@@ -38,8 +39,8 @@ class Settings(Struct):
     renew_deadline: float = 10.0
     retry_period: float = 2.0
     heartbeat_timeout: float = 30.0
-    """Silence of the decider after which nothing more is written, the Lease given back and the decider
-    ended.
+    """Silence of the decider after which nothing more is written, the Lease released and the decider ended; and
+    silence of the dispatcher after which the decider replaces it.
     """
     in_flight: int = 64
     """Writes on their way at a time."""
@@ -76,7 +77,9 @@ class Revoke(Struct, tag="revoke"):
 
 
 class Heartbeat(Struct, tag="heartbeat"):
-    """The decider lives."""
+    """The sender's event loop runs. From the dispatcher: what keeps it from leading, if anything does."""
+
+    problem: str = ""
 
 
 class Stop(Struct, tag="stop"):
@@ -115,4 +118,4 @@ class Results(Struct, tag="results"):
     results: list[Result]
 
 
-FromDispatcher = Leading | Results
+FromDispatcher = Leading | Results | Heartbeat

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import socket
 from collections.abc import Callable
 from typing import Any
@@ -15,6 +16,8 @@ from typing import Any
 import msgspec
 
 from volcano_py.scheduler.dispatch import frames
+
+log = logging.getLogger(__name__)
 
 BUFFER = 4 << 20
 CHUNK = 1 << 18
@@ -101,6 +104,10 @@ class Pipe:
                     return
         except frames.Garbled as error:
             self._lost(f"garbled: {error}")
+        except Exception as error:
+            # A message that was only half handled: both ends start again from what the API server has.
+            log.exception("a message could not be handled")
+            self._lost(f"a message could not be handled: {error!r}")
 
     def _lost(self, why: str) -> None:
         if not self.closed:

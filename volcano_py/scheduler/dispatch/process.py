@@ -1,9 +1,9 @@
-"""The dispatcher process: pipe, Lease, machine and writes put together.
+"""The dispatcher process: pipe, Lease, machine and writes put together. Volcano: the scheduler cache's binder threads.
 
 It holds the leadership and needs the decider's heartbeat. When the decider is silent for too long it stops
-writing, gives the Lease back, and ends the decider, which is its parent; when the decider is gone it stops
-writing and ends itself. Before each request it looks at its own monotonic clock: once the Lease may have run
-out, nothing is sent.
+writing, releases the Lease, and ends the decider, which is its parent; when the decider is gone it stops
+writing and ends itself. Right before each request it looks at its own clock: once the Lease may have run
+out, nothing is sent. When one of its tasks ends unexpectedly the process ends, and the decider starts another one.
 """
 
 from __future__ import annotations
@@ -11,13 +11,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import os
 import signal
 import socket
 import time
+from collections.abc import Coroutine
+from typing import Any
 
-from volcano_py.kube import Client, KubeError
-from volcano_py.kube.leader import LeaderElection, default_identity
+from volcano_py.kube import Client
+from volcano_py.kube.clock import boottime
+from volcano_py.kube.supervise import run_all
+from volcano_py.scheduler.dispatch.leadership import Leadership
 from volcano_py.scheduler.dispatch.machine import Failure, Machine
 from volcano_py.scheduler.dispatch.messages import (
     FromDecider,
@@ -30,6 +33,7 @@ from volcano_py.scheduler.dispatch.messages import (
     Start,
     Stop,
 )
+from volcano_py.scheduler.dispatch.parent import end_parent
 from volcano_py.scheduler.dispatch.pipe import Pipe
 from volcano_py.scheduler.dispatch.waiting import Item
 from volcano_py.scheduler.dispatch.writes import NotLeading, Writer
@@ -44,8 +48,18 @@ REQUEST_TIMEOUT = 8.0
 """Seconds for one request; shorter than the renew deadline, so that a hung server is noticed in time."""
 LAST_WRITES = 5.0
 """Seconds for which writes on their way are awaited at the end."""
-GRACE = 5.0
-"""Seconds between SIGTERM and SIGKILL for a silent decider."""
+
+
+SILENT = 3
+"""Exit code when the decider gives no sign of life."""
+
+
+class _Ended(Exception):
+    """The orderly end of the process."""
+
+    def __init__(self, code: int) -> None:
+        super().__init__(code)
+        self.code = code
 
 
 class Process:
@@ -54,10 +68,10 @@ class Process:
     def __init__(self, sock: socket.socket) -> None:
         self._ended: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._started: asyncio.Future[Start] = asyncio.get_running_loop().create_future()
-        self._pipe = Pipe(sock, FromDecider, self._hear, self._decider_gone)
+        self._pipe = Pipe(sock, FromDecider, self._receive, self._decider_gone)
         self._machine = Machine()
-        self._election: LeaderElection | None = None
         self._settings = Settings()
+        self._leadership = Leadership(self._settings, self._lead)
         self._decider = 0
         self._writer: Writer | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -65,8 +79,9 @@ class Process:
         self._wake_timer: asyncio.TimerHandle | None = None
 
     async def run(self) -> int:
-        """Serve the decider. Raises KubeError when there are no credentials."""
+        """Serve the decider. Raises KubeError when there are no credentials, and what ended a task unexpectedly."""
         loop = asyncio.get_running_loop()
+        loop.set_exception_handler(self._unexpected)
         # Ctrl-C reaches the whole process group; the decider then says how we are to end.
         loop.add_signal_handler(signal.SIGINT, lambda: None)
         loop.add_signal_handler(signal.SIGTERM, self._finish, 0)
@@ -78,7 +93,9 @@ class Process:
         self._decider = start.decider
         logging.getLogger().setLevel(settings.log_level)
         self._machine = Machine(settings.in_flight, settings.heartbeat_timeout)
-        self._machine.beat(time.monotonic())
+        self._machine.beat(boottime())
+        leadership = self._leadership = Leadership(settings, self._lead)
+        self._pipe.send(Leading(False))
         async with (
             Client.for_flags(
                 settings.kubeconfig,
@@ -91,29 +108,59 @@ class Process:
                 lean=True,
                 user_agent="volcano-py/dispatcher",
             ) as client,
-            # The Lease must not queue behind a thousand binds.
+            # The Lease must not queue behind a thousand binds; the election itself repeats what fails.
             Client.for_flags(
-                settings.kubeconfig, settings.master, timeout=settings.renew_deadline / 2, retries=1
+                settings.kubeconfig,
+                settings.master,
+                timeout=settings.renew_deadline / 2,
+                retries=0,
+                gate=leadership.attempting,
             ) as lease_client,
         ):
             self._writer = Writer(client, settings.component, socket.gethostname(), time.time)
-            election = asyncio.create_task(self._lead(lease_client))
-            watchdog = asyncio.create_task(self._watch_the_decider())
+            parts = {
+                "end": self._until_the_end(),
+                "election": leadership.run(lease_client),
+                "lease": leadership.follow(),
+                "watchdog": self._watch_the_decider(),
+                "heartbeat": self._keep_beating(),
+            }
             try:
-                code = await self._ended
-                await self._last_writes()
-            finally:
-                watchdog.cancel()
-                election.cancel()
-                await asyncio.gather(watchdog, election, return_exceptions=True)
-            if code:
-                await self._end_decider()
-            return code
+                await run_all({name: self._part(part) for name, part in parts.items()})
+            except _Ended as end:
+                code = end.code
+        if code == SILENT:
+            await end_parent(self._decider)
+        return code
+
+    async def _part(self, part: Coroutine[Any, Any, None]) -> None:
+        try:
+            await part
+        finally:
+            # Whatever ends: nothing may be written any more when the Lease is released.
+            self._stop_writing()
+
+    async def _until_the_end(self) -> None:
+        code = await self._ended
+        await self._last_writes()
+        raise _Ended(code)
+
+    def _unexpected(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        loop.default_exception_handler(context)
+        error = context.get("exception")
+        if "handle" in context and isinstance(error, Exception):
+            # A callback of ours (a timer, a signal) failed half-way.
+            self._fail(error)
+
+    def _fail(self, error: BaseException) -> None:
+        if not self._ended.done():
+            self._stop_writing()
+            self._ended.set_exception(error)
 
     # ---- the decider ------------------------------------------------------------------------------------
 
-    def _hear(self, message: FromDecider) -> None:
-        now = time.monotonic()
+    def _receive(self, message: FromDecider) -> None:
+        now = boottime()
         match message:
             case Plan():
                 self._machine.plan(message.first, message.operations, now)
@@ -136,26 +183,17 @@ class Process:
         self._finish(0)
 
     async def _watch_the_decider(self) -> None:
-        while True:
+        while not self._machine.silent(boottime()):
             await asyncio.sleep(min(1.0, self._settings.heartbeat_timeout / 4))
-            if self._machine.silent(time.monotonic()):
-                log.error(
-                    "the decider gave no sign of life for %.0f s: writing stops",
-                    self._settings.heartbeat_timeout,
-                )
-                self._finish(3)
-                return
+        log.error("no heartbeat from the decider for %.0f s: writing stops", self._settings.heartbeat_timeout)
+        self._finish(SILENT)
+        # Until the end, which is under way.
+        await asyncio.Event().wait()
 
-    async def _end_decider(self) -> None:
-        for signal_, pause in ((signal.SIGTERM, GRACE), (signal.SIGKILL, 0.0)):
-            # Our parent has its id for as long as it lives; afterwards we have another parent.
-            if not self._decider or os.getppid() != self._decider:
-                return
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(self._decider, signal_)
-            deadline = time.monotonic() + pause
-            while time.monotonic() < deadline and os.getppid() == self._decider:
-                await asyncio.sleep(0.1)
+    async def _keep_beating(self) -> None:
+        while True:
+            self._pipe.send(Heartbeat(self._leadership.problem()))
+            await asyncio.sleep(min(2.0, self._settings.heartbeat_timeout / 5))
 
     def _finish(self, code: int) -> None:
         if not self._ended.done():
@@ -163,6 +201,7 @@ class Process:
             self._ended.set_result(code)
 
     async def _last_writes(self) -> None:
+        # The Lease is still ours; should it run out meanwhile, `_lead` cuts them off.
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=LAST_WRITES)
         self._flush()
@@ -172,52 +211,40 @@ class Process:
 
     # ---- the Lease --------------------------------------------------------------------------------------
 
-    async def _lead(self, client: Client) -> None:
-        settings = self._settings
-        if not settings.leader_elect:
+    def _lead(self, leading: bool) -> None:
+        """Leadership began, or the Lease is lost."""
+        if leading and not self._ended.done():
             self._set_leading(True)
-            return
-        self._pipe.send(Leading(False))
-        # One identity for the life of the process: after an outage we may take our own Lease again at once.
-        identity = settings.identity or default_identity()
-        while not self._ended.done():
-            self._election = LeaderElection(
-                client,
-                settings.lease_namespace,
-                settings.lease_name,
-                identity,
-                lease_duration=settings.lease_duration,
-                renew_deadline=settings.renew_deadline,
-                retry_period=settings.retry_period,
-                on_started=lambda: self._set_leading(True),
-                on_lost=lambda: self._set_leading(False),
-            )
-            await self._election.run()
+        elif not leading:
+            self._stop_writing()
+
+    def _stop_writing(self) -> None:
+        """End leadership, and close the connections of writes under way: they may hang until the Lease has moved on."""
+        self._set_leading(False)
+        for task in self._tasks:
+            task.cancel()
 
     def _set_leading(self, leading: bool) -> None:
-        if leading and self._ended.done():
-            return
-        if leading != self._machine.leading or leading:
-            self._machine.lead(leading, time.monotonic())
-            holder = self._election.observed_holder if self._election else ""
+        if leading != self._machine.leading:
+            self._machine.lead(leading, boottime())
             self._flush()
-            self._pipe.send(Leading(leading, holder, WINDOW if leading else 0))
+            self._pipe.send(Leading(leading, self._leadership.holder, WINDOW if leading else 0))
             self._pump()
 
     def _gate(self) -> None:
         if not self._machine.leading:
             raise NotLeading("this dispatcher does not lead")
-        if self._election is not None and not self._election.holds():
+        if not self._leadership.holds():
             raise NotLeading("the Lease may have run out")
 
     # ---- the API server ---------------------------------------------------------------------------------
 
     def _pump(self) -> None:
-        now = time.monotonic()
+        now = boottime()
         for item in self._machine.take(now):
-            task = asyncio.create_task(self._carry_out(item))
+            task = asyncio.create_task(self._carry_out(item), name="write")
             self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            task.add_done_callback(self._ended_write)
         loop = asyncio.get_running_loop()
         if self._flush_timer is None:
             self._flush_timer = loop.call_later(FLUSH, self._flush)
@@ -228,15 +255,24 @@ class Process:
         if wake is not None:
             self._wake_timer = loop.call_later(max(0.001, wake - now), self._pump)
 
+    def _ended_write(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            # Its operation would never be answered.
+            self._fail(error)
+
     async def _carry_out(self, item: Item) -> None:
         assert self._writer is not None
         try:
             failure = await self._writer.write(item.op)
+        except asyncio.CancelledError:
+            # Only `_stop_writing` does that.
+            failure = Failure("unreachable", "leadership ended while the write was under way")
         except Exception as error:
             # A mistake of ours in one kind of operation must not keep its object busy for ever.
             log.exception("%s could not be carried out", type(item.op).__name__)
             failure = Failure("refused", f"{type(error).__name__}: {error}")
-        now = time.monotonic()
+        now = boottime()
         if failure is None:
             self._machine.done(item, now)
         else:
@@ -252,17 +288,3 @@ class Process:
         results = self._machine.results()
         if results:
             self._pipe.send(Results(results))
-
-
-def main(descriptor: int) -> int:
-    """Serve the decider at the other end of the inherited socket `descriptor`; the exit code."""
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s dispatcher: %(message)s")
-
-    async def serve() -> int:
-        return await Process(socket.socket(fileno=descriptor)).run()
-
-    try:
-        return asyncio.run(serve())
-    except KubeError as error:
-        log.error("%s", error)
-        return 2

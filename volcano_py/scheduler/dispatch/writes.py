@@ -9,13 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from msgspec import Struct, field
-
 from volcano_py.api import kinds
+from volcano_py.api.kinds import ResourceType
 from volcano_py.api.meta import format_time
 from volcano_py.kube import ApiError, Client, Conflict, Invalid, KubeError, NotFound, Unreachable
+from volcano_py.kube.client import PatchType
+from volcano_py.kube.errors import InvalidResponse
 from volcano_py.kube.events import Correlator, send
+from volcano_py.scheduler.dispatch.answers import Seen, SeenMeta, scanned
 from volcano_py.scheduler.dispatch.machine import Failure
+from volcano_py.scheduler.dispatch.versions import Versions
+from volcano_py.scheduler.dispatch.waiting import object_key
 from volcano_py.scheduler.model.plan import (
     Bind,
     Event,
@@ -25,22 +29,6 @@ from volcano_py.scheduler.model.plan import (
     PodGroupStatus,
     QueueStatus,
 )
-
-
-class _Meta(Struct, rename="camel"):
-    uid: str = ""
-    resource_version: str = ""
-    deletion_timestamp: str | None = None
-
-
-class _Spec(Struct, rename="camel"):
-    node_name: str = ""
-    scheduler_name: str = ""
-
-
-class _Pod(Struct):
-    metadata: _Meta = field(default_factory=_Meta)
-    spec: _Spec = field(default_factory=_Spec)
 
 
 class NotLeading(KubeError):
@@ -62,6 +50,7 @@ class Writer:
         self._client = client
         self._wall = wall
         self._correlator = Correlator(component, host)
+        self._versions = Versions()
         self._dated: set[str] = set()
 
     async def write(self, op: Operation) -> Failure | None:
@@ -84,6 +73,12 @@ class Writer:
             return Failure("unreachable", str(error), sent=error.sent)
         except NotLeading as error:
             return Failure("not-leading", str(error), sent=False)
+        except InvalidResponse as error:
+            # Repeating is harmless; only the object's own writes wait for it.
+            return Failure("busy", str(error))
+        except Conflict as error:
+            # Anything else names the uid only: the object is gone, and another has its name.
+            return Failure("conflict" if isinstance(op, PodGroupStatus | QueueStatus) else "refused", str(error))
         except ApiError as error:
             if error.status >= 500 or error.status == 429:
                 # 429 is sent before the request is looked at; after a 5xx anything may have happened.
@@ -126,7 +121,7 @@ class Writer:
         ]
         body = {"metadata": {"uid": op.uid}, "status": {"conditions": conditions}}
         try:
-            pod = await self._client.patch(kinds.POD, op.name, body, op.namespace, "strategic", "status", type=_Pod)
+            pod = await self._patch(kinds.POD, op.name, op.namespace, body, "strategic", "status", type=Seen)
         except (NotFound, Conflict):
             return
         # The version as well as the uid: the pod may have ended since. A pod that only changes is tried
@@ -135,6 +130,9 @@ class Writer:
         for last in (False, False, True):
             try:
                 await self._client.delete(kinds.POD, op.name, op.namespace, op.uid, None if last else version)
+                return
+            except InvalidResponse as error:
+                scanned(error, op.namespace, op.name)
                 return
             except NotFound:
                 return
@@ -153,27 +151,36 @@ class Writer:
         if op.nominated_node:
             status["nominatedNodeName"] = op.nominated_node
         body = {"metadata": {"uid": op.uid}, "status": status}
-        await self._client.patch(kinds.POD, op.name, body, op.namespace, "strategic", "status")
+        await self._patch(kinds.POD, op.name, op.namespace, body, "strategic", "status")
         if len(self._dated) > 500_000:
             self._dated.clear()
         self._dated.add(op.uid)
 
     async def _pod_group(self, op: PodGroupStatus) -> None:
         # The kind has no status subresource. A JSON patch replaces the whole status (a merge would leave
-        # stale counts behind) and can insist on the uid.
-        patch: list[dict[str, Any]] = [{"op": "add", "path": "/status", "value": op.status}]
+        # stale counts behind) and can insist on the uid; a resourceVersion in it makes the server refuse it with a
+        # Conflict when the object has changed.
+        key = object_key(op)
+        version = self._versions.guard(key, op.resource_version)
+        patch = [*_only_version(version), {"op": "add", "path": "/status", "value": op.status}]
         if op.uid:
             patch.insert(0, {"op": "test", "path": "/metadata/uid", "value": op.uid})
-        await self._client.patch(kinds.PODGROUP, op.name, patch, op.namespace, "json")
+        seen = await self._patch(kinds.PODGROUP, op.name, op.namespace, patch, "json")
+        self._versions.wrote(key, version, seen.metadata.resource_version)
 
     async def _queue(self, op: QueueStatus) -> None:
-        patch = [{"op": "add", "path": "/status/allocated", "value": op.allocated}]
+        key = object_key(op)
+        version = self._versions.guard(key, op.resource_version)
+        patch = [*_only_version(version), {"op": "add", "path": "/status/allocated", "value": op.allocated}]
         try:
-            await self._client.patch(kinds.QUEUE, op.name, patch, None, "json", "status")
+            seen = await self._patch(kinds.QUEUE, op.name, "", patch, "json", "status")
         except Invalid:
             # There is no status yet to put it into.
-            body = {"status": {"allocated": op.allocated}}
-            await self._client.patch(kinds.QUEUE, op.name, body, None, "merge", "status")
+            body: dict[str, Any] = {"status": {"allocated": op.allocated}}
+            if version:
+                body["metadata"] = {"resourceVersion": version}
+            seen = await self._patch(kinds.QUEUE, op.name, "", body, "merge", "status")
+        self._versions.wrote(key, version, seen.metadata.resource_version)
 
     async def _event(self, op: Event) -> None:
         rt = _BY_KIND.get(op.kind)
@@ -185,14 +192,38 @@ class Writer:
         if write is not None:
             await send(self._client, self._correlator, write)
 
-    async def _pod(self, namespace: str, name: str) -> _Pod | None:
+    async def _pod(self, namespace: str, name: str) -> Seen | None:
         try:
-            return await self._client.get(kinds.POD, name, namespace, type=_Pod)
+            pod: Seen = await self._client.get(kinds.POD, name, namespace, type=Seen)
+            return pod
+        except InvalidResponse as error:
+            return scanned(error, namespace, name)
         except NotFound:
             return None
 
+    async def _patch(
+        self,
+        rt: ResourceType,
+        name: str,
+        namespace: str,
+        body: Any,
+        patch_type: PatchType,
+        subresource: str | None = None,
+        type: Any = SeenMeta,
+    ) -> Any:
+        try:
+            return await self._client.patch(rt, name, body, namespace or None, patch_type, subresource, type=type)
+        except InvalidResponse as error:
+            # It is the object, and the server reports success: the object itself cannot be decoded.
+            return scanned(error, namespace, name)
+
 
 _BY_KIND = {rt.kind: rt for rt in (kinds.POD, kinds.PODGROUP, kinds.QUEUE, kinds.NODE, kinds.HYPERNODE, kinds.JOB)}
+
+
+def _only_version(version: str) -> list[dict[str, Any]]:
+    """JSON patch steps that make the server refuse the patch when the object has another resourceVersion."""
+    return [{"op": "replace", "path": "/metadata/resourceVersion", "value": version}] if version else []
 
 
 def _condition(type_: str, status: str, reason: str, message: str, now: str | None) -> dict[str, Any]:

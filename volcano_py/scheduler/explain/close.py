@@ -37,7 +37,10 @@ def close_jobs(session: Session) -> None:
         if changed:
             urgent = phase == "Inqueue" and was != "Inqueue"
             session.new_statuses[job.uid] = status
-            session.emit([plan.PodGroupStatus(meta.namespace, meta.name, meta.uid, _as_dict(status), urgent)])
+            decided = plan.PodGroupStatus(
+                meta.namespace, meta.name, meta.uid, _as_dict(status), urgent, meta.resource_version
+            )
+            session.emit([decided])
         _tell_job(session, job, changed)
         _tell_tasks(session, job)
     for events in session.notes.values():
@@ -163,7 +166,7 @@ def close_queues(session: Session) -> None:
         new = as_quantities(amount)
         old = queue.object.status.allocated or {}
         if {k: quantity.parse(v) for k, v in old.items()} != {k: quantity.parse(v) for k, v in new.items()}:
-            session.emit([plan.QueueStatus(name, new)])
+            session.emit([plan.QueueStatus(name, new, queue.object.metadata.resource_version)])
         _tell_queue(session, queue)
 
 

@@ -62,6 +62,8 @@ class PodGroupStatus(Struct, tag_field="op", tag="podgroup-status", frozen=True,
     status: dict[str, Any]
     urgent: bool = False
     """True when the phase becomes Inqueue: the job controller creates pods only then."""
+    resource_version: str = ""
+    """Of the PodGroup from which it was decided: nothing is written if the PodGroup has changed since."""
 
 
 class QueueStatus(Struct, tag_field="op", tag="queue-status", frozen=True, gc=False):
@@ -69,6 +71,8 @@ class QueueStatus(Struct, tag_field="op", tag="queue-status", frozen=True, gc=Fa
 
     name: str
     allocated: dict[str, str]
+    resource_version: str = ""
+    """Of the queue from which it was decided: nothing is written if the queue has changed since."""
 
 
 class Event(Struct, tag_field="op", tag="event", frozen=True, gc=False):

@@ -1,0 +1,96 @@
+"""Whether this dispatcher may write: leadership follows the Lease. Volcano: leaderelection in cmd/scheduler/app.
+
+The election acquires and renews the Lease; `follow` compares what was reported with what the Lease says a few times a
+second, so that leadership ends when the Lease has run out, whatever state the election is in.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from volcano_py.kube import Client
+from volcano_py.kube.leader import LeaderElection, default_identity
+from volcano_py.scheduler.dispatch.messages import Settings
+
+STUCK = 3.0
+"""Lease durations without a request of the election after which it counts as stuck."""
+
+
+class Stuck(Exception):
+    """The election has made no request for too long."""
+
+
+class Leadership:
+    """`on_change(leading)` is called whenever leadership begins or ends."""
+
+    def __init__(self, settings: Settings, on_change: Callable[[bool], None]) -> None:
+        self._settings = settings
+        self._on_change = on_change
+        self._election: LeaderElection | None = None
+        self._reported = False
+        self._attempts = 0
+        self._silent = 0.0
+
+    @property
+    def holder(self) -> str:
+        """Who holds the Lease, as far as it was seen."""
+        return self._election.observed_holder if self._election else ""
+
+    def holds(self) -> bool:
+        """Whether a write may begin at this moment."""
+        if not self._settings.leader_elect:
+            return self._reported
+        return self._election is not None and self._election.holds()
+
+    def attempting(self) -> None:
+        """The gate of the election's client: a request for the Lease begins."""
+        self._attempts += 1
+
+    def problem(self) -> str:
+        """Why the election does not work; empty when it does, whoever leads."""
+        if self._silent < STUCK / 2 * self._settings.lease_duration:
+            return ""
+        return f"no attempt to acquire or renew the Lease for {self._silent:.0f} s"
+
+    async def run(self, client: Client) -> None:
+        """Campaign until cancelled, which releases the Lease."""
+        settings = self._settings
+        if not settings.leader_elect:
+            self._report(True)
+            await asyncio.Event().wait()
+        # One identity for the life of the process: after an outage the Lease may be acquired again at once.
+        identity = settings.identity or default_identity()
+        while True:
+            self._election = LeaderElection(
+                client,
+                settings.lease_namespace,
+                settings.lease_name,
+                identity,
+                lease_duration=settings.lease_duration,
+                renew_deadline=settings.renew_deadline,
+                retry_period=settings.retry_period,
+                on_started=lambda: self._report(True),
+                on_lost=lambda: self._report(False),
+            )
+            await self._election.run()
+
+    async def follow(self) -> None:
+        """Report when the Lease has run out, until cancelled. Raises Stuck when the election makes no requests."""
+        settings = self._settings
+        pause = min(0.5, settings.retry_period / 4)
+        seen = -1
+        while settings.leader_elect:
+            self._report(self.holds())
+            # The time of this event loop is counted: that in which the process was stopped is no fault of the election.
+            self._silent = 0.0 if self._attempts != seen else self._silent + pause
+            seen = self._attempts
+            if self._silent > STUCK * settings.lease_duration:
+                raise Stuck(self.problem())
+            await asyncio.sleep(pause)
+        await asyncio.Event().wait()
+
+    def _report(self, leading: bool) -> None:
+        if leading != self._reported:
+            self._reported = leading
+            self._on_change(leading)

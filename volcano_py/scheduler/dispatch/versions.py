@@ -1,0 +1,41 @@
+"""resourceVersions of objects whose status the dispatcher writes. Volcano: UpdateStatus sends the object's own.
+
+A status is decided from one version of the object, and is written only if the object has not changed since. The
+decider may decide again before its watch shows the last write of this dispatcher; that is no change by anybody else,
+so the newer version is then the right guard.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+
+MAX_OBJECTS = 20_000
+"""Objects whose last write is remembered; one that is forgotten costs at most a conflict."""
+MAX_BASES = 16
+"""Versions remembered of one object."""
+
+Key = tuple[str, str, str]
+
+
+class Versions:
+    """The chain of versions that this dispatcher made of each object."""
+
+    def __init__(self) -> None:
+        self._chains: OrderedDict[Key, list[str]] = OrderedDict()
+
+    def guard(self, key: Key, decided_from: str) -> str:
+        """The version that the object has if only this dispatcher has changed it; empty when nothing is known."""
+        chain = self._chains.get(key)
+        return chain[-1] if chain is not None and decided_from in chain else decided_from
+
+    def wrote(self, key: Key, guard: str, made: str) -> None:
+        """A write guarded by `guard` made version `made`."""
+        chain = self._chains.get(key)
+        if chain is None or chain[-1] != guard:
+            chain = self._chains[key] = [guard]
+        if made and made != guard:
+            chain.append(made)
+            del chain[:-MAX_BASES]
+        self._chains.move_to_end(key)
+        if len(self._chains) > MAX_OBJECTS:
+            self._chains.popitem(last=False)
