@@ -1,23 +1,18 @@
-"""Who is asking (tokens) and whether they may (authorizers in a row; RBAC is added to the row by its own module)."""
+"""Authorization: a row of authorizers, one of which must allow a request. RBAC is added by its own module.
+
+Kubernetes: k8s.io/apiserver/pkg/authorization (union) and the 403 answers of its endpoint handlers.
+"""
 
 from __future__ import annotations
 
-import base64
-import hmac
-import secrets
-import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
-
-import orjson
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from volcano_py.sandbox.apiserver import errors
 from volcano_py.sandbox.apiserver.request import Request, User
 
 if TYPE_CHECKING:
-    from aiohttp import web
-
     from volcano_py.sandbox.apiserver.api import Api
 
 MASTERS = "system:masters"
@@ -44,57 +39,6 @@ class Question:
 
 # True: allowed; None: no opinion (the next one is asked; nobody's yes is a no)
 Authorizer = Callable[[Question], bool | None]
-
-
-def _base64(data: bytes) -> str:
-    return base64.urlsafe_b64encode(data).decode().rstrip("=")
-
-
-_JWT_HEADER = _base64(b'{"alg":"HS256","typ":"JWT"}')
-
-
-@dataclass(slots=True)
-class Authenticator:
-    """Users by bearer token; tokens of service accounts are signed with `key`, so that none has to be remembered."""
-
-    tokens: dict[str, User] = field(default_factory=dict)
-    key: bytes = field(default_factory=lambda: secrets.token_bytes(32))
-    account_exists: Callable[[str, str, str], bool] = lambda namespace, name, uid: True
-
-    def find(self, token: str) -> User | None:
-        """The user of a token that is still good."""
-        return self.tokens.get(token) or self._account(token)
-
-    def issue(self, claims: dict[str, Any]) -> str:
-        """A token (a JWT, HS256) that says what `_account` reads: sub, exp, uid, groups, extra."""
-        signed = f"{_JWT_HEADER}.{_base64(orjson.dumps(claims))}"
-        return f"{signed}.{self._signature(signed)}"
-
-    def _signature(self, text: str) -> str:
-        return _base64(hmac.digest(self.key, text.encode(), "sha256"))
-
-    def _account(self, token: str) -> User | None:
-        """The service account of a token that we have signed, while it lasts and its account is there."""
-        signed, _, signature = token.rpartition(".")
-        if not signed or not token.isascii() or not hmac.compare_digest(signature, self._signature(signed)):
-            return None
-        payload = signed.partition(".")[2]
-        claims = orjson.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
-        namespace, name = claims["sub"].split(":")[2:]
-        if time.time() > claims["exp"] or not self.account_exists(namespace, name, claims["uid"]):
-            return None
-        return User(claims["sub"], tuple(claims["groups"]), claims["uid"], claims["extra"])
-
-    def user(self, http: web.BaseRequest) -> User:
-        """The user of a request; no credentials make an anonymous one, wrong ones are a 401."""
-        header = http.headers.get("Authorization", "")
-        if not header:
-            return ANONYMOUS
-        scheme, _, token = header.partition(" ")
-        found = self.find(token.strip()) if scheme.lower() == "bearer" else None
-        if found is None:
-            raise errors.StatusError(401, "Unauthorized", "Unauthorized")
-        return found
 
 
 def masters(question: Question) -> bool | None:

@@ -18,6 +18,7 @@ from aiohttp.http_exceptions import HttpProcessingError
 from volcano_py.sandbox.apiserver import access, audit, errors, metadata, protobuf_writer, reviews, subresources, views
 from volcano_py.sandbox.apiserver.api import Api, Plain, Result
 from volcano_py.sandbox.apiserver.audit import AuditLog
+from volcano_py.sandbox.apiserver.authentication import Authenticator
 from volcano_py.sandbox.apiserver.durable import Durable
 from volcano_py.sandbox.apiserver.impersonation import impersonate
 from volcano_py.sandbox.apiserver.logs import Stream
@@ -45,7 +46,7 @@ PathHandler = Callable[["Server", web.BaseRequest, str], Awaitable[web.StreamRes
 class Server:
     """The HTTP side of an Api: `paths` serve what is no resource (version, health, discovery, openapi)."""
 
-    def __init__(self, api: Api, authenticator: access.Authenticator) -> None:
+    def __init__(self, api: Api, authenticator: Authenticator) -> None:
         self.api = api
         self.authenticator = authenticator
         self.paths: dict[str, PathHandler] = {}

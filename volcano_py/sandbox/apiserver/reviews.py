@@ -7,6 +7,7 @@ from typing import Any
 from volcano_py.sandbox.apiserver import access, codec, errors, managed, metadata
 from volcano_py.sandbox.apiserver.access import Question
 from volcano_py.sandbox.apiserver.api import Api, Plain
+from volcano_py.sandbox.apiserver.authentication import AUDIENCE, Authenticator, InvalidToken
 from volcano_py.sandbox.apiserver.bodies import read_object
 from volcano_py.sandbox.apiserver.request import Request, User
 from volcano_py.sandbox.apiserver.types import builtin
@@ -72,13 +73,18 @@ async def who_am_i(api: Api, request: Request) -> Plain:
 
 
 async def token(api: Api, request: Request) -> Plain:
+    """The user of a token for the audiences of the review, else for those of the API server."""
     obj = _body(request)
-    authenticator = api.extensions.get("authenticator")
-    found = authenticator.find(obj["spec"].get("token", "")) if authenticator else None
-    if found is None:
-        obj["status"] = {"user": {}, "error": "invalid bearer token"}
+    spec = obj["spec"]
+    if not spec.get("token"):
+        raise errors.bad_request("token is required for TokenReview in authentication")
+    authenticator: Authenticator = api.extensions["authenticator"]
+    try:
+        found = authenticator.authenticate(spec["token"], spec.get("audiences") or (AUDIENCE,))
+    except InvalidToken as error:
+        obj["status"] = {"user": {}, "error": str(error)}
     else:
-        obj["status"] = {"authenticated": True, "user": user_info(found)}
+        obj["status"] = {"authenticated": True, "user": user_info(found.user), "audiences": list(found.audiences)}
     return _answer(request, obj)
 
 

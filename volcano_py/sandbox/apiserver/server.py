@@ -9,7 +9,6 @@ import orjson
 from aiohttp import web
 
 from volcano_py.sandbox.apiserver import (
-    access,
     builtin,
     codec,
     crd,
@@ -26,11 +25,12 @@ from volcano_py.sandbox.apiserver import (
     tokens,
 )
 from volcano_py.sandbox.apiserver.api import Api
+from volcano_py.sandbox.apiserver.authentication import Authenticator
 from volcano_py.sandbox.apiserver.durable import Durable
 from volcano_py.sandbox.apiserver.errors import PageNotFound
 from volcano_py.sandbox.apiserver.http import Server
 from volcano_py.sandbox.apiserver.request import User
-from volcano_py.sandbox.apiserver.store import ADDED
+from volcano_py.sandbox.apiserver.store import ADDED, Entry
 from volcano_py.sandbox.apiserver.strategies.cluster import NAMESPACE_LABEL, SYSTEM_CLASSES
 
 Object = dict[str, Any]
@@ -64,11 +64,10 @@ def new_api(durable: Durable | None = None) -> Api:
 def new_server(api: Api, users: dict[str, User]) -> Server:
     """The HTTP side of an API for users by token."""
 
-    def account_exists(namespace: str, name: str, uid: str) -> bool:
-        entry = api.store.collections["serviceaccounts"].get(namespace, name)
-        return entry is not None and entry.uid == uid
+    def stored(plural: str, namespace: str, name: str) -> Entry | None:
+        return api.store.collections[plural].get(namespace, name)
 
-    authenticator = access.Authenticator(users, account_exists=account_exists)
+    authenticator = Authenticator(users, stored=stored)
     api.extensions["authenticator"] = authenticator
     server = Server(api, authenticator)
     for path in ("/version", "/version/"):

@@ -1,4 +1,7 @@
-"""Tokens of service accounts: POST serviceaccounts/x/token."""
+"""Tokens of service accounts: POST serviceaccounts/x/token.
+
+Kubernetes: pkg/registry/core/serviceaccount/storage/token.go.
+"""
 
 from __future__ import annotations
 
@@ -8,15 +11,18 @@ from typing import Any
 
 from volcano_py.sandbox.apiserver import errors, metadata
 from volcano_py.sandbox.apiserver.api import Api, Plain, Result
+from volcano_py.sandbox.apiserver.authentication import AUDIENCE, Authenticator, service_account_claims
 from volcano_py.sandbox.apiserver.request import Request
 from volcano_py.sandbox.apiserver.reviews import tracked
+from volcano_py.sandbox.apiserver.store import Entry
 from volcano_py.sandbox.apiserver.subresources import entry_of, typed_body
 
 Object = dict[str, Any]
 
 GROUP = "authentication.k8s.io"
 SHORTEST, LONGEST, DEFAULT = 600, 2**32, 3600
-AUDIENCE = "https://kubernetes.default.svc"
+"""Seconds for which a token may be requested, and for which it is issued when the request names none."""
+_BINDABLE = {"Pod": "pods", "Node": "nodes", "Secret": "secrets"}
 
 
 def install(api: Api) -> None:
@@ -24,30 +30,21 @@ def install(api: Api) -> None:
 
 
 async def request_token(api: Api, request: Request) -> Result | Plain:
-    """Issue a token; it is good until it expires or its account goes."""
+    """Issue a token for audiences; it ends when it expires, or with its account or the object it is bound to."""
     entry = entry_of(request)
     body = typed_body(request, "authentication.v1.TokenRequest", "TokenRequest")
+    wanted = (body.get("metadata") or {}).get("uid", "")
+    if wanted and wanted != entry.uid:
+        text = f"the UID in the token request ({wanted}) does not match the UID of the service account ({entry.uid})"
+        raise errors.conflict(GROUP, "TokenRequest", entry.name, text)
     spec = body.setdefault("spec", {})
-    if spec.get("expirationSeconds") is None:
-        spec["expirationSeconds"] = DEFAULT
-    seconds = spec["expirationSeconds"]
-    text = ""
-    if seconds < SHORTEST:
-        text = "may not specify a duration less than 10 minutes"
-    elif seconds > LONGEST:
-        text = "may not specify a duration larger than 2^32 seconds"
-    if text:
-        cause = errors.invalid_value("spec.expirationSeconds", seconds, text)
-        raise errors.invalid(GROUP, "TokenRequest", "", [cause])
+    seconds = _seconds(spec)
     spec["audiences"] = spec.get("audiences") or [AUDIENCE]
-    spec.setdefault("boundObjectRef", None)
-    name = f"system:serviceaccount:{entry.namespace}:{entry.name}"
-    groups = ("system:serviceaccounts", f"system:serviceaccounts:{entry.namespace}", "system:authenticated")
-    extra = {"authentication.kubernetes.io/credential-id": [f"JTI={metadata.new_uid()}"]}
+    bound = _bound(api, entry, spec.setdefault("boundObjectRef", None))
     ends = time.time() + seconds
-    usable = int(ends) if not request.dry_run else 0
-    claims = {"iss": AUDIENCE, "aud": spec["audiences"], "sub": name, "exp": usable, "iat": int(time.time())}
-    token = api.extensions["authenticator"].issue({**claims, "uid": entry.uid, "groups": groups, "extra": extra})
+    claims = service_account_claims(entry.namespace, entry.name, entry.uid, ends if not request.dry_run else 0, **bound)
+    authenticator: Authenticator = api.extensions["authenticator"]
+    token = authenticator.issue({**claims, "aud": spec["audiences"], "jti": metadata.new_uid()})
     made = datetime.fromtimestamp(ends, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     meta = {
         "name": entry.name,
@@ -64,3 +61,49 @@ async def request_token(api: Api, request: Request) -> Result | Plain:
     }
     tracked(request, "authentication.v1.TokenRequest", answer, f"{GROUP}/v1")
     return Plain(answer, 201)
+
+
+def _seconds(spec: Object) -> int:
+    """How long the token is to last, which is put into the spec when it is missing; StatusError 422."""
+    if spec.get("expirationSeconds") is None:
+        spec["expirationSeconds"] = DEFAULT
+    seconds: int = spec["expirationSeconds"]
+    text = ""
+    if seconds < SHORTEST:
+        text = "may not specify a duration less than 10 minutes"
+    elif seconds > LONGEST:
+        text = "may not specify a duration larger than 2^32 seconds"
+    if text:
+        cause = errors.invalid_value("spec.expirationSeconds", seconds, text)
+        raise errors.invalid(GROUP, "TokenRequest", "", [cause])
+    return seconds
+
+
+def _bound(api: Api, account: Entry, reference: Object | None) -> dict[str, Object]:
+    """The claims about the object that a token is to be bound to; StatusError 400, 404 or 409."""
+    if reference is None:
+        return {}
+    kind, name = reference.get("kind", ""), reference.get("name", "")
+    group, _, version = reference.get("apiVersion", "").rpartition("/")
+    plural = _BINDABLE.get(kind) if not group else None
+    if plural is None:
+        shown = f"{group}/{version}" if group else f"/{version}"
+        raise errors.bad_request(f"cannot bind token to object of type {shown}, Kind={kind}")
+    namespace = "" if kind == "Node" else account.namespace
+    entry = api.store.collections[plural].get(namespace, name)
+    if entry is None:
+        raise errors.not_found("", plural, name)
+    more: dict[str, Object] = {}
+    if kind == "Pod":
+        spec = entry.load()["spec"]
+        if (spec.get("serviceAccountName") or "default") != account.name:
+            text = f'"{account.name}" to pod running with different serviceaccount name.'
+            raise errors.bad_request(f"cannot bind token for serviceaccount {text}")
+        if spec.get("nodeName"):
+            node = api.store.collections["nodes"].get("", spec["nodeName"])
+            more["node"] = {"name": spec["nodeName"], **({"uid": node.uid} if node is not None else {})}
+    uid = reference.get("uid", "")
+    if uid and uid != entry.uid:
+        text = f"the UID in the bound object reference ({uid}) does not match the UID in record. "
+        raise errors.conflict("", kind, name, text + "The object might have been deleted and then recreated")
+    return {kind.lower(): {"name": name, "uid": entry.uid}, **more}

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import base64
-import time
 from collections.abc import Iterable
 from typing import Any
 
 from volcano_py.sandbox.apiserver.api import Api
-from volcano_py.sandbox.apiserver.store import DELETED, Event
-from volcano_py.sandbox.apiserver.tokens import AUDIENCE
+from volcano_py.sandbox.apiserver.authentication import Authenticator, InvalidToken, service_account_claims
+from volcano_py.sandbox.apiserver.store import DELETED, Entry, Event
 from volcano_py.sandbox.controllers.client import Client
 from volcano_py.sandbox.controllers.runner import Controller
 
@@ -48,9 +47,10 @@ def controller(api: Api, authority: bytes) -> Controller:
             if known is not None or (account is None and (secret.get("data") or {}).get("token")):
                 await client.delete(SECRETS, entry)
             return
-        if known is not None and (secret.get("data") or {}).get("token"):
+        if known is not None and good((secret.get("data") or {}).get("token") or ""):
             return
-        data = {"ca.crt": authority, "namespace": entry.namespace.encode(), "token": token(account.uid, account.key)}
+        made = token(account, entry)
+        data = {"ca.crt": authority, "namespace": entry.namespace.encode(), "token": made}
         encoded = {name: base64.b64encode(value).decode() for name, value in data.items()}
 
         def fill(obj: Object) -> None:
@@ -59,12 +59,21 @@ def controller(api: Api, authority: bytes) -> Controller:
 
         await client.update(SECRETS, key, fill, uid=entry.uid)
 
-    def token(uid: str, key: str) -> bytes:
-        namespace, _, name = key.partition("/")
-        groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated")
-        claims: Object = {"iss": AUDIENCE, "aud": [AUDIENCE], "sub": f"system:serviceaccount:{namespace}:{name}"}
-        claims |= {"uid": uid, "groups": groups, "extra": {}, "iat": int(time.time()), "exp": NEVER}
-        text: str = api.extensions["authenticator"].issue(claims)
-        return text.encode()
+    def good(encoded: str) -> bool:
+        """Whether a Secret's token is one that the server accepts."""
+        try:
+            authenticator().authenticate(base64.b64decode(encoded).decode())
+        except (ValueError, InvalidToken):
+            return False
+        return True
+
+    def token(account: Entry, secret: Entry) -> bytes:
+        bound = {"name": secret.name, "uid": secret.uid}
+        claims = service_account_claims(account.namespace, account.name, account.uid, NEVER, secret=bound)
+        return authenticator().issue(claims).encode()
+
+    def authenticator() -> Authenticator:
+        found: Authenticator = api.extensions["authenticator"]
+        return found
 
     return Controller("tokens-controller", sync, wakes={SECRETS: secret_changed, "serviceaccounts": account_changed})
