@@ -11,7 +11,17 @@ from pathlib import Path
 
 import click
 
-from tests.conformance import apiserver, cli, controllers, functions, job_plugins, kubectl, sessions, webhooks
+from tests.conformance import (
+    apiserver,
+    cli,
+    controllers,
+    functions,
+    job_plugins,
+    kubectl,
+    random_clusters,
+    sessions,
+    webhooks,
+)
 from tests.conformance.outcome import DEVIATION, FAIL, NOT_BUILT, OWN_TEST, PASS, UNBUILDABLE, Outcome
 
 _PADDING = 500
@@ -43,7 +53,7 @@ def main(data: Path | None, verbose: bool) -> None:
         missing = Counter((o.kind, o.area, o.why) for o in outcomes if o.kind in without and o.why)
         for (kind, area, why), n in sorted(missing.items()):
             print(f"{kind}: {area}: {why} ({n})")
-        served = (apiserver.AREA, kubectl.AREA)
+        served = (apiserver.AREA, kubectl.AREA, random_clusters.AREA)
         deviations = Counter((o.area, o.why) for o in outcomes if o.kind == DEVIATION and o.area in served)
         for (area, why), n in sorted(deviations.items()):
             print(f"deviation: {area}: {why} ({n})")
@@ -63,6 +73,7 @@ def _all(data: Path) -> list[Outcome]:
         for o in sessions.run_folder(scheduler, 0, deviations=None)
         if o.kind in (DEVIATION, FAIL)
     ]
+    found += random_clusters.run_folder(data)
     found += functions.run_folder(scheduler)
     found += _apiserver(data)
     found += webhooks.run_folder(data / "webhooks")

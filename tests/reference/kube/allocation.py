@@ -44,6 +44,11 @@ def asks_for_nothing(pod: Pod) -> bool:
 
 
 def balanced(pod: Pod, node: Node, pods: list[Pod]) -> int:
+    """50 + (50 + with − without) / 2, by how evenly the node is used with and without the pod."""
+    return 50 + (50 + _evenness(pod, node, [pod, *pods]) - _evenness(pod, node, pods)) // 2
+
+
+def _evenness(pod: Pod, node: Node, pods: list[Pod]) -> int:
     own = kube_request(pod, non_zero=False)
     fractions = []
     for name in BALANCED:
@@ -51,7 +56,8 @@ def balanced(pod: Pod, node: Node, pods: list[Pod]) -> int:
         if name not in FIT and own.get(name) == 0:
             continue
         if capacity > 0:
-            fractions.append(min(_requested(pod, pods, name, non_zero=False) / capacity, 1.0))
+            used = int(sum(kube_request(p, False).get(name) for p in pods))
+            fractions.append(min(used / capacity, 1.0))
     if len(fractions) == 2:
         deviation = abs((fractions[0] - fractions[1]) / 2)
     elif len(fractions) > 2:

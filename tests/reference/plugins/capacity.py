@@ -34,9 +34,10 @@ class Attributes:
         self.guarantee = parse(queue.guarantee)
         self.capability = parse(queue.capability)
         self.real_capability = Resource()
+        self.share = 0.0
 
-    def share(self) -> float:
-        return 1.0 if self.deserved.is_empty() else dominant_share(self.allocated, self.deserved)
+    def update_share(self) -> None:
+        self.share = 1.0 if self.deserved.is_empty() else dominant_share(self.allocated, self.deserved)
 
     def upwards(self) -> list[Attributes]:
         """The queue and its ancestors."""
@@ -69,6 +70,8 @@ class Capacity:
                 self.build_flat()
         except Broken:
             self.ready = False
+        for a in self.of.values():
+            a.update_share()
 
     def register(self) -> None:
         votes = self.session.votes
@@ -339,17 +342,24 @@ class Capacity:
     def allocate(self, task: Task) -> None:
         for a in self._moved(task):
             a.allocated.add(task.resreq)
+        self._leaf_share(task)
 
     def deallocate(self, task: Task) -> None:
         for a in self._moved(task):
             a.allocated.sub(task.resreq)
+        self._leaf_share(task)
+
+    def _leaf_share(self, task: Task) -> None:
+        """Of ancestors the share stays as it was when the session opened."""
+        if moved := self._moved(task):
+            moved[0].update_share()
 
     def _moved(self, task: Task) -> list[Attributes]:
         return self._levels(self.session.queues[self.session.jobs[task.job].queue]) if self.ready else []
 
 
 def compare_share(a: Attributes, b: Attributes) -> int:
-    x, y = a.share(), b.share()
+    x, y = a.share, b.share
     if x != y:
         return -1 if x < y else 1
     if a.deserved.is_empty() == b.deserved.is_empty():

@@ -30,6 +30,7 @@ DEVIATIONS = {
     "reclaim-admits": "a job that its queue is owed is let in although the cluster is full: reclaim makes the room",
     "idle-not-overused": "a queue that holds nothing is never overused",
     "capability-first": "a queue gets nothing above its capability, also where it is guaranteed more",
+    "live-branch-shares": "the share of a queue with children follows the pods placed in this cycle, not the last one",
     "partial-hierarchy": "a queue whose parent is wrong stands below root, and holds up nobody",
     "whole-best-effort": "a gang is bound only if its best-effort members, where it needs them, have a place as well",
     "partial-topology": "a HyperNode that is wrong keeps only itself out, not every job with a topology",

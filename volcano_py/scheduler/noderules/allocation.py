@@ -89,8 +89,11 @@ class MostAllocated(_Requested):
 
 
 class BalancedAllocation:
-    """The more evenly cpu, memory and GPUs would be used the better: 100·(1 − deviation of the used
-    parts)."""
+    """Prefer nodes that the pod makes more evenly used: 50 + (50 + with − without) // 2 (Kubernetes 1.36).
+
+    `with` and `without` the pod are 100·(1 − standard deviation of the used parts of cpu, memory and GPUs). A pod
+    that changes nothing scores 75, one that evens the node out up to 100, one that unbalances it down to 50.
+    """
 
     name = "BalancedAllocation"
     scope: Literal[Scope.LOCAL] = LOCAL
@@ -117,9 +120,10 @@ class BalancedAllocation:
         dimensions = self._dimensions(task)
         if self._complete and len(dimensions) == 2:
             request = task.spec_class.vector(self._table)[:2, None]
-            parts = np.minimum((numbers.kube_requested[:2] + request) / numbers.kube_capacity, 1.0)
-            even: Floats = np.floor((1 - np.abs(parts[0] - parts[1]) / 2) * 100)
-            return even if self._weight == 1 else even * self._weight
+            used = numbers.kube_requested[:2]
+            gained = _even(used + request, numbers.kube_capacity) - _even(used, numbers.kube_capacity)
+            score: Floats = np.floor(gained * 0.5 + 75.0)
+            return score if self._weight == 1 else score * self._weight
         rows = [row for row, _ in dimensions]
         capacities = [numbers.kube_capacity[row] if row < 2 else numbers.allocatable[row] for row in rows]
         used = [numbers.kube_requested[row] for row in rows]
@@ -134,9 +138,21 @@ class BalancedAllocation:
         return float(self._weight * _balance(capacities, used, [request for _, request in dimensions]))
 
 
+def _even(used: Floats, capacity: Floats) -> Floats:
+    """How evenly two resources are used, 0 to 100, by node."""
+    parts = np.minimum(used / capacity, 1.0)
+    even: Floats = np.floor((1 - np.abs(parts[0] - parts[1]) / 2) * 100)
+    return even
+
+
 def _balance(capacities: list[float], used: list[float], requests: list[float]) -> int:
-    """By resource: what the node has, what is asked of it already, and what the pod asks for."""
-    parts = [min((u + r) / c, 1.0) for c, u, r in zip(capacities, used, requests, strict=True) if c > 0]
+    """By resource: what the node has, what is requested on it already, and what the pod requests."""
+    without = _evenness(capacities, used)
+    return 50 + (50 + _evenness(capacities, [u + r for u, r in zip(used, requests, strict=True)]) - without) // 2
+
+
+def _evenness(capacities: list[float], used: list[float]) -> int:
+    parts = [min(u / c, 1.0) for c, u in zip(capacities, used, strict=True) if c > 0]
     if len(parts) == 2:
         deviation = abs(parts[0] - parts[1]) / 2
     elif len(parts) > 2:

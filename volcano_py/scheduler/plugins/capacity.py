@@ -44,6 +44,7 @@ class Capacity:
     def on_session_open(self, session: Session) -> None:
         self.session = session
         self.hierarchy = session.enabled(self.name, "enableHierarchy")
+        self.live_branches = session.on("live-branch-shares")
         self.tree: QueueTree = tree(session) if self.hierarchy else flat(session)
         votes = session.votes
         if self.tree.problem:
@@ -168,7 +169,8 @@ class Capacity:
                 q.allocated.add(task.request)
             else:
                 q.allocated.sub_unchecked(task.request)
-            q.update_share()
+            if q is node or self.live_branches:
+                q.update_share()
 
     # ---- victims ----------------------------------------------------------------------------------------
 
