@@ -1,9 +1,8 @@
-"""The decider's side of the dispatcher: starts it, hands it plans, hears what became of them, and starts it
-again.
+"""The decider's side of the dispatcher: starts it, sends it plans, receives results, and replaces it.
 
-`emit` fits `run_once`; it never waits and never calls back. Results come from the event loop, one for every
-operation ever emitted, even if the dispatcher dies: then each unanswered one is `unknown` and its object must
-be read.
+It corresponds to the calls of Volcano's scheduler cache (Bind, Evict, UpdateJobStatus). `emit` fits `run_once`; it
+never waits and never calls back. Results come from the event loop, one for every operation ever emitted, even if the
+dispatcher dies or hangs: then each unanswered one is `unknown` and its object must be read.
 """
 
 from __future__ import annotations
@@ -16,9 +15,12 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Sequence
 
 from volcano_py.kube.backoff import Backoff
+from volcano_py.kube.clock import boottime
+from volcano_py.kube.supervise import run_all
 from volcano_py.scheduler.dispatch.messages import (
     FromDispatcher,
     Heartbeat,
@@ -38,6 +40,10 @@ log = logging.getLogger(__name__)
 
 STOPPING = 10.0
 """Seconds the dispatcher gets to end after Stop."""
+STEADY = 60.0
+"""Seconds a dispatcher has to run before an end counts as the first one."""
+MAX_ENDS = 5
+"""Ends in a row, each soon after the start, after which the dispatcher counts as failed."""
 
 
 class DispatcherHandle:
@@ -50,9 +56,9 @@ class DispatcherHandle:
         on_leading: Callable[[bool], None],
     ) -> None:
         self.leading = False
-        """Whether plans are welcome."""
+        """Whether the dispatcher accepts plans."""
         self.holder = ""
-        """Who holds the Lease, as far as the dispatcher saw."""
+        """The holder of the Lease, as far as the dispatcher saw."""
         self.restarts = 0
         self._settings = settings
         self._on_result = on_result
@@ -65,6 +71,10 @@ class DispatcherHandle:
         self._window = 0
         self._gone = asyncio.Event()
         self._stopping = False
+        self._started = 0.0
+        self._ends = 0
+        self._silent = 0.0
+        self._problem = ""
 
     @property
     def unanswered(self) -> int:
@@ -82,6 +92,18 @@ class DispatcherHandle:
     def pid(self) -> int:
         """Process id of the dispatcher, 0 when it does not run."""
         return self._process.pid if self._process else 0
+
+    def problem(self) -> str:
+        """Why the dispatcher does not work, for /healthz; empty when it does."""
+        if self._ends >= MAX_ENDS:
+            return f"it ended {self._ends} times in a row soon after it was started"
+        if self._silent > self._settings.heartbeat_timeout / 2:
+            return f"no heartbeat for {self._silent:.0f} s"
+        return ""
+
+    def election_problem(self) -> str:
+        """Why the dispatcher's election does not work, for /healthz; empty when it does, whoever leads."""
+        return self._problem
 
     def emit(self, operations: Sequence[Operation]) -> None:
         """Send operations that belong together."""
@@ -102,34 +124,58 @@ class DispatcherHandle:
             self._pipe.send(what)
 
     def beat(self) -> None:
-        """Tell the dispatcher that the decider lives; `run` does it while the event loop runs."""
+        """Send a heartbeat; `run` does it while the event loop runs."""
         if self._pipe is not None:
             self._pipe.send(Heartbeat())
 
     async def run(self) -> None:
-        """Keep a dispatcher running until cancelled, then stop it."""
-        backoff = Backoff(0.2, 10.0)
-        beating = asyncio.create_task(self._keep_beating())
+        """Keep a dispatcher running until cancelled, then stop it. Raises what ended one of its parts."""
         try:
-            while True:
-                loop = asyncio.get_running_loop()
-                started = loop.time()
-                await self._spawn()
-                await self._gone.wait()
-                code = await self._reap()
-                self.restarts += 1
-                if loop.time() - started > 60:
-                    backoff.reset()
-                log.error("the dispatcher ended with code %s; starting it again", code)
-                await asyncio.sleep(backoff.next())
+            await run_all(
+                {
+                    "dispatcher": self._keep_running(),
+                    "heartbeat": self._keep_beating(),
+                    "dispatcher watchdog": self._watch(),
+                }
+            )
         finally:
-            beating.cancel()
             await self._stop()
+
+    async def _keep_running(self) -> None:
+        backoff = Backoff(0.2, 10.0)
+        while True:
+            await self._spawn()
+            await self._gone.wait()
+            code = await self._reap()
+            self.restarts += 1
+            if time.monotonic() - self._started > STEADY:
+                backoff.reset()
+                self._ends = 0
+            self._ends += 1
+            log.error("the dispatcher ended with code %s; starting it again", code)
+            await asyncio.sleep(backoff.next())
 
     async def _keep_beating(self) -> None:
         while True:
             self.beat()
             await asyncio.sleep(min(2.0, self._settings.heartbeat_timeout / 5))
+
+    async def _watch(self) -> None:
+        """Replace a dispatcher that sends nothing for the heartbeat timeout."""
+        pause = min(1.0, self._settings.heartbeat_timeout / 10)
+        before = boottime()
+        while True:
+            await asyncio.sleep(pause)
+            now = boottime()
+            # A long cycle of ours stops this event loop: while it lasts nothing can be received.
+            self._silent += min(now - before, 2 * pause)
+            before = now
+            if self._silent > self._settings.heartbeat_timeout and self._pipe is not None and not self._pipe.closed:
+                log.error("no heartbeat from the dispatcher for %.0f s: it is ended", self._silent)
+                if self._process is not None:
+                    self._process.kill()
+                self._pipe.close()
+                self._lost("it was silent")
 
     async def _spawn(self) -> None:
         ours, theirs = socket.socketpair()
@@ -142,10 +188,13 @@ class DispatcherHandle:
         finally:
             theirs.close()
         self._gone.clear()
-        self._pipe = Pipe(ours, FromDispatcher, self._hear, self._lost)
+        self._started = time.monotonic()
+        self._silent, self._problem = 0.0, ""
+        self._pipe = Pipe(ours, FromDispatcher, self._receive, self._lost)
         self._pipe.send(Start(self._settings, os.getpid()))
 
-    def _hear(self, message: FromDispatcher) -> None:
+    def _receive(self, message: FromDispatcher) -> None:
+        self._silent = 0.0
         if isinstance(message, Leading):
             self.holder, self._window = message.holder, message.window
             if message.leading != self.leading:
@@ -156,6 +205,10 @@ class DispatcherHandle:
                 op = self._unanswered.pop(result.id, None)
                 if op is not None:
                     self._deliver(op, result)
+        else:
+            self._problem = message.problem
+            if self._ends and time.monotonic() - self._started > STEADY:
+                self._ends = 0
 
     def _lost(self, why: str) -> None:
         if not self._stopping:
