@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import os
 import resource
 import signal
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,8 +19,11 @@ from volcano_py.sandbox.transfer_commands import dump, load
 if TYPE_CHECKING:
     from volcano_py.kube.client import Client
     from volcano_py.sandbox.cluster import Sandbox
+    from volcano_py.sandbox.running import Claim
 
 MOST_FILES = 65536
+STOP_SECONDS = 30.0
+"""How long `down` waits for the sandbox to end."""
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -121,37 +124,49 @@ def _allow_many_files() -> None:
 
 
 async def _run(cluster: Sandbox, path: Path) -> None:
-    from volcano_py.sandbox import kubeconfig as files
-    from volcano_py.sandbox.cluster import SandboxError
-
-    running = files.read_state(path)
-    if running is not None and running.alive() and running.pid != os.getpid():
-        raise SandboxError(
-            f"one is already up at {running.url} (pid {running.pid}) with {path}; "
-            "stop it with `volcano-py sandbox down`, or name another --kubeconfig"
-        )
     done = asyncio.Event()
     loop = asyncio.get_running_loop()
     for name in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(name, done.set)
+    claim = _claim(path)
+    try:
+        await _serve(cluster, claim, done)
+    finally:
+        claim.release()
+
+
+def _claim(path: Path) -> Claim:
+    from volcano_py.sandbox import running
+    from volcano_py.sandbox.cluster import SandboxError
+
+    try:
+        return running.claim(path)
+    except running.AlreadyRunning as error:
+        where = f" at {error.state.url} (pid {error.state.pid})" if error.state is not None else ""
+        raise SandboxError(
+            f"one is already up{where} with {path}; "
+            "stop it with `volcano-py sandbox down`, or name another --kubeconfig"
+        ) from None
+    except OSError as error:
+        raise SandboxError(f"cannot write beside {path} ({error.strerror}); name another --kubeconfig") from None
+
+
+async def _serve(cluster: Sandbox, claim: Claim, done: asyncio.Event) -> None:
+    """Run a cluster until `done`; SandboxError when it cannot start or cannot keep its objects."""
+    from volcano_py.sandbox.cluster import SandboxError
+
     async with cluster:
         # what is there now stays; looking at it again and again would cost a tenth of the requests
         gc.collect()
         gc.freeze()
         gc.set_threshold(50_000, 20, 50)
-        try:
-            files.write_state(path, files.State(os.getpid(), cluster.url, cluster.nodes))
-        except OSError as error:
-            raise SandboxError(f"cannot write beside {path} ({error.strerror}); name another --kubeconfig") from None
-        try:
-            _announce(cluster)
-            watch = asyncio.create_task(_watch_over(cluster, done))
-            await done.wait()
-            watch.cancel()
-            if cluster.durable is not None and cluster.durable.failure:
-                raise SandboxError(cluster.durable.failure)
-        finally:
-            files.remove_state(path)
+        claim.publish(cluster.url, cluster.nodes)
+        _announce(cluster)
+        watch = asyncio.create_task(_watch_over(cluster, done))
+        await done.wait()
+        watch.cancel()
+        if cluster.durable is not None and cluster.durable.failure:
+            raise SandboxError(cluster.durable.failure)
 
 
 def _announce(cluster: Sandbox) -> None:
@@ -190,31 +205,32 @@ async def _watch_over(cluster: Sandbox, done: asyncio.Event) -> None:
 @kubeconfig_option()
 def down(kubeconfig: Path) -> None:
     """Stop the sandbox that uses a kubeconfig."""
-    import time
+    from volcano_py.sandbox import running
 
-    from volcano_py.sandbox import kubeconfig as files
-
-    state = files.read_state(kubeconfig)
-    if state is None or not state.alive():
-        files.remove_state(kubeconfig)
+    try:
+        state = running.terminate(kubeconfig)
+    except PermissionError:
+        fail(f"the sandbox of {kubeconfig} runs as another user; stop it as that user")
+    if state is None:
         none_up(kubeconfig)
-    os.kill(state.pid, signal.SIGTERM)
-    for _ in range(150):
-        if not state.alive() or files.read_state(kubeconfig) is None:
+    deadline = time.monotonic() + STOP_SECONDS
+    while time.monotonic() < deadline:
+        now = running.find(kubeconfig)
+        if now is None or now.pid != state.pid:
             click.echo("The sandbox is down.")
             return
         time.sleep(0.1)
-    fail(f"pid {state.pid} does not stop; look at it yourself")
+    fail(f"pid {state.pid} has not stopped within {STOP_SECONDS:g} s; see what it prints, or end it with kill -9")
 
 
 @sandbox.command()
 @kubeconfig_option()
 def status(kubeconfig: Path) -> None:
-    """Tell whether a sandbox is up."""
-    from volcano_py.sandbox import kubeconfig as files
+    """Print whether a sandbox is up."""
+    from volcano_py.sandbox import running
 
-    state = files.read_state(kubeconfig)
-    if state is None or not state.alive():
+    state = running.find(kubeconfig)
+    if state is None or not state.url:
         none_up(kubeconfig)
 
     async def work(client: Client) -> None:

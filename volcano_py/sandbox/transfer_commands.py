@@ -12,6 +12,7 @@ from typing import IO
 import click
 
 from volcano_py.kube.client import Client
+from volcano_py.sandbox.private_files import replacing
 from volcano_py.sandbox.terminal import ask, fail, kubeconfig_option
 
 DATA = click.Path(file_okay=False, path_type=Path)
@@ -23,7 +24,7 @@ DATA = click.Path(file_okay=False, path_type=Path)
 @click.option("--data", type=DATA, help="Read this data folder, which no sandbox uses, instead of a running sandbox.")
 @kubeconfig_option()
 def dump(output: Path | None, form: str | None, data: Path | None, kubeconfig: Path) -> None:
-    """Write all objects as one List; `load` takes it back."""
+    """Write all objects as one List; `load` takes it back. The file has Secrets: only its owner may read it."""
     from volcano_py.sandbox.dump import ListWriter
 
     as_json = form == "json" or (form is None and output is not None and output.suffix == ".json")
@@ -31,7 +32,7 @@ def dump(output: Path | None, form: str | None, data: Path | None, kubeconfig: P
         file: IO[str] = sys.stdout
         if output is not None:
             try:
-                file = stack.enter_context(output.open("w", encoding="utf-8"))
+                file = stack.enter_context(replacing(output))
             except OSError as error:
                 fail(f"cannot write {output} ({error.strerror}); name another file with -o")
         writer = ListWriter(file, as_json)

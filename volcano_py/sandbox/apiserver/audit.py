@@ -16,6 +16,7 @@ from typing import Any
 import orjson
 from aiohttp import web
 
+from volcano_py.sandbox import private_files
 from volcano_py.sandbox.apiserver import metadata
 from volcano_py.sandbox.apiserver.request import Request, User
 
@@ -37,7 +38,7 @@ class AuditLog:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.file = path.open("ab", buffering=0)
+        self.file = private_files.open_for_append(path)
         self.lines: list[bytes] = []
         self.left_out = 0
         self.timer: asyncio.TimerHandle | None = None

@@ -1,0 +1,50 @@
+"""Files that only their owner may read: kubeconfigs, dumps with Secrets, the audit log.
+
+Such a file is never readable by others, not even for a moment, and is written beside its place under a name that
+cannot be guessed, so that no link that another user put there is followed.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[IO[str]]:
+    """A new file (mode 0600) that takes the place of `path`, or of a link of that name, once it is complete.
+
+    When the block raises, the old file stays as it was. A device or pipe of that name is written to directly.
+    Raises OSError when the file cannot be written.
+    """
+    if _is_special(path):
+        with path.open("w", encoding="utf-8") as file:
+            yield file
+        return
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            yield file
+        os.replace(name, path)
+    except BaseException:
+        os.unlink(name)
+        raise
+
+
+def open_for_append(path: Path) -> IO[bytes]:
+    """A file to append to, without a buffer; a new one has mode 0600. Raises OSError."""
+    return os.fdopen(os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600), "ab", buffering=0)
+
+
+def _is_special(path: Path) -> bool:
+    """Whether a path is, or leads to, something other than a file or folder, such as /dev/stdout."""
+    try:
+        mode = path.stat().st_mode
+    except OSError:
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
