@@ -37,6 +37,10 @@ SHORT_STREAM = 1.0
 """Seconds; a watch that ends sooner without an event counts as a failure, or a broken proxy would be
 hammered.
 """
+STUCK = 900.0
+"""Seconds beyond the inactivity of a watch after which an informer that does nothing counts as stuck: longer than the
+client repeats one request for a server that asks for it (Retry-After).
+"""
 
 
 class Informer(Generic[T]):
@@ -69,6 +73,7 @@ class Informer(Generic[T]):
         """Whether a watch is open now; while False the store ages."""
         self.resource_version = ""
         """Where the watch goes on."""
+        self._active = time.monotonic()
         self._client = client
         self._type = type
         self._namespace = namespace
@@ -106,9 +111,15 @@ class Informer(Generic[T]):
                 handlers.append(handler)  # type: ignore[attr-defined]
         return self
 
+    def problem(self) -> str:
+        """Why `run` counts as stuck, for /healthz; empty when it comes round, with or without a server."""
+        silent = time.monotonic() - self._active
+        return f"no request and no event for {silent:.0f} s" if silent > self._inactivity + STUCK else ""
+
     async def run(self) -> None:
         """List and watch until cancelled. Raises nothing else, whatever the server answers."""
         while True:
+            self._active = time.monotonic()
             try:
                 if not self.resource_version:
                     await self._list()
@@ -153,6 +164,7 @@ class Informer(Generic[T]):
         async for body in self._client.raw_pages(
             self.rt, self._namespace, self._label_selector, self._field_selector, self._page_size
         ):
+            self._active = time.monotonic()
             page, refused = wire.decode_list_lenient(body, self._type)
             version = page.resource_version
             for obj in page:
@@ -182,6 +194,7 @@ class Informer(Generic[T]):
                 on_open=self._opened,
             ):
                 got_any = True
+                self._active = time.monotonic()
                 self._backoff.reset()
                 for event in block:
                     self._apply(event)

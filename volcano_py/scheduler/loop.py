@@ -17,12 +17,14 @@ import contextlib
 import logging
 import signal
 import time
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from volcano_py.kube import Client, KubeError
+from volcano_py.kube.health import Progress
 from volcano_py.kube.serve import serving, tls_context
+from volcano_py.kube.supervise import run_all
 from volcano_py.scheduler.cache.dump import dump
 from volcano_py.scheduler.cache.echoes import Echoes
 from volcano_py.scheduler.cache.feed import Feed
@@ -37,6 +39,7 @@ from volcano_py.scheduler.dispatch.messages import Result, Revoke, Settings
 from volcano_py.scheduler.extensions import ExtensionError, extended
 from volcano_py.scheduler.framework.config import ConfigurationError
 from volcano_py.scheduler.framework.registry import Registry
+from volcano_py.scheduler.health import add_informers, checks
 from volcano_py.scheduler.metrics import Metrics
 from volcano_py.scheduler.model import status as st
 from volcano_py.scheduler.model.cluster import Cluster
@@ -79,12 +82,16 @@ class Scheduler:
         """Where metrics and healthz are served."""
         self._seed = options.seed if seed is None else seed
         self._changed = asyncio.Event()
+        self._looping = False
         self.stopping = False
         self._said: set[str] = set()
         self._ended = 0.0
         self._duration = 0.0
         self.quarantine = Quarantine(self._tell)
-        self.handle = DispatcherHandle(self._settings(), self._heard, self._leading)
+        self.handle = DispatcherHandle(self._settings(), self._result, self._leading)
+        # A cycle may last as long as the dispatcher waits for a heartbeat.
+        self.progress = Progress(options.heartbeat_timeout)
+        self.health = checks(self.progress, self.handle)
         self.feed: Feed
         self.echoes: Echoes
         self.shards: Shards | None = None
@@ -92,9 +99,10 @@ class Scheduler:
     # ---- putting the parts together ----------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Schedule until cancelled; then let writes under way end and give the Lease back.
+        """Schedule until cancelled; then let writes under way end and release the Lease.
 
-        Raises KubeError when there are no usable credentials or the first queues cannot be made.
+        Raises KubeError when there are no usable credentials or the first queues cannot be made, and whatever ended
+        one of the parts: none of them works without the others.
         """
         options = self.options
         async with (
@@ -103,8 +111,17 @@ class Scheduler:
         ):
             await ensure_queues(client, options.default_queue)
             self._assemble(client)
+            parts = {
+                "dispatcher": self.handle.run(),
+                "informers": self.feed.run(),
+                "cycles": self._cycle_for_ever(),
+                "configuration": self._look_for_configuration(),
+                "reads": self.echoes.run(),
+            }
+            if self.shards is not None:
+                parts["shards"] = self.shards.run()
             try:
-                await _all(self.handle.run(), self.feed.run(), self._cycle_for_ever(), self._look_for_configuration())
+                await run_all(parts)
             finally:
                 self.echoes.close()
 
@@ -117,11 +134,17 @@ class Scheduler:
         if not options.priority_class:
             gates.discard("PriorityClass")
         filters = Filters(options.scheduler_names, from_environment(), parse_node_selector(options.node_selector))
-        self.feed = Feed(client, self.model, filters, self.quarantine, self._changed.set, self._gone, gates)
+        self.feed = Feed(client, self.model, filters, self.quarantine, self._wake, self._gone, gates)
+        add_informers(self.health, self.feed)
         self.echoes = Echoes(
-            client, self.model, self.feed.refresh, self.feed.put, self._changed.set, self.quarantine.untold
+            client,
+            self.model,
+            self.feed.refresh,
+            self.feed.put,
+            self._wake,
+            self.quarantine.untold,
+            self.feed.put_undecodable_pod,
         )
-
         if options.sharding_mode != "none":
             self.shards = Shards(
                 client,
@@ -133,7 +156,13 @@ class Scheduler:
 
     def _make_dirty(self) -> None:
         self.model.dirty = True
+        self._wake()
+
+    def _wake(self) -> None:
+        """There may be work for the loop."""
         self._changed.set()
+        if self._looping:
+            self.progress.due()
 
     def _settings(self) -> Settings:
         o = self.options
@@ -159,7 +188,7 @@ class Scheduler:
         tls = tls_context(o.ca_cert_file, o.tls_cert_file, o.tls_private_key_file)
         async with serving(
             metrics=(o.listen_address, self._expose) if o.enable_metrics else None,
-            healthz=(o.healthz_address, lambda: "") if o.enable_healthz else None,
+            healthz=(o.healthz_address, self.health) if o.enable_healthz else None,
             tls=tls,
         ) as ports:
             yield ports
@@ -170,11 +199,14 @@ class Scheduler:
         await self.feed.ready.wait()
         if self.shards is not None:
             await self.shards.informer.synced.wait()
+        self._looping = True
         while True:
+            self.progress.working()
             await self._wait_for_work()
             self._changed.clear()
             if not self.handle.leading or not self.handle.room:
                 # Results and leadership set `_changed`.
+                self.progress.idle()
                 await self._changed.wait()
                 continue
             self._cycle()
@@ -186,11 +218,14 @@ class Scheduler:
             limit = None
             if self.handle.leading and has_pending(self.model):
                 limit = max(0.0, self._ended + self.options.schedule_period - time.monotonic())
+            if not self._changed.is_set():
+                self.progress.idle(limit)
             try:
                 async with asyncio.timeout(limit):
                     await self._changed.wait()
             except TimeoutError:
                 return
+            self.progress.working()
             self._changed.clear()
             await self._let_changes_in()
 
@@ -233,20 +268,27 @@ class Scheduler:
             self.model.dirty = False
         else:
             self.last_report = report
-            self.metrics.cycle(report, time.monotonic() - begun)
-            self._tell_once(report)
-            if report.bound or report.evicted:
-                log.info(
-                    "cycle %d: %d bound, %d evicted in %.0f ms",
-                    self.cycles,
-                    report.bound,
-                    report.evicted,
-                    (time.monotonic() - begun) * 1000,
-                )
+            self._report(report, time.monotonic() - begun)
         self._ended = time.monotonic()
         self._duration = self._ended - begun
 
-    def _tell_once(self, report: Report) -> None:
+    def _report(self, report: Report, seconds: float) -> None:
+        if report.bound or report.evicted:
+            log.info(
+                "cycle %d: %d bound, %d evicted in %.0f ms",
+                self.cycles,
+                report.bound,
+                report.evicted,
+                seconds * 1000,
+            )
+        try:
+            self.metrics.cycle(report, seconds)
+            self._report_once(report)
+        except Exception:
+            # A plugin of the user's own may give gauges that do not fit together.
+            log.exception("what cycle %d reports cannot be used", self.cycles)
+
+    def _report_once(self, report: Report) -> None:
         for text in report.warnings:
             self._say(text, text)
         for f in report.faults:
@@ -262,11 +304,11 @@ class Scheduler:
             self._said.add(key)
             log.warning("%s", text)
 
-    # ---- what is heard -----------------------------------------------------------------------------------
+    # ---- what comes in -----------------------------------------------------------------------------------
 
-    def _heard(self, op: Operation, result: Result) -> None:
-        self.metrics.heard(op, result, self.model, time.time())
-        self.echoes.hear(op, result)
+    def _result(self, op: Operation, result: Result) -> None:
+        self.echoes.result(op, result)
+        self.metrics.result(op, result, self.model, time.time())
         if result.outcome == "failed":
             log.log(
                 logging.DEBUG if isinstance(op, Event) else logging.WARNING,
@@ -276,7 +318,7 @@ class Scheduler:
                 result.message,
             )
         if not self.handle.unanswered or self.handle.room:
-            self._changed.set()
+            self._wake()
 
     def _leading(self, leading: bool) -> None:
         if leading:
@@ -284,8 +326,8 @@ class Scheduler:
             self.quarantine.tell_again()
             self.model.dirty = True
         elif not self.stopping:
-            log.warning("not leading; the Lease is held by %s", self.handle.holder or "nobody")
-        self._changed.set()
+            log.warning("not leading; the Lease is held by %s", self.handle.holder or "no candidate")
+        self._wake()
 
     def _gone(self, kind: str, namespace: str, name: str, uid: str) -> None:
         if kind == "Node":
@@ -295,6 +337,7 @@ class Scheduler:
             self.metrics.forget_job(namespace, name)
         elif kind == "Pod":
             self.handle.revoke(Revoke("Pod", f"{namespace}/{name}", uid))
+            self.echoes.forget(uid)
 
     def _tell(self, event: Event) -> bool:
         if self.handle.leading:
@@ -343,23 +386,23 @@ def has_pending(model: Cluster) -> bool:
     return False
 
 
-async def _all(*parts: Coroutine[Any, Any, None]) -> None:
-    """Run the parts until one fails or we are cancelled; the others are then cancelled and awaited."""
-    tasks = [asyncio.create_task(part) for part in parts]
-    try:
-        await asyncio.gather(*tasks)
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-
-
 async def serve(options: Options, started: Callable[[Scheduler], None] = lambda scheduler: None) -> None:
     """Run a scheduler until SIGTERM or SIGINT. `started` gets it, for tests and the sandbox."""
     scheduler = Scheduler(options)
     started(scheduler)
     task = asyncio.create_task(scheduler.run())
     loop = asyncio.get_running_loop()
+    broken: list[Exception] = []
+
+    def unexpected(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        loop.default_exception_handler(context)
+        error = context.get("exception")
+        if "handle" in context and isinstance(error, Exception):
+            # A callback of ours (a timer, a signal) failed half-way: what it should have done is not done.
+            broken.append(error)
+            task.cancel()
+
+    loop.set_exception_handler(unexpected)
 
     def stop(name: str) -> None:
         log.info("%s: stopping", name)
@@ -370,8 +413,11 @@ async def serve(options: Options, started: Callable[[Scheduler], None] = lambda 
         loop.add_signal_handler(signal_, stop, signal_.name)
     if options.cache_dumper:
         loop.add_signal_handler(signal.SIGUSR1, scheduler.write_dump)
-    with contextlib.suppress(asyncio.CancelledError):
+    try:
         await task
+    except asyncio.CancelledError:
+        if broken:
+            raise broken[0] from None
 
 
 def main(options: Options) -> int:
@@ -386,5 +432,8 @@ def main(options: Options) -> int:
         return 2
     except (KubeError, OSError, ValueError) as error:
         log.error("%s", error)
+        return 1
+    except Exception:
+        log.exception("the scheduler cannot go on")
         return 1
     return 0

@@ -150,7 +150,7 @@ class Metrics:
 
     # ---- the dispatcher ---------------------------------------------------------------------------------
 
-    def heard(self, op: Operation, result: Result, model: Any, now: float) -> None:
+    def result(self, op: Operation, result: Result, model: Any, now: float) -> None:
         """An operation has ended."""
         kind = type(op).__name__
         self.results.labels(kind, result.outcome).inc()

@@ -94,6 +94,8 @@ class ConfigurationFile:
             return self._load(text)
         except ConfigurationError as error:
             raise ConfigurationError(f"{self.path}: {error}") from None
+        except RecursionError:
+            raise ConfigurationError(f"{self.path}: it is nested too deep; use fewer levels") from None
 
     def _load(self, text: str) -> Configuration:
         configuration = load(text, self._actions)

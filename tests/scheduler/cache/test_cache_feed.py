@@ -208,7 +208,7 @@ async def test_quarantine_is_told_when_somebody_can_write(api):
         live.takes_events = True
         live.quarantine.tell_again()
         (event,) = live.told
-        live.echoes.hear(event, Result(1, "lost"))
+        live.echoes.result(event, Result(1, "lost"))
         live.quarantine.tell_again()
         live.quarantine.tell_again()
         assert live.told == [event, event]
@@ -221,7 +221,7 @@ async def test_a_bind_that_did_not_happen_gives_its_room_back(api, outcome):
         full = live.idle("n1")
         live.model.expect(bind_of(one))
         assert live.state("p0") == st.BINDING and live.idle("n1") < full
-        live.echoes.hear(bind_of(one), Result(1, outcome, "why"))
+        live.echoes.result(bind_of(one), Result(1, outcome, "why"))
         if outcome == "failed":
             assert live.state("p0") == st.BINDING, "it is left alone for a moment"
         await live.until(lambda: live.state("p0") == st.PENDING)
@@ -232,7 +232,7 @@ async def test_a_bind_keeps_its_room_until_acknowledged_and_echoed(api):
     one, _ = fill(api)
     async with Live(api) as live:
         live.model.expect(bind_of(one))
-        live.echoes.hear(bind_of(one), Result(1, "done"))
+        live.echoes.result(bind_of(one), Result(1, "done"))
         api.put("pods", {**our_pod("p0"), "status": {"phase": "Pending", "note": "from before the bind"}})
         api.put("pods", our_pod("marker"))
         await live.until(lambda: "default/marker" in live.model.tasks)
@@ -255,7 +255,7 @@ async def test_an_unknown_bind_is_looked_up_bound(api):
         assert watch_is_late["spec"]["nodeName"] == "n1"
         api.fault("GET /pods/p0", lambda r: status(500, "InternalError"), times=1)
         for i, stored in enumerate((one, two)):
-            live.echoes.hear(bind_of(stored), Result(i, "unknown"))
+            live.echoes.result(bind_of(stored), Result(i, "unknown"))
         assert live.echoes.unknown == 2 and live.state("p0") == live.state("p1") == st.BINDING
         await live.until(lambda: live.echoes.unknown == 0)
         assert live.state("p0") == st.BOUND and live.state("p1") == st.PENDING
@@ -265,7 +265,7 @@ async def test_an_unknown_bind_of_a_deleted_pod(api):
     one, _ = fill(api)
     async with Live(api) as live:
         live.model.expect(bind_of(one))
-        live.echoes.hear(bind_of(one), Result(1, "unknown"))
+        live.echoes.result(bind_of(one), Result(1, "unknown"))
         api.remove("pods", "p0")
         await live.until(lambda: "default/p0" not in live.model.tasks and live.echoes.unknown == 0)
 
@@ -279,7 +279,7 @@ async def test_an_eviction_that_failed_is_taken_back(api):
     async with Live(api) as live:
         live.model.expect(evict)
         assert live.state("r") == st.RELEASING
-        live.echoes.hear(evict, Result(1, "failed", "forbidden"))
+        live.echoes.result(evict, Result(1, "failed", "forbidden"))
         await live.until(lambda: live.state("r") == st.RUNNING)
 
 
@@ -290,7 +290,7 @@ async def test_a_status_that_failed_is_as_the_server_has_it(api):
         wrote = PodGroupStatus("default", "g", uid, {"phase": "Running"})
         live.model.expect(wrote)
         assert live.model.jobs["default/g"].pod_group.status.phase == "Running"
-        live.echoes.hear(wrote, Result(1, "lost"))
+        live.echoes.result(wrote, Result(1, "lost"))
         assert live.model.jobs["default/g"].pod_group.status.phase != "Running"
 
 
@@ -301,7 +301,7 @@ async def test_what_was_not_told_may_be_told_again(api):
         condition = PodCondition("default", "p0", live.model.tasks["default/p0"].uid, "r", "m")
         for op in (event, condition):
             live.model.expect(op)
-            live.echoes.hear(op, Result(1, "lost"))
+            live.echoes.result(op, Result(1, "lost"))
         assert ("PodGroup", "default/g") not in live.model.notes
         assert "default/p0" not in live.model.told
 

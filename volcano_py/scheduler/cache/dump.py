@@ -1,11 +1,14 @@
 """The picture as a file: everything the scheduler watches, as one Kubernetes List. Volcano: the cache dumper.
 
 The file is what `volcano-py simulate` reads, so that a decision can be looked at again at leisure. Fields
-that the scheduler does not read are not in it.
+that the scheduler does not read are not in it, nor are Secrets. Only the user of the process can read it; its name
+cannot be guessed, so that a link prepared under that name leads nowhere.
 """
 
 from __future__ import annotations
 
+import os
+import secrets
 import time
 from collections.abc import Iterable
 from pathlib import Path
@@ -17,13 +20,16 @@ from volcano_py.kube import Informer
 
 
 def dump(informers: Iterable[Informer[Any]], folder: Path) -> Path:
-    """Write `snapshot-<unix seconds>.json` into `folder`; returns its path. Raises OSError."""
-    file = folder / f"snapshot-{int(time.time())}.json"
+    """Write `snapshot-<unix seconds>-<random>.json` into `folder`; returns its path. Raises OSError."""
+    file = folder / f"snapshot-{int(time.time())}-{secrets.token_hex(8)}.json"
     encode = msgspec.json.encode
-    with file.open("wb") as out:
+    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+    with os.fdopen(descriptor, "wb") as out:
         out.write(b'{"apiVersion":"v1","kind":"List","items":[')
         first = True
         for informer in informers:
+            if informer.rt.kind == "Secret":
+                continue
             for obj in informer.store.values():
                 out.write(b"\n" if first else b",\n")
                 out.write(encode(_named(informer, obj)))

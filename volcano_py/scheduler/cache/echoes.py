@@ -1,8 +1,8 @@
 """What became of plans. Volcano: the resync worker of the scheduler cache.
 
 The model assumed every operation when it was emitted. `done` needs nothing: the watch shows the rest, and
-until then the room stays taken. What surely did not happen is taken back. Where nobody knows, the pod is
-read, and it keeps its room until then.
+until then the room stays taken. `conflict` needs nothing either: the watch brings the newer object. What certainly did
+not happen is taken back. Where it is unknown, the pod is read, and it keeps its room until then.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from volcano_py.api import core, kinds
-from volcano_py.kube import Backoff, Client, KubeError, NotFound
+from volcano_py.kube import Backoff, Client, KubeError, NotFound, Refused, scan, wire
+from volcano_py.kube.errors import InvalidResponse
 from volcano_py.scheduler.dispatch.messages import Result
 from volcano_py.scheduler.model.plan import (
     Bind,
@@ -45,8 +46,9 @@ class Model(Protocol):
 
 
 class Echoes:
-    """Takes results from the dispatcher's handle. `refresh(kind, key)` and `put(kind, object)` are the
-    feed's.
+    """Takes results from the dispatcher's handle.
+
+    `refresh(kind, key)`, `put(kind, object)` and `put_undecodable(refused)` are the feed's.
     """
 
     def __init__(
@@ -57,6 +59,7 @@ class Echoes:
         put: Callable[[str, Any], None],
         on_change: Callable[[], None],
         untold: Callable[[Event], None] = lambda event: None,
+        put_undecodable: Callable[[Refused], None] = lambda refused: None,
         settling: float = SETTLING,
         pause: float = FIRST_PAUSE,
     ) -> None:
@@ -66,20 +69,28 @@ class Echoes:
         self._put = put
         self._on_change = on_change
         self._untold = untold
+        self._put_undecodable = put_undecodable
         self._settling = settling
         self._pause = pause
         self._failures: dict[str, int] = {}
         self._later: set[asyncio.TimerHandle] = set()
         self._readers = asyncio.Semaphore(READERS)
         self._reading: dict[tuple[str, str], asyncio.Task[None]] = {}
+        self._broken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     @property
     def unknown(self) -> int:
-        """Pods that are being read because nobody knows what became of their bind or eviction."""
+        """Pods that are being read because it is unknown what became of their bind or eviction."""
         return len(self._reading)
 
-    def hear(self, op: Operation, result: Result) -> None:
+    async def run(self) -> None:
+        """Until cancelled. Raises what ended a read unexpectedly: the room of its pod would stay taken for ever."""
+        await self._broken
+
+    def result(self, op: Operation, result: Result) -> None:
         """One operation has ended."""
+        if result.outcome == "conflict":
+            return
         if result.outcome in ("done", "superseded"):
             if self._failures and isinstance(op, Bind | Evict):
                 self._failures.pop(op.uid, None)
@@ -95,6 +106,10 @@ class Echoes:
             self._later.add(asyncio.get_running_loop().call_later(pause, self._take_back_now, op))
             return
         self._take_back_now(op)
+
+    def forget(self, uid: str) -> None:
+        """A pod is gone."""
+        self._failures.pop(uid, None)
 
     def close(self) -> None:
         """Stop reading."""
@@ -120,7 +135,7 @@ class Echoes:
             case QueueStatus():
                 self._refresh("Queue", op.name)
             case Event():
-                # Not told, so it may be told again.
+                # Not written, so it may be emitted again.
                 self._model.notes.pop((op.kind, f"{op.namespace}/{op.name}"), None)
                 self._untold(op)
 
@@ -128,39 +143,61 @@ class Echoes:
         key = (f"{op.namespace}/{op.name}", op.uid)
         if key in self._reading:
             return
-        task = asyncio.create_task(self._read(op))
-        self._reading[key] = task
-        task.add_done_callback(lambda _: self._reading.pop(key, None))
+        task = self._reading[key] = asyncio.create_task(self._read(op), name="read of an unknown pod")
+        task.add_done_callback(lambda task: self._ended(key, task))
+
+    def _ended(self, key: tuple[str, str], task: asyncio.Task[None]) -> None:
+        self._reading.pop(key, None)
+        if not task.cancelled() and (error := task.exception()) is not None and not self._broken.done():
+            self._broken.set_exception(error)
 
     async def _read(self, op: Bind | Evict) -> None:
-        await asyncio.sleep(self._settling)
         backoff = Backoff(0.5, 10.0)
+        pause = self._settling
         while True:
             try:
+                await asyncio.sleep(pause)
                 async with self._readers:
-                    pod = await self._client.get(kinds.POD, op.name, op.namespace, type=core.Pod)
-                break
-            except NotFound:
-                pod = None
-                break
-            except (KubeError, ValueError) as error:
-                # With many pods to read, one line tells enough of a server that is away.
-                level = (
-                    logging.WARNING
-                    if next(iter(self._reading)) == (f"{op.namespace}/{op.name}", op.uid)
-                    else logging.DEBUG
+                    pod = await self._pod(op)
+                self._settle(op, pod)
+                return
+            except KubeError as error:
+                # With many pods to read, one line is enough for a server that is away.
+                one = next(iter(self._reading)) == (f"{op.namespace}/{op.name}", op.uid)
+                log.log(
+                    logging.WARNING if one else logging.DEBUG,
+                    "%d pods cannot be read yet: %s",
+                    len(self._reading),
+                    error,
                 )
-                log.log(level, "%d pods cannot be read yet: %s", len(self._reading), error)
-                await asyncio.sleep(backoff.next())
-        if pod is None or pod.metadata.uid != op.uid:
-            # The watch tells of the deletion, and of whoever has the name now.
+            except Exception:
+                log.exception("pod %s/%s cannot be read yet", op.namespace, op.name)
+            pause = backoff.next()
+
+    async def _pod(self, op: Bind | Evict) -> core.Pod | Refused | None:
+        try:
+            pod: core.Pod = await self._client.get(kinds.POD, op.name, op.namespace, type=core.Pod)
+            return pod
+        except NotFound:
+            return None
+        except InvalidResponse as error:
+            refused = wire.refuse(error.body, error)
+            if (refused.namespace, refused.name) != (op.namespace, op.name) or not scan.complete(error.body):
+                raise
+            return refused
+
+    def _settle(self, op: Bind | Evict, pod: core.Pod | Refused | None) -> None:
+        uid = "" if pod is None else pod.uid if isinstance(pod, Refused) else pod.metadata.uid
+        if pod is None or uid != op.uid:
+            # The watch shows the deletion, and the object that has the name now.
             self._take_back(op)
             self._failures.pop(op.uid, None)
-        elif (isinstance(op, Bind) and pod.spec.node_name) or (
-            isinstance(op, Evict) and pod.metadata.deletion_timestamp
-        ):
-            self._put("Pod", core.detach(pod))
-        else:
+        elif isinstance(pod, Refused):
             self._model.retract(op)
+            self._put_undecodable(pod)
+        else:
+            happened = pod.spec.node_name if isinstance(op, Bind) else pod.metadata.deletion_timestamp
+            if not happened:
+                self._model.retract(op)
             self._put("Pod", core.detach(pod))
         self._on_change()

@@ -8,7 +8,8 @@ import random
 from typing import Any
 
 from volcano_py.api import kinds
-from volcano_py.kube import AlreadyExists, Client, KubeError, NotFound
+from volcano_py.kube import AlreadyExists, Client, KubeError, NotFound, scan
+from volcano_py.kube.errors import InvalidResponse
 
 log = logging.getLogger(__name__)
 
@@ -32,9 +33,18 @@ async def _ensure(client: Client, name: str, spec: dict[str, Any], pause: float)
             return
         except AlreadyExists:
             return
+        except InvalidResponse as error:
+            if scan.texts(error.body, "metadata").get("name") == name:
+                # It exists, and cannot be decoded: the feed reports it.
+                return
+            await _retry(name, attempt, error, pause)
         except KubeError as error:
-            if attempt == ATTEMPTS:
-                raise
-            if attempt in (1, 10):
-                log.warning("queue %s cannot be created yet: %s", name, error)
-            await asyncio.sleep(pause * random.uniform(1.0, 1.1))
+            await _retry(name, attempt, error, pause)
+
+
+async def _retry(name: str, attempt: int, error: KubeError, pause: float) -> None:
+    if attempt == ATTEMPTS:
+        raise error
+    if attempt in (1, 10):
+        log.warning("queue %s cannot be created yet: %s", name, error)
+    await asyncio.sleep(pause * random.uniform(1.0, 1.1))

@@ -14,6 +14,7 @@ from typing import Any
 from volcano_py.api import kinds
 from volcano_py.api.shard import NodeShard
 from volcano_py.kube import Client, Informer, KubeError
+from volcano_py.kube.supervise import run_all
 from volcano_py.scheduler.framework.session import Shard
 
 log = logging.getLogger(__name__)
@@ -42,20 +43,18 @@ class Shards:
         self.informer.on(lambda new: self._look(), lambda old, new: self._look(), lambda last: self._look())
 
     async def run(self) -> None:
-        """Watch, and keep our status true, until cancelled."""
-        watching = asyncio.create_task(self.informer.run())
-        try:
-            await self.informer.synced.wait()
-            self._look()
-            while True:
-                await self._stale.wait()
-                self._stale.clear()
-                if not await self._write():
-                    await asyncio.sleep(1.0)
-                    self._stale.set()
-        finally:
-            watching.cancel()
-            await asyncio.gather(watching, return_exceptions=True)
+        """Watch, and keep our status true, until cancelled. Raises what ended one of the two."""
+        await run_all({"informer nodeshards": self.informer.run(), "shard status": self._keep_status()})
+
+    async def _keep_status(self) -> None:
+        await self.informer.synced.wait()
+        self._look()
+        while True:
+            await self._stale.wait()
+            self._stale.clear()
+            if not await self._write():
+                await asyncio.sleep(1.0)
+                self._stale.set()
 
     def _look(self) -> None:
         own = self.informer.store.get(self._name)
@@ -89,8 +88,10 @@ class Shards:
             return True
         if not self._may_write():
             return False
+        # Decided from this version: if it has changed since, the watch brings the newer one.
+        body = {"metadata": {"resourceVersion": own.metadata.resource_version}, "status": status}
         try:
-            await self._client.patch(kinds.NODESHARD, self._name, {"status": status}, subresource="status")
+            await self._client.patch(kinds.NODESHARD, self._name, body, subresource="status")
         except KubeError as error:
             log.warning("the status of NodeShard %s cannot be written yet: %s", self._name, error)
             return False
