@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
+import json
 import threading
 import time
 from pathlib import Path
@@ -14,11 +15,12 @@ import pytest
 
 from tests.controllers.test_jobflow import entry, flow, template
 from volcano_py.api import kinds
+from volcano_py.api.codec import from_manifest
 from volcano_py.api.flow import JobFlow, JobTemplate
 from volcano_py.controllers import kopf_watch, manager
 from volcano_py.controllers.kopf_watch import HandFeed, HandWatch
 from volcano_py.controllers.options import Options
-from volcano_py.kube import Client
+from volcano_py.kube import Client, wire
 from volcano_py.sandbox.cluster import Sandbox
 
 Manifest = dict[str, Any]
@@ -56,20 +58,33 @@ async def test_older_news_are_dropped() -> None:
     assert diary.lines == ["add f u1", "update f 7", "delete f u1", "add f u2", "delete f u2"]
 
 
+def things(*manifests: Manifest) -> list[JobFlow]:
+    return [from_manifest(JobFlow, one) for one in manifests]
+
+
 async def test_a_list_tells_what_is_gone_but_not_of_what_is_newer() -> None:
     feed = HandFeed(kinds.JOBFLOW, JobFlow)
-    feed.listed([thing("a", 1, "a"), thing("b", 2, "b")], "3")
+    feed.listed(things(thing("a", 1, "a"), thing("b", 2, "b")), [], "3")
     assert feed.synced.is_set()
     diary = Diary(feed)
     feed.seen(thing("c", 9, "c"))
-    feed.listed([thing("b", 2, "b")], "5")
+    feed.listed(things(thing("b", 2, "b")), [], "5")
     assert diary.lines == ["add c c", "delete a a"] and set(feed.store) == {"lab/b", "lab/c"}
 
 
-async def test_what_cannot_be_read_is_told_and_the_rest_goes_on(caplog: pytest.LogCaptureFixture) -> None:
+async def test_what_cannot_be_read_is_reported_once_and_the_rest_goes_on(caplog: pytest.LogCaptureFixture) -> None:
     feed = HandFeed(kinds.JOBFLOW, JobFlow)
-    feed.listed([{**thing("bad", 1, "x"), "spec": {"flows": "all"}}, thing("good", 2, "y")], "3")
-    assert set(feed.store) == {"lab/good"} and "JobFlow lab/bad" in caplog.text
+    bad = {**thing("bad", 1, "x"), "spec": {"flows": "all"}}
+    page, refused = wire.decode_list_lenient(
+        json.dumps({"metadata": {"resourceVersion": "3"}, "items": [bad, thing("good", 2, "y")]}).encode(), JobFlow
+    )
+    for _ in range(2):
+        feed.listed(page, refused, "3")
+        feed.seen(bad)
+    assert set(feed.store) == {"lab/good"} and caplog.text.count("JobFlow lab/bad") == 1
+    feed.listed(page, [], "4")
+    feed.seen(bad)
+    assert caplog.text.count("JobFlow lab/bad") == 2, "it was gone and has come again"
 
 
 # ---- with a cluster

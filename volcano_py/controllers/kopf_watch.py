@@ -1,33 +1,32 @@
 """Watches with kopf the kinds that are few and change by hand: JobFlow, JobTemplate, CronJob, ColocationConfiguration.
 
-kopf runs in a thread of its own, because it takes all tasks of its event loop for its own when it ends. It only watches
-(`kopf.on.event`): it puts no annotations, finalizers or Events on anybody's objects. What it sees goes to the
-controllers' event loop, where a `HandFeed` stands in for an informer.
+kopf runs in a thread of its own (`kopf_thread`). What it sees goes to the controllers' event loop, where a `HandFeed`
+stands in for an informer.
 
-kopf does not tell which objects were deleted while its stream was broken: we list the kinds ourselves before it starts
-and once a minute.
+kopf does not report which objects were deleted while its stream was broken, and skips those that it cannot decode: the
+kinds are also listed here, before each of its runs and once a minute.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
-import threading
+import time
 from collections.abc import Callable, Iterable
-from functools import partial
 from typing import Any, Generic, TypeVar
 
-import aiohttp
 import msgspec
 
 from volcano_py.api import kinds
-from volcano_py.api.codec import from_manifest
 from volcano_py.api.kinds import ResourceType
 from volcano_py.api.meta import ApiObject
+from volcano_py.controllers.kopf_thread import KopfThread
+from volcano_py.kube import wire
 from volcano_py.kube.backoff import Backoff
 from volcano_py.kube.client import Client
-from volcano_py.kube.credentials import Credentials
 from volcano_py.kube.errors import KubeError
+from volcano_py.kube.wire import Refused
 
 T = TypeVar("T", bound=ApiObject)
 log = logging.getLogger(__name__)
@@ -35,13 +34,8 @@ log = logging.getLogger(__name__)
 KINDS = (kinds.JOBFLOW, kinds.JOBTEMPLATE, kinds.CRONJOB, kinds.COLOCATIONCONFIGURATION)
 LIST_SECONDS = 60.0
 """Between two lists of ours."""
-STOP_SECONDS = 10.0
-"""For which we wait until kopf has ended."""
-
-
-def can_watch(credentials: Credentials) -> bool:
-    """Whether kopf's requests can be given these credentials: it cannot be told another name for TLS."""
-    return credentials.server_hostname is None
+MOST_TEXT = 500
+"""Characters of an error in the log."""
 
 
 class HandFeed(Generic[T]):
@@ -51,7 +45,9 @@ class HandFeed(Generic[T]):
         self.rt = rt
         self.store: dict[str, T] = {}
         self.synced = asyncio.Event()
-        self._struct = struct
+        self.struct = struct
+        self._refused: dict[str, str] = {}
+        """Objects that cannot be decoded, with the reason that was logged."""
         self._add: list[Callable[[T], None]] = []
         self._update: list[Callable[[T, T], None]] = []
         self._delete: list[Callable[[T], None]] = []
@@ -74,11 +70,16 @@ class HandFeed(Generic[T]):
     def seen(self, manifest: dict[str, Any], *, gone: bool = False) -> None:
         """An object as the server had it, now or a while ago: older news than what is known are dropped."""
         try:
-            obj = from_manifest(self._struct, manifest)
-        except msgspec.ValidationError as error:
+            obj = wire.decoder(self.struct).decode(json.dumps(manifest))  # orjson writes no more than 254 levels
+        except (msgspec.MsgspecError, RecursionError) as error:
             metadata = manifest.get("metadata") or {}
-            log.error("%s %s/%s: %s", self.rt.kind, metadata.get("namespace", ""), metadata.get("name", ""), error)
+            if not gone:
+                self._refuse(f"{metadata.get('namespace') or ''}/{metadata.get('name')}".lstrip("/"), str(error))
             return
+        self._see(obj, gone=gone)
+
+    def _see(self, obj: T, *, gone: bool = False) -> None:
+        self._refused.pop(obj.key, None)
         old = self.store.get(obj.key)
         if gone:
             if old is not None and old.metadata.uid == obj.metadata.uid:
@@ -95,16 +96,30 @@ class HandFeed(Generic[T]):
         else:
             _call(self._update, old, obj)
 
-    def listed(self, manifests: Iterable[dict[str, Any]], version: str) -> None:
-        """Everything there was at a version of the cluster; what was not, and is not newer, is gone."""
-        there = set()
-        for manifest in manifests:
-            there.add(manifest["metadata"]["uid"])
-            self.seen(manifest)
+    def listed(self, objects: Iterable[T], refused: Iterable[Refused], version: str) -> None:
+        """All that existed at a version of the cluster; what is not in it, and is not newer, is gone.
+
+        What was known of an object in `refused` stays.
+        """
+        there, undecodable = set(), set()
+        for one in refused:
+            there.add(one.uid)
+            undecodable.add(f"{one.namespace}/{one.name}".lstrip("/"))
+            self._refuse(f"{one.namespace}/{one.name}".lstrip("/"), one.error)
+        for key in [key for key in self._refused if key not in undecodable]:
+            del self._refused[key]
+        for obj in objects:
+            there.add(obj.metadata.uid)
+            self._see(obj)
         for obj in list(self.store.values()):
             if obj.metadata.uid not in there and _version(obj) <= int(version or 0):
                 self._drop(obj)
         self.synced.set()
+
+    def _refuse(self, key: str, why: str) -> None:
+        if self._refused.get(key) != why:
+            log.error("%s %s cannot be used and is ignored: %s; correct or delete it", self.rt.kind, key, why)
+        self._refused[key] = why
 
     def _drop(self, obj: T) -> None:
         del self.store[obj.key]
@@ -142,16 +157,19 @@ class HandWatch:
     async def run(self) -> None:
         """List and watch until cancelled; kopf has ended then. Never raises because of the server."""
         backoff = Backoff()
-        await asyncio.gather(*(self._list_patiently(feed) for feed in self.feeds.values()))
         while True:
+            await asyncio.gather(*(self._list_patiently(feed) for feed in self.feeds.values()))
             thread = self.thread = KopfThread(self._client.credentials, self.feeds)
+            began = time.monotonic()
             try:
                 thread.start()
                 await self._beside(thread)
-                backoff.reset()
             finally:
                 await thread.stop()
-            log.warning("kopf has ended (%s); starting it again", thread.failure or "nobody knows why")
+            if time.monotonic() - began > LIST_SECONDS:
+                backoff.reset()
+            why = "no reason given" if thread.failure is None else repr(thread.failure)[:MOST_TEXT]
+            log.warning("kopf has ended (%s); starting it again", why)
             await asyncio.sleep(backoff.next())
 
     async def _beside(self, thread: KopfThread) -> None:
@@ -176,96 +194,16 @@ class HandWatch:
                 return
             except KubeError as error:
                 level = logging.WARNING if backoff.failures in (0, 10, 100) else logging.DEBUG
-                log.log(level, "%s: %s; trying again", feed.rt.plural, error)
+                log.log(level, "%s: %s; retrying", feed.rt.plural, error)
                 await asyncio.sleep(backoff.next())
 
     async def _list(self, feed: HandFeed[Any]) -> None:
-        manifests: list[dict[str, Any]] = []
+        objects: list[Any] = []
+        refused: list[Refused] = []
         version = ""
-        async for page in self._client.pages(feed.rt):
-            manifests += page
+        async for body in self._client.raw_pages(feed.rt):
+            page, bad = wire.decode_list_lenient(body, feed.struct)
+            objects += page
+            refused += bad
             version = version or page.resource_version
-        feed.listed(manifests, version)
-
-
-class KopfThread:
-    """One run of kopf."""
-
-    def __init__(self, credentials: Credentials, feeds: dict[ResourceType, HandFeed[Any]]) -> None:
-        self.ended = asyncio.Event()
-        self.failure: BaseException | None = None
-        self._credentials = credentials
-        self._feeds = feeds
-        self._loop = asyncio.get_running_loop()
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="kopf", daemon=True)
-
-    def start(self) -> None:
-        self._thread.start()
-
-    async def stop(self) -> None:
-        """End it, and wait for that."""
-        self._stop.set()
-        try:
-            async with asyncio.timeout(STOP_SECONDS):
-                await asyncio.shield(self.ended.wait())
-        except TimeoutError:
-            log.warning("kopf has not ended within %g s", STOP_SECONDS)
-
-    def _run(self) -> None:
-        try:
-            asyncio.run(self._operate())
-        except BaseException as error:
-            self.failure = error
-        finally:
-            self._hand_over(self.ended.set)
-
-    async def _operate(self) -> None:
-        import kopf  # 0.6 s and 60 MB: only for those who watch with it
-
-        logging.getLogger("kopf").setLevel(logging.WARNING)
-        # it would warn that signals go to the main thread, which is as it should be
-        logging.getLogger("kopf._core.reactor.running").setLevel(logging.ERROR)
-        registry = kopf.OperatorRegistry()
-        settings = kopf.OperatorSettings()
-        settings.posting.enabled = False
-        settings.scanning.disabled = True
-        settings.persistence.finalizer = "volcano.sh/never-set"
-        settings.queueing.idle_timeout = 0.5
-
-        async def login(**_: Any) -> Any:
-            return kopf.AiohttpSession(server=self._credentials.server, aiohttp_session=session_for(self._credentials))
-
-        kopf.on.login(registry=registry)(login)
-        for rt, feed in self._feeds.items():
-            kopf.on.event(rt.group, rt.version, rt.plural, id=rt.plural, registry=registry)(self._handler(feed))
-        await kopf.operator(
-            registry=registry, settings=settings, clusterwide=True, standalone=True, stop_flag=self._stop
-        )
-
-    def _handler(self, feed: HandFeed[Any]) -> Callable[..., Any]:
-        async def seen(event: Any, **_: Any) -> None:
-            # a copy: kopf goes on using its own
-            manifest = dict(event["object"])
-            self._hand_over(partial(feed.seen, manifest, gone=event["type"] == "DELETED"))
-
-        return seen
-
-    def _hand_over(self, work: Callable[[], None]) -> None:
-        """Have it done in the controllers' event loop."""
-        try:
-            self._loop.call_soon_threadsafe(work)
-        except RuntimeError:
-            log.debug("the controllers' event loop is closed")
-
-
-def session_for(credentials: Credentials) -> aiohttp.ClientSession:
-    """An aiohttp session with these credentials, for the running event loop.
-
-    The token is that of this moment. When the server no longer takes it, kopf asks for another session.
-    """
-    return aiohttp.ClientSession(
-        connector=aiohttp.TCPConnector(ssl=credentials.ssl or True, limit=0),
-        headers=credentials.headers(),
-        proxy=credentials.proxy,
-    )
+        feed.listed(objects, refused, version)

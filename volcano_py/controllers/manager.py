@@ -21,7 +21,8 @@ from volcano_py.controllers.hypernode.controller import HyperNodeController
 from volcano_py.controllers.job.controller import JobController
 from volcano_py.controllers.jobflow.controller import JobFlowController
 from volcano_py.controllers.jobtemplate import JobTemplateController
-from volcano_py.controllers.kopf_watch import HandWatch, can_watch
+from volcano_py.controllers.kopf_thread import can_watch
+from volcano_py.controllers.kopf_watch import HandWatch
 from volcano_py.controllers.options import Options, enabled
 from volcano_py.controllers.podgroup.controller import PodGroupController
 from volcano_py.controllers.queue.controller import QueueController

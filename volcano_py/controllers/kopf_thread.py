@@ -1,0 +1,148 @@
+"""One run of kopf, in a thread of its own: kopf takes all tasks of its event loop for its own when it ends.
+
+It only watches (`kopf.on.event`): it puts no annotations, finalizers or Events on objects. When one of its tasks fails
+the run ends, because kopf itself goes on without that task; `HandWatch` starts the next run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+import threading
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, Protocol
+
+import aiohttp
+
+from volcano_py.api.kinds import ResourceType
+from volcano_py.controllers.kopf_answers import CheckedResponse
+from volcano_py.kube.credentials import Credentials
+from volcano_py.kube.watch import INACTIVITY
+
+log = logging.getLogger(__name__)
+
+STOP_SECONDS = 10.0
+"""For which we wait until kopf has ended."""
+REQUEST_SECONDS = 30.0
+RECONNECT_SECONDS = 1.0
+"""Between two watches of a kind, and before a list after a broken one."""
+_UNNAMED = re.compile(r"Task-\d+")
+"""Tasks of libraries, for attempts that may fail, such as one address of several; all of kopf's have names."""
+
+
+class Sink(Protocol):
+    """What is told of the objects of one kind, in the event loop that made the thread."""
+
+    def seen(self, manifest: dict[str, Any], *, gone: bool = False) -> None:
+        """An object was there, or was deleted."""
+
+
+def can_watch(credentials: Credentials) -> bool:
+    """Whether kopf's requests can be given these credentials: it cannot be told another name for TLS."""
+    return credentials.server_hostname is None
+
+
+class KopfThread:
+    """One run of kopf."""
+
+    def __init__(self, credentials: Credentials, feeds: Mapping[ResourceType, Sink]) -> None:
+        self.ended = asyncio.Event()
+        self.failure: BaseException | None = None
+        self._credentials = credentials
+        self._feeds = feeds
+        self._loop = asyncio.get_running_loop()
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="kopf", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    async def stop(self) -> None:
+        """End it, and wait for that."""
+        self._stop.set()
+        try:
+            async with asyncio.timeout(STOP_SECONDS):
+                await asyncio.shield(self.ended.wait())
+        except TimeoutError:
+            log.warning("kopf has not ended within %g s", STOP_SECONDS)
+
+    def _run(self) -> None:
+        try:
+            asyncio.run(self._operate())
+        except BaseException as error:
+            self.failure = self.failure or error
+        finally:
+            self._hand_over(self.ended.set)
+
+    async def _operate(self) -> None:
+        import kopf  # 0.6 s and 60 MB: only for those who watch with it
+
+        logging.getLogger("kopf").setLevel(logging.CRITICAL)  # what ends a task of kopf is logged once, by us
+        registry = kopf.OperatorRegistry()
+        settings = kopf.OperatorSettings()
+        settings.posting.enabled = False
+        settings.scanning.disabled = True
+        settings.persistence.finalizer = "volcano.sh/never-set"
+        settings.queueing.idle_timeout = 0.5
+        settings.networking.request_timeout = REQUEST_SECONDS
+        settings.watching.inactivity_timeout = INACTIVITY
+        settings.watching.reconnect_backoff = RECONNECT_SECONDS
+
+        async def login(**_: Any) -> Any:
+            return kopf.AiohttpSession(server=self._credentials.server, aiohttp_session=session_for(self._credentials))
+
+        kopf.on.login(registry=registry)(login)
+        for rt, feed in self._feeds.items():
+            kopf.on.event(rt.group, rt.version, rt.plural, id=rt.plural, registry=registry)(self._handler(feed))
+        self._watch_tasks()
+        await kopf.operator(
+            registry=registry, settings=settings, clusterwide=True, standalone=True, stop_flag=self._stop
+        )
+
+    def _watch_tasks(self) -> None:
+        """Notice every task of kopf that fails from now on."""
+        loop = asyncio.get_running_loop()
+        before = loop.get_task_factory()
+
+        def make(loop: asyncio.AbstractEventLoop, coro: Any, **options: Any) -> Any:
+            task = before(loop, coro, **options) if before else asyncio.Task(coro, loop=loop, **options)
+            task.add_done_callback(self._task_ended)
+            return task
+
+        loop.set_task_factory(make)
+
+    def _task_ended(self, task: asyncio.Task[Any]) -> None:
+        if task.cancelled() or task.exception() is None or _UNNAMED.fullmatch(task.get_name()):
+            return
+        self.failure = self.failure or task.exception()
+        self._stop.set()
+
+    def _handler(self, feed: Sink) -> Callable[..., Any]:
+        async def seen(event: Any, **_: Any) -> None:
+            # a copy: kopf goes on using its own
+            manifest = dict(event["object"])
+            self._hand_over(partial(feed.seen, manifest, gone=event["type"] == "DELETED"))
+
+        return seen
+
+    def _hand_over(self, work: Callable[[], None]) -> None:
+        """Have it done in the controllers' event loop."""
+        try:
+            self._loop.call_soon_threadsafe(work)
+        except RuntimeError:
+            log.debug("the controllers' event loop is closed")
+
+
+def session_for(credentials: Credentials) -> aiohttp.ClientSession:
+    """An aiohttp session with these credentials, for the running event loop.
+
+    The token is that of this moment. When the server no longer takes it, kopf asks for another session.
+    """
+    return aiohttp.ClientSession(
+        connector=aiohttp.TCPConnector(ssl=credentials.ssl or True, limit=0),
+        headers=credentials.headers(),
+        proxy=credentials.proxy,
+        response_class=CheckedResponse,
+    )
