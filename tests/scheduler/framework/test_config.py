@@ -97,10 +97,10 @@ def test_without_a_file() -> None:
     ("setting", "on", "wrong"),
     [
         (None, deviations.DEFAULT, []),
-        ("parity", frozenset(), []),
-        ({"quiet-events": False}, deviations.DEFAULT - {"quiet-events"}, []),
+        ("parity", deviations.PARITY, []),
+        ({"quiet-events": False}, deviations.Deviations(quiet_events=False), []),
         ({"quiet-events": True}, deviations.DEFAULT, []),
-        ("all", deviations.DEFAULT, ["deviations: 'all' is neither `parity` nor a map from id to true or false"]),
+        ("all", deviations.DEFAULT, ["deviations: 'all' is neither `parity` nor a map from name to true or false"]),
         (
             {"quiet-event": False},
             deviations.DEFAULT,
@@ -110,7 +110,7 @@ def test_without_a_file() -> None:
         ({"quiet-events": 1}, deviations.DEFAULT, ["deviations: quiet-events is 1, it must be true or false"]),
     ],
 )
-def test_deviations(setting: Any, on: frozenset[str], wrong: list[str]) -> None:
+def test_deviations(setting: Any, on: deviations.Deviations, wrong: list[str]) -> None:
     found = read(deviations=setting)
     assert found.deviations == on and list(found.warnings) == wrong
 

@@ -41,7 +41,7 @@ def allocate_job(session: Session, queue: Queue, job: SessionJob, sheet: Workshe
     """
     votes = session.votes
     gradients = votes.job_gradients(job, ROOT, ALLOCATE)
-    if not any(gradients) and session.on("explain-topology"):
+    if not any(gradients) and session.deviations.explain_topology:
         job.job_fit_errors = _nowhere(job.constraint, job.allocated_hyper_node, ROOT, job.min_resources)
     for gradient in gradients:
         best: Solution | None = None
@@ -152,7 +152,7 @@ def _allocate_sub_job(
             del sheet.tasks[sub.uid]
             return statement, 0.0
     gradients = votes.sub_job_gradients(job, sub, hyper_node, ALLOCATE)
-    if not any(gradients) and session.on("explain-topology"):
+    if not any(gradients) and session.deviations.explain_topology:
         request = sub.pending_request(session.statuses)
         job.job_fit_errors = _nowhere(sub.constraint, sub.allocated_hyper_node, hyper_node, request)
     for gradient in gradients:

@@ -21,7 +21,7 @@ from volcano_py.scheduler.model.task import Task
 
 def backfill(session: Session) -> None:
     """Place best-effort tasks of all jobs that are let in."""
-    whole = session.on("whole-best-effort")
+    whole = session.deviations.whole_best_effort
     for job, tasks in _candidates(session):
         together = Statement(session) if whole and job.ready_num < job.min_available else None
         for task in tasks:
@@ -48,7 +48,7 @@ def _candidates(session: Session) -> list[tuple[SessionJob, list[Task]]]:
     todo: dict[str, list[Task]] = {}
     queues: PriorityQueue[Queue] = PriorityQueue(votes.queue_before)
     by_queue: dict[str, list[SessionJob]] = {}
-    kept = session.on("kept-nominations")
+    kept = session.deviations.kept_nominations
     for job in session.jobs.values():
         waiting = job.best_effort_counts[st.PENDING] + job.best_effort_counts[st.PIPELINED]
         if not waiting or job.is_pending() or votes.job_valid(job) is not None:

@@ -99,7 +99,7 @@ def _evict_for(session: Session, policy: Policy, settings: Arguments, queue: Que
             found = _plan(session, policy.name, queue, job, domain, flattened(chosen))
             if found is None:
                 continue
-            if session.on("fewest-victims"):
+            if session.deviations.fewest_victims:
                 found[0].discard()
 
                 def plan(victims: list[Task], domain: str = domain) -> _Plan | None:
@@ -204,7 +204,7 @@ def _bundles(
     def before(left: SessionJob, right: SessionJob) -> bool:
         return policy.before(session, left, right, job)
 
-    exact = session.on("whole-gangs")
+    exact = session.deviations.whole_gangs
     found = [b for uid in sorted(of) for b in bundles_of(session.jobs[uid], of[uid], session.statuses, exact=exact)]
     if exact:
         found = [c for b in found if (c := completed(session, b) if b.whole else b) is not None]
@@ -267,7 +267,7 @@ def _trial(
     votes, placement = session.votes, session.placement
     statement = Statement(session, job.uid)
     inside = session.topology.mask(hyper_node)
-    remembers = not session.on("own-verdict") and allocate_settings(session).error_cache
+    remembers = not session.deviations.own_verdict and allocate_settings(session).error_cache
     refused: dict[str, NDArray[np.bool_]] = {}
     """By role: where one of its tasks was refused."""
     waiting = tasks.copy()
@@ -275,7 +275,7 @@ def _trial(
         task = waiting.pop()
         node = None
         if votes.allocatable(queue, task) and votes.pre_predicate(task) is None:
-            if session.on("sure-evictions"):
+            if session.deviations.sure_evictions:
                 node = placement.best(task, without=~inside)
             else:
                 asked = inside & ~_hopeless(session, job, task)

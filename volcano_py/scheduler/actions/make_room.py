@@ -33,7 +33,7 @@ def make_room(
 
     The first node that works is taken; with fewest-victims it is compared with the hundred that follow.
     """
-    sparing = session.on("fewest-victims")
+    sparing = session.deviations.fewest_victims
     if sparing:
         nodes = list(nodes)
         for node in _free_already(session, task, nodes):
@@ -128,7 +128,7 @@ def _free(
 
 def _promise(session: Session, statement: Statement, own: Statement, task: Task, node: int, reason: str) -> bool:
     evicted = own.evictions
-    if evicted and reason == "preempt" and not session.on("kept-nominations"):
+    if evicted and reason == "preempt" and not session.deviations.kept_nominations:
         # Volcano adds up what the evicted ask for, and `pods` does not count.
         evicted = not all(s.task.best_effort for s in own.steps)
     if own.pipeline(task, node, evicted=evicted) is not None:

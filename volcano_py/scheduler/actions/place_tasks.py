@@ -59,17 +59,20 @@ def _place_all(
     votes, placement = session.votes, session.placement
     statement = Statement(session)
     outside = None if hyper_node == ROOT else ~session.topology.mask(hyper_node)
-    nowhere = outside.all() if outside is not None else not len(session.table) and not session.on("explain-topology")
+    if outside is not None:
+        nowhere = bool(outside.all())
+    else:
+        nowhere = not len(session.table) and not session.deviations.explain_topology
     if nowhere:
         return statement, False
     refused: dict[str, _Refused] = {}
     """By role (only without own-verdict)."""
-    remembers = not session.on("own-verdict") and settings(session).error_cache
+    remembers = not session.deviations.own_verdict and settings(session).error_cache
     while todo:
         task = todo.pop()
         session.work.tasks_tried += 1
         if not votes.allocatable(queue, task):
-            if session.on("explain-queue-limits"):
+            if session.deviations.explain_queue_limits:
                 job.job_fit_errors = _queue_refuses(session, queue)
             continue
         if task.sched_gated:
@@ -116,7 +119,7 @@ def best_effort_too(session: Session, statement: Statement, job: SessionJob, sub
     """Where a gang reaches its minimum only with members that ask for nothing, place these as well; if one of them
     finds no place the gang is not ready, and its statement is taken back."""
     gang = sub or job
-    if gang.ready_num >= gang.min_available or not session.on("whole-best-effort"):
+    if gang.ready_num >= gang.min_available or not session.deviations.whole_best_effort:
         return True
     waiting = [t for t in gang.tasks.values() if t.best_effort and session.status(t) == st.PENDING]
     todo = task_queue(session.votes, (t for t in waiting if not t.sched_gated))
@@ -140,7 +143,7 @@ def place_for_nothing(session: Session, job: SessionJob, task: Task) -> int | No
         return None
     placement = session.placement
     # On a node that holds more than it has, the binder refuses also whoever asks for nothing.
-    overfull = ~placement.room_now(task) if session.on("whole-best-effort") else None
+    overfull = ~placement.room_now(task) if session.deviations.whole_best_effort else None
     node = placement.best(task, room=False, without=overfull)
     if node is None:
         only_overfull = bool(placement.accepted(task, room=False).any())
@@ -235,7 +238,7 @@ def _refusal(session: Session, task: Task, hyper_node: str) -> FitErrors:
 def _like_its_role(session: Session, job: SessionJob, task: Task) -> FitErrors:
     """Why a pod is not even tried: what was in the way of the one of its role that was."""
     tried = job.role_errors.get(task.role)
-    if tried is not None and session.on("quiet-events"):
+    if tried is not None and session.deviations.quiet_events:
         return tried
     return FitErrors(error=f"Task {task.name} with role spec {task.role} has already predicated failed, skip")
 

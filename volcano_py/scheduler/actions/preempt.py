@@ -63,7 +63,7 @@ def preempt(session: Session) -> None:
     queues: PriorityQueue[Queue] = PriorityQueue(votes.queue_before)
     starving: dict[str, PriorityQueue[SessionJob]] = {}
     tasks: dict[str, list[Task]] = {}
-    remembers = not session.on("own-verdict") and _settings(session).error_cache
+    remembers = not session.deviations.own_verdict and _settings(session).error_cache
     refused: Refused | None = {} if remembers else None
     for job in session.jobs.values():
         if job.is_pending() or votes.job_valid(job) is not None or not votes.job_starving(job):
@@ -141,7 +141,7 @@ def preempt_for(
     settings = _settings(session)
     if settings.topology_aware:
         nodes = _best_first(session, task, refused)
-        if settings.candidates(len(nodes)) <= 0 and not session.on("fewest-victims"):
+        if settings.candidates(len(nodes)) <= 0 and not session.deviations.fewest_victims:
             return False
         chosen = best_candidate(session, task, nodes, may_go, settings.most_nodes)
         if chosen is None:
@@ -155,7 +155,7 @@ def preempt_for(
         found = votes.preemptable(task, candidates) if candidates else []
         return found if session.fits_without(task, node, found) else None
 
-    live = session.on("live-affinity-lists")
+    live = session.deviations.live_affinity_lists
     counted: dict[int, bool] = {}
 
     def fits(node: int) -> bool:
@@ -202,7 +202,7 @@ def may_preempt(session: Session, task: Task) -> bool:
         return False
     if not pod.status.nominated_node_name:
         return True
-    if session.on("stale-nominations"):
+    if session.deviations.stale_nominations:
         # Were there room, or some on its way, allocate would have taken it: the promise is void.
         return True
     nominated = pod.status.nominated_node_name

@@ -58,7 +58,7 @@ def _dry_run(session: Session, task: Task, node: int, may_go: Callable[[Task], b
     # Without these flags the predicates do not see what a simulation moves, as in Volcano.
     sees = session.enabled("predicates", "enablePreemptable") or session.enabled("predicates", "enabledAllocatable")
     before = placement.accepts_by(task, node, _AFFINITY)
-    may_hold = votes.allocatable if session.on("sure-evictions") else votes.simulate_allocatable
+    may_hold = votes.allocatable if session.deviations.sure_evictions else votes.simulate_allocatable
 
     def near() -> bool:
         return placement.accepts_by(task, node, _AFFINITY) if sees else before
@@ -79,7 +79,7 @@ def _dry_run(session: Session, task: Task, node: int, may_go: Callable[[Task], b
             break
     needed: list[Task] = []
     # Volcano does not ask the queue again before it lets all of them go.
-    if gone and (fits() if session.on("sure-evictions") else near()):
+    if gone and (fits() if session.deviations.sure_evictions else near()):
         for victim in reversed(gone):
             statements[victim.key].discard()
             if not fits():

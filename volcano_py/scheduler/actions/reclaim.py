@@ -57,7 +57,7 @@ def _reclaim_for(session: Session, statement: Statement, task: Task) -> None:
     if shard is not None:
         nodes.sort(key=lambda n: not shard[n])
     queue = session.queues[session.jobs[task.job].queue]
-    sure = session.on("sure-evictions")
+    sure = session.deviations.sure_evictions
 
     def victims(node: int) -> list[Task] | None:
         candidates = [v for v in session.on_node(node) if _may_go(session, task, v)]

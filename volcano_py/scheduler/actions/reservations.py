@@ -19,7 +19,7 @@ class Reservations:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._held: dict[str, list[tuple[Task, int]]] = {}
-        if not session.on("kept-nominations"):
+        if not session.deviations.kept_nominations:
             return
         for key in sorted(session.cluster.nominated):
             task = session.cluster.tasks.get(key)

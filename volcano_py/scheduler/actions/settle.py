@@ -30,7 +30,7 @@ def _spare_needless(session: Session, statement: Statement) -> None:
 
     What one task of a gang needed may have become needless by what another one needed.
     """
-    if not session.on("fewest-victims"):
+    if not session.deviations.fewest_victims:
         return
     for step in [s for s in reversed(statement.steps) if s.kind == "evict"]:
         promised = [s for s in statement.steps if s.kind == "pipeline" and s.node == step.node]
@@ -46,7 +46,7 @@ def _stands(session: Session, promise: Step) -> bool:
     task, node = promise.task, promise.node
     session.unplace(task)
     stands = session.placement.fits_soon(task, node) and session.placement.accepts(task, node)
-    session.place(task, node, st.PIPELINED, hold=promise.evicted and session.on("kept-nominations"))
+    session.place(task, node, st.PIPELINED, hold=promise.evicted and session.deviations.kept_nominations)
     if promise.evicted:
         session.evicting.add(task.slot)
     return stands
@@ -78,7 +78,7 @@ def breaks_its_own(session: Session, statement: Statement, job: SessionJob, poin
 
 
 def _keeps_gangs(session: Session, point: str) -> bool:
-    return session.on("whole-gangs") and any(plugin == "gang" for plugin, _ in session.votes.enabled(point))
+    return session.deviations.whole_gangs and any(plugin == "gang" for plugin, _ in session.votes.enabled(point))
 
 
 def _broken(session: Session, statement: Statement) -> list[SessionJob]:

@@ -109,10 +109,10 @@ def _tell_job(session: Session, job: SessionJob, changed: bool) -> None:
     key = ("PodGroup", job.uid)
     if job.phase in ("Unknown", "Pending", "Inqueue"):
         waiting = job.counts[st.PENDING]
-        if session.on("quiet-events") and not waiting:
+        if session.deviations.quiet_events and not waiting:
             return
         message = f"{waiting}/{len(job.tasks)} tasks in gang unschedulable: {job_message(session, job)}"
-        if session.on("quiet-events") and session.cluster.notes.get(key) == message:
+        if session.deviations.quiet_events and session.cluster.notes.get(key) == message:
             return
         session.note(job, "Warning", "Unschedulable", message)
     elif changed:
@@ -126,7 +126,7 @@ def _tell_tasks(session: Session, job: SessionJob) -> None:
     told = session.cluster.told
     operations = []
     whole = ""
-    if session.on("quiet-events") and job.valid_num < job.min_available:
+    if session.deviations.quiet_events and job.valid_num < job.min_available:
         # the counts in the usual text change with every member that arrives
         whole = f"pod group is not ready: its gang is not complete, {job.min_available} members are needed"
     for task in job.tasks.values():
@@ -145,7 +145,7 @@ def _tell_tasks(session: Session, job: SessionJob) -> None:
 
 
 def _emit_notes(session: Session, events: list[plan.Event]) -> None:
-    if session.on("quiet-events"):
+    if session.deviations.quiet_events:
         known = session.cluster.notes.get((events[0].kind, f"{events[0].namespace}/{events[0].name}"))
         events = [e for e in events if e.message != known]
     if events:
@@ -184,12 +184,12 @@ def _held(session: Session, job: SessionJob) -> Resource:
 def _tell_queue(session: Session, queue: Queue) -> None:
     """An Event on a queue that contradicts itself or others, when that has changed."""
     wrong = []
-    names = excess(queue) if session.on("capability-first") else ()
+    names = excess(queue) if session.deviations.capability_first else ()
     if names:
         fields = " and ".join(f"spec.guarantee.resource.{name}" for name in names)
         what = "nothing above the capability is kept for the queue"
         wrong.append(f"{fields} above spec.capability: {what}; change one of them")
-    if session.on("partial-hierarchy") and queue.name in session.queue_faults:
+    if session.deviations.partial_hierarchy and queue.name in session.queue_faults:
         wrong.append(f"{session.queue_faults[queue.name]}. Until then it is taken for a queue below root")
     text = ". ".join(wrong)
     if text and session.cluster.notes.get(("Queue", f"/{queue.name}")) != text:
@@ -203,7 +203,7 @@ def _upwards(session: Session, queue: Queue) -> list[str]:
     if ROOT_QUEUE not in session.queues:
         return found
     while queue.name != ROOT_QUEUE:
-        parent = session.queue_parents[queue.name] if session.on("partial-hierarchy") else queue.parent
+        parent = session.queue_parents[queue.name] if session.deviations.partial_hierarchy else queue.parent
         above = session.queues.get(parent or ROOT_QUEUE)
         if above is None or above.name in found:
             break

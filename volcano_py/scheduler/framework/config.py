@@ -81,7 +81,7 @@ class Configuration(msgspec.Struct, frozen=True):
     tiers: tuple[tuple[PluginOption, ...], ...]
     action_arguments: dict[str, dict[str, Any]] = {}
     metrics: dict[str, str] = {}
-    deviations: frozenset[str] = deviations.DEFAULT
+    deviations: deviations.Deviations = deviations.DEFAULT
     warnings: tuple[str, ...] = ()
     """What was odd but did not matter; to be logged once."""
 

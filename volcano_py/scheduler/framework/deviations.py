@@ -1,69 +1,108 @@
-"""Deviations: where we decide better than Volcano unless told not to.
+"""Deviations: where the scheduler decides better than Volcano unless the configuration says otherwise.
 
 Each is a switch in the configuration, under a key that Volcano ignores:
 
     deviations: parity            # all off: decide exactly as Volcano
     deviations: {live-affinity-lists: false}
 
-Rule and reason of each stand in docs/deviations.md.
+docs/deviations.md gives the rule and the reason of each.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
 from typing import Any
 
-DEVIATIONS = {
-    "live-affinity-lists": "a node's first pod with affinity between pods counts at once, not from the next cycle on",
-    "quiet-events": "an Event about a waiting job is repeated only when its reason changes",
-    "explain-queue-limits": "a job whose queue may not take more says so in its message, where Volcano is silent",
-    "fair-admission": "queues are let in by weight, and what was let in counts as demand before its pods exist",
-    "protections-hold": "whom conformance, pdb, cdp or gang spare is no victim, whichever tier answers",
-    "sure-evictions": "nobody is evicted for a pod that the node would refuse all the same",
-    "fewest-victims": "of the nodes that evictions could free, the one that costs the fewest; nobody goes for nothing",
-    "whole-gangs": "a gang that falls below its minimum is evicted whole, wherever its pods are, or not at all",
-    "rank-holds": "nobody takes from a more important job, nor from a queue within its share, nor without any reason",
-    "kept-nominations": "room that was freed for a pod is kept for it, so that the evicted do not take it back",
-    "stale-nominations": "a promise that came to nothing does not keep a pod from making room elsewhere",
-    "heal-gangs": "a gang that has lost members and finds no room for them gives its room back after a while",
-    "reclaim-admits": "a job that its queue is owed is let in although the cluster is full: reclaim makes the room",
-    "idle-not-overused": "a queue that holds nothing is never overused",
-    "capability-first": "a queue gets nothing above its capability, also where it is guaranteed more",
-    "live-branch-shares": "the share of a queue with children follows the pods placed in this cycle, not the last one",
-    "partial-hierarchy": "a queue whose parent is wrong stands below root, and holds up nobody",
-    "whole-best-effort": "a gang is bound only if its best-effort members, where it needs them, have a place as well",
-    "partial-topology": "a HyperNode that is wrong keeps only itself out, not every job with a topology",
-    "topology-from-pods": "where in the network a job is is read off its pods, not remembered from when it was placed",
-    "explain-topology": "a job for which no HyperNode is large enough says so, where Volcano is silent",
-    "own-verdict": "a pod is judged by itself, not by what other pods of its role were refused for",
-    "image-spread-now": "an image counts by the nodes that have it now, not by those known when a node came",
-    "bare-pods": "a pod without a PodGroup is a job of one task at once, before the controller has made its group",
-}
-"""id → what is decided when it is on."""
 
-PARITY: frozenset[str] = frozenset()
-DEFAULT: frozenset[str] = frozenset(DEVIATIONS)
+def _on(description: str) -> bool:
+    """A deviation that is on by default. `description`: what the scheduler decides while it is on."""
+    made: bool = field(default=True, metadata={"description": description})
+    return made
 
 
-def read(setting: Any) -> tuple[frozenset[str], list[str]]:
-    """The deviations that are on, and what is wrong with the setting."""
+@dataclass(frozen=True, kw_only=True)
+class Deviations:
+    """Which deviations are on. The key in the configuration is the field's name with hyphens."""
+
+    live_affinity_lists: bool = _on(
+        "a node's first pod with inter-pod affinity counts at once, not from the next cycle on"
+    )
+    quiet_events: bool = _on("an Event about a pending job is repeated only when its reason changes")
+    explain_queue_limits: bool = _on(
+        "a job whose queue is at its limit states the reason in its message; Volcano writes none"
+    )
+    fair_admission: bool = _on(
+        "queues are admitted by weight, and an admitted job counts as demand before its pods exist"
+    )
+    protections_hold: bool = _on(
+        "a pod that conformance, pdb, cdp or gang protects is no victim, whichever tier answers"
+    )
+    sure_evictions: bool = _on("no pod is evicted for a pod that the node would reject all the same")
+    fewest_victims: bool = _on(
+        "of the nodes that evictions could free, the one with the fewest victims; none is evicted without need"
+    )
+    whole_gangs: bool = _on(
+        "a gang that would fall below its minimum is evicted as a whole, on all nodes, or not at all"
+    )
+    rank_holds: bool = _on(
+        "no job takes from one of higher priority, nor from a queue within its share, nor without any reason"
+    )
+    kept_nominations: bool = _on("capacity freed for a pod is kept for it, so that its victims do not take it back")
+    stale_nominations: bool = _on("a nomination that was not used does not stop the pod from preempting elsewhere")
+    heal_gangs: bool = _on(
+        "a gang that has lost members and finds no capacity for them releases its capacity after a while"
+    )
+    reclaim_admits: bool = _on(
+        "a job that its queue is entitled to is admitted although the cluster is full: reclaim makes room"
+    )
+    idle_not_overused: bool = _on("a queue that holds nothing is never overused")
+    capability_first: bool = _on("a queue gets nothing above its capability, even if its guarantee is larger")
+    live_branch_shares: bool = _on(
+        "the share of a queue with children follows the pods placed in this cycle, not the last one"
+    )
+    partial_hierarchy: bool = _on("a queue with an invalid parent is placed below root and blocks no other queue")
+    whole_best_effort: bool = _on("a gang is bound only if the best-effort members that it needs fit as well")
+    partial_topology: bool = _on("an invalid HyperNode is left out alone, instead of every job with a topology")
+    topology_from_pods: bool = _on(
+        "the place of a job in the network is derived from its pods, not remembered from its allocation"
+    )
+    explain_topology: bool = _on("a job for which no HyperNode is large enough states that; Volcano writes nothing")
+    own_verdict: bool = _on("each pod is judged by itself, not by why other pods of its role were rejected")
+    image_spread_now: bool = _on(
+        "an image counts by the nodes that have it now, not by those known when a node was added"
+    )
+    bare_pods: bool = _on(
+        "a pod without a PodGroup is a job of one task at once, before the controller has created its PodGroup"
+    )
+
+
+FIELDS: dict[str, str] = {f.name.replace("_", "-"): f.name for f in fields(Deviations)}
+"""Key in the configuration → field."""
+DEVIATIONS: dict[str, str] = {f.name.replace("_", "-"): f.metadata["description"] for f in fields(Deviations)}
+"""Key in the configuration → what the scheduler decides while the deviation is on."""
+
+DEFAULT = Deviations()
+PARITY = Deviations(**dict.fromkeys(FIELDS.values(), False))
+
+
+def read(setting: Any) -> tuple[Deviations, list[str]]:
+    """The deviations that are on, and a message for each part of the setting that is ignored."""
     if setting is None:
         return DEFAULT, []
     if setting == "parity":
         return PARITY, []
     if not isinstance(setting, Mapping):
-        return DEFAULT, [f"deviations: {setting!r} is neither `parity` nor a map from id to true or false"]
-    on = set(DEFAULT)
+        return DEFAULT, [f"deviations: {setting!r} is neither `parity` nor a map from name to true or false"]
+    chosen: dict[str, bool] = {}
     wrong = []
     for name, value in setting.items():
-        if name not in DEVIATIONS:
-            near = get_close_matches(str(name), DEVIATIONS, 1)
+        if name not in FIELDS:
+            near = get_close_matches(str(name), FIELDS, 1)
             wrong.append(f"deviations: {name} is unknown" + (f"; did you mean {near[0]}?" if near else ""))
         elif not isinstance(value, bool):
             wrong.append(f"deviations: {name} is {value!r}, it must be true or false")
-        elif value:
-            on.add(name)
         else:
-            on.discard(name)
-    return frozenset(on), wrong
+            chosen[FIELDS[name]] = value
+    return Deviations(**chosen), wrong

@@ -13,7 +13,7 @@ from volcano_py.scheduler.model.resource import CPU, EPS, MEMORY, Resource
 def guarantee_of(session: Session, queue: Queue) -> Resource:
     """What is kept for a queue: no more than it may have."""
     found = queue.guarantee.clone() if queue.guarantee is not None else Resource()
-    if session.on("capability-first"):
+    if session.deviations.capability_first:
         for name in excess(queue):
             assert queue.capability is not None
             found[name] = queue.capability[name]

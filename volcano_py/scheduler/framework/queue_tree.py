@@ -155,7 +155,7 @@ def tree(session: Session) -> QueueTree:
 
 def _link(session: Session, found: QueueTree) -> str:
     """Parents and paths; returns why there can be no tree."""
-    partial = session.on("partial-hierarchy")
+    partial = session.deviations.partial_hierarchy
     if not partial:
         if ROOT_QUEUE not in found.nodes:
             return "there is no queue root; create it"

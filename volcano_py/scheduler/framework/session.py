@@ -86,6 +86,7 @@ class Session:
         cluster.use_rules(configuration)
         self.cluster = cluster
         self.configuration = configuration
+        self.deviations = configuration.deviations
         self.now = now
         self.seed = seed
         self.emit = emit
@@ -110,9 +111,9 @@ class Session:
         self.total = cluster.nodes.total()
         self.kube = KubeView(cluster, self.numbers)
         self.votes = Votes()
-        if self.on("protections-hold"):
+        if self.deviations.protections_hold:
             self.votes.protectors = frozenset(("conformance", "pdb", "cdp", "gang"))
-        if self.on("rank-holds"):
+        if self.deviations.rank_holds:
             self.votes.in_turn = self._those_behind
         self.handlers: list[Handler] = []
         self.entitled: Callable[[str, Resource], bool] | None = None
@@ -152,7 +153,7 @@ class Session:
             del since[key]
         for key in nominated:
             since[key] = min(since.get(key, self.now), self.now)
-            if self.now - since[key] > NOMINATION_SECONDS and self.on("kept-nominations"):
+            if self.now - since[key] > NOMINATION_SECONDS and self.deviations.kept_nominations:
                 self.forgotten_nominations.add(key)
 
     def _open_jobs(self) -> None:
@@ -162,7 +163,7 @@ class Session:
         # In the order of their UIDs, since the order in which objects came must decide nothing.
         for uid, job in sorted(cluster.jobs.items()):
             pod_group = job.pod_group
-            if pod_group is None or (job.shadow and not self.on("bare-pods")):
+            if pod_group is None or (job.shadow and not self.deviations.bare_pods):
                 continue
             if job.queue not in self.queues:
                 self.homeless.append(job)
@@ -175,7 +176,7 @@ class Session:
     @property
     def topology_is_ready(self) -> bool:
         """Whether jobs with a topology may be placed."""
-        return self.topology.ready or self.on("partial-topology")
+        return self.topology.ready or self.deviations.partial_topology
 
     def divide(self, job: SessionJob) -> None:
         """Form the job's sub-jobs, and find out where in the network their placed tasks are."""
@@ -224,9 +225,6 @@ class Session:
                     return flag in option.enabled
         return False
 
-    def on(self, deviation: str) -> bool:
-        return deviation in self.configuration.deviations
-
     # ---- reading ----------------------------------------------------------------------------------------
 
     def status(self, task: Task) -> int:
@@ -240,7 +238,7 @@ class Session:
 
     def nominated_node(self, task: Task) -> int | None:
         """The column of the node that an earlier eviction has promised to a task."""
-        kept = self.cluster.nominated.get(task.key) if self.on("kept-nominations") else None
+        kept = self.cluster.nominated.get(task.key) if self.deviations.kept_nominations else None
         name = kept or task.pod.status.nominated_node_name
         return self.table.index.get(name) if name and task.key not in self.forgotten_nominations else None
 

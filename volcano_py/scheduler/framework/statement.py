@@ -48,7 +48,7 @@ class Statement:
 
     def pipeline(self, task: Task, node: int, evicted: bool) -> str | None:
         """Promise a task a place that is being freed; `evicted`: somebody was evicted for it."""
-        hold = evicted and self._session.on("kept-nominations")
+        hold = evicted and self._session.deviations.kept_nominations
         error = self._session.place(task, node, st.PIPELINED, hold)
         if error is not None:
             self._session.unplace(task)
@@ -131,7 +131,7 @@ class Statement:
     def discard(self) -> None:
         """Take everything back, last step first; jobs remember what had been possible."""
         session = self._session
-        told_anyway = not session.on("stale-nominations")
+        told_anyway = not session.deviations.stale_nominations
         for kind, task, node, _, evicted, _ in reversed(self.steps):
             job = session.jobs.get(task.job)
             if kind == "evict":

@@ -398,7 +398,7 @@ class Votes:
     def _that_allows(
         self, point: str, plugin: str, ask: Callback, evictor: Any, candidates: list[Task], found: list[Task]
     ) -> list[Task]:
-        """Those of the found victims that one plugin, asked about all candidates, names as well; if it fails, nobody."""
+        """The found victims that one plugin, asked about all candidates, names as well; none if it fails."""
         if not found:
             return []
         try:

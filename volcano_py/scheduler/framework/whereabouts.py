@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def locate(session: Session, job: SessionJob) -> None:
     """Set `allocated_hyper_node` of a job and its sub-jobs."""
-    if session.on("topology-from-pods"):
+    if session.deviations.topology_from_pods:
         _from_pods(session, job)
     else:
         _from_memory(session, job)
@@ -62,7 +62,7 @@ def _from_memory(session: Session, job: SessionJob) -> None:
 
 def remember(session: Session) -> None:
     """At the close: what the next session begins with."""
-    if session.on("topology-from-pods"):
+    if session.deviations.topology_from_pods:
         return
     for job in session.jobs.values():
         if job.sub_jobs:

@@ -120,8 +120,8 @@ class BalancedAllocation:
         dimensions = self._dimensions(task)
         if self._complete and len(dimensions) == 2:
             request = task.spec_class.vector(self._table)[:2, None]
-            used = numbers.kube_requested[:2]
-            gained = _even(used + request, numbers.kube_capacity) - _even(used, numbers.kube_capacity)
+            now = numbers.kube_requested[:2]
+            gained = _even(now + request, numbers.kube_capacity) - _even(now, numbers.kube_capacity)
             score: Floats = np.floor(gained * 0.5 + 75.0)
             return score if self._weight == 1 else score * self._weight
         rows = [row for row, _ in dimensions]

@@ -25,7 +25,7 @@ class ImageLocality:
 
     def __init__(self, session: Session, weight: int) -> None:
         self._session = session
-        self._now = session.on("image-spread-now")
+        self._now = session.deviations.image_spread_now
         self._weight = weight
         self._any = any(n.status.images for n in session.table.objects)
 

@@ -29,7 +29,7 @@ class InterPodAffinity:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._live = session.on("live-affinity-lists")
+        self._live = session.deviations.live_affinity_lists
         self._anyone = any(terms_of(c).anti_affinity for c in session.cluster.classes.all())
         """Some pod of the cluster has required anti-affinity."""
 
@@ -103,7 +103,7 @@ class InterPodPreference:
     def __init__(self, session: Session, weight: int) -> None:
         self._session = session
         self._weight = weight
-        self._live = session.on("live-affinity-lists")
+        self._live = session.deviations.live_affinity_lists
         self._anyone = any(terms_of(c).preferred for c in session.cluster.classes.all())
 
     def applies(self, task: Task) -> bool:

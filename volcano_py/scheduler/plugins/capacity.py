@@ -44,7 +44,7 @@ class Capacity:
     def on_session_open(self, session: Session) -> None:
         self.session = session
         self.hierarchy = session.enabled(self.name, "enableHierarchy")
-        self.live_branches = session.on("live-branch-shares")
+        self.live_branches = session.deviations.live_branch_shares
         self.tree: QueueTree = tree(session) if self.hierarchy else flat(session)
         votes = session.votes
         if self.tree.problem:

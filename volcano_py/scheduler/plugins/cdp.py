@@ -28,7 +28,7 @@ class Cdp:
 
         session.votes.add("preemptable", self.name, spare)
         session.votes.add("reclaimable", self.name, spare)
-        if session.on("protections-hold"):
+        if session.deviations.protections_hold:
             session.votes.add("unified_evictable", self.name, spare)
 
 

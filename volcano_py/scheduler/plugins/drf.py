@@ -85,7 +85,7 @@ class Drf:
                 theirs = dominant(left[t.job].sub_unchecked(t.request))
                 if mine < theirs or abs(mine - theirs) <= _DELTA:
                     victims.append(t)
-            return (held_by_more(preemptor, victims) if session.on("rank-holds") else victims), PERMIT
+            return (held_by_more(preemptor, victims) if session.deviations.rank_holds else victims), PERMIT
 
         def held_by_more(preemptor: Task, victims: list[Task]) -> list[Task]:
             """Those whose jobs, with them, hold more than the preemptor's does now.

@@ -92,7 +92,7 @@ class Gang:
 
     def on_session_close(self, session: Session) -> None:
         """Write down for every job whether its gang is ready, and what it lacks."""
-        if session.on("heal-gangs"):
+        if session.deviations.heal_gangs:
             self._release(session)
         now = format_time(session.now)
         for job in session.jobs.values():

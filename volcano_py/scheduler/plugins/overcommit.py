@@ -44,7 +44,7 @@ class Overcommit:
                 inqueue.add(gated_deducted(job, inqueue_resource(job)))
 
         # A job that waits outside has no pods for which anything could be reclaimed.
-        claims = session.on("reclaim-admits") and not {"reclaim", "gangreclaim"}.isdisjoint(
+        claims = session.deviations.reclaim_admits and not {"reclaim", "gangreclaim"}.isdisjoint(
             session.configuration.actions
         )
 

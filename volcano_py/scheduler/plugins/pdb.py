@@ -27,7 +27,7 @@ class Pdb:
         votes = session.votes
         votes.add("preemptable", self.name, lambda _, candidates: (budgets.allow(candidates), PERMIT))
         votes.add("reclaimable", self.name, lambda _, candidates: (budgets.allow(candidates), PERMIT))
-        if not session.on("protections-hold"):  # Volcano counts from the start every time
+        if not session.deviations.protections_hold:  # Volcano counts from the start every time
             votes.add("victim_tasks", self.name, budgets.allow)  # and shuffles everybody whom a budget would let go
             return
         votes.add("unified_evictable", self.name, lambda _, candidates: (budgets.allow(candidates), PERMIT))

@@ -58,7 +58,7 @@ class Priority:
         votes.add("job_order", self.name, lambda j: -j.priority)
         votes.add("sub_job_order", self.name, lambda s: -s.priority)
         votes.add("preemptable", self.name, preemptable)
-        if session.on("rank-holds"):
+        if session.deviations.rank_holds:
             votes.add("outranked", self.name, outranked)
         votes.add("unified_evictable", self.name, unified_evictable)
         votes.add("job_starving", self.name, starving)

@@ -142,12 +142,12 @@ class Proportion:
     def on_session_open(self, session: Session) -> None:
         self.attributes = attributes = _attributes(session)
         fill(list(attributes.values()), session.total)
-        fair = session.on("fair-admission")
+        fair = session.deviations.fair_admission
         whole = [(d, session.total[d]) for d in session.total.names()]
         for q in attributes.values():
             q.set_deserved()
 
-        spare_idle = session.on("idle-not-overused")
+        spare_idle = session.deviations.idle_not_overused
 
         def order(left: Queue, right: Queue) -> int:
             if left.priority != right.priority:
@@ -242,7 +242,7 @@ class Proportion:
         votes = session.votes
         votes.add("queue_order", self.name, order)
         votes.add("reclaimable", self.name, reclaimable)
-        if session.on("rank-holds"):
+        if session.deviations.rank_holds:
             votes.add("unified_evictable", self.name, evictable)
         votes.add("overused", self.name, overused)
         votes.add("allocatable", self.name, room_for_one)
@@ -270,7 +270,7 @@ class Proportion:
                     session.gauges.append((f"queue_{kind}_scalar_resources", {**label, "resource": name}, value))
             session.gauges.append(("queue_share", label, q.share))
             session.gauges.append(("queue_weight", label, q.weight))
-            over = (q.holds or not session.on("idle-not-overused")) and q.deserved.less_equal(q.allocated, ZERO)
+            over = (q.holds or not session.deviations.idle_not_overused) and q.deserved.less_equal(q.allocated, ZERO)
             session.gauges.append(("queue_overused", label, float(over)))
 
 
@@ -291,7 +291,7 @@ def _attributes(session: Session) -> dict[str, Attributes]:
             continue
         if job.phase == "Inqueue" or (job.phase == "Running" and job.allocated_num >= job.min_available):
             attributes[job.queue].inqueue.add(gated_deducted(job, inqueue_resource(job)))
-            if session.on("fair-admission"):
+            if session.deviations.fair_admission:
                 attributes[job.queue].request.add(_without_pods(job, job.min_resources))
     return attributes
 

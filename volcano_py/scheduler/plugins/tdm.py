@@ -140,7 +140,7 @@ class Tdm:
 
 
 def _few_of_each(session: Session, by_job: dict[str, list[Task]]) -> list[Task]:
-    careful = session.on("protections-hold")
+    careful = session.deviations.protections_hold
     return [t for uid, tasks in by_job.items() for t in tasks[: most_victims(session.jobs[uid], careful)]]
 
 
