@@ -14,6 +14,7 @@ import pytest
 
 from tests.sandbox.clients import PODS, Http, Kubectl, http, pod
 from volcano_py.sandbox.cluster import Sandbox
+from volcano_py.sandbox.kubelet.processes import logs
 
 PATH = PODS + "/p"
 EVENTS = "/api/v1/namespaces/default/events"
@@ -304,3 +305,36 @@ async def test_what_is_not_a_pod_s_folder_is_left_alone(tmp_path: Path) -> None:
     async with Sandbox(1, crds=False, path=tmp_path / "kubeconfig", run_commands=True):
         assert other.exists() and not stale.exists()
         assert root.stat().st_mode & 0o777 == 0o700
+
+
+async def test_a_log_is_followed_from_before_its_process_has_started(machine: Sandbox, real: Http) -> None:
+    """A pod is "running" as soon as the supervisor was asked to start it, which may take a while."""
+    assert machine.processes is not None and machine.processes.connection._process is not None
+    supervisor = machine.processes.connection._process.pid
+    os.kill(supervisor, signal.SIGSTOP)
+    try:
+        await real.ok("POST", PODS, script("echo here; sleep 600"))
+        await real.until(PATH, phase("Running"))
+        headers = {"Authorization": f"Bearer {machine.token}"}
+        url = f"{machine.url}{PATH}/log?follow=true"
+        async with asyncio.timeout(30), asyncio.TaskGroup() as group:
+            follower = group.create_task(real.session.get(url, headers=headers))
+            # the follower's request is answered after the pod's state was read for it
+            await real.until(PATH, phase("Running"))
+            await asyncio.sleep(0.3)
+            os.kill(supervisor, signal.SIGCONT)
+            answer = await follower
+            assert await answer.content.readline() == b"here\n"
+            answer.close()
+    finally:
+        os.kill(supervisor, signal.SIGCONT)
+
+
+def test_the_log_of_a_new_run_is_not_that_of_the_last(tmp_path: Path) -> None:
+    first = logs.path_for(tmp_path, "c")
+    first.write_text("first run")
+    second = logs.path_for(tmp_path, "c")
+    assert logs.find(tmp_path, "c", -1) == second and second.read_text() == ""
+    assert logs.find(tmp_path, "c", -2) == first
+    third = logs.path_for(tmp_path, "c")
+    assert [logs.find(tmp_path, "c", index) for index in (-1, -2, -3)] == [third, second, None]

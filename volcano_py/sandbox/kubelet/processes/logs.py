@@ -6,14 +6,20 @@ from pathlib import Path
 
 
 def path_for(pod: Path, container: str) -> Path:
-    """The file of a container's next run; older than the latest run's are removed."""
+    """The file of a container's next run, made empty; older than the latest run's are removed.
+
+    It exists before the container's status says "running": whoever reads the log then must not get the last run's, or
+    none at all, because the supervisor has not opened it yet. Raises OSError.
+    """
     folder = pod / "logs" / container
     folder.mkdir(parents=True, exist_ok=True)
     there = attempts(folder)
     for number in there[:-1]:
         for path in (folder / f"{number}.log", folder / f"{number}.log.1"):
             path.unlink(missing_ok=True)
-    return folder / f"{there[-1] + 1 if there else 0}.log"
+    path = folder / f"{there[-1] + 1 if there else 0}.log"
+    path.touch()
+    return path
 
 
 def attempts(folder: Path) -> list[int]:
