@@ -115,7 +115,10 @@ def decode_event(line: bytes, type_: Any) -> WatchEvent[Any]:
     kind, raw = _envelope(line)
     if kind == "ERROR":
         raise from_response(500, raw)
-    return WatchEvent(kind, wire.refuse(raw, problem))
+    refused = wire.refuse(raw, problem)
+    # As a list names the place, so that the same object is not reported a second time after a new list.
+    refused.error = refused.error.replace("`$.object", "`$")
+    return WatchEvent(kind, refused)
 
 
 def _envelope(line: bytes) -> tuple[str, bytes]:

@@ -2,11 +2,15 @@
 
 import asyncio
 import json
+import os
+import stat
 
 import pytest
+from aiohttp import web
 from fake_api import pod, status
 
-from volcano_py.kube import Client
+from volcano_py.api.kinds import SECRET
+from volcano_py.kube import Client, Informer
 from volcano_py.kube.credentials import Credentials
 from volcano_py.scheduler.cache.dump import dump
 from volcano_py.scheduler.cache.echoes import Echoes
@@ -75,6 +79,7 @@ class Live:
             self.feed.put,
             self.changed,
             self.quarantine.untold,
+            self.feed.put_undecodable_pod,
             settling=0.02,
             pause=0.1,
         )
@@ -261,6 +266,110 @@ async def test_an_unknown_bind_is_looked_up_bound(api):
         assert live.state("p0") == st.BOUND and live.state("p1") == st.PENDING
 
 
+def undecodable(stored, node=""):
+    """The pod as the API server has it, with managedFields nested too deep to be decoded."""
+    shown = json.loads(json.dumps(stored))
+    shown["metadata"]["managedFields"] = "@"
+    if node:
+        shown["spec"]["nodeName"] = node
+    return json.dumps(shown).replace('"@"', '{"f:a":' * 1_200 + "1" + "}" * 1_200).encode()
+
+
+@pytest.mark.parametrize("bound", [True, False])
+async def test_an_unknown_bind_of_a_pod_that_cannot_be_decoded(api, bound):
+    one, _ = fill(api)
+    async with Live(api) as live:
+        full = live.idle("n1")
+        live.model.expect(bind_of(one))
+        body = undecodable(one, "n1" if bound else "")
+        api.fault("GET /pods/p0", lambda r: web.Response(body=body, content_type="application/json"))
+        live.echoes.result(bind_of(one), Result(1, "unknown"))
+        await live.until(lambda: live.echoes.unknown == 0)
+        assert live.state("p0") == (st.BOUND if bound else st.PENDING)
+        assert (live.idle("n1") == full) is not bound, "its room is taken exactly if it is on the node"
+        assert live.quarantine.counts() == {"Pod": 1}
+        (event,) = live.told
+        assert event.name == "p0" and "nested too deep" in event.message
+        live.feed.refresh("Pod", "default/p0")
+        assert live.quarantine.counts() == {"Pod": 1}, "an older version does not end the quarantine"
+
+
+async def test_an_odd_answer_does_not_lose_a_read(api):
+    one, _ = fill(api)
+    async with Live(api) as live:
+        live.model.expect(bind_of(one))
+        whole = undecodable(one, "n1")
+        for body in (b"<html>", b"", b"[]", whole[: len(whole) // 2]):
+            answer = web.Response(body=body, content_type="application/json")
+            api.fault("GET /pods/p0", lambda r, answer=answer: answer)
+        live.echoes.result(bind_of(one), Result(1, "unknown"))
+        await live.until(lambda: live.echoes.unknown == 0, 20)
+        assert sum(entry.startswith("GET /api/v1/namespaces/default/pods/p0") for entry in api.log) == 5
+        assert live.state("p0") == st.PENDING and live.quarantine.counts() == {}
+
+
+async def test_an_unexpected_error_does_not_lose_a_read(api, monkeypatch):
+    one, _ = fill(api)
+    async with Live(api) as live:
+        live.model.expect(bind_of(one))
+        real, failures = live.model.retract, ["once"]
+
+        def failing(op):
+            if failures:
+                raise KeyError(failures.pop())
+            real(op)
+
+        monkeypatch.setattr(live.model, "retract", failing)
+        live.echoes.result(bind_of(one), Result(1, "unknown"))
+        await live.until(lambda: live.echoes.unknown == 0)
+        assert live.state("p0") == st.PENDING and not failures
+
+
+async def test_a_conflict_waits_for_the_watch(api):
+    fill(api)
+    async with Live(api) as live:
+        uid = live.model.jobs["default/g"].pod_group.metadata.uid
+        wrote = PodGroupStatus("default", "g", uid, {"phase": "Running"})
+        live.model.expect(wrote)
+        live.model.dirty = False
+        live.echoes.result(wrote, Result(1, "conflict"))
+        assert not live.model.dirty, "nothing is decided again before there is something new"
+        group = {"metadata": {"name": "g", "namespace": "default"}, "spec": {"minMember": 1, "queue": "default"}}
+        api.put("podgroups", {**group, "status": {"phase": "Inqueue"}})
+        await live.until(lambda: live.model.jobs["default/g"].pod_group.status.phase == "Inqueue")
+        assert live.model.dirty
+
+
+async def test_refusals_are_forgotten_with_their_pod(api):
+    one, two = fill(api)
+    async with Live(api) as live:
+        for stored in (one, two):
+            live.echoes.result(bind_of(stored), Result(1, "failed", "no"))
+        assert len(live.echoes._failures) == 2
+        live.echoes.forget(one["metadata"]["uid"])
+        live.echoes.result(bind_of(two), Result(2, "done"))
+        assert live.echoes._failures == {}
+
+
+async def test_an_informer_that_ends_is_not_waited_for(api, monkeypatch):
+    fill(api)
+    live = Live(api)
+
+    async def ends(self):
+        if self.rt.plural == "nodes":
+            raise RuntimeError("dead")
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(Informer, "run", ends)
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(2):
+            await live.__aenter__()
+    with pytest.raises(RuntimeError, match="dead"):
+        await live.task
+    assert live.feed.ended >= {"Node"}
+    await live.client.close()
+
+
 async def test_an_unknown_bind_of_a_deleted_pod(api):
     one, _ = fill(api)
     async with Live(api) as live:
@@ -306,6 +415,16 @@ async def test_what_was_not_told_may_be_told_again(api):
         assert "default/p0" not in live.model.told
 
 
+async def test_a_queue_that_cannot_be_decoded_exists(api):
+    async with Client(Credentials(server=api.url)) as client:
+        for name in ("root", "default"):
+            body = undecodable({"metadata": {"name": name, "uid": name}, "spec": {}})
+            answer = web.Response(body=body, content_type="application/json")
+            api.fault(f"GET /queues/{name}", lambda r, answer=answer: answer)
+        await ensure_queues(client, "default", pause=0.01)
+        assert not any(entry.startswith("POST") for entry in api.log)
+
+
 async def test_queues_are_made_once(api):
     async with Client(Credentials(server=api.url)) as client:
         api.fault("GET /queues", lambda r: status(500, "InternalError"), times=2)
@@ -317,10 +436,27 @@ async def test_queues_are_made_once(api):
         assert api.revision == version
 
 
+async def test_a_dump_follows_no_link_and_overwrites_nothing(api, tmp_path, monkeypatch):
+    fill(api)
+    monkeypatch.setattr("secrets.token_hex", lambda size: "known")
+    monkeypatch.setattr("time.time", lambda: 1.0)
+    target = tmp_path / "target"
+    (tmp_path / "snapshot-1-known.json").symlink_to(target)
+    async with Live(api) as live:
+        with pytest.raises(FileExistsError):
+            dump(live.feed.informers.values(), tmp_path)
+    assert not target.exists()
+
+
 async def test_a_dump_is_a_list_that_names_its_kinds(api, tmp_path):
     fill(api)
     async with Live(api) as live:
         file = dump(live.feed.informers.values(), tmp_path)
+        again = dump(live.feed.informers.values(), tmp_path)
+        assert again != file, "a name is never used twice"
+        assert stat.S_IMODE(os.stat(file).st_mode) == 0o600
+        live.feed.informers["Node"].rt = SECRET
+        assert "n1" not in dump(live.feed.informers.values(), tmp_path).read_text()
     items = json.loads(file.read_bytes())["items"]
     kinds = sorted((item["apiVersion"], item["kind"]) for item in items)
     assert kinds == [

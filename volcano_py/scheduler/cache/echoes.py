@@ -181,7 +181,9 @@ class Echoes:
         except NotFound:
             return None
         except InvalidResponse as error:
-            refused = wire.refuse(error.body, error)
+            # What the decoder said, so that the report is the same as that of the watch.
+            cause = error.__context__
+            refused = wire.refuse(error.body, cause if isinstance(cause, Exception) else error)
             if (refused.namespace, refused.name) != (op.namespace, op.name) or not scan.complete(error.body):
                 raise
             return refused
