@@ -101,6 +101,18 @@ class Containers:
         if pod["status"] != before:  # somebody had given it up
             self.table.cluster.set_pod_status(pod)
 
+    def report(self, namespace: str, name: str) -> None:
+        """Write a pod's phase and conditions again where the node controller has changed them."""
+        state = self.table.pods.get((namespace, name))
+        found = self.table.current(namespace, name, state.uid) if state is not None else None
+        if found is None or not found[1].initialized:
+            return
+        pod = found[0]
+        before = copy.deepcopy(pod["status"])
+        self._settle(pod, pod["status"]["containerStatuses"])
+        if pod["status"] != before:
+            self.table.cluster.set_pod_status(pod)
+
     # --- init containers ---------------------------------------------------------------------------------------------
 
     def _run_init(self, pod: Object, state: PodState) -> None:

@@ -27,6 +27,7 @@ Object = dict[str, Any]
 
 SLICE = 40  # queued items that are handled before others get their turn
 LEASE_PERIOD = 10.0  # seconds between renewals of a node's Lease
+_GIVEN_UP = b'"reason":"NodeNotReady"'  # in the Ready condition of a pod that the node controller gave up
 
 
 class Kubelets:
@@ -81,7 +82,9 @@ class Kubelets:
         known = self.table.pods.get((entry.namespace, entry.name))
         if known is None or event.type == DELETED or known.uid != entry.uid:
             return True
-        # a pod that is stopping may be told to do so sooner
+        if _GIVEN_UP in entry.tail and not known.stopping:
+            return True
+        # a pod that is stopping may have to do so sooner
         return (self.processes is not None or not known.stopping) and b'"deletionTimestamp":' in entry.tail
 
     def _enqueue(self, function: Any, *arguments: Any) -> None:
@@ -117,6 +120,8 @@ class Kubelets:
         if self.nodes.get(name) == entry.uid:
             if failed:
                 self._fall_silent(name)
+            elif nodes.is_lost(entry):
+                self._report(name)
             return
         node = self.cluster.node(name)
         if failed or node is None or not nodes.is_hollow(node):
@@ -133,6 +138,21 @@ class Kubelets:
             self.cluster.renew_lease(name, self.nodes[name])
         if adopt:
             self._adopt(name)
+
+    def _report(self, name: str) -> None:
+        """Report a node and its pods again that the node controller gave up because a heartbeat came late.
+
+        This happens when the whole process was stopped, or had no time, for longer than the controller waits.
+        """
+        node = self.cluster.node(name)
+        if node is None:
+            return
+        if nodes.register(node, self.number):
+            self.cluster.set_node(node)
+        if self.leases:
+            self.cluster.renew_lease(name, self.nodes[name])
+        for key in self._pods_of(name):
+            self._enqueue(self.containers.report, *key)
 
     def _adopt(self, name: str) -> None:
         """Pods that were bound before their node came."""
@@ -194,6 +214,8 @@ class Kubelets:
                 return
         if known is None:
             self._begin(*key)
+        elif _GIVEN_UP in entry.tail and entry.fields["spec.nodeName"] in self.nodes:
+            self.containers.report(*key)
 
     def _begin(self, namespace: str, name: str) -> None:
         pod = self.cluster.pod(namespace, name)

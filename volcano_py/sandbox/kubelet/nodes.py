@@ -14,7 +14,8 @@ HOLLOW = "sandbox.volcano.sh/hollow"  # annotation; "false" on a node: no kubele
 DEFAULT_CAPACITY = {"cpu": "32", "memory": "256Gi", "pods": "110", "ephemeral-storage": "1Ti"}
 
 FAILED = "sandbox.volcano.sh/failed"  # annotation; "true": its kubelet is silent, as if the machine were gone
-LOST_REASON = "NodeStatusUnknown"  # why the node lifecycle controller says that nobody knows
+LOST_REASON = "NodeStatusUnknown"  # of the conditions of a node that the node controller has given up
+_LOST_BYTES = b'"reason":"%s"' % LOST_REASON.encode()
 _FAILED_BYTES = b'"%s":"true"' % FAILED.encode()
 
 _HEALTHY = (
@@ -34,6 +35,11 @@ def has_failed(entry: Entry) -> bool:
     if _FAILED_BYTES not in entry.tail:
         return False
     return (entry.load()["metadata"].get("annotations") or {}).get(FAILED) == "true"
+
+
+def is_lost(entry: Entry) -> bool:
+    """Whether the node controller has given a node up."""
+    return _LOST_BYTES in entry.tail
 
 
 def number_of(address: str) -> int:
