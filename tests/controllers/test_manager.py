@@ -26,7 +26,9 @@ def test_the_arguments_of_a_deployment_of_volcano_can_be_kept():
     logs = "--logtostderr -v=4 --log-flush-frequency=5s"
     rest = "--enable-healthz=true --leader-elect=false --leader-elect-resource-lock=leases --tls-cert-file=/a"
     given = parse_flags([*logs.split(), *rest.split(), "--lock-object-namespace=here"])
-    assert given == Options(enable_healthz=True, leader_elect=False, leader_elect_resource_namespace="here")
+    assert given == Options(
+        enable_healthz=True, leader_elect=False, leader_elect_resource_namespace="here", tls_cert_file="/a"
+    )
 
 
 def test_flags():

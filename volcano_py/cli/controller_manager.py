@@ -22,6 +22,7 @@ def controller_manager(flags: tuple[str, ...]) -> None:
     from volcano_py.controllers.options import Options, parse_flags
     from volcano_py.kube.client import Client
     from volcano_py.kube.errors import KubeError
+    from volcano_py.kube.supervise import TaskEnded
 
     options = parse_flags(flags)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname).1s %(name)s: %(message)s")
@@ -39,10 +40,10 @@ def controller_manager(flags: tuple[str, ...]) -> None:
     try:
         asyncio.run(work(options))
     except NotLeading:
-        fail("leadership was lost; another instance works now")
+        fail("leadership was lost; another instance leads now")
     except ValueError as e:
         fail(str(e), 2)
-    except KubeError as e:
+    except (KubeError, TaskEnded) as e:
         fail(str(e))
     except OSError as e:
         fail(in_words(e))

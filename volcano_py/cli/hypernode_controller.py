@@ -29,6 +29,9 @@ LEASE = "vc-hypernode-controller-manager"
 @click.option("--healthz-address", default=":11251", help="Where they are served.")
 @flag("--enable-metrics", False, "Serve /metrics.")
 @click.option("--listen-address", default=":8081", help="Where /metrics is served.")
+@click.option("--ca-cert-file", default="", help="With the next two: serve both with TLS.")
+@click.option("--tls-cert-file", default="", help="Certificate of both.")
+@click.option("--tls-private-key-file", default="", help="Its key.")
 @flag("--leader-elect", True, "Work only while holding the Lease.")
 @click.option("--leader-elect-lease-duration", type=Duration(), default="15s", help="Of the Lease.")
 @click.option("--leader-elect-renew-deadline", type=Duration(), default="10s", help="Without a renewal we stop then.")
@@ -54,6 +57,7 @@ def _run(options: Options) -> None:
     from volcano_py.controllers.manager import run
     from volcano_py.kube.client import Client
     from volcano_py.kube.errors import KubeError
+    from volcano_py.kube.supervise import TaskEnded
 
     async def work() -> None:
         flags = (options.kubeconfig or None, options.master or None)
@@ -63,8 +67,8 @@ def _run(options: Options) -> None:
     try:
         asyncio.run(work())
     except NotLeading:
-        fail("leadership was lost; another instance works now")
-    except (KubeError, ValueError) as error:
+        fail("leadership was lost; another instance leads now")
+    except (KubeError, TaskEnded, ValueError) as error:
         fail(str(error))
     except OSError as error:
         fail(in_words(error))

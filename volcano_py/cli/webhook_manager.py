@@ -22,7 +22,7 @@ from volcano_py.webhooks.options import DEFAULT_PATHS, Options, check
 @click.option("--port", type=int, default=8443)
 @click.option("--kube-api-qps", type=float, default=50.0, help="Requests a second.")
 @click.option("--kube-api-burst", type=int, default=100, help="Requests at once.")
-@click.option("--ca-cert-file", default="", help="Whom the API server is to trust; goes with the next two.")
+@click.option("--ca-cert-file", default="", help="CA that the API server trusts; needs the next two.")
 @click.option("--tls-cert-file", default="", help="Our certificate; without these three files we make our own.")
 @click.option("--tls-private-key-file", default="", help="Its key.")
 @click.option("--cert-secret", default="", help="Secret that keeps our own certificate [volcano-admission-secret].")
@@ -61,6 +61,7 @@ def webhook_manager(**given: Any) -> None:
 def _run(options: Options) -> None:
     from volcano_py.kube.client import Client
     from volcano_py.kube.errors import KubeError
+    from volcano_py.kube.supervise import TaskEnded
     from volcano_py.webhooks.manager import run
 
     async def work() -> None:
@@ -75,18 +76,9 @@ def _run(options: Options) -> None:
 
     try:
         asyncio.run(work())
-    except* KeyboardInterrupt:
+    except KeyboardInterrupt:
         raise SystemExit(0) from None
-    except* (KubeError, ValueError) as group:
-        fail(str(_first(group)))
-    except* OSError as group:
-        first = _first(group)
-        assert isinstance(first, OSError)
-        fail(in_words(first))
-
-
-def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    error: BaseException = group
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return error
+    except (KubeError, TaskEnded, ValueError) as error:
+        fail(str(error))
+    except OSError as error:
+        fail(in_words(error))

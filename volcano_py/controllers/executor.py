@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -32,8 +32,10 @@ from volcano_py.controllers.instructions import (
 from volcano_py.controllers.memory import Memory
 from volcano_py.controllers.mirror import Mirror
 from volcano_py.controllers.owned import OwnedObjects, StillThere
+from volcano_py.controllers.progress import moved
+from volcano_py.kube import scan
 from volcano_py.kube.client import Client
-from volcano_py.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
+from volcano_py.kube.errors import AlreadyExists, Conflict, InvalidResponse, KubeError, NotFound
 from volcano_py.kube.events import EventRecorder
 
 log = logging.getLogger(__name__)
@@ -125,6 +127,8 @@ class Executor:
             if not isinstance(instruction, Emit) and instruction.blame and not quiet:
                 self._event(about, "Warning", instruction.blame, str(error))
             raise
+        finally:
+            moved()
 
     def _event(self, about: ApiObject, type_: str, reason: str, message: str) -> None:
         if self._recorder is not None:
@@ -138,7 +142,7 @@ class Executor:
                 self.say(about, instruction)
             case Create(rt=rt, obj=obj, told=told):
                 try:
-                    self._note(rt, await self._client.create(rt, obj))
+                    self._note(rt, await _carried_out(self._client.create(rt, obj), obj["metadata"]))
                 except AlreadyExists:
                     await self._owned.report_taken(instruction, about, self._known(rt, _key_of(obj)))
                 else:
@@ -148,7 +152,7 @@ class Executor:
                 await self._owned.ensure(instruction, about)
             case Update(rt=rt, obj=obj):
                 try:
-                    self._note(rt, await self._client.update(rt, obj))
+                    self._note(rt, await _carried_out(self._client.update(rt, obj), obj["metadata"]))
                 except NotFound:
                     self._forget(rt, _key_of(obj), obj["metadata"].get("uid", ""))
             case UpdateStatus():
@@ -165,14 +169,15 @@ class Executor:
         if not uid:
             return
         try:
-            answer = await self._client.delete(
+            write = self._client.delete(
                 rt, name, namespace or None, uid=uid, propagation_policy=instruction.propagation or None
             )
+            answer = await _carried_out(write, {"namespace": namespace, "name": name})
         except (NotFound, Conflict):
             # gone, or another one of the same name has taken its place
             self._forget(rt, key, uid)
             return
-        if (answer.get("metadata") or {}).get("deletionTimestamp"):
+        if answer is None or (answer.get("metadata") or {}).get("deletionTimestamp"):
             self._note(rt, answer)
         else:
             self._forget(rt, key, uid)
@@ -193,14 +198,14 @@ class Executor:
             "status": instruction.status,
         }
         try:
-            self._note(rt, await self._client.update(rt, body, "status"))
+            self._note(rt, await _carried_out(self._client.update(rt, body, "status"), metadata))
         except NotFound:
             log.debug("%s %s is gone", rt.kind, key[1])
 
     async def _patch(self, instruction: Patch, versions: dict[tuple[ResourceType, str], str]) -> None:
         rt, namespace, name = instruction.rt, instruction.namespace, instruction.name
         try:
-            answer = await self._client.patch(
+            write = self._client.patch(
                 rt,
                 name,
                 _of_same(instruction),
@@ -210,21 +215,23 @@ class Executor:
                 field_manager=instruction.field_manager or None,
                 force=instruction.patch_type == "apply",
             )
+            answer = await _carried_out(write, {"namespace": namespace, "name": name})
         except NotFound:
             if not instruction.missing_ok:
                 raise
             return
-        versions[rt, f"{namespace}/{name}"] = answer["metadata"].get("resourceVersion", "")
+        if answer is not None:
+            versions[rt, f"{namespace}/{name}"] = answer["metadata"].get("resourceVersion", "")
         self._note(rt, answer)
 
-    def _note(self, rt: ResourceType, answer: dict[str, Any]) -> None:
-        if rt in self._mirrors:
+    def _note(self, rt: ResourceType, answer: dict[str, Any] | None) -> None:
+        if answer is not None and rt in self._mirrors:
             self._mirrors[rt].note(answer)
 
     def _known(self, rt: ResourceType, key: str) -> dict[str, Any] | None:
         """An object as its mirror has it."""
         known = self._mirrors[rt].get(key) if rt in self._mirrors else None
-        return None if known is None else to_manifest(known)
+        return None if known is None else {"metadata": to_manifest(known.metadata)}
 
     def _forget_about(self, uid: str) -> None:
         self._owned.forget(uid)
@@ -238,6 +245,18 @@ class Executor:
 def _key_of(obj: dict[str, Any]) -> str:
     metadata = obj["metadata"]
     return f"{metadata['namespace']}/{metadata['name']}" if metadata.get("namespace") else metadata["name"]
+
+
+async def _carried_out(write: Coroutine[Any, Any, dict[str, Any]], target: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The answer to a write; None if it is the whole target, which anyone may have made too deep to decode."""
+    try:
+        return await write
+    except InvalidResponse as error:
+        found = scan.texts(error.body, "metadata")
+        same = all(found.get(key, "") == (target.get(key) or "") for key in ("namespace", "name"))
+        if same and scan.complete(error.body):
+            return None
+        raise
 
 
 def _of_same(instruction: Patch) -> Any:

@@ -7,6 +7,7 @@ the run ends, because kopf itself goes on without that task; `HandWatch` starts 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import re
 import threading
@@ -54,6 +55,7 @@ class KopfThread:
         self._feeds = feeds
         self._loop = asyncio.get_running_loop()
         self._stop = threading.Event()
+        self._running: tuple[asyncio.AbstractEventLoop | None, asyncio.Task[Any] | None] = (None, None)
         self._thread = threading.Thread(target=self._run, name="kopf", daemon=True)
 
     def start(self) -> None:
@@ -61,7 +63,7 @@ class KopfThread:
 
     async def stop(self) -> None:
         """End it, and wait for that."""
-        self._stop.set()
+        self._end()
         try:
             async with asyncio.timeout(STOP_SECONDS):
                 await asyncio.shield(self.ended.wait())
@@ -71,12 +73,15 @@ class KopfThread:
     def _run(self) -> None:
         try:
             asyncio.run(self._operate())
+        except asyncio.CancelledError:
+            log.debug("kopf was ended")
         except BaseException as error:
             self.failure = self.failure or error
         finally:
             self._hand_over(self.ended.set)
 
     async def _operate(self) -> None:
+        self._running = asyncio.get_running_loop(), asyncio.current_task()
         import kopf  # 0.6 s and 60 MB: only for those who watch with it
 
         logging.getLogger("kopf").setLevel(logging.CRITICAL)  # what ends a task of kopf is logged once, by us
@@ -97,6 +102,8 @@ class KopfThread:
         for rt, feed in self._feeds.items():
             kopf.on.event(rt.group, rt.version, rt.plural, id=rt.plural, registry=registry)(self._handler(feed))
         self._watch_tasks()
+        if self._stop.is_set():
+            return
         await kopf.operator(
             registry=registry, settings=settings, clusterwide=True, standalone=True, stop_flag=self._stop
         )
@@ -113,11 +120,19 @@ class KopfThread:
 
         loop.set_task_factory(make)
 
-    def _task_ended(self, task: asyncio.Task[Any]) -> None:
+    def _task_ended(self, task: Any) -> None:
         if task.cancelled() or task.exception() is None or _UNNAMED.fullmatch(task.get_name()):
             return
         self.failure = self.failure or task.exception()
+        self._end()
+
+    def _end(self) -> None:
+        """Cancelled, kopf cancels all of its tasks; by its flag alone it would leave them up to five seconds."""
         self._stop.set()
+        loop, task = self._running
+        if loop is not None and task is not None:
+            with contextlib.suppress(RuntimeError):  # the loop is closed: it has ended
+                loop.call_soon_threadsafe(task.cancel)
 
     def _handler(self, feed: Sink) -> Callable[..., Any]:
         async def seen(event: Any, **_: Any) -> None:

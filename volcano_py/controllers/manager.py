@@ -15,7 +15,7 @@ from volcano_py.controllers import metrics
 from volcano_py.controllers.colocation import ColocationController
 from volcano_py.controllers.commands import CommandController, Sink
 from volcano_py.controllers.cronjob.controller import CronJobController
-from volcano_py.controllers.executor import Executor, NotLeading
+from volcano_py.controllers.executor import Executor
 from volcano_py.controllers.garbage import GarbageController
 from volcano_py.controllers.hypernode.controller import HyperNodeController
 from volcano_py.controllers.job.controller import JobController
@@ -23,6 +23,7 @@ from volcano_py.controllers.jobflow.controller import JobFlowController
 from volcano_py.controllers.jobtemplate import JobTemplateController
 from volcano_py.controllers.kopf_thread import can_watch
 from volcano_py.controllers.kopf_watch import HandWatch
+from volcano_py.controllers.leadership import Leadership
 from volcano_py.controllers.options import Options, enabled
 from volcano_py.controllers.podgroup.controller import PodGroupController
 from volcano_py.controllers.queue.controller import QueueController
@@ -30,8 +31,9 @@ from volcano_py.controllers.runner import Cluster, Controller, run_controllers
 from volcano_py.controllers.sharding.controller import ShardingController, flag_settings
 from volcano_py.kube.client import Client
 from volcano_py.kube.events import EventRecorder
-from volcano_py.kube.leader import LeaderElection
-from volcano_py.kube.serve import serving
+from volcano_py.kube.health import Health
+from volcano_py.kube.serve import serving, tls_context
+from volcano_py.kube.supervise import run_all
 
 log = logging.getLogger(__name__)
 COMPONENT = "vc-controller-manager"
@@ -110,53 +112,53 @@ async def run(
     make: Callable[[Cluster, Options], list[Controller]] = make_controllers,
     component: str = COMPONENT,
 ) -> None:
-    """Run until cancelled; raises NotLeading when leadership is lost. `started` is set when work begins.
+    """Run until cancelled or a part ends. `started` is set when work begins.
 
-    `make` says which controllers, `component` in whose name Events are recorded.
+    `client` reads; writes have a client of their own, with the same limits, that sends nothing without the Lease.
+    `make` says which controllers, `component` in whose name Events are recorded. Raises what ended the part:
+    NotLeading when leadership is lost, TaskEnded for one that must not end, OSError for an address that is in use.
     """
-    recorder = EventRecorder(client, component)
-    leading = asyncio.Event()
-    election: LeaderElection | None = None
-    if options.leader_elect:
-        election = LeaderElection(
-            client,
-            options.leader_elect_resource_namespace,
-            options.leader_elect_resource_name,
-            lease_duration=options.leader_elect_lease_duration,
-            renew_deadline=options.leader_elect_renew_deadline,
-            retry_period=options.leader_elect_retry_period,
-            on_started=leading.set,
-        )
-    executor = Executor(client, recorder, election.holds if election else lambda: True)
-    cluster = Cluster(client, executor, _by_hand(client, options))
-    controllers = make(cluster, options)
+    agent = f"volcano-py/{component}"
+    leadership = Leadership(options, client.credentials, agent)
+    health = Health()
+    async with (
+        leadership.client,
+        Client(
+            client.credentials,
+            qps=options.kube_api_qps,
+            burst=options.kube_api_burst,
+            gate=leadership.gate,
+            user_agent=agent,
+        ) as writer,
+    ):
+        recorder = EventRecorder(writer, component)
+        cluster = Cluster(client, Executor(writer, recorder, leadership.holds), _by_hand(client, options))
+        controllers = make(cluster, options)
 
-    def unready() -> str:
-        """Empty when we lead and know everything, or follow somebody."""
-        if election is None or election.holds():
-            return "" if leading.is_set() and cluster.synced() else "the caches are not filled yet"
-        return "" if election.observed_holder else "nobody leads"
+        def unready() -> str:
+            """Empty when this process leads and knows everything, or follows a leader."""
+            if leadership.holds():
+                return "" if leadership.began.is_set() and cluster.synced() else "the caches are not filled yet"
+            return "" if leadership.holder else "there is no leader"
 
-    async def lead() -> None:
-        if election is None:
-            leading.set()
-            return
-        await election.run()
-        raise NotLeading("leadership was lost")
+        async def work() -> None:
+            await leadership.began.wait()
+            leadership.idle.clear()
+            try:
+                if started is not None:
+                    started.set()
+                await run_controllers(cluster, controllers, health)
+            finally:
+                leadership.idle.set()
 
-    async def work() -> None:
-        await leading.wait()
-        if started is not None:
-            started.set()
-        await run_controllers(cluster, controllers)
-
-    try:
-        async with _endpoints(options, unready), asyncio.TaskGroup() as group:
-            group.create_task(recorder.run(), name="events")
-            group.create_task(lead(), name="leader election")
-            group.create_task(work(), name="controllers")
-    except* NotLeading:
-        raise NotLeading("leadership was lost") from None
+        async with _endpoints(options, health, unready):
+            await run_all(
+                {
+                    "events": health.watched("events", recorder.run()),
+                    "leadership": health.watched("leader election", leadership.run(), leadership.check),
+                    "controllers": health.watched("controllers", work()),
+                }
+            )
 
 
 def _by_hand(client: Client, options: Options) -> HandWatch | None:
@@ -164,15 +166,18 @@ def _by_hand(client: Client, options: Options) -> HandWatch | None:
     if not options.watch_with_kopf:
         return None
     if not can_watch(client.credentials):
-        log.info("kopf cannot be told the server's TLS name; informers watch all kinds")
+        log.info("kopf has no option for the server's TLS name; informers watch all kinds")
         return None
     return HandWatch(client)
 
 
-def _endpoints(options: Options, unready: Callable[[], str]) -> contextlib.AbstractAsyncContextManager[dict[str, int]]:
+def _endpoints(
+    options: Options, health: Health, unready: Callable[[], str]
+) -> contextlib.AbstractAsyncContextManager[dict[str, int]]:
     """/healthz with /readyz, and /metrics, each where it is wanted."""
     return serving(
         metrics=(options.listen_address, lambda: generate_latest(metrics.REGISTRY)) if options.enable_metrics else None,
-        healthz=(options.healthz_address, lambda: "") if options.enable_healthz else None,
+        healthz=(options.healthz_address, health) if options.enable_healthz else None,
         readyz=unready,
+        tls=tls_context(options.ca_cert_file, options.tls_cert_file, options.tls_private_key_file),
     )

@@ -81,8 +81,9 @@ class Mirror(Generic[T]):
         """The answer to a write of ours."""
         try:
             obj = from_manifest(self._struct, manifest)
-        except msgspec.ValidationError as error:
-            log.warning("answer of the API server for a %s: %s", self._struct.__name__, error)
+        except (msgspec.MsgspecError, TypeError, RecursionError) as error:
+            # TypeError: nested too deep for orjson. The informer brings what can be decoded.
+            log.debug("answer of the API server for a %s: %s", self._struct.__name__, error)
             return
         key = obj.key
         if obj.metadata.uid in self._gone:

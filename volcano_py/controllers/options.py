@@ -21,9 +21,6 @@ DEFAULT_CONTROLLERS = ("*", "-sharding-controller")
 _WITHOUT_EFFECT = (
     *(f"--{name}" for name in KLOG),
     "--leader-elect-resource-lock",
-    "--ca-cert-file",
-    "--tls-cert-file",
-    "--tls-private-key-file",
 )
 """Volcano's flags that are taken, so that a deployment's arguments can be kept, and do nothing here."""
 
@@ -55,6 +52,9 @@ class Options(Struct):
     healthz_address: str = ":11251"
     enable_metrics: bool = False
     listen_address: str = ":8081"
+    ca_cert_file: str = ""
+    tls_cert_file: str = ""
+    tls_private_key_file: str = ""
     leader_elect: bool = True
     leader_elect_lease_duration: float = 15.0
     leader_elect_renew_deadline: float = 10.0
@@ -128,6 +128,9 @@ def parse_flags(arguments: Sequence[str], program: str = "volcano-py controller-
     text("--healthz-address", defaults.healthz_address, "where")
     switch("--enable-metrics", defaults.enable_metrics, "serve /metrics")
     text("--listen-address", defaults.listen_address, "where")
+    text("--ca-cert-file", "", "with the next two: serve both with TLS")
+    text("--tls-cert-file", "", "certificate of both")
+    text("--tls-private-key-file", "", "its key")
     switch("--leader-elect", defaults.leader_elect, "work only while holding the Lease")
     seconds("--leader-elect-lease-duration", defaults.leader_elect_lease_duration, "of the Lease")
     seconds("--leader-elect-renew-deadline", defaults.leader_elect_renew_deadline, "then we stop")

@@ -1,14 +1,14 @@
-"""Runs controllers: shared informers, one work queue each, and workers that do not die.
+"""Runs controllers: shared informers, one work queue each, and their workers. Volcano: framework.Controller.
 
 A controller names the kinds it watches when it is made (`Cluster.mirror`), puts keys into its queue, and
-gets each back in `process`. What `process` raises is told and tried again with back-off.
+gets each back in `process`. What `process` raises is logged and tried again with back-off. When an informer or a
+worker ends all the same, everything ends: the process is restarted.
 """
 
 from __future__ import annotations
 
-import asyncio
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from typing import Any, Protocol
 
 from volcano_py.api import kinds, names
@@ -17,7 +17,7 @@ from volcano_py.api.core import Pod
 from volcano_py.api.kinds import ResourceType
 from volcano_py.api.meta import ApiObject
 from volcano_py.api.scheduling import PodGroup, Queue
-from volcano_py.controllers import metrics
+from volcano_py.controllers import metrics, progress
 from volcano_py.controllers.executor import Executor, NotLeading
 from volcano_py.controllers.kopf_watch import KINDS as HAND_KINDS
 from volcano_py.controllers.kopf_watch import HandWatch
@@ -25,7 +25,9 @@ from volcano_py.controllers.mirror import Feed, Mirror
 from volcano_py.controllers.trouble import Trouble
 from volcano_py.kube.client import Client
 from volcano_py.kube.errors import KubeError
+from volcano_py.kube.health import Health, Progress
 from volcano_py.kube.informer import Informer
+from volcano_py.kube.supervise import run_all
 from volcano_py.kube.workqueue import WorkQueue
 
 log = logging.getLogger(__name__)
@@ -147,29 +149,45 @@ class Cluster:
         return all(feed.synced.is_set() for feed in self.feeds)
 
 
-async def run_controllers(cluster: Cluster, controllers: Sequence[Controller]) -> None:
-    """Watch, wait until all is listed, and work until cancelled or leadership is lost (NotLeading)."""
-    try:
-        async with asyncio.TaskGroup() as group:
-            for informer in cluster.informers:
-                group.create_task(informer.run(), name=f"informer {informer.rt.plural}")
-            if cluster.by_hand is not None and cluster.by_hand.feeds:
-                group.create_task(cluster.by_hand.run(), name="kopf")
-            for feed in cluster.feeds:
-                await feed.synced.wait()
-            log.info("caches are filled; starting %s", ", ".join(one.name for one in controllers))
-            for controller in controllers:
-                trouble = Trouble(log)
-                for number in range(controller.workers):
-                    group.create_task(_work(controller, trouble), name=f"{controller.name} {number}")
-    except* NotLeading:
-        raise NotLeading from None
+async def run_controllers(cluster: Cluster, controllers: Sequence[Controller], health: Health | None = None) -> None:
+    """Watch, wait until all is listed, and work until cancelled or a part ends.
+
+    Raises what ended the part: NotLeading when leadership is lost, TaskEnded when it just returned. `health` gets a
+    check for each informer and controller.
+    """
+    health = health or Health()
+    parts: dict[str, Coroutine[Any, Any, None]] = {}
+    for number, informer in enumerate(cluster.informers):
+        name = f"informer {informer.rt.plural}"
+        name = f"{name} {number}" if name in parts else name  # a single ConfigMap may be watched beside another
+        parts[name] = health.watched(name, informer.run(), informer.problem)
+    if cluster.by_hand is not None and cluster.by_hand.feeds:
+        parts["kopf"] = health.watched("kopf", cluster.by_hand.run())
+    parts["workers"] = _start(cluster, controllers, health)
+    await run_all(parts)
 
 
-async def _work(controller: Controller, trouble: Trouble) -> None:
+async def _start(cluster: Cluster, controllers: Sequence[Controller], health: Health) -> None:
+    for feed in cluster.feeds:
+        await feed.synced.wait()
+    log.info("caches are filled; starting %s", ", ".join(one.name for one in controllers))
+    workers: dict[str, Coroutine[Any, Any, None]] = {}
+    for controller in controllers:
+        trouble = Trouble(log)
+        busy = progress.of_workers(controller.workers)
+        health.add(f"workers of {controller.name}", progress.check(busy))
+        for number, one in enumerate(busy):
+            workers[f"{controller.name} {number}"] = _work(controller, trouble, one)
+    await run_all(workers)
+
+
+async def _work(controller: Controller, trouble: Trouble, busy: Progress) -> None:
     queue = controller.queue
+    progress.use(busy)
     while True:
+        busy.idle()
         key = await queue.get()
+        busy.working()
         try:
             await controller.process(key)
         except NotLeading:
@@ -179,7 +197,7 @@ async def _work(controller: Controller, trouble: Trouble) -> None:
             metrics.RECONCILE_FAILURES.labels(controller.name).inc()
             queue.add_rate_limited(key)
         except Exception:
-            # A mistake of ours, or an object nobody thought of: the others must go on.
+            # A fault in a controller, or an object of an unforeseen shape: the others must go on.
             log.exception("%s: %s failed", controller.name, key)
             metrics.RECONCILE_FAILURES.labels(controller.name).inc()
             queue.add_rate_limited(key)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 Check = Callable[[], str]
@@ -27,6 +27,14 @@ class Health:
     def add_task(self, name: str, task: asyncio.Task[Any]) -> None:
         """A task that must run for as long as the process does."""
         self.add(name, lambda: "the task has ended" if task.done() else "")
+
+    async def watched(self, name: str, part: Coroutine[Any, Any, None], check: Check = lambda: "") -> None:
+        """Run a part of the process under a check of its own, which also fails once the part has ended."""
+        self.add(name, check)
+        try:
+            await part
+        finally:
+            self.add(name, lambda: "the task has ended")
 
     def results(self) -> dict[str, str]:
         """Every check with its reason of failure; empty where it is met."""

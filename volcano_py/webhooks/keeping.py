@@ -86,7 +86,10 @@ def _good(certificate: x509.Certificate, authority: x509.Certificate, hosts: Seq
 
 
 def _hosts(certificate: x509.Certificate) -> set[str]:
-    names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    try:
+        names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except x509.ExtensionNotFound:
+        return set()
     return {*names.get_values_for_type(x509.DNSName), *(str(a) for a in names.get_values_for_type(x509.IPAddress))}
 
 

@@ -1,6 +1,7 @@
 """The webhook manager: the server with its certificate, what its rules look at, and its place in the API server.
 
-Order matters when a certificate is renewed: first the API server learns whom to trust, then the new one is served.
+Volcano: cmd/webhook-manager/app. When one of its tasks ends, the process ends and is restarted. Order matters when a
+certificate is renewed: first the API server gets the new CA, then the new certificate is served.
 """
 
 from __future__ import annotations
@@ -16,11 +17,14 @@ from typing import Any
 from prometheus_client import generate_latest
 
 from volcano_py.api.kinds import NAMESPACE, QUEUE, SECRET
+from volcano_py.kube.backoff import Backoff
 from volcano_py.kube.certificates import ServerCertificate
 from volcano_py.kube.client import Client
 from volcano_py.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
+from volcano_py.kube.health import Health, Progress
 from volcano_py.kube.informer import Informer
-from volcano_py.kube.serve import serving
+from volcano_py.kube.serve import serving, tls_context
+from volcano_py.kube.supervise import run_all
 from volcano_py.webhooks import keeping, registration, server
 from volcano_py.webhooks.configuration import AdmissionConfiguration
 from volcano_py.webhooks.lookup import Manifest, QueueIndex
@@ -32,10 +36,15 @@ log = logging.getLogger(__name__)
 LOOK = 10.0
 """Seconds between two looks at certificate, Secret and configurations: somebody may have replaced them."""
 CONFIGURATION_LOOK = 1.0
+LONGEST_ROUND = 900.0
+"""Seconds of one look, in which a server that asks for patience may have some dozen requests repeated."""
 
 
 async def run(client: Client, options: Options, *, started: asyncio.Event | None = None) -> None:
-    """Serve until cancelled. `started` is set when requests are answered and the API server was told."""
+    """Serve until cancelled or a part ends. `started` is set when the configurations are made and requests answered.
+
+    Raises what ended the part, or TaskEnded; OSError for an address that is in use or files that cannot be read.
+    """
     queues = QueueIndex()
     informers: list[Informer[Any]] = [Informer(client, QUEUE)]
     informers[0].on(add=queues.put, update=lambda old, new: queues.put(new), delete=_removal(queues))
@@ -63,25 +72,35 @@ async def run(client: Client, options: Options, *, started: asyncio.Event | None
             if configuration.refresh():
                 log.info("--admission-conf was read again: %d resource groups", len(configuration.groups or ()))
 
-    metrics = (options.metrics_address, lambda: generate_latest(server.REGISTRY)) if options.enable_metrics else None
-    healthz = (options.healthz_address, lambda: "") if options.enable_healthz else None
-    async with serving(metrics=metrics, healthz=healthz), asyncio.TaskGroup() as group:
-        for informer in informers:
-            group.create_task(informer.run(), name=f"informer {informer.rt.plural}")
+    async def admit() -> None:
         for informer in informers:
             await informer.synced.wait()
-        certificate = await _certificate(client, options)
+        certificate = await _certificate_patiently(client, options)
         tls = certificate.context()
         app = server.application(around, options.enabled_admission, most_bytes=options.max_request_bytes)
         try:
             grace = options.graceful_shutdown_time
             async with server.listening(app, options.listen_address, options.port, tls, grace):
                 log.info("admission is served on port %d: %s", options.port, ", ".join(options.enabled_admission))
-                group.create_task(reread(), name="admission configuration")
-                await _look_after(client, options, certificate, tls, started)
+                await _look_after(client, options, certificate, tls, rounds, started)
         except OSError as error:
             why = f"port {options.port} cannot be listened on ({error.strerror}); choose another --port"
             raise OSError(why) from None
+
+    rounds = Progress(LONGEST_ROUND)
+    health = Health()
+    parts = {
+        "admission configuration": health.watched("admission configuration", reread()),
+        "admission": health.watched("admission", admit(), rounds.check),
+    }
+    for informer in informers:
+        name = f"informer {informer.rt.plural}"
+        parts[name] = health.watched(name, informer.run(), informer.problem)
+    metrics = (options.metrics_address, lambda: generate_latest(server.REGISTRY)) if options.enable_metrics else None
+    healthz = (options.healthz_address, health) if options.enable_healthz else None
+    tls = tls_context(options.ca_cert_file, options.tls_cert_file, options.tls_private_key_file)
+    async with serving(metrics=metrics, healthz=healthz, tls=tls):
+        await run_all(parts)
 
 
 def _removal(queues: QueueIndex) -> Any:
@@ -93,14 +112,16 @@ async def _look_after(
     options: Options,
     certificate: ServerCertificate,
     tls: ssl.SSLContext,
+    rounds: Progress,
     started: asyncio.Event | None,
 ) -> None:
     """Keep the API server's trust and our certificate up to date, until cancelled."""
     waiting: list[str] = []
     while True:
+        rounds.working()
         try:
             newest = await _certificate(client, options)
-            missing = await _tell(client, options, newest.authority)
+            missing = await _announce(client, options, newest.authority)
             if newest != certificate:
                 newest.load_into(tls)
                 certificate = newest
@@ -111,11 +132,23 @@ async def _look_after(
             if started is not None:
                 started.set()
         except (KubeError, OSError, ValueError) as error:
-            log.error("certificate and webhook configurations cannot be looked after now: %s", error)
+            log.error("certificate and webhook configurations cannot be checked now: %s", error)
         await asyncio.sleep(LOOK)
 
 
-async def _tell(client: Client, options: Options, bundle: bytes) -> list[str]:
+async def _certificate_patiently(client: Client, options: Options) -> ServerCertificate:
+    """The first certificate, as soon as the API server lets it be read or made. Raises OSError for files."""
+    backoff = Backoff()
+    while True:
+        try:
+            return await _certificate(client, options)
+        except KubeError as error:
+            level = logging.WARNING if backoff.failures in (0, 10, 100) else logging.DEBUG
+            log.log(level, "there is no certificate yet: %s; retrying", error)
+            await asyncio.sleep(backoff.next())
+
+
+async def _announce(client: Client, options: Options, bundle: bytes) -> list[str]:
     if not options.register:
         return await registration.inject(client, options.enabled_admission, bundle)
     where = registration.Where(options.webhook_url, options.webhook_namespace, options.webhook_service_name)
