@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.faults.proxy import LyingProxy
-from volcano_py.api.kinds import EVENT, POD, PODGROUP
+from volcano_py.api.kinds import EVENT, POD, PODGROUP, QUEUE
 from volcano_py.kube.client import Client
 from volcano_py.sandbox.cluster import Sandbox
 from volcano_py.sandbox.shapes import parse
@@ -99,6 +99,16 @@ class Cluster:
 
         await until(all_bound, f"gang {name} is not bound", seconds)
 
+    async def open_queues(self) -> bool:
+        """Do what the queue controller would; whether both are there."""
+        queues = list(await self.client.list(QUEUE))
+        for queue in queues:
+            if (queue.get("status") or {}).get("state") != "Open":
+                await self.client.patch(
+                    QUEUE, queue["metadata"]["name"], {"status": {"state": "Open"}}, subresource="status"
+                )
+        return len(queues) == 2
+
     async def quarantine_events(self) -> list[tuple[str, str, int]]:
         """Kind, name and count of the objects that were reported."""
         return [
@@ -109,11 +119,15 @@ class Cluster:
 
 
 @contextlib.asynccontextmanager
-async def cluster(folder: Path, nodes: int = 2, *, tls: bool = False) -> AsyncIterator[Cluster]:
-    """A cluster without any controllers."""
+async def cluster(folder: Path, nodes: int = 2, *, tls: bool = False, queues: bool = True) -> AsyncIterator[Cluster]:
+    """A cluster without any controllers; `queues`: whether the first queues are there."""
     async with (
         Sandbox(
-            nodes, node_shapes=[parse("cpu=64,memory=256Gi")], controllers=None, path=folder / "kubeconfig"
+            nodes,
+            node_shapes=[parse("cpu=64,memory=256Gi")],
+            controllers=None,
+            first_queues=queues,
+            path=folder / "kubeconfig",
         ) as sandbox,
         LyingProxy(sandbox.url, sandbox.authority, tls=tls) as proxy,
         Client.from_kubeconfig(sandbox.kubeconfig) as client,

@@ -45,7 +45,7 @@ WINDOW = 20_000
 FLUSH = 0.002
 """Seconds for which results are collected before they are sent."""
 REQUEST_TIMEOUT = 8.0
-"""Seconds for one request; shorter than the renew deadline, so that a hung server is noticed in time."""
+"""Seconds for one request at most. Less where the renew deadline is short: a server that hangs is noticed in time."""
 LAST_WRITES = 5.0
 """Seconds for which writes on their way are awaited at the end."""
 
@@ -102,7 +102,7 @@ class Process:
                 settings.master,
                 qps=settings.qps,
                 burst=settings.burst,
-                timeout=REQUEST_TIMEOUT,
+                timeout=min(REQUEST_TIMEOUT, 0.8 * settings.renew_deadline),
                 retries=0,
                 gate=self._gate,
                 lean=True,
