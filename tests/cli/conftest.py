@@ -12,6 +12,7 @@ from importlib import import_module
 import pytest
 from click.testing import CliRunner
 
+from tests import waiting
 from volcano_py.cli.vcctl import main
 
 Vcctl = Callable[..., Awaitable[tuple[int, str]]]
@@ -68,8 +69,9 @@ async def line_of(process: asyncio.subprocess.Process) -> str:
     """The next line that it prints."""
     assert process.stdout is not None and process.stderr is not None
     try:
-        return (await asyncio.wait_for(process.stdout.readline(), 20)).decode()
+        async with asyncio.timeout(waiting.budget()):
+            return (await process.stdout.readline()).decode()
     except TimeoutError:
         process.kill()
-        said = (await process.stderr.read()).decode()
-        raise AssertionError(f"no further line; on standard error: {said!r}") from None
+        printed = (await process.stderr.read()).decode()
+        raise waiting.failure(f"no further line (standard error: {printed!r})") from None

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from pathlib import Path
 
 import pytest
 
+from tests import waiting
 from tests.cli.conftest import Vcctl, line_of, started
 from tests.e2e.cluster import job, phase_of, until
 from volcano_py.api.kinds import JOB
@@ -32,6 +32,7 @@ async def test_logs(tmp_path: Path, vcctl: Vcctl, monkeypatch: pytest.MonkeyPatc
         ) as sandbox,
         Client.from_kubeconfig(sandbox.kubeconfig) as client,
     ):
+        waiting.observe(sandbox)
         monkeypatch.setenv("KUBECONFIG", sandbox.kubeconfig)
         code, out = await vcctl("job", "logs", "-N", "talk")
         assert (code, out) == (255, 'Failed to logs job: jobs.batch.volcano.sh "talk" not found\n')
@@ -55,7 +56,7 @@ async def test_logs(tmp_path: Path, vcctl: Vcctl, monkeypatch: pytest.MonkeyPatc
             stop.touch()
             last = sorted([await line_of(process) for _ in range(2)])
             assert last == ["[talk-main-0] last\n", "[talk-main-1] last\n"]
-            assert await asyncio.wait_for(process.wait(), 20) == 0, "it ends with the job"
+            assert await waiting.within(process.wait(), "the follower does not end with the job") == 0
 
         async def completed() -> bool:
             return await phase_of(client, "talk") == "Completed"
@@ -82,4 +83,4 @@ async def test_logs(tmp_path: Path, vcctl: Vcctl, monkeypatch: pytest.MonkeyPatc
         await client.create(JOB, again, "default")
         async with started("vcctl", "job", "logs", "-N", "again", "-f", "--no-prefix") as process:
             assert [await line_of(process) for _ in range(3)] == ["one\n", "one\n", "two\n"], "the second run, too"
-            assert await asyncio.wait_for(process.wait(), 30) == 0
+            assert await waiting.within(process.wait(), "the follower does not end with the job") == 0

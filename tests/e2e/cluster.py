@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 
 import aiohttp
 
+from tests import waiting
 from tests.kubectl import find as find_kubectl
 from volcano_py.api.kinds import JOB, NODE, POD, PODGROUP, QUEUE
 from volcano_py.kube.client import Client
@@ -39,6 +39,7 @@ async def cluster(
         ) as sandbox,
         Client.from_kubeconfig(sandbox.kubeconfig) as client,
     ):
+        waiting.observe(sandbox)
         await until(lambda: _open(client), "the default queue is not opened")
         yield sandbox, client
 
@@ -48,16 +49,9 @@ async def _open(client: Client) -> bool:
     return (found.get("status") or {}).get("state") == "Open"
 
 
-async def until(holds: Callable[[], Awaitable[Any]], otherwise: str, seconds: float = 20.0) -> Any:
-    """Wait for something to become true; returns it."""
-    deadline = time.monotonic() + seconds
-    while True:
-        found = await holds()
-        if found:
-            return found
-        if time.monotonic() > deadline:
-            raise AssertionError(f"{otherwise} after {seconds} s")
-        await asyncio.sleep(0.02)
+async def until(holds: Callable[[], Awaitable[Any]], otherwise: str, seconds: float = waiting.BUDGET) -> Any:
+    """Wait for something to become true; returns it. `seconds` is for what may take longer than others."""
+    return await waiting.until(holds, otherwise, max(seconds / waiting.BUDGET, 1.0))
 
 
 def job(

@@ -56,7 +56,7 @@ async def test_a_flow_with_a_probe_and_a_patch(tmp_path: Path) -> None:
         }
         code, out, err = await kubectl(sandbox, tmp_path, "apply", "-f", "-", stdin=yaml.safe_dump(flow))
         assert code == 0, out + err
-        await until(lambda: _phase(client, "f-report", "Completed"), "the report is not completed", 60)
+        await until(lambda: _phase(client, "f-report", "Completed"), "the report is not completed")
         assert await phase_of(client, "f-server") == "Running"
         report = await client.get(JOB, "f-report", "default")
         assert report["spec"]["tasks"][0]["replicas"] == 2 and report["spec"]["queue"] == "default"
@@ -129,10 +129,10 @@ async def test_a_flow_waits_until_a_server_answers(tmp_path: Path) -> None:
         for one in (server, template("client", 1)):
             await client.create(JOBTEMPLATE, one)
         await client.create(JOBFLOW, flow)
-        await until(lambda: _phase(client, "f-server", "Running"), "the server does not run", 30)
+        await until(lambda: _phase(client, "f-server", "Running"), "the server does not run")
         await asyncio.sleep(1.5)
         assert await names(client) == {"f-server"}
-        await until(lambda: _phase(client, "f-client", "Completed"), log_of(sandbox, "controller-manager"), 40)
+        await until(lambda: _phase(client, "f-client", "Completed"), log_of(sandbox, "controller-manager"))
 
 
 async def test_a_cronjob_starts_and_tidies_up(tmp_path: Path) -> None:
@@ -151,8 +151,8 @@ async def test_a_cronjob_starts_and_tidies_up(tmp_path: Path) -> None:
             seen.update(await names(client))
             return len(seen) >= 3
 
-        await until(three, "three starts did not happen", 60)
-        await until(lambda: _told(client, "SuccessfulDelete"), "nothing is tidied up", 30)
+        await until(three, "three starts did not happen")
+        await until(lambda: _told(client, "SuccessfulDelete"), "nothing is tidied up")
         assert len(await names(client)) <= 3  # one that is kept, one that runs, one about to go
         found = await client.get(CRONJOB, "tick", "default")
         assert found["status"]["lastSuccessfulTime"] and found["status"]["lastScheduleTime"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from pathlib import Path
 
 from tests.e2e.cluster import bound, cluster, group_phase, job, kubectl, node, phase_of, pods_of, until
@@ -21,13 +20,11 @@ async def test_a_gang_that_enqueue_stops_has_no_pods_until_a_node_is_added(tmp_p
         assert await pods_of(client, "gang") == []
 
         await client.create(NODE, node("late", "2"))
-        started = time.monotonic()
 
         async def all_bound() -> bool:
             return await bound(client, "gang") == 3
 
-        await until(all_bound, "the gang is not bound", 5)
-        assert time.monotonic() - started < 2.0  # its pods had to be made first
+        await until(all_bound, "the gang is not bound")
 
         async def running() -> bool:
             return await phase_of(client, "gang") == "Running" and await group_phase(client, "gang") == "Running"
@@ -69,13 +66,11 @@ async def test_a_gang_that_is_let_in_but_fragmented_is_not_bound_until_a_node_is
         assert any("Insufficient cpu" in c.get("message", "") for c in conditions)
 
         await client.create(NODE, node("late", "2"))
-        started = time.monotonic()
 
         async def all_bound() -> bool:
             return await bound(client, "gang") == 3
 
-        await until(all_bound, "the gang is not bound", 5)
-        assert time.monotonic() - started < 1.0
+        await until(all_bound, "the gang is not bound")
         await _completes(client, "gang")
 
 

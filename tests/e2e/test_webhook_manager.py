@@ -50,7 +50,7 @@ async def test_jobs_are_judged_over_https_and_a_lost_certificate_is_replaced(tmp
             current = await found(client, rt, CONFIGURATION)
             return current is not None and current["webhooks"][0]["clientConfig"]["caBundle"] != trusted
 
-        await until(renewed, "the API server was not told of the new authority", 40.0)
+        await until(renewed, "the API server was not told of the new authority")
         secret = await client.get(SECRET, SECRET_NAME, NAMESPACE)
         authority = x509.load_pem_x509_certificate(base64.b64decode(secret["data"]["ca.crt"]))
         x509.load_pem_x509_certificate(base64.b64decode(secret["data"]["tls.crt"])).verify_directly_issued_by(authority)

@@ -6,7 +6,7 @@ import asyncio
 import json
 import os
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from typing import Any
 import aiohttp
 from multidict import CIMultiDict
 
-from tests import kubectl
+from tests import kubectl, waiting
 from volcano_py.sandbox.cluster import Sandbox
 
 PODS = "/api/v1/namespaces/default/pods"
@@ -42,6 +42,7 @@ class Http:
     def __init__(self, sandbox: Sandbox, session: aiohttp.ClientSession) -> None:
         self.sandbox = sandbox
         self.session = session
+        waiting.observe(sandbox)
 
     async def call(
         self,
@@ -83,15 +84,14 @@ class Http:
         assert status < 300, value
         return value
 
-    async def events(self, path: str, count: int, seconds: float = 5.0) -> list[dict[str, Any]]:
+    async def events(self, path: str, count: int) -> list[dict[str, Any]]:
         """The first events of a watch."""
         out: list[dict[str, Any]] = []
-        async with self.stream(path) as lines:
-            async with asyncio.timeout(seconds):
-                async for line in lines:
-                    out.append(line)
-                    if len(out) >= count:
-                        break
+        async with waiting.limit(f"{path} did not give {count} events"), self.stream(path) as lines:
+            async for line in lines:
+                out.append(line)
+                if len(out) >= count:
+                    break
         return out
 
     @asynccontextmanager
@@ -107,18 +107,20 @@ class Http:
 
             yield lines()
 
-    async def until(self, path: str, test: Any, seconds: float = 10.0) -> Any:
+    async def until(self, path: str, test: Callable[[Any], Any]) -> Any:
         """GET until the answer passes a test."""
         value: Any = None
+
+        async def look() -> Any:
+            nonlocal value
+            _, value = await self.call("GET", path)
+            return test(value)
+
         try:
-            async with asyncio.timeout(seconds):
-                while True:
-                    _, value = await self.call("GET", path)
-                    if test(value):
-                        return value
-                    await asyncio.sleep(0.02)
-        except TimeoutError:
-            raise AssertionError(f"{path} never became what was waited for: {value}") from None
+            await waiting.until(look, f"{path} did not become what the test waits for")
+        except AssertionError as error:
+            raise AssertionError(f"{error}\nlast answer: {value}") from None
+        return value
 
 
 @asynccontextmanager
@@ -152,7 +154,7 @@ class Kubectl:
             stderr=asyncio.subprocess.PIPE,
             env={**self.environment, **environment},
         )
-        out, err = await asyncio.wait_for(process.communicate(stdin.encode()), 30)
+        out, err = await waiting.within(process.communicate(stdin.encode()), f"kubectl {arguments} has not ended", 2)
         return process.returncode or 0, out.decode(), err.decode()
 
     async def __call__(self, *arguments: str, stdin: str = "", **environment: str) -> str:

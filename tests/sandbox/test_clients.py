@@ -20,10 +20,11 @@ from kr8s.asyncio.objects import ConfigMap, Deployment, Pod, new_class
 from kubernetes.dynamic import DynamicClient
 from kubernetes.informer import ADDED, DELETED, MODIFIED, SharedInformer
 
+from tests import waiting
 from tests.sandbox.clients import CONFIGMAPS, MERGE, Http, pod
 from volcano_py.sandbox.cluster import Sandbox
 
-SECONDS = 10.0
+SECONDS = waiting.budget()
 JOBS = ("batch.volcano.sh", "v1alpha1", "default", "jobs")
 JOB = {
     "apiVersion": "batch.volcano.sh/v1alpha1",
@@ -143,7 +144,7 @@ def _operated(sandbox: Sandbox, operator: Path) -> str:
             assert time.monotonic() < end, "the operator did not do its part"
             time.sleep(0.02)
 
-    with KopfRunner(["run", "--namespace=default", "--standalone", str(operator)], timeout=30) as runner:
+    with KopfRunner(["run", "--namespace=default", "--standalone", str(operator)], timeout=SECONDS) as runner:
         custom.create_namespaced_custom_object(*JOBS, JOB)
         until(lambda jobs: _annotations(jobs).get("seen-by") == "kopf")
         assert custom.get_namespaced_custom_object(*JOBS, "train")["metadata"]["finalizers"]
@@ -200,7 +201,7 @@ async def test_kr8s(sandbox: Sandbox, api: Http) -> None:
     await asyncio.sleep(0.2)
     config = await ConfigMap({"metadata": {"name": "c", "namespace": "default"}, "data": {"a": "b"}}, api=client)
     await config.create()
-    assert await asyncio.wait_for(watching, SECONDS) == ("ADDED", "c")
+    assert await waiting.within(watching, "the watch got no event") == ("ADDED", "c")
     await config.patch({"data": {"a": "c"}})
     assert (await api.ok("GET", CONFIGMAPS + "/c"))["data"] == {"a": "c"}
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests import waiting
 from tests.sandbox.clients import http
 from volcano_py.sandbox import shapes
 from volcano_py.sandbox.cluster import Sandbox, SandboxError
@@ -82,7 +83,7 @@ async def _command(*arguments: str) -> asyncio.subprocess.Process:
 
 async def _finished(*arguments: str) -> tuple[int, str, str]:
     process = await _command(*arguments)
-    out, err = await asyncio.wait_for(process.communicate(), 20)
+    out, err = await waiting.within(process.communicate(), f"{arguments} has not ended")
     return process.returncode or 0, out.decode(), err.decode()
 
 
@@ -93,7 +94,7 @@ async def test_up_status_and_down(tmp_path: Path) -> None:
     assert code == 1 and "none is up" in err and err.count("\n") == 1
     up = await _command("up", "--nodes", "2", "--components", "none", *where)
     assert up.stdout is not None
-    first = (await asyncio.wait_for(up.stdout.readline(), 20)).decode()
+    first = (await waiting.within(up.stdout.readline(), "the sandbox is not up")).decode()
     assert "The sandbox is up: https://127.0.0.1:" in first and "2 nodes" in first
     try:
         code, out, _ = await _finished("status", *where)
@@ -104,7 +105,7 @@ async def test_up_status_and_down(tmp_path: Path) -> None:
         assert code == 0 and "current-context" in out
         code, out, _ = await _finished("down", *where)
         assert code == 0 and "down" in out
-        assert await asyncio.wait_for(up.wait(), 10) == 0
+        assert await waiting.within(up.wait(), "the sandbox has not ended") == 0
     finally:
         if up.returncode is None:
             up.send_signal(signal.SIGKILL)

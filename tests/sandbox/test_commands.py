@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 import yaml
 
+from tests import waiting
 from tests.sandbox.clients import CONFIGMAPS, PODS, Http, http, pod
 from tests.sandbox.test_durability import change
 from volcano_py.kube.client import Client
@@ -31,7 +32,7 @@ async def command(*arguments: str | Path) -> tuple[int, str, str]:
     process = await asyncio.create_subprocess_exec(
         *PROGRAM, *map(str, arguments), stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
     )
-    out, err = await asyncio.wait_for(process.communicate(), 30)
+    out, err = await waiting.within(process.communicate(), f"{arguments} has not ended")
     assert b"Traceback" not in err, err.decode()
     return process.returncode or 0, out.decode(), err.decode()
 
@@ -79,7 +80,7 @@ async def test_the_clock(here: Any, api: Http) -> None:
     began = time.monotonic()
     await api.ok("POST", PODS, sleeper)
     await api.until(PODS + "/s", lambda found: found["status"]["phase"] == "Succeeded")
-    assert 0.4 < time.monotonic() - began < 5
+    assert 0.4 < time.monotonic() - began < waiting.budget()  # not 300 seconds
     assert (await here("clock", "--speed", "2"))[0] == 0
     code, _, err = await here("clock", "--speed", "fast")
     assert code == 1 and "'fast'" in err and err.count("\n") == 1
@@ -107,7 +108,7 @@ async def test_a_full_disk_ends_the_sandbox(tmp_path: Path) -> None:
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (2_000_000, 2_000_000)),
     )
     assert process.stdout is not None
-    await asyncio.wait_for(process.stdout.readline(), 20)
+    await waiting.within(process.stdout.readline(), "the sandbox is not up")
     names: list[str] = []
     async with Client.from_kubeconfig(kubeconfig, retries=0) as client:
         with pytest.raises(ApiError, match=r"cannot write .*objects\.db .*make room"):
@@ -115,7 +116,7 @@ async def test_a_full_disk_ends_the_sandbox(tmp_path: Path) -> None:
                 body = {"metadata": {"name": f"c-{number}"}, "data": {"text": "x" * 10_000}}
                 await client.raw("POST", CONFIGMAPS, body=json.dumps(body).encode())
                 names.append(f"c-{number}")
-    _, err = await asyncio.wait_for(process.communicate(), 20)
+    _, err = await waiting.within(process.communicate(), "the sandbox has not ended")
     assert process.returncode == 1 and b"make room" in err.splitlines()[-1]
     assert len(names) > 20
     async with Sandbox(nodes=0, data=data) as sandbox, http(sandbox) as api:
@@ -130,7 +131,7 @@ async def test_components_end_with_a_killed_sandbox(tmp_path: Path) -> None:
         *PROGRAM, "up", "--nodes", "0", "--kubeconfig", str(kubeconfig), stdout=asyncio.subprocess.PIPE
     )
     assert up.stdout is not None
-    await asyncio.wait_for(up.stdout.readline(), 20)
+    await waiting.within(up.stdout.readline(), "the sandbox is not up")
     mark = str(kubeconfig).encode()
 
     def components() -> list[str]:
@@ -144,7 +145,7 @@ async def test_components_end_with_a_killed_sandbox(tmp_path: Path) -> None:
     assert len(components()) == 2
     up.kill()
     await up.wait()
-    async with asyncio.timeout(10):
+    async with waiting.limit("the components have not ended"):
         while components():
             await asyncio.sleep(0.05)
 

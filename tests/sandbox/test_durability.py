@@ -16,6 +16,7 @@ from typing import Any
 import aiohttp
 import pytest
 
+from tests import waiting
 from tests.sandbox.clients import CONFIGMAPS, MERGE, http
 from volcano_py.kube.client import Client
 from volcano_py.kube.errors import KubeError
@@ -327,7 +328,7 @@ async def server(data: Path, kubeconfig: Path, *more: str) -> asyncio.subprocess
         sys.executable, "-m", "volcano_py.cli.main", "sandbox", "up", *arguments, stdout=asyncio.subprocess.PIPE
     )
     assert process.stdout is not None
-    assert b"The sandbox is" in await asyncio.wait_for(process.stdout.readline(), 20)
+    assert b"The sandbox is" in await waiting.within(process.stdout.readline(), "the sandbox is not up")
     return process
 
 

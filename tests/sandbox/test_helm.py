@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests import helm
+from tests import helm, waiting
 from tests.sandbox.clients import CONFIGMAPS, PODS, Http, http
 from volcano_py.sandbox.cluster import Sandbox
 
@@ -37,7 +37,7 @@ class Helm:
             stderr=asyncio.subprocess.PIPE,
             env=self.environment,
         )
-        out, err = await asyncio.wait_for(process.communicate(), 60)
+        out, err = await waiting.within(process.communicate(), f"helm {arguments} has not ended", 2)
         assert process.returncode == 0, f"helm {' '.join(arguments)}: {err.decode()}"
         return out.decode()
 
@@ -95,7 +95,7 @@ async def test_a_broken_value_is_refused_by_the_definition(run_helm: Helm, api: 
 
 
 async def test_helm_waits_for_the_workload_and_its_hooks(tmp_path: Path) -> None:
-    wait = ("--wait", "--timeout=30s")
+    wait = ("--wait", waiting.KUBECTL)
     async with Sandbox(nodes=2, components=("scheduler",), logs=tmp_path / "logs") as sandbox, http(sandbox) as api:
         run_helm = Helm(sandbox, tmp_path)
         await run_helm("install", "shop", CHART, *wait)

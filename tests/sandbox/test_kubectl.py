@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests import kubectl as programs
+from tests import waiting
 from tests.sandbox.clients import Http, Kubectl
 from volcano_py.sandbox.cluster import Sandbox
 
@@ -170,7 +171,7 @@ async def test_nodes_can_be_cordoned_tainted_and_drained(kubectl: Kubectl, api: 
     node = json.loads(await kubectl("get", "node", "node-1", "-o", "json"))
     assert {"key": "k", "value": "v", "effect": "NoSchedule"} in node["spec"]["taints"]
     await kubectl("taint", "node", "node-1", "k-")
-    assert "evicted" in await kubectl("drain", "node-1", "--force", "--timeout=10s")
+    assert "evicted" in await kubectl("drain", "node-1", "--force", waiting.KUBECTL)
     assert (await kubectl.run("get", "pod", "web"))[0] == 1
     await kubectl("uncordon", "node-1")
     assert rows(await kubectl("get", "node", "node-1"))[1][1] == "Ready"
@@ -178,8 +179,8 @@ async def test_nodes_can_be_cordoned_tainted_and_drained(kubectl: Kubectl, api: 
 
 async def test_describe_events_logs_and_wait(kubectl: Kubectl, api: Http) -> None:
     await kubectl("apply", "-f", "-", stdin=POD)
-    await kubectl("wait", "--for=condition=Ready", "pod/web", "--timeout=5s")
-    await kubectl("wait", "--for=jsonpath={.status.phase}=Running", "pod/web", "--timeout=5s")
+    await kubectl("wait", "--for=condition=Ready", "pod/web", waiting.KUBECTL)
+    await kubectl("wait", "--for=jsonpath={.status.phase}=Running", "pod/web", waiting.KUBECTL)
     uid = (await api.ok("GET", "/api/v1/namespaces/default/pods/web"))["metadata"]["uid"]
     event = {
         "metadata": {"name": "web.1"},
@@ -197,7 +198,7 @@ async def test_describe_events_logs_and_wait(kubectl: Kubectl, api: Http) -> Non
     assert "something happened" in await kubectl("events", "--for", "pod/web")
     assert "cpu" in await kubectl("describe", "node", "node-1")
     assert await kubectl("logs", "web") == "hello\n"
-    deleting = asyncio.create_task(kubectl("wait", "--for=delete", "pod/web", "--timeout=5s"))
+    deleting = asyncio.create_task(kubectl("wait", "--for=delete", "pod/web", waiting.KUBECTL))
     await asyncio.sleep(0.3)
     await kubectl("delete", "pod", "web", "--wait=false")
     await deleting

@@ -16,6 +16,8 @@ import aiohttp
 import pytest
 import yaml
 
+from tests import waiting
+
 PODS = 4000
 IN_FLIGHT = 64
 
@@ -29,7 +31,7 @@ async def test_creations_and_bindings(tmp_path: Path) -> None:
     )
     assert server.stdout is not None
     try:
-        await asyncio.wait_for(server.stdout.readline(), 20)
+        await waiting.within(server.stdout.readline(), "the sandbox is not up")
         cluster = yaml.safe_load(path.read_text())
         url = cluster["clusters"][0]["cluster"]["server"]
         authority = base64.b64decode(cluster["clusters"][0]["cluster"]["certificate-authority-data"]).decode()

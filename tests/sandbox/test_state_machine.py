@@ -24,6 +24,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from tests import waiting
 from tests.sandbox.clients import Http, http
 from volcano_py.sandbox.apiserver import durable
 from volcano_py.sandbox.cluster import Sandbox
@@ -32,7 +33,7 @@ NAMESPACES = ("default", "kube-public")
 NAMES = ("a", "b", "c")
 LABELS = ("x", "y", "")
 KEPT_REVISIONS = 25  # so few that some watches resume after a restart, and some have to list again
-SECONDS = 5.0
+SECONDS = waiting.budget()
 
 everywhere = "/api/v1/configmaps"
 SELECTIONS: tuple[tuple[str, dict[str, str]], ...] = (
@@ -135,7 +136,7 @@ class Cluster(RuleBasedStateMachine):
         self.acknowledged: dict[str, int | None] = {}  # by key, the last version; None: deleted
 
     def wait(self, coroutine: Any) -> Any:
-        return self.loop.run_until_complete(asyncio.wait_for(coroutine, 20))
+        return self.loop.run_until_complete(waiting.within(coroutine, "a step has not ended", 2))
 
     async def _up(self) -> None:
         options = {"nodes": 0, "crds": False, "hollow": False, "controllers": None}

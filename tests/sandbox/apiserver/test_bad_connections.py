@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from tests import waiting
 from tests.sandbox.clients import CONFIGMAPS, PODS, Http
 from volcano_py.sandbox.apiserver import http as server_module
 from volcano_py.sandbox.apiserver import watch
@@ -131,13 +132,13 @@ async def test_a_watch_that_nobody_reads_is_cut_off(
         assert len(sandbox.server.watchers) == 2
         for number in range(40):
             await api.ok("PATCH", CONFIGMAPS + "/big", {"data": {"n": str(number)}}, "application/merge-patch+json")
-            event = await asyncio.wait_for(anext(lines), 2)
+            event = await waiting.within(anext(lines), "the watch got no event")
             assert event["object"]["data"]["n"] == str(number), "who reads is served at once"
             assert all(w.size <= watch.QUEUE_BYTES for w in sandbox.server.watchers)
         assert len(sandbox.server.watchers) == 1, "who does not read is gone"
         read = 0
         with contextlib.suppress(ConnectionError, ssl.SSLError, asyncio.IncompleteReadError):
-            async with asyncio.timeout(5):
+            async with waiting.limit("the connection is still open"):
                 while data := await deaf.read(65536):
                     read += len(data)
         assert read < 20 * 300_000
@@ -154,7 +155,7 @@ async def test_a_large_beginning_is_no_reason_to_be_cut_off(
         await asyncio.sleep(0.2)
         await api.ok("POST", CONFIGMAPS, {"metadata": {"name": "last"}, "data": {"x": "y" * 50_000}})
         seen = b""
-        async with asyncio.timeout(5):
+        async with waiting.limit("the last event has not come"):
             while b'"name":"last"' not in seen:
                 seen = seen[-100:] + await reader.read(65536)
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests import waiting
 from tests.sandbox.clients import PODS, Http, Kubectl
 from tests.sandbox.controllers.objects import APPS, template
 from tests.sandbox.controllers.test_replicaset import seen
@@ -107,13 +108,13 @@ async def test_kubectl_rolls_out_and_undoes(scheduled: tuple[Http, Kubectl]) -> 
     api, kubectl = scheduled
     body = {"apiVersion": "apps/v1", "kind": "DaemonSet", **owner()}
     await api.ok("POST", APPS + "/daemonsets", body)
-    await kubectl("rollout", "status", "ds/web", "--timeout=20s")
+    await kubectl("rollout", "status", "ds/web", waiting.KUBECTL)
     rows = (await api.ok("GET", PODS))["items"]
     assert sorted(row["spec"]["nodeName"] for row in rows) == ["node-0", "node-1", "node-2"]
     await kubectl("set", "image", "ds/web", "c=busybox:2")
-    await kubectl("rollout", "status", "ds/web", "--timeout=20s")
+    await kubectl("rollout", "status", "ds/web", waiting.KUBECTL)
     await kubectl("rollout", "undo", "ds/web")
-    await kubectl("rollout", "status", "ds/web", "--timeout=20s")
+    await kubectl("rollout", "status", "ds/web", waiting.KUBECTL)
     rows = (await api.ok("GET", PODS))["items"]
     assert {row["spec"]["containers"][0]["image"] for row in rows} == {"busybox:1"}
     await kubectl("taint", "nodes", "node-1", "dedicated=us:NoExecute")

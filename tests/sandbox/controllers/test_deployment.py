@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+from tests import waiting
 from tests.sandbox.clients import MERGE, PODS, Http, Kubectl
 from tests.sandbox.controllers.objects import APPS, template, workload
 from volcano_py.sandbox.cluster import Sandbox
@@ -21,25 +22,25 @@ def writes(sandbox: Sandbox) -> dict[str, int]:
 async def test_kubectl_rolls_out_scales_and_undoes(scheduled: tuple[Http, Kubectl]) -> None:
     api, kubectl = scheduled
     await kubectl("create", "deployment", "web", "--image=nginx:1", "--replicas=3")
-    assert "successfully rolled out" in await kubectl("rollout", "status", "deploy/web", "--timeout=20s")
+    assert "successfully rolled out" in await kubectl("rollout", "status", "deploy/web", waiting.KUBECTL)
     await kubectl("scale", "deploy/web", "--replicas=5")
-    await kubectl("rollout", "status", "deploy/web", "--timeout=20s")
+    await kubectl("rollout", "status", "deploy/web", waiting.KUBECTL)
     await kubectl("set", "image", "deploy/web", "nginx=nginx:2")
-    await kubectl("rollout", "status", "deploy/web", "--timeout=20s")
+    await kubectl("rollout", "status", "deploy/web", waiting.KUBECTL)
     images = ("get", "pods", "-o", "jsonpath={.items[*].spec.containers[0].image}")
     await api.until(PODS, lambda v: len(v["items"]) == 5)
     assert set((await kubectl(*images)).split()) == {"nginx:2"}
     assert "Image:\tnginx:1" in " ".join((await kubectl("rollout", "history", "deploy/web", "--revision=1")).split(" "))
 
     await kubectl("rollout", "undo", "deploy/web")
-    await kubectl("rollout", "status", "deploy/web", "--timeout=20s")
+    await kubectl("rollout", "status", "deploy/web", waiting.KUBECTL)
     await api.until(PODS, lambda v: len(v["items"]) == 5)
     assert set((await kubectl(*images)).split()) == {"nginx:1"}
     history = [line.split()[0] for line in (await kubectl("rollout", "history", "deploy/web")).splitlines()[2:] if line]
     assert history == ["2", "3"], "the first template is the third revision now"
     assert len((await api.ok("GET", SETS))["items"]) == 2
     await kubectl("rollout", "restart", "deploy/web")
-    await kubectl("rollout", "status", "deploy/web", "--timeout=20s")
+    await kubectl("rollout", "status", "deploy/web", waiting.KUBECTL)
     row = (await kubectl("get", "deploy", "web", "--no-headers")).split()
     assert row[:4] == ["web", "5/5", "5", "5"]
     await kubectl("delete", "deploy", "web", "--cascade=foreground")
@@ -84,7 +85,7 @@ async def test_a_paused_one_is_scaled_but_not_rolled_out(api: Http, kubectl: Kub
     paused = await api.until(WEB, lambda v: v["status"].get("availableReplicas") == 2)
     assert "updatedReplicas" not in paused["status"]
     await kubectl("rollout", "resume", "deploy/web")
-    await kubectl("rollout", "status", "deploy/web", "--timeout=10s")
+    await kubectl("rollout", "status", "deploy/web", waiting.KUBECTL)
     assert (await api.ok("GET", WEB))["status"]["updatedReplicas"] == 2
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests import waiting
 from tests.sandbox.clients import MERGE, PODS, Http, Kubectl, pod
 from tests.sandbox.controllers.objects import APPS, workload
 from tests.sandbox.controllers.test_replicaset import seen
@@ -93,11 +94,11 @@ async def test_kubectl_drain_waits_for_the_budget(scheduled: tuple[Http, Kubectl
     await kubectl("cordon", "node-1")
     await kubectl("cordon", "node-2")
     await kubectl("create", "deployment", "web", "--image=nginx", "--replicas=3")
-    await kubectl("rollout", "status", "deploy/web", "--timeout=20s")
+    await kubectl("rollout", "status", "deploy/web", waiting.KUBECTL)
     await kubectl("create", "poddisruptionbudget", "web", "--selector=app=web", "--min-available=2")
     path = BUDGETS + "/web"
     await api.until(path, lambda v: v["status"].get("disruptionsAllowed") == 1)
-    draining = asyncio.create_task(kubectl.run("drain", "node-0", "--timeout=25s"))
+    draining = asyncio.create_task(kubectl.run("drain", "node-0", waiting.KUBECTL))
     await api.until("/api/v1/nodes/node-0", lambda v: v["spec"].get("unschedulable"))
     blocked = await api.until(path, lambda v: v["status"]["currentHealthy"] == 2)
     assert blocked["status"]["disruptionsAllowed"] == 0
@@ -108,4 +109,4 @@ async def test_kubectl_drain_waits_for_the_budget(scheduled: tuple[Http, Kubectl
     assert code == 0 and "Cannot evict pod as it would violate" in err
     rows = (await api.ok("GET", PODS))["items"]
     assert all(row["spec"].get("nodeName") != "node-0" for row in rows)
-    await kubectl("rollout", "status", "deploy/web", "--timeout=20s")
+    await kubectl("rollout", "status", "deploy/web", waiting.KUBECTL)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests import waiting
 from tests.sandbox.clients import MERGE, PODS, Http, Kubectl, http
 from tests.sandbox.controllers.objects import BATCH
 from tests.sandbox.controllers.test_replicaset import seen
@@ -252,7 +253,7 @@ async def test_pods_of_a_job_that_is_gone_can_go(api: Http, kubectl: Kubectl) ->
 async def test_kubectl_creates_and_waits(scheduled: tuple[Http, Kubectl]) -> None:
     _, kubectl = scheduled
     await kubectl("create", "job", "hello", "--image=busybox", "--", "sh", "-c", "echo hello")
-    await kubectl("wait", "--for=condition=complete", "job/hello", "--timeout=20s")
+    await kubectl("wait", "--for=condition=complete", "job/hello", waiting.KUBECTL)
     assert await kubectl("logs", "job/hello") == "hello\n"
     assert (await kubectl("get", "job", "hello", "--no-headers")).split()[:3] == ["hello", "Complete", "1/1"]
     await kubectl("delete", "job", "hello", "--cascade=foreground")

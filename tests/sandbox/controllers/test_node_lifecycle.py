@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests import waiting
 from tests.sandbox.clients import MERGE, PODS, Http, Kubectl, http, pod
 from tests.sandbox.controllers.objects import APPS, workload
 from volcano_py.sandbox.cluster import Sandbox
@@ -118,7 +119,7 @@ async def test_a_lost_node_is_left_and_comes_back(short_lived: tuple[Http, Kubec
         {"key": "node.kubernetes.io/unreachable", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 1}
     ]
     await api.ok("POST", APPS + "/deployments", body)
-    await kubectl("rollout", "status", "deploy/web", "--timeout=20s")
+    await kubectl("rollout", "status", "deploy/web", waiting.KUBECTL)
     victim = (await api.ok("GET", PODS))["items"][0]["spec"]["nodeName"]
     path = f"{NODES}/{victim}"
     await api.ok("PATCH", path, {"metadata": {"annotations": {FAILED: "true"}}}, MERGE)
@@ -136,7 +137,7 @@ async def test_a_lost_node_is_left_and_comes_back(short_lived: tuple[Http, Kubec
     going = await api.until(PODS, lambda v: all(row["metadata"].get("deletionTimestamp") for row in here(v)))
     reasons = {row["type"]: row.get("reason") for row in here(going)[0]["status"]["conditions"]}
     assert reasons.get("DisruptionTarget") == "DeletionByTaintManager"
-    await kubectl("rollout", "status", "deploy/web", "--timeout=10s")
+    await kubectl("rollout", "status", "deploy/web", waiting.KUBECTL)
     assert len(here(await api.ok("GET", PODS))) == len(unready), "nobody is there to stop them"
 
     await api.ok("PATCH", path, {"metadata": {"annotations": {FAILED: None}}}, MERGE)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests import waiting
 from tests.sandbox.clients import MERGE, PODS, Http, Kubectl
 from tests.sandbox.controllers.objects import APPS, template, workload
 from tests.sandbox.controllers.test_replicaset import seen
@@ -125,13 +126,13 @@ async def test_pods_come_in_order_with_their_claims(api: Http) -> None:
 
 async def test_kubectl_rolls_out_and_undoes(api: Http, kubectl: Kubectl) -> None:
     await api.ok("POST", APPS + "/statefulsets", workload("StatefulSet", "web", 2))
-    await kubectl("rollout", "status", "sts/web", "--timeout=10s")
+    await kubectl("rollout", "status", "sts/web", waiting.KUBECTL)
     await kubectl("set", "image", "sts/web", "c=busybox:2")
-    await kubectl("rollout", "status", "sts/web", "--timeout=10s")
+    await kubectl("rollout", "status", "sts/web", waiting.KUBECTL)
     images = ("get", "pods", "-o", "jsonpath={.items[*].spec.containers[0].image}")
     assert await kubectl(*images) == "busybox:2 busybox:2"
     await kubectl("rollout", "undo", "sts/web")
-    await kubectl("rollout", "status", "sts/web", "--timeout=10s")
+    await kubectl("rollout", "status", "sts/web", waiting.KUBECTL)
     assert await kubectl(*images) == "busybox:1 busybox:1"
     history = [line.split()[0] for line in (await kubectl("rollout", "history", "sts/web")).splitlines()[2:] if line]
     assert history == ["2", "3"]

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests import waiting
 from tests.sandbox.clients import PODS, Http, Kubectl, http, pod
 from volcano_py.sandbox.cluster import Sandbox
 from volcano_py.sandbox.kubelet.processes import logs
@@ -57,7 +58,7 @@ async def printed(api: Http, word: str, name: str = "p") -> None:
         while word not in str((await api.call("GET", f"{PODS}/{name}/log"))[1]):
             await asyncio.sleep(0.02)
 
-    await asyncio.wait_for(look(), 10)
+    await waiting.within(look(), f"{word!r} was not printed")
 
 
 async def said(api: Http, reason: str) -> str:
@@ -150,7 +151,7 @@ async def test_termination_asks_first_and_kills_when_the_time_is_over(real: Http
     dying = await real.ok("GET", PATH)
     assert dying["metadata"]["deletionTimestamp"] and "running" in state(dying)
     await real.until(PATH, lambda found: found.get("code") == 404)
-    assert 0.9 < time.monotonic() - started < 3
+    assert 0.9 < time.monotonic() - started < 25  # not the 30 seconds of the default
 
 
 async def test_a_shorter_time_than_the_first_holds(real: Http) -> None:
@@ -158,7 +159,7 @@ async def test_a_shorter_time_than_the_first_holds(real: Http) -> None:
     await printed(real, "up")
     await real.ok("DELETE", PATH + "?gracePeriodSeconds=60")
     await real.ok("DELETE", PATH + "?gracePeriodSeconds=1")
-    await real.until(PATH, lambda found: found.get("code") == 404, 5)
+    await real.until(PATH, lambda found: found.get("code") == 404)
 
 
 async def test_how_it_ended_is_told_before_it_goes(real: Http) -> None:
@@ -317,7 +318,7 @@ async def test_a_log_is_followed_from_before_its_process_has_started(machine: Sa
         await real.until(PATH, phase("Running"))
         headers = {"Authorization": f"Bearer {machine.token}"}
         url = f"{machine.url}{PATH}/log?follow=true"
-        async with asyncio.timeout(30), asyncio.TaskGroup() as group:
+        async with waiting.limit("no line came"), asyncio.TaskGroup() as group:
             follower = group.create_task(real.session.get(url, headers=headers))
             # the follower's request is answered after the pod's state was read for it
             await real.until(PATH, phase("Running"))
