@@ -6,6 +6,9 @@
         ...
         tasks.kill("leader election")
 
+Where components and servers share an event loop, `OWNER` tells their tasks apart: set it in the task that runs the
+component, and all tasks that come of it have that owner; tasks of event loops of other threads have the owner "thread".
+
 A task is named by its task name, or by the qualified name of its coroutine if the event loop made the name up. The
 exception is raised at the await at which the task waits, as if what it waits for had failed.
 """
@@ -17,8 +20,10 @@ import contextlib
 import re
 import threading
 from collections.abc import Coroutine, Iterator
+from contextvars import ContextVar
 from typing import Any
 
+OWNER: ContextVar[str] = ContextVar("component whose tasks are created", default="")
 _MADE_UP = re.compile(r"Task-\d+")
 
 
@@ -35,6 +40,7 @@ class Recorded:
         """What is raised instead of the next CancelledError."""
         self.raised = False
         """Whether the exception was raised inside the task."""
+        self.owner = ""
         self._coro = coro
         self.__name__ = getattr(coro, "__name__", type(coro).__name__)
         self.__qualname__ = getattr(coro, "__qualname__", self.__name__)
@@ -80,13 +86,16 @@ class Tasks:
 
     def __init__(self) -> None:
         self.created: list[Recorded] = []
+        self._armed: dict[str, BaseException] = {}
         self._lock = threading.Lock()
+        self._main: asyncio.AbstractEventLoop | None = None
 
     @contextlib.contextmanager
     def recording(self) -> Iterator[Tasks]:
         """Record the tasks of the running event loop and of those that threads make, until the context ends."""
         loop = asyncio.get_running_loop()
         before, make = loop.get_task_factory(), asyncio.events.new_event_loop
+        self._main = loop
 
         def new_event_loop() -> asyncio.AbstractEventLoop:
             made = make()
@@ -101,13 +110,23 @@ class Tasks:
             asyncio.events.new_event_loop = make
             loop.set_task_factory(before)
 
-    def names(self) -> list[str]:
-        """The name of each task created so far, once each, in the order of creation."""
-        return list(dict.fromkeys(one.name for one in list(self.created)))
+    def names(self, *owners: str) -> list[str]:
+        """The name of each task created so far (for these owners, if any), once each, in the order of creation."""
+        return list(dict.fromkeys(one.name for one in list(self.created) if not owners or one.owner in owners))
 
-    def alive(self) -> list[str]:
+    def alive(self, *owners: str) -> list[str]:
         """Names of the tasks that have not ended, once each."""
-        return list(dict.fromkeys(one.name for one in list(self.created) if one.alive))
+        chosen = (one for one in list(self.created) if one.alive and (not owners or one.owner in owners))
+        return list(dict.fromkeys(one.name for one in chosen))
+
+    def kill_next(self, name: str, error: BaseException | None = None) -> None:
+        """Raise `error` (else `Killed`) at the first await of the next task of this coroutine, which may be short."""
+        self._armed[name] = error if error is not None else Killed(f"{name} was killed by a test")
+
+    @property
+    def armed(self) -> list[str]:
+        """Names given to `kill_next` of which no task was created since."""
+        return list(self._armed)
 
     def kill(self, name: str, error: BaseException | None = None) -> Recorded:
         """Raise `error` (else `Killed`) inside the oldest living task of this name. Raises LookupError if none lives.
@@ -127,6 +146,12 @@ class Tasks:
             return asyncio.Task(coro, loop=loop, **options)  # a generator-based coroutine cannot be wrapped
         recorded = Recorded(coro)
         recorded.task = asyncio.Task(recorded, loop=loop, **options)
+        recorded.owner = OWNER.get() or ("" if loop is self._main else "thread")
         with self._lock:
             self.created.append(recorded)
+        error = self._armed.pop(recorded.__qualname__, None)
+        if error is not None:
+            recorded.error = error
+            # After its first step, which runs before: the task then waits.
+            loop.call_soon(loop.call_soon, recorded.task.cancel)
         return recorded.task

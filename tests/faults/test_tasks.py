@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from tests.faults.tasks import Killed, Tasks
+from tests.faults.tasks import OWNER, Killed, Tasks
 
 
 async def test_the_exception_is_raised_at_the_await_and_can_be_caught_there() -> None:
@@ -88,3 +88,22 @@ async def test_a_task_that_does_not_live_cannot_be_killed() -> None:
     tasks = Tasks()
     with tasks.recording(), pytest.raises(LookupError, match="no living task 'absent'"):
         tasks.kill("absent")
+
+
+async def test_the_next_task_of_a_coroutine_is_killed_at_its_first_await_and_owners_are_told_apart() -> None:
+    async def part() -> None:
+        await asyncio.sleep(3600)
+
+    async def component() -> None:
+        OWNER.set("component")
+        await asyncio.create_task(part())
+
+    tasks = Tasks()
+    with tasks.recording():
+        other = asyncio.create_task(asyncio.sleep(3600), name="other")
+        tasks.kill_next(part.__qualname__)
+        assert tasks.armed == [part.__qualname__]
+        with pytest.raises(Killed):
+            await asyncio.create_task(component(), name="component")
+        other.cancel()
+    assert tasks.names("component") == [part.__qualname__] and tasks.armed == []
