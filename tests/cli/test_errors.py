@@ -234,10 +234,11 @@ def test_a_reader_that_has_seen_enough_is_no_error() -> None:
 
 
 def test_the_demo_leaves_a_sandbox_that_is_up_alone(files: dict[str, str]) -> None:
-    from volcano_py.sandbox import kubeconfig as state
+    from volcano_py.sandbox import running
 
     path = Path(files["dead"])
-    state.write_state(path, state.State(os.getpid(), "https://127.0.0.1:1", 1))
+    claim = running.claim(path)
     result = CliRunner().invoke(volcano_py, ["demo", "--kubeconfig", str(path)])
+    claim.release()
     assert result.exit_code == 1 and "a sandbox is up with" in result.output and "sandbox down" in result.output
     assert path.exists()

@@ -18,7 +18,7 @@ from volcano_py.demo.view import live, summary
 from volcano_py.demo.watcher import Watcher
 from volcano_py.kube.client import Client
 from volcano_py.kube.errors import ApiError, Unreachable
-from volcano_py.sandbox.kubeconfig import read_state
+from volcano_py.sandbox import running
 
 START_SECONDS = 30.0
 LONGEST = 80.0
@@ -32,8 +32,7 @@ class DemoError(Exception):
 @contextlib.asynccontextmanager
 async def cluster(story: Story, kubeconfig: Path, keep: bool) -> AsyncIterator[Client]:
     """A sandbox for the story; it stays up afterwards if `keep`."""
-    running = read_state(kubeconfig)
-    if running is not None and running.alive():
+    if running.find(kubeconfig) is not None:
         raise DemoError(
             f"a sandbox is up with {kubeconfig}; stop it with "
             f"`volcano-py sandbox down --kubeconfig {kubeconfig}`, or name another --kubeconfig"

@@ -148,7 +148,7 @@ def _claim(path: Path) -> Claim:
             "stop it with `volcano-py sandbox down`, or name another --kubeconfig"
         ) from None
     except OSError as error:
-        raise SandboxError(f"cannot write beside {path} ({error.strerror}); name another --kubeconfig") from None
+        raise SandboxError(f"cannot write beside {path} ({error.strerror}); name another with --kubeconfig") from None
 
 
 async def _serve(cluster: Sandbox, claim: Claim, done: asyncio.Event) -> None:

@@ -75,7 +75,7 @@ async def test_a_restart_of_the_sandbox_does_not_start_pods_again(tmp_path: Path
         await api.until(PODS + "/over", is_in("Succeeded"))
     await asyncio.sleep(1.5)
     async with Sandbox(nodes=1, crds=False, data=tmp_path) as sandbox, http(sandbox) as api:
-        await api.until(PODS + "/short", is_in("Succeeded"), 0.5)  # its time was over while nobody looked
+        await api.until(PODS + "/short", is_in("Succeeded"))  # its time was over while nobody looked
         assert await api.ok("GET", PODS + "/long") == long
         await api.ok("POST", PODS, sleeper("new", "600"))
         new = await api.until(PODS + "/new", is_in("Running"))
