@@ -8,6 +8,6 @@ from launch import Launch, tally
 from volcano_py.testing import check, registry, scenarios
 
 
-@pytest.mark.parametrize("scenario", scenarios(Path(__file__).parent / "scenarios.yaml"))
+@pytest.mark.parametrize("scenario", scenarios(Path(__file__).parent / "scenarios" / "fewest-pods.yaml"))
 def test_scenario(scenario):
     check(scenario, registry({"launch": Launch}, {"tally": tally}))

@@ -15,18 +15,20 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 import yaml
 
+from tests import waiting
 from tests.kubectl import find as find_kubectl
+from tests.sandbox.clients import Kubectl, http
+from volcano_py.sandbox.cluster import Sandbox
+from volcano_py.sandbox.shapes import parse
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
 NODES, SHAPE = 4, "cpu=4,memory=8Gi"
-PATIENCE = 30.0
-"""Seconds until a text must have come."""
 PROGRAM = (sys.executable, "-m", "volcano_py.cli.main")
 
 
@@ -65,11 +67,26 @@ def applied_by_others() -> set[Path]:
     return found
 
 
+FOLDERS = sorted({path.parent for path in FOUND.values()} - {EXAMPLES})
+
+
+def jobs_of(folder: Path) -> set[str]:
+    """The names of the Jobs in a folder's files."""
+    documents = [d for path in folder.glob("*.yaml") for d in yaml.safe_load_all(path.read_text()) if d]
+    return {d["metadata"]["name"] for d in documents if d["kind"] == "Job"}
+
+
+def test_every_folder_has_manifests() -> None:
+    assert {path for path in EXAMPLES.iterdir() if path.is_dir() and any(path.glob("*.*"))} == set(FOLDERS)
+
+
 def test_every_manifest_belongs_to_an_example() -> None:
     manifests = {
         path
         for path in EXAMPLES.rglob("*.yaml")
-        if any("apiVersion" in (document or {}) for document in yaml.safe_load_all(path.read_text()))
+        if any(
+            isinstance(document, dict) and "apiVersion" in document for document in yaml.safe_load_all(path.read_text())
+        )
     }
     assert manifests == set(FOUND.values()) | applied_by_others()
 
@@ -77,6 +94,36 @@ def test_every_manifest_belongs_to_an_example() -> None:
 def test_the_table_names_every_example() -> None:
     table = (EXAMPLES / "README.md").read_text()
     assert [name for name in FOUND if f"({name})" not in table] == []
+
+
+async def test_every_folder_can_be_applied_as_a_whole(tmp_path: Path) -> None:
+    """What files need is in files before them; nothing is rejected, and every Job gets its PodGroup."""
+    async with (
+        Sandbox(
+            NODES,
+            node_shapes=[parse(SHAPE)],
+            components=("controller-manager",),
+            path=tmp_path / "kubeconfig",
+            logs=tmp_path / "logs",
+        ) as sandbox,
+        http(sandbox) as api,
+    ):
+        kubectl = Kubectl(sandbox, tmp_path)
+        for folder in FOLDERS:
+            for _ in range(3):  # whether a queue is open in time must not be luck
+                code, out, errors = await kubectl.run("apply", "-f", f"{folder}/")
+                assert code == 0, f"{folder.name}: {out}{errors}"
+                await api.until(PODGROUPS, lambda found, jobs=jobs_of(folder): owners(found) == jobs)
+                await kubectl("delete", "--wait", "-f", f"{folder}/")
+                await api.until(PODGROUPS, lambda found: not found["items"])
+
+
+PODGROUPS = "/apis/scheduling.volcano.sh/v1beta1/namespaces/default/podgroups"
+
+
+def owners(found: dict[str, Any]) -> set[str]:
+    """The names of the Jobs that PodGroups of a list belong to."""
+    return {owner["name"] for row in found["items"] for owner in row["metadata"].get("ownerReferences") or ()}
 
 
 class Cluster:
@@ -105,7 +152,7 @@ class Cluster:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            timeout=120,
+            timeout=waiting.budget(3),
         )
         return ran.returncode, ran.stdout
 
@@ -136,7 +183,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 
 def _until(holds: object, process: subprocess.Popen[str]) -> None:
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + waiting.budget()
     while not holds():  # type: ignore[operator]
         assert process.poll() is None and time.monotonic() < deadline, f"{process.args} does not come up"
         time.sleep(0.2)
@@ -145,7 +192,7 @@ def _until(holds: object, process: subprocess.Popen[str]) -> None:
 def _end(process: subprocess.Popen[str]) -> None:
     process.send_signal(signal.SIGINT)
     try:
-        process.wait(20)
+        process.wait(waiting.budget())
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
@@ -173,8 +220,29 @@ def test_it_reaches_its_end(cluster: Cluster, name: str) -> None:
         cluster.run("kubectl delete events --all", ROOT)
 
 
+@pytest.mark.slow
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="pods have addresses of their own on Linux alone")
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
+def test_a_whole_folder_runs(cluster: Cluster, folder: Path) -> None:
+    try:
+        code, out = cluster.run(f"kubectl apply -f {folder}/", ROOT)
+        assert code == 0, out
+        for name in sorted(jobs_of(folder)):
+            good = ("Failed",) if name == "failing" else ("Running", "Completed")
+            phase = f"kubectl get vcjob/{name} -o jsonpath={{.status.state.phase}}"
+            found = ""
+            deadline = time.monotonic() + waiting.budget()
+            while found not in good:
+                assert time.monotonic() < deadline, f"{name} is {found!r} and not one of {good}"
+                found = cluster.run(phase, ROOT)[1].strip()
+    finally:
+        cluster.run(f"kubectl delete --ignore-not-found --wait -f {folder}/", ROOT)
+        _take(cluster, Step("kubectl get pods", "No resources found"), ROOT)
+        cluster.run("kubectl delete events --all", ROOT)
+
+
 def _take(cluster: Cluster, step: Step, where: Path) -> None:
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + waiting.budget()
     while True:
         code, out = cluster.run(step.command, where)
         words = " ".join(out.split())

@@ -6,6 +6,8 @@ when a pod is made, and only for pods that name Volcano's scheduler or a group.
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -17,10 +19,12 @@ from volcano_py.sandbox.apiserver.errors import StatusError
 from volcano_py.sandbox.apiserver.request import Request
 from volcano_py.sandbox.apiserver.store import DELETED, Event
 from volcano_py.webhooks import pods
-from volcano_py.webhooks.lookup import Manifest, QueueIndex
+from volcano_py.webhooks.lookup import Manifest, QueueIndex, Queues
 from volcano_py.webhooks.paths import PATHS, Asked, Path, Surroundings, judge
 
 QUEUES = "queues.scheduling.volcano.sh"
+OPENING_SECONDS = 5.0
+"""How long a new Job waits for the first state of its queue."""
 
 
 class StoredQueues:
@@ -82,6 +86,8 @@ def _admission(path: Path, around: Surroundings) -> Admission:
     async def admit(attributes: Attributes) -> None:
         if attributes.operation not in path.operations or attributes.request.subresource:
             return
+        if path is PATHS["/jobs/validate"] and attributes.operation == "CREATE":
+            await _queue_has_state(around.queues, (attributes.obj or {}).get("spec") or {})
         old = attributes.old
         name = old["metadata"]["name"] if old is not None else ""
         asked = Asked(attributes.operation, attributes.obj, old, name, attributes.request.namespace)
@@ -91,6 +97,20 @@ def _admission(path: Path, around: Surroundings) -> Admission:
             attributes.obj = verdict.obj
 
     return admit
+
+
+async def _queue_has_state(queues: Queues, spec: Manifest) -> None:
+    """Wait until the queue controller has set the state of a Job's queue, for `OPENING_SECONDS` at most.
+
+    Whoever applies a folder with a queue and its Jobs creates them within milliseconds, and Volcano rejects a Job whose
+    queue has no state yet. A webhook may take that time, too.
+    """
+    deadline = time.monotonic() + OPENING_SECONDS
+    while time.monotonic() < deadline:
+        queue = queues.get(spec.get("queue") or DEFAULT_QUEUE)
+        if queue is None or (queue.get("status") or {}).get("state"):
+            return
+        await asyncio.sleep(0.02)
 
 
 def _install_for_pods(api: Api) -> None:
