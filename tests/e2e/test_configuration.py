@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
+import sys
 from pathlib import Path
 
 import pytest
 
 from tests.e2e.cluster import cluster, job, log_of, nodes_of, until
-from volcano_py.api.kinds import JOB
+from tests.waiting import observe, within
+from volcano_py.api.kinds import CONFIGMAP, EVENT, JOB
 from volcano_py.kube.client import Client
+from volcano_py.sandbox.cluster import Sandbox
+
+SYSTEM, CONFIGMAP_NAME = "volcano-system", "volcano-scheduler-configmap"
 
 HEAD = 'actions: "enqueue, allocate"\ntiers:\n- plugins:\n  - name: gang\n  - name: predicates\n'
 PACK = HEAD + "  - name: binpack\n    arguments:\n      binpack.weight: 10\n"
@@ -84,6 +90,63 @@ async def test_without_strictness_a_bad_file_at_the_start_leaves_the_default_in_
 
         await until(in_force, "the mended file is not in force")
         assert len(set(await place(client, "packed", 2))) == 1
+
+
+async def edit(client: Client, text: str) -> None:
+    """Change the ConfigMap as `kubectl edit` does."""
+    await client.patch(CONFIGMAP, CONFIGMAP_NAME, {"data": {"volcano-scheduler.conf": text}}, SYSTEM)
+
+
+async def reported(client: Client, reason: str, text: str) -> None:
+    """Wait for an Event on the ConfigMap."""
+
+    async def there() -> bool:
+        events = await client.list(EVENT, SYSTEM, field_selector=f"involvedObject.name={CONFIGMAP_NAME}")
+        return any(event["reason"] == reason and text in event["message"] for event in events)
+
+    await until(there, f"no Event {reason} says {text!r}")
+
+
+async def test_the_configmap_is_watched_and_its_mistakes_are_events_on_it(tmp_path: Path) -> None:
+    async with cluster(tmp_path, nodes=6) as (sandbox, client):
+        assert "volcano-scheduler.conf" in (await client.get(CONFIGMAP, CONFIGMAP_NAME, SYSTEM))["data"]
+        await edit(client, PACK)
+        await reported(client, "ConfigurationInForce", "actions enqueue, allocate")
+        assert len(set(await place(client, "first", 2))) == 1, "packed"
+        for i, (what, (text, says)) in enumerate(UNUSABLE.items()):
+            await edit(client, text)
+            await reported(client, "InvalidConfiguration", f"{says}; the configuration in force is kept")
+            assert len(set(await place(client, f"meanwhile-{i}", 2))) == 1, what
+        await edit(client, SPREAD.replace("nodeorder", "nodeoder") + "  - name: nodeorder\n")
+        await reported(client, "ConfigurationWarning", "no plugin nodeoder, it is skipped; did you mean nodeorder?")
+        assert len(set(await place(client, "spread", 4))) == 4, "spread over the nodes that are free"
+        await client.delete(CONFIGMAP, CONFIGMAP_NAME, SYSTEM)
+        await reported(client, "InvalidConfiguration", "it was deleted; create it again with the key")
+        body = {"metadata": {"name": CONFIGMAP_NAME, "namespace": SYSTEM}, "data": {"volcano-scheduler.cnf": PACK}}
+        await client.create(CONFIGMAP, body, SYSTEM)
+        await reported(client, "InvalidConfiguration", "no key volcano-scheduler.conf; rename volcano-scheduler.cnf")
+        await edit(client, PACK)
+        await reported(client, "ConfigurationInForce", "actions enqueue, allocate")
+        log = log_of(sandbox, "scheduler")
+        assert log.count("alocate") == 1, "each mistake is one line of the log"
+
+
+async def test_a_scheduler_that_cannot_start_says_so_on_the_configmap(tmp_path: Path) -> None:
+    async with (
+        Sandbox(1, path=tmp_path / "kubeconfig") as sandbox,
+        Client.from_kubeconfig(sandbox.kubeconfig) as client,
+    ):
+        observe(sandbox)
+        await edit(client, UNUSABLE["an unknown action"][0])
+        for name, says in ((CONFIGMAP_NAME, "did you mean allocate?"), ("nothing", "not found; create it")):
+            process = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-m", "volcano_py.cli.main", "scheduler", "--kubeconfig", sandbox.kubeconfig),
+                f"--scheduler-configmap={SYSTEM}/{name}",
+                stderr=asyncio.subprocess.PIPE,
+            )
+            _, errors = await within(process.communicate(), "the scheduler has not ended")
+            assert process.returncode == 2 and says in errors.decode().splitlines()[-1]
+        await reported(client, "InvalidConfiguration", "did you mean allocate?; the scheduler cannot start")
 
 
 async def test_what_is_only_odd_is_a_warning_and_work_goes_on(tmp_path: Path) -> None:

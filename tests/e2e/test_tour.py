@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import waiting
 from tests.kubectl import find
 
 ROOT = Path(__file__).parents[2]
@@ -25,7 +26,9 @@ PROMISED = (
     ("Aborted     Batch", "wide-default0-5", "6/6 Running"),
     ("Waiting", "default/more-", "The sandbox is down."),
     (
+        "configmap/volcano-scheduler-configmap replaced",
         "run job pack successfully",
+        "configmap/volcano-scheduler-configmap edited",
         'failed to find Action "alocate"; did you mean allocate?',
         "the configuration in force is kept",
     ),
@@ -62,7 +65,7 @@ def test_every_line_of_the_tour_runs_and_shows_what_it_promises(tmp_path: Path) 
             start_new_session=True,
         )
         try:
-            code = shell.wait(240)
+            code = shell.wait(waiting.budget(6))
         finally:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(shell.pid, signal.SIGTERM)

@@ -32,7 +32,7 @@ from volcano_py.sandbox.apiserver.http import Server
 from volcano_py.sandbox.apiserver.request import User
 from volcano_py.sandbox.apiserver.server import new_api, new_server, put
 from volcano_py.sandbox.apiserver.store import ADDED
-from volcano_py.sandbox.components import WEBHOOK_MANAGER, Components
+from volcano_py.sandbox.components import WEBHOOK_MANAGER, Components, scheduler_configmap
 from volcano_py.sandbox.controllers.manager import ControllerManager, Options
 from volcano_py.sandbox.identity import Identity
 from volcano_py.sandbox.kubelet.clock import Clock, follow
@@ -203,6 +203,7 @@ class Sandbox:
                 why = error.strerror or error
                 raise SandboxError(f"cannot write {self.audit} ({why}); name another with --audit-log") from None
         put(self.api, "", "namespaces", self._namespace(SYSTEM_NAMESPACE))
+        put(self.api, "", "configmaps", scheduler_configmap())
         if self.crds is not False:
             self._define()
         await self._listen(made.context())

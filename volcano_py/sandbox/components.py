@@ -9,6 +9,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 WEBHOOK_MANAGER = "webhook-manager"
 # what each component is given beside --kubeconfig; one replica needs no election
@@ -19,14 +20,24 @@ ARGUMENTS: dict[str, tuple[str, ...]] = {
 }
 DEFAULT = ("scheduler", "controller-manager")
 STOP_SECONDS = 5.0
-_CONFIGURATION = "volcano-scheduler.conf"
+SCHEDULER_CONFIGMAP = ("volcano-system", "volcano-scheduler-configmap")
+"""Namespace and name of the ConfigMap with the scheduler's configuration, as in Volcano's chart."""
+SCHEDULER_KEY = "volcano-scheduler.conf"
+"""The key of its data, and the name of the file that comes with us."""
 
 
 def shipped_configuration() -> Path:
     """The scheduler configuration that comes with us: in the wheel, else in the checkout."""
     package = Path(__file__).resolve().parent.parent
-    packed = package / "data" / "conf" / _CONFIGURATION
-    return packed if packed.is_file() else package.parent / "conf" / _CONFIGURATION
+    packed = package / "data" / "conf" / SCHEDULER_KEY
+    return packed if packed.is_file() else package.parent / "conf" / SCHEDULER_KEY
+
+
+def scheduler_configmap() -> dict[str, Any]:
+    """The ConfigMap that the scheduler reads, with the configuration that comes with us."""
+    namespace, name = SCHEDULER_CONFIGMAP
+    text = shipped_configuration().read_text(encoding="utf-8")
+    return {"metadata": {"namespace": namespace, "name": name}, "data": {SCHEDULER_KEY: text}}
 
 
 @dataclass(slots=True)
@@ -45,7 +56,7 @@ class Components:
                 raise ValueError(f"components: there is no {name!r}; known are {', '.join(ARGUMENTS)} and none")
             extra = (*ARGUMENTS[name], *self.arguments.get(name, ()))
             if name == "scheduler" and not any(a.startswith("--scheduler-conf") for a in extra):
-                extra = (*extra, f"--scheduler-conf={shipped_configuration()}")
+                extra = (*extra, f"--scheduler-configmap={SCHEDULER_CONFIGMAP[0]}/{SCHEDULER_CONFIGMAP[1]}")
             if name == WEBHOOK_MANAGER and not any(a.startswith("--port") for a in extra):
                 port = _free_port()
                 extra = (*extra, f"--port={port}", f"--webhook-url=https://127.0.0.1:{port}")

@@ -34,6 +34,7 @@ from volcano_py.scheduler.cache.quarantine import Quarantine
 from volcano_py.scheduler.cache.queues import ensure_queues
 from volcano_py.scheduler.cache.ring import from_environment
 from volcano_py.scheduler.cache.shards import Shards
+from volcano_py.scheduler.configmap import source_of
 from volcano_py.scheduler.dispatch.handle import DispatcherHandle
 from volcano_py.scheduler.dispatch.messages import Result, Revoke, Settings
 from volcano_py.scheduler.extensions import ExtensionError, extended
@@ -45,7 +46,7 @@ from volcano_py.scheduler.model import status as st
 from volcano_py.scheduler.model.cluster import Cluster
 from volcano_py.scheduler.model.plan import Event, Operation
 from volcano_py.scheduler.options import Options
-from volcano_py.scheduler.reload import INTERVAL, ConfigurationFile
+from volcano_py.scheduler.reload import INTERVAL
 from volcano_py.scheduler.run_once import REGISTRY, Report, run_once
 
 log = logging.getLogger(__name__)
@@ -66,13 +67,7 @@ class Scheduler:
         """Raises ConfigurationError and ExtensionError: what is wrong before anything has begun."""
         self.options = options
         self.registry = extended(registry, options.plugins_dir)
-        self.configuration_file = ConfigurationFile(
-            options.scheduler_conf,
-            self.registry.actions,
-            self.registry.plugins,
-            strict=options.strict_config,
-            default=not options.disable_default_scheduler_config,
-        )
+        self.source = source_of(options, self.registry)
         self.model = Cluster(shadow_schedulers=frozenset(options.scheduler_names), default_queue=options.default_queue)
         self.metrics = Metrics()
         self.cycles = 0
@@ -109,6 +104,7 @@ class Scheduler:
             Client.for_flags(options.kubeconfig, options.master, user_agent="volcano-py/scheduler") as client,
             self._endpoints() as self.ports,
         ):
+            await self.source.start(client)
             await ensure_queues(client, options.default_queue)
             self._assemble(client)
             parts = {
@@ -117,6 +113,7 @@ class Scheduler:
                 "cycles": self._cycle_for_ever(),
                 "configuration": self._look_for_configuration(),
                 "reads": self.echoes.run(),
+                **self.source.parts(),
             }
             if self.shards is not None:
                 parts["shards"] = self.shards.run()
@@ -251,7 +248,7 @@ class Scheduler:
         try:
             report = run_once(
                 self.model,
-                self.configuration_file.configuration,
+                self.source.configuration,
                 time.time(),
                 self._seed,
                 self.options.cycle_budget or None,
@@ -290,7 +287,8 @@ class Scheduler:
 
     def _report_once(self, report: Report) -> None:
         for text in report.warnings:
-            self._say(text, text)
+            if self._say(text, text):
+                self.source.warn(text)
         for f in report.faults:
             # Once a fault, whatever it hit: a predicate that raises does so for every pod and node.
             at = f" at {f.subject}" if f.subject else ""
@@ -299,10 +297,13 @@ class Scheduler:
                 f"plugin {f.plugin} failed in {f.point}{at}: {f.error}; it is closed there and the cycle goes on",
             )
 
-    def _say(self, key: str, text: str) -> None:
-        if key not in self._said and len(self._said) < MOST_SAID:
+    def _say(self, key: str, text: str) -> bool:
+        """Log a warning once; whether it was new."""
+        new = key not in self._said and len(self._said) < MOST_SAID
+        if new:
             self._said.add(key)
             log.warning("%s", text)
+        return new
 
     # ---- what comes in -----------------------------------------------------------------------------------
 
@@ -349,9 +350,11 @@ class Scheduler:
     async def _look_for_configuration(self) -> None:
         while True:
             await asyncio.sleep(INTERVAL)
-            if self.configuration_file.poll():
+            if self.source.poll():
                 self._said.clear()
                 self._make_dirty()
+            if self.handle.leading and (events := self.source.operations()):
+                self.handle.emit(events)
 
     # ---- what is shown -----------------------------------------------------------------------------------
 

@@ -23,6 +23,8 @@ class Options:
     kubeconfig: str = ""
     scheduler_names: tuple[str, ...] = ("volcano",)
     scheduler_conf: str = ""
+    scheduler_configmap: tuple[str, str] | None = None
+    """Namespace and name."""
     strict_config: bool = True
     disable_default_scheduler_config: bool = False
     schedule_period: float = 1.0
@@ -90,6 +92,12 @@ _IGNORED = [
     help="Take pods with this spec.schedulerName; may be repeated.",
 )
 @click.option("--scheduler-conf", default="", help="Configuration file; it is read again when it changes.")
+@click.option(
+    "--scheduler-configmap",
+    default="",
+    metavar="NAMESPACE/NAME",
+    help="ConfigMap with the configuration (key volcano-scheduler.conf), instead of a file; it is watched.",
+)
 @flag(
     "--strict-config",
     True,
@@ -164,5 +172,18 @@ def options_of(given: dict[str, Any]) -> Options:
         raise click.BadParameter("leader election needs lease duration > renew deadline > 1.2 x retry period")
     for name in ("scheduler_conf", "plugins_dir"):
         given[name] = os.path.expanduser(given[name])
+    given["scheduler_configmap"] = _configmap(given["scheduler_configmap"])
+    if given["scheduler_configmap"] and given["scheduler_conf"]:
+        raise click.BadParameter("--scheduler-conf and --scheduler-configmap are both given; give one of them")
     known = {entry.name for entry in fields(Options)}
     return Options(**{key: value for key, value in given.items() if key in known}, ignored=ignored)
+
+
+def _configmap(text: str) -> tuple[str, str] | None:
+    """Namespace and name of `--scheduler-configmap`, None when it is not given. Raises click.BadParameter."""
+    namespace, _, name = text.partition("/")
+    if text and (not namespace or not name or "/" in name):
+        raise click.BadParameter(
+            f"--scheduler-configmap is {text!r}; give NAMESPACE/NAME, e.g. volcano-system/volcano-scheduler-configmap"
+        )
+    return (namespace, name) if text else None

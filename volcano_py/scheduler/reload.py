@@ -1,20 +1,23 @@
-"""The configuration file: read at the start and again when it changes. Volcano: loadSchedulerConf and its
-watcher.
+"""The configuration: read at the start and again when it changes. Volcano: loadSchedulerConf and its watcher.
 
-A change is seen by looking at the file behind the path once a second (inode, size, time), which works with
-the symlinks of a mounted ConfigMap. A document that cannot be used is one error line; the last good one stays
-in force.
+It comes from a file (`ConfigurationFile`) or from a ConfigMap (`configmap.ConfigurationMap`); what both do with a new
+document is in `ConfigurationSource`. A document that cannot be used is one error line; the last good one stays in
+force. A change of a file is seen by looking at the file behind the path once a second (inode, size, time), which works
+with the symlinks of a mounted ConfigMap.
 """
 
 from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Coroutine
 from difflib import get_close_matches
 from pathlib import Path
+from typing import Any
 
+from volcano_py.kube.client import Client
 from volcano_py.scheduler.framework.config import DEFAULT_TEXT, Configuration, ConfigurationError, load
+from volcano_py.scheduler.model.plan import Operation
 
 log = logging.getLogger(__name__)
 
@@ -22,8 +25,114 @@ INTERVAL = 1.0
 """Seconds between two looks."""
 
 
-class ConfigurationFile:
-    """`configuration` is the one in force."""
+class ConfigurationSource:
+    """`configuration` is the one in force. `where` names the source in messages, empty for the built-in document."""
+
+    configuration: Configuration
+
+    def __init__(
+        self, where: str, actions: Collection[str], plugins: Collection[str], *, strict: bool, default: bool
+    ) -> None:
+        self.where = where
+        self._actions = actions
+        self._plugins = plugins
+        self._strict = strict
+        self._default = default
+        self._problem = ""
+
+    async def start(self, client: Client) -> None:
+        """Read what only the API server has. Raises ConfigurationError as the constructor of a file does, KubeError."""
+
+    def parts(self) -> dict[str, Coroutine[Any, Any, None]]:
+        """What has to run beside the scheduler, by name."""
+        return {}
+
+    def poll(self) -> bool:
+        """Look for a change; whether a new configuration is in force now."""
+        raise NotImplementedError
+
+    def operations(self) -> list[Operation]:
+        """The Events about the configuration that have not been written yet."""
+        return []
+
+    def warn(self, text: str) -> None:
+        """Report what is odd in the configuration in force, where the source has a place for it beside the log."""
+
+    def failed(self, text: str) -> None:
+        """Report a document that cannot be used."""
+
+    def in_force(self, text: str) -> None:
+        """Report a new configuration."""
+
+    def _text(self) -> str:
+        """The document as it is now. Raises ConfigurationError when there is none."""
+        raise NotImplementedError
+
+    def _first(self) -> None:
+        """Put the first configuration in force.
+
+        Raises ConfigurationError when the document is bad or missing and the source is strict, or when there is
+        nothing to fall back to because the built-in configuration is off.
+        """
+        try:
+            self.configuration = self._read()
+        except ConfigurationError as error:
+            if self._strict or not self._default:
+                raise
+            self._keep(str(error), "the built-in configuration is in force")
+            self.configuration = self._load(DEFAULT_TEXT)
+
+    def _next(self) -> bool:
+        """Put a changed document in force, if it can be used and says something new."""
+        try:
+            new = self._read()
+        except ConfigurationError as error:
+            self._keep(str(error), "the configuration in force is kept")
+            return False
+        repaired, self._problem = bool(self._problem), ""
+        if new == self.configuration and not repaired:
+            return False
+        changed, self.configuration = new != self.configuration, new
+        text = f"a new configuration is in force: actions {', '.join(new.actions)}"
+        log.info("%s: %s", self.where, text)
+        self.in_force(text)
+        return changed
+
+    def _keep(self, problem: str, what: str) -> None:
+        if problem != self._problem:
+            log.error("%s; %s", problem, what)
+            self.failed(f"{problem.removeprefix(f'{self.where}: ')}; {what}")
+        self._problem = problem
+
+    def _read(self) -> Configuration:
+        text = self._text()
+        try:
+            return self._load(text)
+        except ConfigurationError as error:
+            raise ConfigurationError(f"{self.where}: {error}") from None
+        except RecursionError:
+            raise ConfigurationError(f"{self.where}: it is nested too deep; use fewer levels") from None
+
+    def _load(self, text: str) -> Configuration:
+        configuration = load(text, self._actions)
+        for warning in (*configuration.warnings, *self._unknown_plugins(configuration)):
+            log.warning("%s: %s", self.where or "configuration", warning)
+            self.warn(warning)
+        return configuration
+
+    def _unknown_plugins(self, configuration: Configuration) -> list[str]:
+        warnings = []
+        for i, tier in enumerate(configuration.tiers):
+            for j, option in enumerate(tier):
+                if option.name not in self._plugins:
+                    near = get_close_matches(option.name, list(self._plugins), 1)
+                    hint = f"; did you mean {near[0]}?" if near else ""
+                    warnings.append(f"tiers[{i}].plugins[{j}]: no plugin {option.name}, it is skipped{hint}")
+        return warnings
+
+
+class ConfigurationFile(ConfigurationSource):
+    """The configuration of a file; without a path the built-in one."""
 
     def __init__(
         self,
@@ -39,83 +148,40 @@ class ConfigurationFile:
         Raises ConfigurationError when the file is bad or missing and `strict` is set, or when there is
         nothing to fall back to because `default` (the built-in configuration) is off.
         """
-        self.path = path
-        self._actions = actions
-        self._plugins = plugins
+        super().__init__(path, actions, plugins, strict=strict, default=default)
         self._seen: tuple[int, ...] | None = None
-        self._problem = ""
         if not path:
             if not default:
                 raise ConfigurationError(
-                    "no --scheduler-conf is given and --disable-default-scheduler-config forbids the built-in one"
+                    "neither --scheduler-conf nor --scheduler-configmap is given, "
+                    "and --disable-default-scheduler-config forbids the built-in configuration"
                 )
             self.configuration = self._load(DEFAULT_TEXT)
             return
         self._seen = self._look()
-        try:
-            self.configuration = self._read()
-        except ConfigurationError as error:
-            if strict or not default:
-                raise
-            log.error("%s; the built-in configuration is in force", error)
-            self._problem = str(error)
-            self.configuration = self._load(DEFAULT_TEXT)
+        self._first()
 
     def poll(self) -> bool:
-        """Look at the file; whether a new configuration is in force now."""
-        if not self.path:
+        if not self.where:
             return False
         seen = self._look()
         if seen == self._seen:
             return False
         self._seen = seen
-        try:
-            new = self._read()
-        except ConfigurationError as error:
-            if str(error) != self._problem:
-                log.error("%s; the configuration in force is kept", error)
-            self._problem = str(error)
-            return False
-        self._problem = ""
-        if new == self.configuration:
-            return False
-        self.configuration = new
-        log.info("%s: a new configuration is in force: actions %s", self.path, ", ".join(new.actions))
-        return True
+        return self._next()
 
-    def _read(self) -> Configuration:
+    def _text(self) -> str:
         try:
-            text = Path(self.path).read_text(encoding="utf-8")
+            return Path(self.where).read_text(encoding="utf-8")
         except OSError as error:
-            raise ConfigurationError(f"{self.path} cannot be read: {error.strerror}; check --scheduler-conf") from None
+            text = f"{self.where} cannot be read: {error.strerror}; check --scheduler-conf"
+            raise ConfigurationError(text) from None
         except UnicodeDecodeError as error:
-            raise ConfigurationError(f"{self.path} cannot be read: {error}; save it as UTF-8") from None
-        try:
-            return self._load(text)
-        except ConfigurationError as error:
-            raise ConfigurationError(f"{self.path}: {error}") from None
-        except RecursionError:
-            raise ConfigurationError(f"{self.path}: it is nested too deep; use fewer levels") from None
-
-    def _load(self, text: str) -> Configuration:
-        configuration = load(text, self._actions)
-        for warning in (*configuration.warnings, *self._unknown_plugins(configuration)):
-            log.warning("%s: %s", self.path or "configuration", warning)
-        return configuration
-
-    def _unknown_plugins(self, configuration: Configuration) -> list[str]:
-        warnings = []
-        for i, tier in enumerate(configuration.tiers):
-            for j, option in enumerate(tier):
-                if option.name not in self._plugins:
-                    near = get_close_matches(option.name, list(self._plugins), 1)
-                    hint = f"; did you mean {near[0]}?" if near else ""
-                    warnings.append(f"tiers[{i}].plugins[{j}]: no plugin {option.name}, it is skipped{hint}")
-        return warnings
+            raise ConfigurationError(f"{self.where} cannot be read: {error}; save it as UTF-8") from None
 
     def _look(self) -> tuple[int, ...] | None:
         try:
-            found = os.stat(self.path)
+            found = os.stat(self.where)
         except OSError:
             return None
         return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns

@@ -218,7 +218,10 @@ class Writer:
             return scanned(error, namespace, name)
 
 
-_BY_KIND = {rt.kind: rt for rt in (kinds.POD, kinds.PODGROUP, kinds.QUEUE, kinds.NODE, kinds.HYPERNODE, kinds.JOB)}
+_BY_KIND = {
+    rt.kind: rt
+    for rt in (kinds.POD, kinds.PODGROUP, kinds.QUEUE, kinds.NODE, kinds.HYPERNODE, kinds.JOB, kinds.CONFIGMAP)
+}
 
 
 def _only_version(version: str) -> list[dict[str, Any]]:

@@ -1,0 +1,155 @@
+"""The configuration as a ConfigMap that is read and watched directly, so that `kubectl edit` takes effect at once.
+
+Volcano mounts the ConfigMap as a file instead, which the kubelet updates within a minute or two. Mistakes are Warning
+Events on the ConfigMap, with the place and the nearest valid name; the configuration in force is kept.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Coroutine
+from difflib import get_close_matches
+from typing import Any
+
+from volcano_py.api.core import ConfigMap
+from volcano_py.api.kinds import CONFIGMAP
+from volcano_py.kube.client import Client
+from volcano_py.kube.errors import NotFound
+from volcano_py.kube.events import Correlator, send
+from volcano_py.kube.informer import Informer
+from volcano_py.kube.wire import Refused
+from volcano_py.scheduler.framework.config import ConfigurationError
+from volcano_py.scheduler.framework.registry import Registry
+from volcano_py.scheduler.model.plan import Event, Operation
+from volcano_py.scheduler.options import Options
+from volcano_py.scheduler.reload import ConfigurationFile, ConfigurationSource
+
+KEY = "volcano-scheduler.conf"
+"""The key of the ConfigMap's data, as Volcano's chart has it."""
+INVALID, WARNING, IN_FORCE = "InvalidConfiguration", "ConfigurationWarning", "ConfigurationInForce"
+"""Reasons of the Events on the ConfigMap."""
+_MAX_EVENTS = 100
+"""Events that wait until this replica leads; of more the oldest are dropped."""
+
+
+class ConfigurationMap(ConfigurationSource):
+    """The configuration of the ConfigMap `namespace/name`."""
+
+    def __init__(
+        self,
+        namespace: str,
+        name: str,
+        actions: Collection[str],
+        plugins: Collection[str],
+        *,
+        strict: bool = True,
+        default: bool = True,
+    ) -> None:
+        super().__init__(f"ConfigMap {namespace}/{name}", actions, plugins, strict=strict, default=default)
+        self._namespace, self._name = namespace, name
+        self._found: ConfigMap | None = None
+        self._refused = ""
+        self._changed = False
+        self._events: list[Event] = []
+        self._informer: Informer[ConfigMap]
+
+    async def start(self, client: Client) -> None:
+        """Read it for the first time. Raises KubeError; ConfigurationError, after an Event, as a file does."""
+        self._informer = Informer(
+            client,
+            CONFIGMAP,
+            ConfigMap,
+            self._namespace,
+            field_selector=f"metadata.name={self._name}",
+            decode_error=self._undecodable,
+        )
+        self._informer.on(add=self._set, update=lambda _, new: self._set(new), delete=lambda _: self._set(None))
+        try:
+            self._found = await client.get(CONFIGMAP, self._name, self._namespace, type=ConfigMap)
+        except NotFound:
+            self._found = None
+        try:
+            self._first()
+        except ConfigurationError as error:
+            await self._report_end(client, str(error))
+            raise
+
+    def parts(self) -> dict[str, Coroutine[Any, Any, None]]:
+        return {"configuration map": self._informer.run()}
+
+    def poll(self) -> bool:
+        if not self._changed:
+            return False
+        self._changed = False
+        return self._next()
+
+    def operations(self) -> list[Operation]:
+        events, self._events = self._events, []
+        return list(events)
+
+    def warn(self, text: str) -> None:
+        self._note("Warning", WARNING, text)
+
+    def failed(self, text: str) -> None:
+        self._note("Warning", INVALID, text)
+
+    def in_force(self, text: str) -> None:
+        self._note("Normal", IN_FORCE, text)
+
+    def _text(self) -> str:
+        if self._refused:
+            raise ConfigurationError(f"{self.where}: {self._refused}")
+        if self._found is None:
+            text = f"{self.where} not found; create it with the key {KEY}, or give --scheduler-conf"
+            raise ConfigurationError(text)
+        data = self._found.data or {}
+        if KEY not in data:
+            near = get_close_matches(KEY, list(data), 1) or sorted(data)[:1]
+            hint = f"; rename {near[0]}" if near else ""
+            raise ConfigurationError(f"{self.where}: data: no key {KEY}{hint}")
+        return data[KEY]
+
+    def _set(self, found: ConfigMap | None) -> None:
+        known = self._found.data if self._found is not None else None
+        if found is None:
+            self._refused = f"it was deleted; create it again with the key {KEY}"
+            self._changed = True
+            return  # Events about its deletion are on the ConfigMap that was there
+        if self._refused or found.data != known:
+            self._changed = True
+        self._refused, self._found = "", found
+
+    def _undecodable(self, refused: Refused) -> None:
+        self._refused = str(refused.error)
+        self._changed = True
+
+    def _note(self, kind: str, reason: str, text: str) -> None:
+        uid = self._found.metadata.uid if self._found is not None else ""
+        event = Event("ConfigMap", self._namespace, self._name, uid, kind, reason, text)
+        self._events = [*self._events, event][-_MAX_EVENTS:]
+
+    async def _report_end(self, client: Client, problem: str) -> None:
+        """Write the Event of a mistake that ends the process: nothing else will write it."""
+        if self._found is None:
+            return
+        about = {
+            "apiVersion": CONFIGMAP.api_version,
+            "kind": "ConfigMap",
+            "namespace": self._namespace,
+            "name": self._name,
+            "uid": self._found.metadata.uid,
+        }
+        text = f"{problem.removeprefix(f'{self.where}: ')}; the scheduler cannot start"
+        correlator = Correlator("volcano")
+        write = correlator.correlate(about, "Warning", INVALID, text, time.time())
+        if write is not None:
+            await send(client, correlator, write)
+
+
+def source_of(options: Options, registry: Registry) -> ConfigurationSource:
+    """Where the flags say that the configuration is. Raises ConfigurationError for a file, as its constructor does."""
+    strict, default = options.strict_config, not options.disable_default_scheduler_config
+    known = registry.actions, registry.plugins
+    if options.scheduler_configmap is not None:
+        return ConfigurationMap(*options.scheduler_configmap, *known, strict=strict, default=default)
+    return ConfigurationFile(options.scheduler_conf, *known, strict=strict, default=default)
