@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+import time
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,6 +51,8 @@ class LyingProxy:
         """Lies that were sent."""
         self.carried_out: Counter[Request] = Counter()
         """Requests that reached the server."""
+        self.writes: list[tuple[float, Request]] = []
+        """Those that the server says have changed something, each with the time (monotonic) of its answer."""
         self.dropped: Counter[Request] = Counter()
         """Stalled requests whose client had gone before they went on."""
         self.refused: Counter[Request] = Counter()
@@ -63,12 +66,10 @@ class LyingProxy:
         self._flowing = asyncio.Event()
         self._flowing.set()
         self._stalled: set[Request] | None = set()
-        self.stalled = 0
-        """Requests that wait now."""
+        self.stalled = 0  # requests that wait now
         self._accepting = asyncio.Event()
         self._accepting.set()
-        self.held = 0
-        """Connections that wait for their handshake now."""
+        self.held = 0  # connections that wait for their handshake now
         self._extra: dict[str, list[bytes]] = {}
         self._watches: dict[str, set[asyncio.StreamWriter]] = {}
         self._connections: set[asyncio.Task[None]] = set()
@@ -230,6 +231,8 @@ class LyingProxy:
             data=body or None,
             timeout=aiohttp.ClientTimeout(total=None),
         ) as answer:
+            if method != "GET" and answer.status < 300:
+                self.writes.append((time.monotonic(), request))
             if request[3] and answer.status == 200 and lie is None:
                 await self._pass_watch(request[1], answer, writer)
                 return False

@@ -136,19 +136,28 @@ async def cluster(folder: Path, nodes: int = 2, *, tls: bool = False, queues: bo
 
 
 @contextlib.asynccontextmanager
-async def running(options: Options) -> AsyncIterator[Scheduler]:
-    """A scheduler that has its first picture and leads."""
+async def launched(options: Options) -> AsyncIterator[Scheduler]:
+    """A scheduler that has its first picture."""
     scheduler = Scheduler(options)
     task = asyncio.create_task(scheduler.run(), name="scheduler")
+
+    def ready() -> bool:
+        if task.done():
+            task.result()
+        return hasattr(scheduler, "feed") and scheduler.feed.ready.is_set()
+
     try:
-        await until(lambda: _works(scheduler, task), "the scheduler does not lead", 30)
+        await until(ready, "the first lists are not complete", 30)
         yield scheduler
+        assert not task.done(), task
     finally:
         task.cancel()
         await asyncio.wait([task])
 
 
-def _works(scheduler: Scheduler, task: asyncio.Task[None]) -> bool:
-    if task.done():
-        task.result()
-    return hasattr(scheduler, "feed") and scheduler.feed.ready.is_set() and scheduler.handle.leading
+@contextlib.asynccontextmanager
+async def running(options: Options) -> AsyncIterator[Scheduler]:
+    """A scheduler that has its first picture and leads."""
+    async with launched(options) as scheduler:
+        await until(lambda: scheduler.handle.leading, "the scheduler does not lead", 30)
+        yield scheduler

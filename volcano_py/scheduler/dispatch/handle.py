@@ -134,7 +134,7 @@ class DispatcherHandle:
             await run_all(
                 {
                     "dispatcher": self._keep_running(),
-                    "heartbeat": self._keep_beating(),
+                    "decider heartbeat": self._keep_beating(),
                     "dispatcher watchdog": self._watch(),
                 }
             )

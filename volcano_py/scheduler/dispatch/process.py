@@ -15,6 +15,7 @@ import signal
 import socket
 import time
 from collections.abc import Coroutine
+from functools import partial
 from typing import Any
 
 from volcano_py.kube import Client
@@ -122,8 +123,8 @@ class Process:
                 "end": self._until_the_end(),
                 "election": leadership.run(lease_client),
                 "lease": leadership.follow(),
-                "watchdog": self._watch_the_decider(),
-                "heartbeat": self._keep_beating(),
+                "decider watchdog": self._watch_the_decider(),
+                "dispatcher heartbeat": self._keep_beating(),
             }
             try:
                 await run_all({name: self._part(part) for name, part in parts.items()})
@@ -244,7 +245,7 @@ class Process:
         for item in self._machine.take(now):
             task = asyncio.create_task(self._carry_out(item), name="write")
             self._tasks.add(task)
-            task.add_done_callback(self._ended_write)
+            task.add_done_callback(partial(self._ended_write, item))
         loop = asyncio.get_running_loop()
         if self._flush_timer is None:
             self._flush_timer = loop.call_later(FLUSH, self._flush)
@@ -255,9 +256,14 @@ class Process:
         if wake is not None:
             self._wake_timer = loop.call_later(max(0.001, wake - now), self._pump)
 
-    def _ended_write(self, task: asyncio.Task[None]) -> None:
+    def _ended_write(self, item: Item, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
+        if task.cancelled():
+            # Before its first step, so that `_carry_out` could not see it.
+            failure = Failure("not-leading", "leadership ended before the write began", sent=False)
+            self._machine.failed(item, failure, boottime())
+            self._pump()
+        elif (error := task.exception()) is not None:
             # Its operation would never be answered.
             self._fail(error)
 
