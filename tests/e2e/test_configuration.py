@@ -109,6 +109,11 @@ async def reported(client: Client, reason: str, text: str) -> None:
 
 async def test_the_configmap_is_watched_and_its_mistakes_are_events_on_it(tmp_path: Path) -> None:
     async with cluster(tmp_path, nodes=6) as (sandbox, client):
+
+        async def leading() -> bool:
+            return "leading: cycles may run" in log_of(sandbox, "scheduler")
+
+        await until(leading, "the scheduler has not started")
         assert "volcano-scheduler.conf" in (await client.get(CONFIGMAP, CONFIGMAP_NAME, SYSTEM))["data"]
         await edit(client, PACK)
         await reported(client, "ConfigurationInForce", "actions enqueue, allocate")
