@@ -1,31 +1,37 @@
-"""A plugin and an action of our own: spread pods over the nodes with the fewest pods, and count what was decided."""
+"""A plugin and an action of our own: spread pods over the nodes with the fewest pods, and report where jobs run."""
 
 from collections import Counter
 
-from volcano_py.scheduler.framework.node_rules import PlainScore
+import msgspec
+
+from volcano_py.plugin import LOCAL, Action, NodeView, Plugin, PluginArguments, Session, Task
 
 
-class Launch:
-    """Rates a node the higher the fewer pods it has."""
+class Launch(Plugin):
+    """Prefer the node that runs the fewest pods."""
 
     name = "launch"
 
-    def __init__(self, arguments):
-        self.weight = arguments.get("launch.weight", 1)
+    class Arguments(PluginArguments):
+        weight: int = msgspec.field(default=1, name="launch.weight")
 
-    def on_session_open(self, session):
-        def fewest_pods(task, node):
-            return -self.weight * session.numbers.kube_pods[session.table.index[node]]
+    arguments: Arguments
 
-        session.add_score(self.name, PlainScore(self.name, session, fewest_pods))
+    def on_session_open(self, session: Session) -> None:
+        session.add_node_order(self.score, scope=LOCAL)
 
-
-def tally(session):
-    """An action: say in an Event on each job how many of its pods are where."""
-    for job in session.jobs.values():
-        nodes = Counter(session.table.names[n] for t in job.tasks.values() if (n := session.node_of(t)) is not None)
-        if nodes:
-            session.note(job, "Normal", "Tally", ", ".join(f"{node}: {n}" for node, n in sorted(nodes.items())))
+    def score(self, task: Task, node: NodeView) -> float:
+        return -self.arguments.weight * node.pod_count
 
 
-tally.action = "tally"
+class Tally(Action):
+    """Report in an Event on each job how many of its pods are on which node."""
+
+    name = "tally"
+
+    def execute(self, session: Session) -> None:
+        for job in session.jobs.values():
+            columns = (session.node_of(task) for task in job.tasks.values())
+            nodes = Counter(session.node(column).name for column in columns if column is not None)
+            if nodes:
+                session.note(job, "Normal", "Tally", ", ".join(f"{name}: {n}" for name, n in sorted(nodes.items())))

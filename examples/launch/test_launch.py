@@ -3,11 +3,11 @@
 from pathlib import Path
 
 import pytest
-from launch import Launch, tally
+from launch import Launch, Tally
 
 from volcano_py.testing import check, registry, scenarios
 
 
 @pytest.mark.parametrize("scenario", scenarios(Path(__file__).parent / "scenarios" / "fewest-pods.yaml"))
 def test_scenario(scenario):
-    check(scenario, registry({"launch": Launch}, {"tally": tally}))
+    check(scenario, registry({"launch": Launch}, {"tally": Tally}))

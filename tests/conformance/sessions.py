@@ -16,15 +16,17 @@ import numpy as np
 
 from tests.conformance.functions.jobs import session_job
 from tests.conformance.outcome import DEVIATION, FAIL, NOT_BUILT, PASS, Outcome
+from tests.conformance.scores import one_sum
 from volcano_py.api.meta import parse_time
 from volcano_py.scheduler.explain.close import close_jobs
+from volcano_py.scheduler.framework.callbacks import Vote
 from volcano_py.scheduler.framework.config import Configuration, load
 from volcano_py.scheduler.framework.deviations import DEVIATIONS
+from volcano_py.scheduler.framework.extension_points.victims import EvictionContext
 from volcano_py.scheduler.framework.fit_errors import Reason
-from volcano_py.scheduler.framework.node_rules import PlainPredicate
+from volcano_py.scheduler.framework.node_view import NodeView
 from volcano_py.scheduler.framework.session import Session, Shard
 from volcano_py.scheduler.framework.session_job import SessionJob
-from volcano_py.scheduler.framework.votes import EvictionContext
 from volcano_py.scheduler.model import plan
 from volcano_py.scheduler.model import status as st
 from volcano_py.scheduler.model.cluster import Cluster
@@ -102,16 +104,16 @@ def _run(case: dict[str, Any], padding: int, deviations: Any) -> list[str]:
     report = Report(session)
     _custom_plugins(case, session)
     open_plugins(session, REGISTRY, report, lambda *_: _Nothing())
-    wrong = [f"{f.plugin}.{f.point} raised {f.error}" for f in session.votes.faults]
+    wrong = [f"{f.plugin}.{f.point} raised {f.error}" for f in session.callbacks.faults]
     for _ in range(case.get("runs", 1)):
         for action in case["actions"]:
-            REGISTRY.actions[action](session)
+            REGISTRY.actions[action](conf.action_arguments.get(action, {})).execute(session)
     for call in case.get("calls") or []:
         wrong += _call(case, session, call)
     if "CheckAll" in (case.get("checks") or ()):
         close_jobs(session)
         wrong += _check_all(case, session, emitted, report)
-    wrong += [f"{f.plugin}.{f.point} raised {f.error}" for f in session.votes.faults]
+    wrong += [f"{f.plugin}.{f.point} raised {f.error}" for f in session.callbacks.faults]
     return wrong
 
 
@@ -215,23 +217,23 @@ def _shard(case: dict[str, Any]) -> Shard | None:
 
 def _rejecter(session: Session) -> None:
     """Rejects the job of PodGroup pgA, permits every other."""
-    session.votes.add("job_enqueueable", "test-rejecter", lambda job: -1 if job.name == "pgA" else 1)
+    session.add_job_enqueueable(lambda job: Vote.REJECT if job.name == "pgA" else Vote.PERMIT)
 
 
 def _fake(session: Session) -> None:
     """Names every candidate whose priority is 10 a victim."""
-    session.votes.add("victim_tasks", "fake", lambda tasks: [t for t in tasks if t.priority == 10])
+    session.add_victim_tasks(lambda tasks: [t for t in tasks if t.priority == 10])
 
 
 def _device_fit(session: Session) -> None:
     """Refuses a node for the task `preemptor` as long as a task `preemptee` there is not Releasing."""
 
-    def ask(task: Task, node: str) -> Reason | None:
-        here = session.cluster.on_node.get(node, {}).values()
+    def ask(task: Task, node: NodeView) -> Reason | None:
+        here = session.cluster.on_node.get(node.name, {}).values()
         taken = any(v.name == "preemptee" and session.status(v) != st.RELEASING for v in here)
         return Reason("hidden device capacity is occupied") if task.name == "preemptor" and taken else None
 
-    session.add_filter("device-fit-after-eviction", PlainPredicate("device-fit-after-eviction", session, ask))
+    session.add_predicate(ask)
 
 
 _CUSTOM: dict[str, Callable[[Session], None]] = {
@@ -245,7 +247,8 @@ def _custom_plugins(case: dict[str, Any], session: Session) -> None:
     for name in case.get("customPlugins") or []:
         if name not in _CUSTOM:
             raise NotBuilt(f"fake plugin {name}")
-        _CUSTOM[name](session)
+        with session.registration(name):
+            _CUSTOM[name](session)
 
 
 # ---- callbacks ----------------------------------------------------------------------------------------------
@@ -325,7 +328,7 @@ def _evictable(session: Session, args: list[Any]) -> list[Any]:
 
     kind = {1: "gangpreempt", 2: "gangreclaim"}[args[0]["Kind"]]
     context = EvictionContext(kind, Handmade)  # type: ignore[arg-type]
-    return [_names(session.votes.unified_evictable(context, _tasks(session, args[1])))]
+    return [_names(session.unified_evictable(context, _tasks(session, args[1])))]
 
 
 def _order_rate(session: Session, args: list[Any]) -> list[Any]:
@@ -333,7 +336,7 @@ def _order_rate(session: Session, args: list[Any]) -> list[Any]:
     if args[1]["node"] not in session.table.index:
         raise NotBuilt("nodes that are not in the session")
     node = session.table.index[args[1]["node"]]
-    return [session.placement.order_rate(task, node), None]
+    return [one_sum(session, task, "order", np.array([node])).item(0), None]
 
 
 def _predicate(session: Session, args: list[Any]) -> list[Any]:
@@ -364,14 +367,14 @@ def _batch_rates(session: Session, args: list[Any]) -> list[Any]:
     if any(n not in session.table.index for n in names):
         raise NotBuilt("nodes that are not in the session")
     nodes = np.array([session.table.index[n] for n in names], dtype=np.intp)
-    rates = session.placement.batch_rates(task, nodes)
+    rates = one_sum(session, task, "batch", nodes)
     return [dict(zip(names, rates.tolist(), strict=True)), None]
 
 
-def _hyper_node_rates(session: Session, args: list[Any]) -> list[Any]:
+def _hyper_node_scores(session: Session, args: list[Any]) -> list[Any]:
     """The plugins' answers apart; ours adds them up, and only one plugin has an answer."""
     sub = next(s for j in session.jobs.values() for s in j.sub_jobs.values() if s.uid == args[0]["uid"])
-    return [{"network-topology-aware": session.votes.hyper_node_rates(sub, sorted(args[1]))}, None]
+    return [{"network-topology-aware": session.hyper_node_scores(sub, sorted(args[1]))}, None]
 
 
 def _allocate(session: Session, args: list[Any]) -> list[Any]:
@@ -383,23 +386,23 @@ def _allocate(session: Session, args: list[Any]) -> list[Any]:
 
 _CALLS: dict[str, Callable[[Session, list[Any]], list[Any]]] = {
     "JobEnqueued": lambda s, a: _said(s, a),
-    "JobEnqueueable": lambda s, a: [s.votes.job_enqueueable(_job(s, a[0]))],
-    "JobOrderCompareFn": lambda s, a: [s.votes.job_compare(_job(s, a[0]), _job(s, a[1]))],
-    "JobOrderFn": lambda s, a: [s.votes.job_key(_job(s, a[0])) < s.votes.job_key(_job(s, a[1]))],
-    "Preemptable": lambda s, a: _victims(s, a, s.votes.preemptable),
-    "Reclaimable": lambda s, a: _victims(s, a, s.votes.reclaimable),
+    "JobEnqueueable": lambda s, a: [s.job_enqueueable(_job(s, a[0]))],
+    "JobOrderCompareFn": lambda s, a: [s.job_compare(_job(s, a[0]), _job(s, a[1]))],
+    "JobOrderFn": lambda s, a: [s.job_key(_job(s, a[0])) < s.job_key(_job(s, a[1]))],
+    "Preemptable": lambda s, a: _victims(s, a, s.preemptable),
+    "Reclaimable": lambda s, a: _victims(s, a, s.reclaimable),
     "UnifiedEvictable": _evictable,
     "NodeOrderFn": _order_rate,
     "PredicateFn": _predicate,
     "BatchNodeOrderFn": _batch_rates,
-    "HyperNodeOrderMapFn": _hyper_node_rates,
-    "VictimTasks": lambda s, a: [_names(s.votes.victim_tasks(_tasks(s, a[0])))],
+    "HyperNodeOrderMapFn": _hyper_node_scores,
+    "VictimTasks": lambda s, a: [_names(s.victim_tasks(_tasks(s, a[0])))],
     "Allocate": _allocate,
 }
 
 
 def _said(session: Session, args: list[Any]) -> list[Any]:
-    session.votes.job_enqueued(_job(session, args[0]))
+    session.job_enqueued(_job(session, args[0]))
     return []
 
 

@@ -9,22 +9,23 @@ from tests.e2e.cluster import SERVE_METRICS, bound, cluster, job, log_of, metric
 from volcano_py.api.kinds import JOB
 
 PLUGIN = """
-from volcano_py.scheduler.framework.node_rules import PlainPredicate, PlainScore
+import msgspec
+from volcano_py.scheduler.framework.plugin import Plugin, PluginArguments
 
 
-class Moody:
+class Moody(Plugin):
     name = "moody"
 
-    def __init__(self, arguments):
-        self.bad = arguments.get("moody.node")
+    class Arguments(PluginArguments):
+        bad: str = msgspec.field(default="", name="moody.node")
 
     def on_session_open(self, session):
-        session.add_filter(self.name, PlainPredicate(self.name, session, self.predicate))
-        session.add_score(self.name, PlainScore(self.name, session, self.score))
-        session.votes.add("job_ready", self.name, self.ready)
+        session.add_predicate(self.predicate)
+        session.add_node_order(self.score)
+        session.add_job_ready(self.ready)
 
     def predicate(self, task, node):
-        if node == self.bad:
+        if node.name == self.arguments.bad:
             raise ValueError("not that one")
 
     def score(self, task, node):

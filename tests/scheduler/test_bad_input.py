@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from tests.scheduler.trial import Manifest, Trial
-from volcano_py.scheduler.framework.session import NOMINATION_SECONDS
 from volcano_py.scheduler.model import plan
+from volcano_py.scheduler.model.reported import NOMINATION_SECONDS
 
 ALLOCATE = [["priority", "gang", "conformance"], ["predicates", "proportion", "nodeorder"]]
 PREEMPT = [["priority", "gang", "conformance"], ["predicates", "nodeorder"]]
@@ -347,9 +347,9 @@ def test_a_clock_set_back_does_not_keep_a_promise_for_ever() -> None:
     jobs = {"new": {"min": 2, "phase": "Inqueue", "each": promised}, "good": {**GOOD, "pods": 1}}
     trial = Trial({"nodes": {"n1": {"cpu": 1}}, "jobs": jobs}, PREEMPT)
     cluster = trial.simulation.cluster
-    cluster.nominated_since["default/new-0"] = trial.simulation.now + YEAR
+    cluster.nominations.since["default/new-0"] = trial.simulation.now + YEAR
     trial.cycle()
-    assert cluster.nominated_since["default/new-0"] <= trial.simulation.now
+    assert cluster.nominations.since["default/new-0"] <= trial.simulation.now
     trial.cycle(NOMINATION_SECONDS + 1)
     assert "default/new-0" in trial.report.session.forgotten_nominations
 

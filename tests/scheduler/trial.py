@@ -52,7 +52,7 @@ class Trial:
 
     def reason(self, pod: str) -> str:
         """Why a pod waits, as it was told last."""
-        return self.simulation.cluster.told[f"default/{pod}"][1]
+        return self.simulation.cluster.reported.conditions[f"default/{pod}"][1]
 
 
 def configured(plugins: Plugins, actions: str = "allocate", **settings: Any) -> Configuration:
@@ -65,7 +65,7 @@ def opened(scenario: Manifest, plugins: Plugins, **settings: Any) -> Session:
     simulation = Simulation(manifests(scenario))
     session = Session(simulation.cluster, configured(plugins, **settings), simulation.now, 0, lambda _: None)
     open_plugins(session, REGISTRY, Report(session), lambda *_: nullcontext())
-    assert not session.votes.faults, session.votes.faults
+    assert not session.callbacks.faults, session.callbacks.faults
     return session
 
 

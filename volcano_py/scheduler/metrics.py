@@ -137,7 +137,7 @@ class Metrics:
         self.e2e.observe(max(0.0, seconds * 1000))
         for fault in report.faults:
             self.faults.labels(fault.plugin, fault.point).inc()
-        self.homeless.set(len(report.session.homeless))
+        self.homeless.set(len(report.session.jobs_without_queue))
         self._take_gauges(report.session.gauges)
 
     def forget_job(self, namespace: str, name: str) -> None:

@@ -14,10 +14,11 @@ from msgspec import Struct
 
 from volcano_py.scheduler.actions import ACTIONS
 from volcano_py.scheduler.explain.close import close_jobs, close_queues
+from volcano_py.scheduler.framework.callbacks import Fault
 from volcano_py.scheduler.framework.config import Configuration
+from volcano_py.scheduler.framework.plugin import Plugin
 from volcano_py.scheduler.framework.registry import Registry
 from volcano_py.scheduler.framework.session import Session, Shard
-from volcano_py.scheduler.framework.votes import Fault
 from volcano_py.scheduler.framework.whereabouts import remember
 from volcano_py.scheduler.model import status as st
 from volcano_py.scheduler.model.cluster import Cluster
@@ -101,12 +102,14 @@ def run_once(
     for name in configuration.actions:
         with timed("action", name):
             try:
-                registry.actions[name](session)
+                action = registry.actions[name](configuration.action_arguments.get(name, {}))
+                report.warnings += action.warnings
+                action.execute(session)
             except Exception as e:
-                session.votes.fault(name, "action", e)
+                session.callbacks.fault(name, "action", e)
     with timed("session", "close"):
         close(session, plugins, timed)
-    report.faults = session.votes.faults
+    report.faults = session.callbacks.faults
     report.unfinished = session.work.exhausted
     for operation in emitted:
         if isinstance(operation, PodGroupStatus):
@@ -120,9 +123,9 @@ def run_once(
     return report
 
 
-def open_plugins(session: Session, registry: Registry, report: Report, timed: Timer) -> list[object]:
+def open_plugins(session: Session, registry: Registry, report: Report, timed: Timer) -> list[Plugin]:
     """Construct the configured plugins and let them register; unknown ones are a warning."""
-    plugins: list[object] = []
+    plugins: list[Plugin] = []
     for tier in session.configuration.tiers:
         for option in tier:
             builder = registry.plugins.get(option.name)
@@ -132,39 +135,37 @@ def open_plugins(session: Session, registry: Registry, report: Report, timed: Ti
             with timed("plugin-open", option.name):
                 try:
                     plugin = builder(option.arguments)
-                    plugin.on_session_open(session)
+                    with session.registration(option.name):
+                        plugin.on_session_open(session)
                 except Exception as e:
-                    session.votes.fault(option.name, "on_session_open", e)
-                    session.votes.close(option.name)
+                    session.callbacks.fault(option.name, "on_session_open", e)
+                    session.close_plugin(option.name)
                     continue
             plugins.append(plugin)
-            report.warnings += getattr(plugin, "warnings", ())
+            report.warnings += plugin.warnings
     session.seal()
     return plugins
 
 
-def close(session: Session, plugins: list[object], timed: Timer) -> None:
+def close(session: Session, plugins: list[Plugin], timed: Timer) -> None:
     """Plugins first (gang writes its conditions), then statuses."""
     for plugin in plugins:
-        close_plugin = getattr(plugin, "on_session_close", None)
-        if close_plugin is not None:
-            name = getattr(plugin, "name", type(plugin).__name__)
-            with timed("plugin-close", name):
-                try:
-                    close_plugin(session)
-                except Exception as e:
-                    session.votes.fault(name, "on_session_close", e)
+        with timed("plugin-close", plugin.name):
+            try:
+                plugin.on_session_close(session)
+            except Exception as e:
+                session.callbacks.fault(plugin.name, "on_session_close", e)
     close_jobs(session)
     close_queues(session)
     remember(session)
-    for job in session.homeless:
+    for job in session.jobs_without_queue:
         group = job.pod_group
         if group is not None:
             text = f"queue {job.queue} does not exist; create it or name another in spec.queue"
-            if session.cluster.notes.get(("PodGroup", job.uid)) != text:
+            if session.cluster.reported.events.get(("PodGroup", job.uid)) != text:
                 meta = group.metadata
                 session.emit([Event("PodGroup", meta.namespace, meta.name, meta.uid, "Warning", "Unschedulable", text)])
     for name, text in session.cluster.hyper_nodes.problems.items():
-        if session.cluster.notes.get(("HyperNode", f"/{name}")) != text:
+        if session.cluster.reported.events.get(("HyperNode", f"/{name}")) != text:
             uid = session.cluster.others["HyperNode"][name].metadata.uid
             session.emit([Event("HyperNode", "", name, uid, "Warning", "InvalidHyperNode", text)])

@@ -234,10 +234,10 @@ def waiting(report: Report) -> dict[str, str]:
             said = [e.message for e in events if e.type == "Normal" and e.reason == "Unschedulable"]
             found[job.uid] = said[0] if said else "not admitted to its queue"
         elif session.pending(job):
-            invalid = session.votes.job_valid(job)
+            invalid = session.job_valid(job)
             found[job.uid] = invalid.message if invalid is not None else job_message(session, job)
-    for homeless in session.homeless:
-        found[homeless.uid] = f"queue {homeless.queue} does not exist"
+    for job in session.jobs_without_queue:
+        found[job.uid] = f"queue {job.queue} does not exist"
     return found
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from volcano_py.scheduler.framework.config import load
-from volcano_py.scheduler.framework.registry import Action, PluginBuilder, Registry
+from volcano_py.scheduler.framework.registry import ActionBuilder, PluginBuilder, Registry
 from volcano_py.scheduler.run_once import REGISTRY
 from volcano_py.simulate.cycles import CycleResult, Simulation
 from volcano_py.testing.table import configuration, manifests
@@ -20,7 +20,7 @@ _EXPECTED = frozenset(("bound", "pipelined", "evicted", "phases", "waiting", "fa
 
 
 def registry(
-    plugins: Mapping[str, PluginBuilder] | None = None, actions: Mapping[str, Action] | None = None
+    plugins: Mapping[str, PluginBuilder] | None = None, actions: Mapping[str, ActionBuilder] | None = None
 ) -> Registry:
     """The built-in plugins and actions with yours beside them."""
     return Registry({**REGISTRY.plugins, **(plugins or {})}, {**REGISTRY.actions, **(actions or {})})

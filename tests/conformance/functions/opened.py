@@ -41,9 +41,10 @@ def opened(
     conf = load(json.dumps({"actions": "allocate", "tiers": tiers, "deviations": "parity"}), REGISTRY.actions)
     session = Session(cluster_of(manifests), conf, 0.0, 0, lambda _: None)
     if register is not None:
-        register(session)
+        with session.registration(RECORDED):
+            register(session)
     open_plugins(session, REGISTRY, Report(session), lambda *_: nullcontext())
-    assert not session.votes.faults, session.votes.faults
+    assert not session.callbacks.faults, session.callbacks.faults
     return session
 
 

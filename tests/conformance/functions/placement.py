@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from tests.conformance.functions.adapter import Adapter, Adapters, Data
-from tests.conformance.functions.opened import RECORDED, node, opened, pod
+from tests.conformance.functions.opened import node, opened, pod
 from volcano_py.scheduler.framework.fit_errors import Code, FitErrors, Reason
-from volcano_py.scheduler.framework.node_rules import PlainPredicate, PlainScore
+from volcano_py.scheduler.framework.node_view import NodeView
 from volcano_py.scheduler.framework.session import Session
 
 _TASK = pod("ns/task", uid="task")
@@ -56,11 +56,11 @@ def _set_node_error(r: Data, a: list[Any]) -> list[Any]:
     given[a[0]] = a[1].get("status") or [{"Code": Code.ERROR, "Reason": a[1]["error"]}]
 
     def register(session: Session) -> None:
-        def ask(_: Any, name: str) -> Reason:
-            (status,) = given[name]
+        def ask(_: Any, on: NodeView) -> Reason:
+            (status,) = given[on.name]
             return Reason(status["Reason"], Code(status["Code"]))
 
-        session.add_filter(RECORDED, PlainPredicate(RECORDED, session, ask))
+        session.add_predicate(ask)
 
     session = opened([*(node(name) for name in given), _TASK], register=register)
     found = session.placement.refusal(session.cluster.tasks["ns/task"], room=False)
@@ -85,14 +85,14 @@ def _best(_: Any, a: list[Any]) -> list[Any]:
     rates = {n["name"]: float(score) for score, nodes in a[0].items() for n in nodes}
 
     def register(session: Session) -> None:
-        session.add_score(RECORDED, PlainScore(RECORDED, session, lambda _, name: rates[name]))
+        session.add_node_order(lambda _, on: rates[on.name])
 
     session = opened([*(node(name) for name in rates), _TASK], register=register)
     task = session.cluster.tasks["ns/task"]
     best = session.placement.best(task, room=False)
     if best is None:
         return [None, 0]
-    rate = session.placement.rates(task, np.array([best])).item(0)
+    rate = session.placement.scores_of(task, np.array([best])).item(0)
     return [{"name": session.table.names[best], "ready": False}, rate]
 
 

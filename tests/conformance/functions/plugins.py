@@ -5,10 +5,13 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
+import numpy as np
+
 from tests.conformance.functions.adapter import Adapter, Adapters, Data
 from tests.conformance.functions.opened import node, opened, pod
 from tests.conformance.functions.values import pod as pod_struct
 from tests.conformance.functions.values import resource
+from tests.conformance.scores import one_sum
 from volcano_py.api.codec import from_manifest
 from volcano_py.api.duration import format_duration
 from volcano_py.api.meta import parse_time
@@ -145,7 +148,7 @@ def _with_plugin(task: Data, on: Data, arguments: Data) -> tuple[Session, Task]:
 def _score(_: Any, a: list[Any]) -> list[Any]:
     arguments = {"resourceStrategyFitWeight": a[2]["Weight"], "resources": _strategy_arguments(a[2]["Resources"])}
     session, task = _with_plugin(a[0], a[1], arguments)
-    return [session.placement.order_rate(task, 0)]
+    return [one_sum(session, task, "order", np.array([0])).item(0)]
 
 
 def _one_resource(kind: str) -> Adapter:
@@ -156,7 +159,7 @@ def _one_resource(kind: str) -> Adapter:
         arguments = {"resourceStrategyFitWeight": 1, "resources": {"cpu": {"type": kind, "weight": weight}}}
         on = {"allocatable": {"milli_cpu": capacity}, "used": {"milli_cpu": used}}
         session, task = _with_plugin({"resreq": {"milli_cpu": requested}}, on, arguments)
-        return [session.placement.order_rate(task, 0) / 100 * weight]
+        return [one_sum(session, task, "order", np.array([0])).item(0) / 100 * weight]
 
     return Adapter(ask, lambda expected: expected["result"][:1])
 

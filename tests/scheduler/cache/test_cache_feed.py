@@ -411,8 +411,8 @@ async def test_what_was_not_told_may_be_told_again(api):
         for op in (event, condition):
             live.model.expect(op)
             live.echoes.result(op, Result(1, "lost"))
-        assert ("PodGroup", "default/g") not in live.model.notes
-        assert "default/p0" not in live.model.told
+        assert ("PodGroup", "default/g") not in live.model.reported.events
+        assert "default/p0" not in live.model.reported.conditions
 
 
 async def test_a_queue_that_cannot_be_decoded_exists(api):

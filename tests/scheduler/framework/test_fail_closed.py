@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from volcano_py.scheduler.framework.config import load
-from volcano_py.scheduler.framework.node_rules import PlainPredicate, PlainScore
+from volcano_py.scheduler.framework.plugin import Plugin
 from volcano_py.scheduler.framework.registry import Registry
-from volcano_py.scheduler.framework.session import Handler, Session
+from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model import plan
 from volcano_py.scheduler.run_once import REGISTRY, Report, run_once
 from volcano_py.simulate.cycles import Simulation
@@ -32,10 +32,8 @@ def boom(*_: Any) -> Any:
 def run(register: Callable[[Session], None], budget: int | None = None) -> tuple[list[plan.Operation], Report]:
     """One cycle with a plugin `user` that registers whatever the test says, in a tier of its own."""
 
-    class User:
+    class User(Plugin):
         name = "user"
-
-        def __init__(self, arguments: Mapping[str, Any]) -> None: ...
 
         def on_session_open(self, session: Session) -> None:
             register(session)
@@ -63,7 +61,7 @@ def test_nothing_raises_nothing_lacks() -> None:
     "point", ["job_ready", "job_pipelined", "job_valid", "job_enqueueable", "allocatable", "overused", "pre_predicate"]
 )
 def test_a_vote_that_raises_is_a_no(point: str) -> None:
-    emitted, report = run(lambda session: session.votes.add(point, "user", boom))
+    emitted, report = run(lambda session: session.callbacks.add(point, "user", boom))
     if point == "job_pipelined":
         assert bound(emitted) == 2, "nobody asked"
         return
@@ -76,23 +74,23 @@ def test_a_vote_that_raises_is_a_no(point: str) -> None:
 
 @pytest.mark.parametrize("point", ["job_order", "task_order", "queue_order"])
 def test_an_order_that_raises_lapses(point: str) -> None:
-    emitted, _ = run(lambda session: session.votes.add(point, "user", boom))
+    emitted, _ = run(lambda session: session.callbacks.add(point, "user", boom))
     assert bound(emitted) == 2
 
 
 def test_a_predicate_that_raises_refuses_the_node() -> None:
-    emitted, report = run(lambda s: s.add_filter("user", PlainPredicate("user", s, boom)))
+    emitted, report = run(lambda s: s.add_predicate(boom))
     assert bound(emitted) == 0
     assert report.faults[0].plugin == "user" and "boom" in report.faults[0].error
 
 
 def test_a_score_that_raises_lapses() -> None:
-    emitted, report = run(lambda s: s.add_score("user", PlainScore("user", s, boom)))
+    emitted, report = run(lambda s: s.add_node_order(boom))
     assert bound(emitted) == 2 and report.faults
 
 
 def test_a_handler_that_raises_takes_the_placement_back() -> None:
-    emitted, report = run(lambda s: s.handlers.append(Handler("user", allocate=boom)))
+    emitted, report = run(lambda s: s.add_event_handler(allocate=boom))
     assert bound(emitted) == 0
     n = report.session.numbers
     assert n.idle[0].tolist() == [1000.0, 2000.0], "nothing holds room"
@@ -107,12 +105,12 @@ def test_a_plugin_that_cannot_be_opened_lets_nobody_be_placed() -> None:
 
 def test_victims_of_a_plugin_that_raises_are_spared() -> None:
     def ask(session: Session) -> None:
-        session.votes.add("preemptable", "user", boom)
+        session.add_preemptable(boom)
 
     _, report = run(ask)
     session = report.session
     tasks = list(session.cluster.tasks.values())
-    assert session.votes.preemptable(tasks[0], tasks) == []
+    assert session.preemptable(tasks[0], tasks) == []
 
 
 def test_a_budget_ends_a_cycle_and_the_next_one_goes_on_with_others() -> None:

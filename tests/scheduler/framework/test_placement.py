@@ -31,7 +31,7 @@ def open_session(manifests: list[Manifest], tiers: list[list[str]]) -> Session:
     conf = load(configuration({"plugins": tiers}), REGISTRY.actions)
     session = Session(simulation.cluster, conf, 0.0, 7, lambda _: None)
     open_plugins(session, REGISTRY, Report(session), lambda *_: _Untimed())
-    assert not session.votes.faults
+    assert not session.callbacks.faults
     return session
 
 
@@ -58,14 +58,14 @@ def test_rules_for_one_node_equal_rules_for_all(manifests: list[Manifest], tiers
     for task in tasks.values():
         for _, f in placement.filters:
             if f.scope is LOCAL and f.applies(task):
-                codes = f.codes(task, session.numbers)
-                assert [f.code(task, n) for n in range(len(session.table))] == codes.tolist(), f.name
+                codes = f.filter(task, session.numbers)
+                assert [f.filter_node(task, n) for n in range(len(session.table))] == codes.tolist(), f.name
         for _, s in placement.scores:
             if s.scope is LOCAL and s.applies(task):
-                rates = s.rate(task, session.numbers)
-                assert [s.rate_one(task, n) for n in range(len(session.table))] == rates.tolist(), s.name
+                rates = s.score(task, session.numbers)
+                assert [s.score_node(task, n) for n in range(len(session.table))] == rates.tolist(), s.name
                 some = np.arange(0, len(session.table), 2)
-                assert s.rate(task, SomeNodes(session.numbers, some)).tolist() == rates[some].tolist(), s.name
+                assert s.score(task, SomeNodes(session.numbers, some)).tolist() == rates[some].tolist(), s.name
 
 
 @settings(max_examples=60, deadline=None)
@@ -114,6 +114,6 @@ def test_a_new_weight_counts_at_once() -> None:
         session = Session(simulation.cluster, conf, simulation.now, 0, lambda _: None)
         open_plugins(session, REGISTRY, Report(session), lambda *_: nullcontext())
         [task] = tasks(session, "j")
-        rates = session.placement.rates(task, np.array([0, 1]))
+        rates = session.placement.scores_of(task, np.array([0, 1]))
         leads.append(rates[0] - rates[1])
     assert leads[0] > 0 and leads[1] == 3 * leads[0]

@@ -252,9 +252,9 @@ async def test_a_plugin_that_cannot_be_opened_places_nobody_and_is_named_once(tm
     plugins = tmp_path / "plugins"
     plugins.mkdir()
     (plugins / "bad.py").write_text(
-        "class Bad:\n"
+        "from volcano_py.plugin import Plugin\n"
+        "class Bad(Plugin):\n"
         "    name = 'bad'\n"
-        "    def __init__(self, arguments): pass\n"
         "    def on_session_open(self, session): raise RuntimeError('broken')\n"
     )
     conf = tmp_path / "conf"
@@ -265,7 +265,7 @@ async def test_a_plugin_that_cannot_be_opened_places_nobody_and_is_named_once(tm
         await live.until(lambda: "plugin bad failed in on_session_open" in caplog.text)
         await live.until(lambda: live.scheduler.cycles > 3)
         assert caplog.text.count("plugin bad failed") == 1
-        assert not live.bound(), "without its votes nobody is placed"
+        assert not live.bound(), "without its callbacks no pod is placed"
         assert b'volcano_py_plugin_faults_total{plugin="bad",point="on_session_open"}' in live.scheduler._expose()
         conf.write_text(CONF)
         await live.until(lambda: live.bound("g"))

@@ -167,20 +167,27 @@ def test_plugins_and_actions_of_a_folder(tmp_path):
     (tmp_path / "mine.py").write_text(
         textwrap.dedent(
             """
-            class Mine:
+            from volcano_py.plugin import Action, Plugin, PluginArguments
+
+            class Mine(Plugin):
                 name = "mine"
-                def __init__(self, arguments): self.arguments = arguments
+                class Arguments(PluginArguments):
+                    a: int = 0
                 def on_session_open(self, session): pass
 
-            def tidy(session): pass
-            tidy.action = "tidy"
+            class Tidy(Action):
+                name = "tidy"
+                def execute(self, session): pass
+
+            class Base(Plugin):
+                pass
 
             def helper(): pass
             """
         )
     )
     made = extended(REGISTRY, str(tmp_path))
-    assert made.plugins["mine"]({"a": 1}).arguments == {"a": 1}
+    assert made.plugins["mine"]({"a": 1}).arguments.a == 1
     assert set(made.actions) - set(REGISTRY.actions) == {"tidy"}
     assert "mine" not in REGISTRY.plugins
 
@@ -189,7 +196,11 @@ def test_plugins_and_actions_of_a_folder(tmp_path):
     ("text", "message"),
     [
         ("import nothing_of_that_name", "broken.py: ModuleNotFoundError"),
-        ("class G:\n  name = 'gang'\n  def on_session_open(self, s): pass", "the name gang is taken"),
+        ("from volcano_py.plugin import Plugin\nclass G(Plugin):\n  name = 'gang'", "gang is already registered"),
+        (
+            "class G:\n  name = 'g'\n  def on_session_open(self, s): pass",
+            r"must be a subclass of volcano_py\.plugin\.Plugin",
+        ),
     ],
 )
 def test_a_plugin_file_that_cannot_be_used_is_named(tmp_path, text, message):
@@ -199,7 +210,7 @@ def test_a_plugin_file_that_cannot_be_used_is_named(tmp_path, text, message):
 
 
 def test_a_missing_plugins_folder_is_named(tmp_path):
-    with pytest.raises(ExtensionError, match="is no folder"):
+    with pytest.raises(ExtensionError, match="is not a directory"):
         extended(REGISTRY, str(tmp_path / "x"))
 
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from tests.scheduler.trial import Manifest, Trial, names, opened, tasks
+from volcano_py.scheduler.framework.extension_points.victims import EvictionContext
 from volcano_py.scheduler.framework.session import Session
-from volcano_py.scheduler.framework.votes import PERMIT, REJECT, EvictionContext
 from volcano_py.scheduler.model import status as st
 from volcano_py.scheduler.model.resource import Resource
 
@@ -33,7 +33,7 @@ def session(queues: Manifest, jobs: Manifest, plugins: list[list[Any]] = FLAT, *
 
 
 def reclaimed(found: Session, victim: str = "v", reclaimer: str = "r") -> int:
-    return len(found.votes.reclaimable(tasks(found, reclaimer)[0], tasks(found, victim)))
+    return len(found.reclaimable(tasks(found, reclaimer)[0], tasks(found, victim)))
 
 
 # ---- flat -----------------------------------------------------------------------------------------------------
@@ -55,7 +55,7 @@ def test_a_queue_loses_what_it_holds_beyond_what_it_deserves(victim: Manifest, c
     found = session({"q": {"deserved": {"cpu": 4}}, "v": victim}, {"r": waiting("q"), "v": running("v", 4)})
     assert reclaimed(found) == count
     context = EvictionContext("gangreclaim", found.jobs["default/r"])
-    assert len(found.votes.unified_evictable(context, tasks(found, "v"))) == count
+    assert len(found.unified_evictable(context, tasks(found, "v"))) == count
 
 
 def test_nobody_goes_whose_queue_would_then_hold_less_than_it_is_guaranteed() -> None:
@@ -68,7 +68,7 @@ def test_nobody_goes_whose_queue_would_then_hold_less_than_it_is_guaranteed() ->
 def test_within_a_queue_gangpreempt_takes_whom_it_likes() -> None:
     found = session({"v": {"deserved": {"cpu": 8}}}, {"v": running("v", 2)})
     context = EvictionContext("gangpreempt", found.jobs["default/v"])
-    assert len(found.votes.unified_evictable(context, tasks(found, "v"))) == 2
+    assert len(found.unified_evictable(context, tasks(found, "v"))) == 2
 
 
 def test_nobody_goes_who_holds_nothing_of_what_is_asked_for() -> None:
@@ -82,10 +82,10 @@ def test_what_a_queue_may_take_at_most() -> None:
     found = session(queues, {"a": running("q", 1), "b": waiting("q"), "c": waiting("q", cpu=2), "s": waiting("shut")})
     q = found.queues["q"]
     [b], [c], [s] = tasks(found, "b"), tasks(found, "c"), tasks(found, "s")
-    assert found.votes.allocatable(q, b) and not found.votes.allocatable(q, c)
-    assert not found.votes.allocatable(found.queues["shut"], s)
-    assert not found.votes.allocatable(found.queues["default"], b), "a queue without a job is not looked at"
-    assert not found.votes.preemptive(found.queues["shut"], [s]) and not found.votes.preemptive(q, [c])
+    assert found.allocatable(q, b) and not found.allocatable(q, c)
+    assert not found.allocatable(found.queues["shut"], s)
+    assert not found.allocatable(found.queues["default"], b), "a queue without a job is not looked at"
+    assert not found.preemptive(found.queues["shut"], [s]) and not found.preemptive(q, [c])
 
 
 def test_who_may_preempt() -> None:
@@ -93,8 +93,8 @@ def test_who_may_preempt() -> None:
     queues = {"q": {"deserved": {"cpu": 2}, "capability": {"cpu": 6}}}
     found = session(queues, {"a": running("q", 1), "b": waiting("q"), "c": waiting("q", cpu=2)})
     q = found.queues["q"]
-    assert found.votes.preemptive(q, tasks(found, "b")) and not found.votes.preemptive(q, tasks(found, "c"))
-    assert not found.votes.preemptive(q, tasks(found, "b", "c"))
+    assert found.preemptive(q, tasks(found, "b")) and not found.preemptive(q, tasks(found, "c"))
+    assert not found.preemptive(q, tasks(found, "b", "c"))
 
 
 def test_what_is_deserved_is_what_a_queue_is_entitled_to() -> None:
@@ -116,13 +116,13 @@ def test_who_is_let_in() -> None:
         "s": {"queue": "shut", "min": 1},
     }
     found = session(queues, jobs)
-    assert found.votes.job_enqueueable(found.jobs["default/b"])
-    found.votes.job_enqueued(found.jobs["default/b"])
-    assert not found.votes.job_enqueueable(found.jobs["default/c"])
+    assert found.job_enqueueable(found.jobs["default/b"])
+    found.job_enqueued(found.jobs["default/b"])
+    assert not found.job_enqueueable(found.jobs["default/c"])
     [note] = found.notes["PodGroup", "default/c"]
     assert note.message == "queue resource quota insufficient: insufficient cpu"
-    assert found.votes.job_enqueueable(found.jobs["default/free"])
-    assert not found.votes.job_enqueueable(found.jobs["default/s"])
+    assert found.job_enqueueable(found.jobs["default/free"])
+    assert not found.job_enqueueable(found.jobs["default/s"])
 
 
 def test_the_queue_that_holds_the_smaller_part_of_what_it_deserves_is_served_first() -> None:
@@ -130,18 +130,18 @@ def test_the_queue_that_holds_the_smaller_part_of_what_it_deserves_is_served_fir
     jobs = {"a": running("a", 1), "b": running("b", 1), "c": running("c", 1), "d": running("d", 1)}
     found = session(queues, jobs)
     q = found.queues
-    order = sorted(("a", "b", "c", "d"), key=lambda n: sum(found.votes.queue_before(q[o], q[n]) for o in jobs))
+    order = sorted(("a", "b", "c", "d"), key=lambda n: sum(found.queue_before(q[o], q[n]) for o in jobs))
     assert order == ["d", "a", "b", "c"]
 
 
 def test_what_a_queue_holds_moves_with_placements() -> None:
     found = session({"q": {"deserved": {"cpu": 4}}}, {"a": running("q", 1), "b": waiting("q", cpu=3)})
     [b], q = tasks(found, "b"), found.queues["q"]
-    assert found.votes.preemptive(q, [b])
+    assert found.preemptive(q, [b])
     found.place(b, 0, st.ALLOCATED)
-    assert not found.votes.preemptive(q, [b])
+    assert not found.preemptive(q, [b])
     found.unplace(b)
-    assert found.votes.preemptive(q, [b])
+    assert found.preemptive(q, [b])
 
 
 def test_metrics() -> None:
@@ -211,13 +211,13 @@ def test_what_the_ancestors_deserve_allows_preempting() -> None:
     jobs = {"a": running("dev", 1), "b": waiting("dev")}
     for level, may in ((0, False), (1, True)):
         found = session(TREE, jobs, tree(level))
-        assert found.votes.preemptive(found.queues["dev"], tasks(found, "b")) is may
+        assert found.preemptive(found.queues["dev"], tasks(found, "b")) is may
 
 
 def test_what_the_ancestors_deserve_is_nothing_to_a_queue_that_is_full_itself() -> None:
     queues = {**TREE, "dev": {"parent": "eng", "deserved": {"cpu": 1}, "capability": {"cpu": 1}}}
     found = session(queues, {"a": running("dev", 1), "b": waiting("dev")}, tree(1))
-    assert not found.votes.preemptive(found.queues["dev"], tasks(found, "b"))
+    assert not found.preemptive(found.queues["dev"], tasks(found, "b"))
 
 
 def test_an_ancestor_is_not_asked_what_it_may_hold_before_victims_are_gone() -> None:
@@ -225,8 +225,8 @@ def test_an_ancestor_is_not_asked_what_it_may_hold_before_victims_are_gone() -> 
     queues = {**TREE, "eng": eng}
     jobs = {"a": running("ops", 1, memory="1Gi"), "c": waiting("dev", memory="2Gi"), "d": running("dev", 1)}
     found = session(queues, jobs, tree(1))
-    assert found.votes.preemptive(found.queues["dev"], tasks(found, "c"))
-    assert not found.votes.allocatable(found.queues["dev"], tasks(found, "c")[0])
+    assert found.preemptive(found.queues["dev"], tasks(found, "c"))
+    assert not found.allocatable(found.queues["dev"], tasks(found, "c")[0])
 
 
 def test_a_queue_further_down_than_the_one_that_reclaims() -> None:
@@ -245,9 +245,9 @@ def test_only_leaves_are_served_and_every_ancestor_has_a_limit() -> None:
     held = {**running("dev", 1), "minResources": {"cpu": 1}}
     found = session(queues, {"a": held, "b": waiting("ops"), "c": waiting("ops", cpu=2), "d": job}, tree())
     [b], [c] = tasks(found, "b"), tasks(found, "c")
-    assert found.votes.allocatable(found.queues["ops"], b) and not found.votes.allocatable(found.queues["ops"], c)
-    assert not found.votes.allocatable(found.queues["eng"], b)
-    assert not found.votes.job_enqueueable(found.jobs["default/d"])
+    assert found.allocatable(found.queues["ops"], b) and not found.allocatable(found.queues["ops"], c)
+    assert not found.allocatable(found.queues["eng"], b)
+    assert not found.job_enqueueable(found.jobs["default/d"])
 
 
 def test_queues_are_compared_just_below_their_common_ancestor() -> None:
@@ -259,16 +259,16 @@ def test_queues_are_compared_just_below_their_common_ancestor() -> None:
     }
     found = session(queues, {"v": running("ops", 3), "w": running("bio", 3)}, tree())
     q = found.queues
-    assert found.votes.queue_before(q["ops"], q["bio"]) and not found.votes.queue_before(q["bio"], q["ops"])
-    assert found.votes.queue_before(q["dev"], q["ops"]) and found.votes.queue_before(q["bio"], q["eng"])
+    assert found.queue_before(q["ops"], q["bio"]) and not found.queue_before(q["bio"], q["ops"])
+    assert found.queue_before(q["dev"], q["ops"]) and found.queue_before(q["bio"], q["eng"])
 
 
 def test_the_close_relative_loses_first() -> None:
     found = session(TREE, {"v": running("ops", 1), "w": running("bio", 1), "r": waiting("dev")}, tree())
     q = found.queues
-    assert found.votes.victim_queue_before(q["ops"], q["bio"], q["dev"])
-    assert not found.votes.victim_queue_before(q["bio"], q["ops"], q["dev"])
-    assert found.votes.victim_queue_before(q["ops"], q["dev"], None) != found.votes.queue_before(q["ops"], q["dev"])
+    assert found.victim_queue_before(q["ops"], q["bio"], q["dev"])
+    assert not found.victim_queue_before(q["bio"], q["ops"], q["dev"])
+    assert found.victim_queue_before(q["ops"], q["dev"], None) != found.queue_before(q["ops"], q["dev"])
 
 
 def test_in_parity_nothing_is_decided_while_the_tree_is_broken() -> None:
@@ -276,15 +276,15 @@ def test_in_parity_nothing_is_decided_while_the_tree_is_broken() -> None:
     job = {"queue": "q", "min": 1, "pods": 1, "minResources": {"cpu": 1}}
     found = session(queues, {"r": waiting("q"), "v": running("v", 4), "j": job}, tree(), deviations="parity")
     r = tasks(found, "r")
-    votes, q = found.votes, found.queues["q"]
-    assert not votes.allocatable(q, r[0]) and not votes.preemptive(q, r) and reclaimed(found) == 0
+    q = found.queues["q"]
+    assert not found.allocatable(q, r[0]) and not found.preemptive(q, r) and reclaimed(found) == 0
     context = EvictionContext("gangreclaim", found.jobs["default/r"])
-    assert votes.unified_evictable(context, tasks(found, "v")) == []
-    assert not votes.job_enqueueable(found.jobs["default/j"])
+    assert found.unified_evictable(context, tasks(found, "v")) == []
+    assert not found.job_enqueueable(found.jobs["default/j"])
     assert found.entitled is not None and not found.entitled("q", Resource(1))
-    votes.job_enqueued(found.jobs["default/j"])
+    found.job_enqueued(found.jobs["default/j"])
     found.place(r[0], 0, st.ALLOCATED)
-    assert votes.faults == []
+    assert found.callbacks.faults == []
 
 
 def test_in_parity_there_is_no_tree_without_a_root() -> None:
@@ -297,6 +297,6 @@ def test_in_parity_there_is_no_tree_without_a_root() -> None:
 
 def test_the_answers_have_a_vote() -> None:
     found = session({"q": {}, "v": {}}, {"r": waiting("q"), "v": running("v", 1)})
-    [(plugin, ask)] = found.votes.enabled("reclaimable")
-    victims, vote = ask(tasks(found, "r")[0], tasks(found, "v"))
-    assert (plugin, names(victims), vote) == ("capacity", ["v-0"], PERMIT) and PERMIT > 0 > REJECT
+    [callback] = found.callbacks.enabled("reclaimable")
+    victims = callback.fn(tasks(found, "r")[0], tasks(found, "v"))
+    assert (callback.plugin, names(victims)) == ("capacity", ["v-0"])

@@ -36,7 +36,7 @@ def test_the_largest_part_of_any_resource_is_what_counts() -> None:
         "none": waiting(cpu=1),
     }
     found = session(jobs)
-    order = sorted(found.jobs.values(), key=found.votes.job_key)
+    order = sorted(found.jobs.values(), key=found.job_key)
     assert [j.name for j in order] == ["none", "cpu", "memory", "gpu"]
 
 
@@ -44,11 +44,11 @@ def test_shares_move_with_placements() -> None:
     found = session({"a": running(cpu=2), "b": waiting(cpu=3)})
     a, b = found.jobs["default/a"], found.jobs["default/b"]
     [task] = tasks(found, "b")
-    assert found.votes.job_compare(a, b) == 1
+    assert found.job_compare(a, b) == 1
     found.place(task, 0, st.ALLOCATED)
-    assert found.votes.job_compare(a, b) == -1 and found.votes.job_key(b)[0] == pytest.approx(0.3)
+    assert found.job_compare(a, b) == -1 and found.job_key(b)[0] == pytest.approx(0.3)
     found.unplace(task)
-    assert found.votes.job_compare(a, b) == 1 and found.votes.job_key(b)[0] == 0
+    assert found.job_compare(a, b) == 1 and found.job_key(b)[0] == 0
 
 
 @pytest.mark.parametrize(
@@ -64,20 +64,20 @@ def test_shares_move_with_placements() -> None:
 def test_a_job_with_the_larger_share_makes_room_until_the_shares_meet(mine: int, theirs: int, victims: int) -> None:
     found = session({"v": running(theirs, cpu=1), "p": waiting(cpu=mine)})
     [preemptor] = tasks(found, "p")
-    assert names(found.votes.preemptable(preemptor, tasks(found, "v"))) == [f"v-{i}" for i in range(victims)]
+    assert names(found.preemptable(preemptor, tasks(found, "v"))) == [f"v-{i}" for i in range(victims)]
 
 
 def test_each_victim_job_is_looked_at_by_itself() -> None:
     found = session({"v": running(2, cpu=1), "w": running(3, cpu=1), "p": waiting(cpu=1)})
-    assert names(found.votes.preemptable(tasks(found, "p")[0], tasks(found, "v", "w"))) == ["v-0", "w-0", "w-1"]
+    assert names(found.preemptable(tasks(found, "p")[0], tasks(found, "v", "w"))) == ["v-0", "w-0", "w-1"]
 
 
 def test_pods_whose_job_is_in_no_queue_are_nobodys_and_move_nothing() -> None:
     found = session({"v": running(2, cpu=1), "lost": {**running(2, cpu=1), "queue": "gone"}, "p": waiting(cpu=1)})
     [p] = tasks(found, "p")
     lost = tasks(found, "lost")
-    assert names(found.votes.preemptable(p, [*lost, *tasks(found, "v")])) == ["v-0"]
-    assert found.votes.preemptable(lost[0], tasks(found, "v")) == []
+    assert names(found.preemptable(p, [*lost, *tasks(found, "v")])) == ["v-0"]
+    assert found.preemptable(lost[0], tasks(found, "v")) == []
 
 
 def test_shares_are_reported() -> None:
@@ -117,7 +117,7 @@ def test_queues_by_their_places_in_the_tree(dev: int, ops: int, sci: int, order:
         jobs[name]["tasks"] = {"r": {"pods": pods, "cpu": 1, "runsOn": "n1"}, "w": {"pods": 4, "cpu": 1}}
     found = session(jobs, HIERARCHY, QUEUES)
     q = found.queues
-    before = {(a, b) for a in QUEUES for b in QUEUES if a != b and found.votes.queue_before(q[a], q[b])}
+    before = {(a, b) for a in QUEUES for b in QUEUES if a != b and found.queue_before(q[a], q[b])}
     wanted = {(a, b) for i, a in enumerate(order) for b in order[i + 1 :]}
     assert before == wanted
 
@@ -130,17 +130,16 @@ def test_in_a_tree_the_poorer_branch_takes_back() -> None:
     found = session({"dev": demanding("dev", 6), "sci": demanding("sci", 1)}, HIERARCHY, QUEUES)
     runs = [t for t in tasks(found, "dev") if t.node]
     [reclaimer, *_] = [t for t in tasks(found, "sci") if not t.node]
-    votes = found.votes
     q = found.queues
-    order = votes.queue_before(q["sci"], q["dev"])
-    assert names(votes.reclaimable(reclaimer, runs)) == names(runs)
-    assert votes.queue_before(q["sci"], q["dev"]) is order, "trying moves nothing"
+    order = found.queue_before(q["sci"], q["dev"])
+    assert names(found.reclaimable(reclaimer, runs)) == names(runs)
+    assert found.queue_before(q["sci"], q["dev"]) is order, "trying moves nothing"
     [other, *_] = [t for t in tasks(found, "dev") if not t.node]
-    assert votes.reclaimable(other, [t for t in tasks(found, "sci") if t.node]) == []
+    assert found.reclaimable(other, [t for t in tasks(found, "sci") if t.node]) == []
 
 
 def test_without_a_job_in_the_session_nobody_reclaims() -> None:
     found = session({"v": running(2, cpu=1), "lost": {**running(1, cpu=1), "queue": "gone"}}, HIERARCHY)
     [lost] = tasks(found, "lost")
-    assert found.votes.reclaimable(lost, tasks(found, "v")) == []
-    assert found.votes.reclaimable(tasks(found, "v")[0], [lost]) == []
+    assert found.reclaimable(lost, tasks(found, "v")) == []
+    assert found.reclaimable(tasks(found, "v")[0], [lost]) == []

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from tests.scheduler.trial import Manifest, Trial, names, opened, tasks
+from volcano_py.scheduler.framework.extension_points.victims import EvictionContext
 from volcano_py.scheduler.framework.session import Session
-from volcano_py.scheduler.framework.votes import EvictionContext
 from volcano_py.scheduler.model import status as st
-from volcano_py.scheduler.plugins.gang import Gang
+from volcano_py.scheduler.plugins.gang import Gang, PartialGangs
 
 GANG: list[list[Any]] = [["gang"]]
 
@@ -28,10 +28,10 @@ def gang(minimum: int, running: int, waiting: int, **more: Any) -> Manifest:
 @pytest.mark.parametrize("point", ["preemptable", "reclaimable"])
 def test_a_gang_spares_what_it_has_beyond_its_minimum(point: str, minimum: int, spared: int) -> None:
     found = session(first=gang(0, 1, 0), j=gang(minimum, 3, 1))
-    victims = getattr(found.votes, point)(tasks(found, "first")[0], tasks(found, "j") + tasks(found, "first"))
+    victims = getattr(found, point)(tasks(found, "first")[0], tasks(found, "j") + tasks(found, "first"))
     assert names(victims) == [*names(tasks(found, "j")[:spared]), "first-r-0"]
     context = EvictionContext("gangreclaim", found.jobs["default/j"])
-    assert len(found.votes.unified_evictable(context, tasks(found, "j"))) == 4, "bundles see to that"
+    assert len(found.unified_evictable(context, tasks(found, "j"))) == 4, "bundles see to that"
 
 
 @pytest.mark.parametrize("point", ["preemptable", "reclaimable"])
@@ -41,7 +41,7 @@ def test_where_gang_alone_is_asked_nobody_takes_from_who_came_before(point: str)
     for evictor, victim, names_it in ((first, later, True), (later, first, False)):
         for settings, expected in (({}, names_it), ({"deviations": "parity"}, True)):
             found = opened({"nodes": {"n1": {"cpu": 64}}, "jobs": jobs}, GANG, **settings)
-            assert bool(getattr(found.votes, point)(evictor, [victim])) == expected
+            assert bool(getattr(found, point)(evictor, [victim])) == expected
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_where_gang_alone_is_asked_nobody_takes_from_who_came_before(point: str)
 )
 def test_who_cannot_be_scheduled_at_all(job: Manifest, reason: str | None) -> None:
     found = session(j=job)
-    invalid = found.votes.job_valid(found.jobs["default/j"])
+    invalid = found.job_valid(found.jobs["default/j"])
     if "subGroups" in job:
         assert invalid is not None and invalid.message == "Not enough valid subGroups of each task for gang-scheduling"
     else:
@@ -64,43 +64,43 @@ def test_who_cannot_be_scheduled_at_all(job: Manifest, reason: str | None) -> No
 
 def test_ready_pipelined_and_starving_follow_the_placements() -> None:
     found = session(j=gang(3, 1, 2))
-    job, votes = found.jobs["default/j"], found.votes
+    job = found.jobs["default/j"]
     first, second = [t for t in tasks(found, "j") if not t.node]
-    states = [(votes.job_ready(job), votes.job_pipelined(job), votes.job_starving(job))]
+    states = [(found.job_ready(job), found.job_pipelined(job), found.job_starving(job))]
     found.place(first, 0, st.ALLOCATED)
-    states.append((votes.job_ready(job), votes.job_pipelined(job), votes.job_starving(job)))
+    states.append((found.job_ready(job), found.job_pipelined(job), found.job_starving(job)))
     found.place(second, 0, st.PIPELINED)
-    states.append((votes.job_ready(job), votes.job_pipelined(job), votes.job_starving(job)))
+    states.append((found.job_ready(job), found.job_pipelined(job), found.job_starving(job)))
     found.unplace(second)
     found.place(second, 0, st.ALLOCATED)
-    states.append((votes.job_ready(job), votes.job_pipelined(job), votes.job_starving(job)))
+    states.append((found.job_ready(job), found.job_pipelined(job), found.job_starving(job)))
     assert states == [(False, False, True), (False, False, True), (False, True, False), (True, True, False)]
 
 
 def test_minimums_of_roles_and_sub_jobs_hold_a_gang_up() -> None:
     roles = {"a": {"pods": 2, "cpu": 1, "runsOn": "n1"}, "b": {"pods": 1, "cpu": 1}}
     found = session(j={"min": 2, "phase": "Running", "tasks": roles, "minTask": {"a": 1, "b": 1}})
-    job, votes = found.jobs["default/j"], found.votes
-    assert job.is_ready() and not votes.job_ready(job) and not votes.job_pipelined(job)
+    job = found.jobs["default/j"]
+    assert job.is_ready() and not found.job_ready(job) and not found.job_pipelined(job)
     [b] = [t for t in tasks(found, "j") if not t.node]
     found.place(b, 0, st.PIPELINED)
-    assert not votes.job_ready(job) and votes.job_pipelined(job)
+    assert not found.job_ready(job) and found.job_pipelined(job)
     ranks = {f"r{i}": {"cpu": 1, "labels": {"rank": str(i)}} for i in range(2)}
     ranks["r0"]["runsOn"] = "n1"
     job_of_ranks = {"min": 1, "phase": "Running", "tasks": ranks, "subGroups": {"g": {"min": 2, "by": ["rank"]}}}
     found = session(j=job_of_ranks)
-    job, votes = found.jobs["default/j"], found.votes
-    assert job.is_ready() and not votes.job_ready(job) and not votes.job_pipelined(job)
+    job = found.jobs["default/j"]
+    assert job.is_ready() and not found.job_ready(job) and not found.job_pipelined(job)
     runs, waits = sorted(job.sub_jobs.values(), key=lambda s: s.uid)
-    assert votes.sub_job_ready(job, runs) and not votes.sub_job_ready(job, waits)
-    assert votes.sub_job_pipelined(job, runs) and not votes.sub_job_pipelined(job, waits)
-    assert votes.sub_job_key(waits) < votes.sub_job_key(runs)
+    assert found.sub_job_ready(job, runs) and not found.sub_job_ready(job, waits)
+    assert found.sub_job_pipelined(job, runs) and not found.sub_job_pipelined(job, waits)
+    assert found.sub_job_key(waits) < found.sub_job_key(runs)
 
 
 def test_jobs_that_are_not_ready_go_first() -> None:
     found = session(a=gang(1, 1, 1), b=gang(2, 1, 1))
     a, b = found.jobs["default/a"], found.jobs["default/b"]
-    assert found.votes.job_key(b) < found.votes.job_key(a) and found.votes.job_compare(b, a) == -1
+    assert found.job_key(b) < found.job_key(a) and found.job_compare(b, a) == -1
 
 
 def conditions(trial: Trial, job: str) -> dict[str, tuple[str, str]]:
@@ -155,7 +155,7 @@ def test_a_broken_gang_gives_its_room_back(release_after: str, job: Manifest, af
     assert len(trial.evicted) == (running if released else 0)
     if released:
         text = f"gang below its minimum of 3 for {after:.0f} s: its pods give their room back and start together"
-        assert text in trial.told("j") and "default/j" not in trial.simulation.cluster.partial_since
+        assert text in trial.told("j") and "default/j" not in trial.simulation.cluster.keep(PartialGangs).since
 
 
 def test_an_argument_that_cannot_be_read() -> None:

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from tests.scheduler.trial import Manifest, opened, tasks
+from volcano_py.scheduler.framework.extension_points.hyper_nodes import ALLOCATE, EVICT
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.framework.topology import ROOT
-from volcano_py.scheduler.framework.votes import ALLOCATE, EVICT
 from volcano_py.scheduler.plugins.network_topology_aware import NetworkTopologyAware, reversed_and_capped
 
 HARD = {"mode": "hard", "tier": 2}
@@ -32,7 +32,7 @@ def session(job: Manifest, arguments: Manifest | None = None, **jobs: Manifest) 
 
 
 def where(found: Session, purpose: str = ALLOCATE, below: str = ROOT) -> list[list[str]]:
-    return found.votes.job_gradients(found.jobs["default/j"], below, purpose)
+    return found.job_gradients(found.jobs["default/j"], below, purpose)
 
 
 def used(node: str, cpu: int) -> Manifest:
@@ -77,11 +77,11 @@ def test_reversed_and_capped() -> None:
 def test_the_fullest_domain_is_best_and_between_equals_the_one_with_more_of_the_tasks() -> None:
     found = session({"topology": HARD, "pods": 2}, old=used("n2", 2))
     [sub] = found.jobs["default/j"].sub_jobs.values()
-    rates = found.votes.hyper_node_rates(sub, ["a", "b", "c"])
+    rates = found.hyper_node_scores(sub, ["a", "b", "c"])
     assert rates == {"a": 25, "b": 100, "c": 50}
     found = session({"topology": HARD, "tasks": {"x": {"cpu": 1, "runsOn": "n2"}, "y": {"cpu": 3}}, "phase": "Running"})
     [sub] = found.jobs["default/j"].sub_jobs.values()
-    rates = found.votes.hyper_node_rates(sub, ["a", "b", "c"])
+    rates = found.hyper_node_scores(sub, ["a", "b", "c"])
     assert rates["b"] == 0 and rates["c"] == 100, "b has one cpu too few for both of them anew"
 
 
@@ -89,13 +89,13 @@ def test_with_equal_rates_the_one_that_has_more_of_them() -> None:
     job = {"topology": HARD, "tasks": {"x": {"runsOn": "n2"}, "y": {}}, "phase": "Running"}
     found = session(job)
     [sub] = found.jobs["default/j"].sub_jobs.values()
-    assert found.votes.hyper_node_rates(sub, ["a", "b"]) == {"a": 0, "b": 50}
+    assert found.hyper_node_scores(sub, ["a", "b"]) == {"a": 0, "b": 50}
 
 
 def nearness(found: Session, name: str = "j") -> list[float]:
     task = tasks(found, name)[-1]
     [score] = found._scores["network-topology-aware"]
-    rates = score.over(task, np.arange(5, dtype=np.intp))  # type: ignore[union-attr]
+    rates = score.score(task, np.arange(5, dtype=np.intp))  # type: ignore[union-attr]
     return [round(float(r), 1) for r in rates]
 
 

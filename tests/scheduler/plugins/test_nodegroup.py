@@ -93,4 +93,4 @@ def test_groups_that_a_queue_prefers(spec: Manifest, ordered: bool, rates: list[
     [score] = session._scores["nodegroup"]
     [task] = tasks(session)
     assert score.applies(task) and score.constant(task) is None  # type: ignore[union-attr]
-    assert score.over(task, np.arange(3, dtype=np.intp)).tolist() == rates  # type: ignore[union-attr]
+    assert score.score(task, np.arange(3, dtype=np.intp)).tolist() == rates  # type: ignore[union-attr]

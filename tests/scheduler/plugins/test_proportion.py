@@ -75,25 +75,25 @@ def test_a_queue_takes_what_it_deserves_and_no_more() -> None:
     """5 + 3 are more than half of 12, 5 + 1 are not."""
     for more, may in ((3, False), (1, True)):
         found = session({"a": {}, "b": {}}, {"j": wants("a", 5 + more, holds=5), "k": wants("b", 9)})
-        votes, a = found.votes, found.queues["a"]
+        a = found.queues["a"]
         task = next(t for t in tasks(found, "j") if not t.node)
-        assert votes.allocatable(a, task) is may and votes.preemptive(a, [task]) is may
-        assert not votes.preemptive(a, [task, task])
+        assert found.allocatable(a, task) is may and found.preemptive(a, [task]) is may
+        assert not found.preemptive(a, [task, task])
 
 
 def test_a_closed_queue_takes_nothing() -> None:
     found = session({"c": {"state": "Closed"}}, {"j": wants("c", 1)})
-    assert not found.votes.allocatable(found.queues["c"], tasks(found)[0])
-    assert not found.votes.preemptive(found.queues["c"], tasks(found))
+    assert not found.allocatable(found.queues["c"], tasks(found)[0])
+    assert not found.preemptive(found.queues["c"], tasks(found))
 
 
 def test_overused_is_who_holds_all_that_he_deserves() -> None:
     found = session({"a": {}, "b": {}, "c": {}}, {"j": wants("a", 6, holds=6), "k": wants("b", 9), "l": wants("c", 1)})
-    overused = {q for q in "abc" if found.votes.overused(found.queues[q])}
+    overused = {q for q in "abc" if found.overused(found.queues[q])}
     assert overused == {"a"}
     for task in tasks(found, "j")[:3]:
         found.evict(task, "test")
-    assert not found.votes.overused(found.queues["a"]), "what it holds moves with its tasks"
+    assert not found.overused(found.queues["a"]), "what it holds moves with its tasks"
 
 
 @pytest.mark.parametrize(("holds", "victims"), [(8, 3), (6, 1), (5, 0)])
@@ -104,13 +104,13 @@ def test_a_queue_loses_what_it_holds_beyond_what_it_deserves(holds: int, victims
     )
     reclaimer = tasks(found, "k")[-1]
     running = [t for t in tasks(found, "j") if t.node]
-    assert len(found.votes.reclaimable(reclaimer, running)) == victims
+    assert len(found.reclaimable(reclaimer, running)) == victims
 
 
 def test_orders_of_queues() -> None:
     queues: Manifest = {"a": {"weight": 2}, "b": {}, "c": {"priority": 1}}
     found = session(queues, {"j": wants("a", 12, holds=1), "k": wants("b", 12, holds=2), "l": wants("c", 12, holds=4)})
-    q, before = found.queues, found.votes.queue_before
+    q, before = found.queues, found.queue_before
     assert before(q["c"], q["a"]) and not before(q["a"], q["c"]), "priority first"
     assert before(q["a"], q["b"]) and not before(q["b"], q["a"]), "then the smaller part of what it deserves"
 
@@ -130,24 +130,22 @@ def test_who_is_let_in() -> None:
         "shut": minimum("c", 1),
     }
     found = session({"a": {"capability": {"cpu": 6}}, "c": {"state": "Closed"}}, jobs)
-    answers = {
-        name: found.votes.job_enqueueable(found.jobs[f"default/{name}"]) for name in ("five", "four", "any", "shut")
-    }
+    answers = {name: found.job_enqueueable(found.jobs[f"default/{name}"]) for name in ("five", "four", "any", "shut")}
     assert answers == {"five": False, "four": True, "any": True, "shut": False}
     [note] = found.notes["PodGroup", "default/five"]
     assert note.message == "queue resource quota insufficient: insufficient cpu"
-    found.votes.job_enqueued(found.jobs["default/four"])
-    assert not found.votes.job_enqueueable(found.jobs["default/four"])
+    found.job_enqueued(found.jobs["default/four"])
+    assert not found.job_enqueueable(found.jobs["default/four"])
 
 
 def test_backlogs_are_let_in_by_weight() -> None:
     jobs = {"j": minimum("a", 2), "k": minimum("b", 2)}
     found = session({"a": {"weight": 2}, "b": {}}, jobs)
-    q, before = found.queues, found.votes.queue_before
+    q, before = found.queues, found.queue_before
     assert before(q["a"], q["b"])
-    found.votes.job_enqueued(found.jobs["default/j"])
+    found.job_enqueued(found.jobs["default/j"])
     assert before(q["b"], q["a"]) and not before(q["a"], q["b"])
-    found.votes.job_enqueued(found.jobs["default/k"])
+    found.job_enqueued(found.jobs["default/k"])
     assert before(q["a"], q["b"]), "2 of weight 2 are less than 2 of weight 1"
 
 

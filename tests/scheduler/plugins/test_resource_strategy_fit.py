@@ -21,8 +21,8 @@ def scores(arguments: Manifest, each: Manifest, nodes: Manifest | None = None) -
     session = opened(scenario, [[{"resource-strategy-fit": arguments}]])
     [task] = tasks(session, "new")
     [score] = session._scores["resource-strategy-fit"]
-    together = score.rate(task, session.numbers)  # type: ignore[union-attr]
-    alone = [score.rate_one(task, n) for n in range(len(given))]  # type: ignore[union-attr]
+    together = score.score(task, session.numbers)  # type: ignore[union-attr]
+    alone = [score.score_node(task, n) for n in range(len(given))]  # type: ignore[union-attr]
     assert np.allclose(together[: len(given)], alone)
     return alone
 

@@ -93,7 +93,7 @@ def test_who_may_not_run_on_lent_nodes_takes_a_place_outside(
         },
     }
     session = opened({"nodes": {"n1": node, "n2": {}}, "jobs": jobs}, [[{"tdm": {}}]])
-    found = session.votes.preemptable(tasks(session, "new")[0], tasks(session, "old"))
+    found = session.preemptable(tasks(session, "new")[0], tasks(session, "old"))
     assert len(found) == victims
 
 

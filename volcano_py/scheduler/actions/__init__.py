@@ -1,24 +1,24 @@
-"""The actions a configuration may name, one line each."""
+"""The actions that a configuration may name, one line each."""
 
 from __future__ import annotations
 
-from volcano_py.scheduler.actions.allocate import allocate
-from volcano_py.scheduler.actions.backfill import backfill
-from volcano_py.scheduler.actions.enqueue import enqueue
-from volcano_py.scheduler.actions.gangpreempt import gangpreempt
-from volcano_py.scheduler.actions.gangreclaim import gangreclaim
-from volcano_py.scheduler.actions.preempt import preempt
-from volcano_py.scheduler.actions.reclaim import reclaim
-from volcano_py.scheduler.actions.shuffle import shuffle
-from volcano_py.scheduler.framework.registry import Action
+from volcano_py.scheduler.actions.allocate import Allocate
+from volcano_py.scheduler.actions.backfill import Backfill
+from volcano_py.scheduler.actions.enqueue import Enqueue
+from volcano_py.scheduler.actions.gangpreempt import GangPreempt
+from volcano_py.scheduler.actions.gangreclaim import GangReclaim
+from volcano_py.scheduler.actions.preempt import Preempt
+from volcano_py.scheduler.actions.reclaim import Reclaim
+from volcano_py.scheduler.actions.shuffle import Shuffle
+from volcano_py.scheduler.framework.registry import ActionBuilder
 
-ACTIONS: dict[str, Action] = {
-    "enqueue": enqueue,
-    "allocate": allocate,
-    "backfill": backfill,
-    "preempt": preempt,
-    "reclaim": reclaim,
-    "shuffle": shuffle,
-    "gangpreempt": gangpreempt,
-    "gangreclaim": gangreclaim,
+ACTIONS: dict[str, ActionBuilder] = {
+    "enqueue": Enqueue,
+    "allocate": Allocate,
+    "backfill": Backfill,
+    "preempt": Preempt,
+    "reclaim": Reclaim,
+    "shuffle": Shuffle,
+    "gangpreempt": GangPreempt,
+    "gangreclaim": GangReclaim,
 }

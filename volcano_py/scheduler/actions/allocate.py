@@ -10,13 +10,15 @@ sub-groups go through `allocate_job`.
 from __future__ import annotations
 
 import heapq
+from dataclasses import dataclass, field
 from typing import Any
 
 from volcano_py.scheduler.actions.allocate_job import allocate_job
-from volcano_py.scheduler.actions.place_tasks import place_as_nominated, place_tasks
+from volcano_py.scheduler.actions.place_tasks import AllocateArguments, place_as_nominated, place_tasks
 from volcano_py.scheduler.actions.reservations import Reservations
 from volcano_py.scheduler.actions.task_queue import task_queue
 from volcano_py.scheduler.actions.worksheet import Worksheet, worksheet
+from volcano_py.scheduler.framework.plugin import Action
 from volcano_py.scheduler.framework.priority_queue import PriorityQueue
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.framework.session_job import SessionJob
@@ -27,61 +29,73 @@ from volcano_py.scheduler.model.task import Task
 _Waiting = list[tuple[tuple[Any, ...], SessionJob]]
 
 
-def allocate(session: Session) -> None:
+@dataclass
+class Tried:
+    """Jobs that a cycle with a budget tried without success: the next cycle goes on with the others."""
+
+    jobs: set[str] = field(default_factory=set)
+
+
+class Allocate(Action):
     """Place what can be placed, in the order of queues, jobs and tasks."""
-    votes = session.votes
-    tasks: dict[str, list[Task]] = {}
-    sheets: dict[str, Worksheet] = {}
-    jobs: dict[str, _Waiting] = {}
-    queues: PriorityQueue[Queue] = PriorityQueue(votes.queue_before)
-    enqueue_is_on = "enqueue" in session.configuration.actions
-    reservations = Reservations(session)
-    for job in session.jobs.values():
-        if job.is_pending():
-            if enqueue_is_on:
+
+    name = "allocate"
+    Arguments = AllocateArguments
+
+    def execute(self, session: Session) -> None:
+        tried = session.cluster.keep(Tried).jobs
+        tasks: dict[str, list[Task]] = {}
+        sheets: dict[str, Worksheet] = {}
+        jobs: dict[str, _Waiting] = {}
+        queues: PriorityQueue[Queue] = PriorityQueue(session.queue_before)
+        enqueue_is_on = "enqueue" in session.configuration.actions
+        reservations = Reservations(session)
+        for job in session.jobs.values():
+            if job.is_pending():
+                if enqueue_is_on:
+                    continue
+                job.phase = "Inqueue"
+            if not job.counts[st.PENDING] or job.uid in tried or session.job_valid(job) is not None:
                 continue
-            job.phase = "Inqueue"
-        if not job.counts[st.PENDING] or job.uid in session.cluster.tried or votes.job_valid(job) is not None:
-            continue
-        if job.wants_topology and not session.topology_is_ready:
-            continue
-        if _divided(job):
-            sheet = worksheet(session, job, _placeable)
-            if not sheet:
+            if job.wants_topology and not session.topology_is_ready:
                 continue
-            sheets[job.uid] = sheet
-        else:
-            todo = task_queue(votes, (t for t in session.pending(job) if _placeable(t)))
-            if not todo:
+            if _divided(job):
+                sheet = worksheet(session, job, _placeable)
+                if not sheet:
+                    continue
+                sheets[job.uid] = sheet
+            else:
+                todo = task_queue(session, (t for t in session.pending(job) if _placeable(t)))
+                if not todo:
+                    continue
+                tasks[job.uid] = todo
+            if job.queue not in jobs:
+                jobs[job.queue] = []
+                queues.push(session.queues[job.queue])
+            heapq.heappush(jobs[job.queue], (session.job_key(job), job))
+        while queues and not session.work.exhausted:
+            queue = queues.pop()
+            waiting = jobs[queue.name]
+            if session.overused(queue) or not waiting:
                 continue
-            tasks[job.uid] = todo
-        if job.queue not in jobs:
-            jobs[job.queue] = []
-            queues.push(session.queues[job.queue])
-        heapq.heappush(jobs[job.queue], (votes.job_key(job), job))
-    while queues and not session.work.exhausted:
-        queue = queues.pop()
-        waiting = jobs[queue.name]
-        if votes.overused(queue) or not waiting:
-            continue
-        job = heapq.heappop(waiting)[1]
-        session.work.jobs_tried += 1
-        reservations.dissolve(job)
-        if job.uid in sheets:
-            ready = allocate_job(session, queue, job, sheets[job.uid])
-            more = bool(sheets[job.uid])
-        else:
-            ready = _allocate_flat(session, queue, job, tasks[job.uid])
-            more = bool(tasks[job.uid])
-        if ready:
-            if more:
-                heapq.heappush(waiting, (votes.job_key(job), job))
-        elif session.work.budget is not None:
-            session.cluster.tried.add(job.uid)
-        queues.push(queue)
-    reservations.dissolve_all()
-    if not session.work.exhausted:
-        session.cluster.tried.clear()
+            job = heapq.heappop(waiting)[1]
+            session.work.jobs_tried += 1
+            reservations.dissolve(job)
+            if job.uid in sheets:
+                ready = allocate_job(session, queue, job, sheets[job.uid])
+                more = bool(sheets[job.uid])
+            else:
+                ready = _allocate_flat(session, queue, job, tasks[job.uid])
+                more = bool(tasks[job.uid])
+            if ready:
+                if more:
+                    heapq.heappush(waiting, (session.job_key(job), job))
+            elif session.work.budget is not None:
+                tried.add(job.uid)
+            queues.push(queue)
+        reservations.dissolve_all()
+        if not session.work.exhausted:
+            tried.clear()
 
 
 def _placeable(task: Task) -> bool:
@@ -100,7 +114,7 @@ def _allocate_flat(session: Session, queue: Queue, job: SessionJob, todo: list[T
     if sub is not None and sub.nominated_hyper_node:
         statement = place_as_nominated(session, queue, job, sub, todo)
         if statement is not None:
-            ready = session.votes.job_ready(job)
+            ready = session.job_ready(job)
             if ready:
                 statement.commit()
             return ready

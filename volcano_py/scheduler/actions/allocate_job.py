@@ -12,12 +12,12 @@ from typing import NamedTuple
 from volcano_py.scheduler.actions.place_tasks import best_effort_too, place_as_nominated, place_tasks
 from volcano_py.scheduler.actions.worksheet import Worksheet
 from volcano_py.scheduler.explain.close import as_quantities
+from volcano_py.scheduler.framework.extension_points.hyper_nodes import ALLOCATE
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.framework.session_job import SessionJob
 from volcano_py.scheduler.framework.statement import Statement, Step
 from volcano_py.scheduler.framework.sub_job import Constraint, SubJob
 from volcano_py.scheduler.framework.topology import ROOT
-from volcano_py.scheduler.framework.votes import ALLOCATE
 from volcano_py.scheduler.model.queue import Queue
 from volcano_py.scheduler.model.resource import Resource
 from volcano_py.scheduler.model.task import Task
@@ -39,8 +39,7 @@ def allocate_job(session: Session, queue: Queue, job: SessionJob, sheet: Workshe
 
     What is left to do is written back into the worksheet.
     """
-    votes = session.votes
-    gradients = votes.job_gradients(job, ROOT, ALLOCATE)
+    gradients = session.job_gradients(job, ROOT, ALLOCATE)
     if not any(gradients) and session.deviations.explain_topology:
         job.job_fit_errors = _nowhere(job.constraint, job.allocated_hyper_node, ROOT, job.min_resources)
     for gradient in gradients:
@@ -56,7 +55,7 @@ def allocate_job(session: Session, queue: Queue, job: SessionJob, sheet: Workshe
             continue
         statement = Statement(session)
         sheet.tasks = best.left.tasks
-        if statement.replay(best.steps) is not None or not votes.job_ready(job):
+        if statement.replay(best.steps) is not None or not session.job_ready(job):
             return False
         if not best_effort_too(session, statement, job, None):  # with all its parts ready it may still need them
             return False
@@ -75,19 +74,18 @@ def _most_promising_first(
     placed before it, or some of it is placed already (which breaks ties), or it is placed in several rounds, of which
     each scores: with policies it may be ready before its job is.
     """
-    votes = session.votes
     subs = sheet.order(session, job)
-    if len(subs) > 1 or subs[0].allocated_num or job.has_policies or session.dry_runs_leave_traces:
+    if len(subs) > 1 or subs[0].allocated_num or job.has_policies or session.placements_leave_traces:
         return [(inf, name) for name in sorted(hyper_nodes)]
     sub = subs[0]
-    rates: dict[str, float] = {}
+    scores: dict[str, float] = {}
     bounds = []
     for name in hyper_nodes:
-        within = [n for group in votes.sub_job_gradients(job, sub, name, ALLOCATE) for n in group]
+        within = [n for group in session.sub_job_gradients(job, sub, name, ALLOCATE) for n in group]
         for each in within:
-            if each not in rates:
-                rates.update(votes.hyper_node_rates(sub, [each]))
-        bounds.append((max((rates[n] for n in within), default=0.0), name))
+            if each not in scores:
+                scores.update(session.hyper_node_scores(sub, [each]))
+        bounds.append((max((scores[n] for n in within), default=0.0), name))
     return sorted(bounds, key=lambda b: (-b[0], b[1]))
 
 
@@ -111,7 +109,6 @@ def _settle(session: Session, job: SessionJob, hyper_node: str, places: dict[str
 
 def _try(session: Session, queue: Queue, job: SessionJob, sheet: Worksheet, hyper_node: str) -> Solution | None:
     """Dry run below one HyperNode; None if the job would be neither ready nor pipelined."""
-    votes = session.votes
     before = {uid: sub.allocated_hyper_node for uid, sub in job.sub_jobs.items()}
     left = sheet.clone()
     statements: list[Statement] = []
@@ -127,11 +124,11 @@ def _try(session: Session, queue: Queue, job: SessionJob, sheet: Worksheet, hype
         score += rate
         if sub.uid in left.tasks:
             order.append(sub)
-            order.sort(key=lambda s: (s.uid not in left.required, votes.sub_job_key(s)), reverse=True)
-        if votes.job_ready(job):
+            order.sort(key=lambda s: (s.uid not in left.required, session.sub_job_key(s)), reverse=True)
+        if session.job_ready(job):
             break
     steps = [step for s in statements for step in s.steps]
-    good = bool(steps) and (votes.job_ready(job) or votes.job_pipelined(job))
+    good = bool(steps) and (session.job_ready(job) or session.job_pipelined(job))
     places = {uid: sub.allocated_hyper_node for uid, sub in job.sub_jobs.items() if sub.allocated_hyper_node}
     for statement in reversed(statements):
         statement.discard()
@@ -144,14 +141,14 @@ def _allocate_sub_job(
     session: Session, queue: Queue, job: SessionJob, sub: SubJob, sheet: Worksheet, hyper_node: str
 ) -> tuple[Statement | None, float]:
     """Place a sub-job below a HyperNode, in the best of its own gradient; the worksheet loses what has a place."""
-    votes, topology = session.votes, session.topology
+    topology = session.topology
     tasks = sheet.tasks[sub.uid]
     if sub.nominated_hyper_node:
         statement = place_as_nominated(session, queue, job, sub, tasks.copy())
         if statement is not None:
             del sheet.tasks[sub.uid]
             return statement, 0.0
-    gradients = votes.sub_job_gradients(job, sub, hyper_node, ALLOCATE)
+    gradients = session.sub_job_gradients(job, sub, hyper_node, ALLOCATE)
     if not any(gradients) and session.deviations.explain_topology:
         request = sub.pending_request(session.statuses)
         job.job_fit_errors = _nowhere(sub.constraint, sub.allocated_hyper_node, hyper_node, request)
@@ -178,16 +175,15 @@ def _best_place(
 ) -> tuple[str, float, list[Step], list[Task]] | None:
     """The best-rated HyperNode in which the sub-job can be placed: its rate, the steps, and the tasks left over.
 
-    They are tried in the order of their rates, and the first that works is taken. Only among equals do rates depend on
-    who else is there (Volcano favours the one that has more of the sub-job already, if there are several).
+    They are tried in the order of their scores, and the first that works is taken. Only among equals do scores depend
+    on what else is there (Volcano favours the one that has more of the sub-job already, if there are several).
     """
-    votes = session.votes
-    if session.dry_runs_leave_traces:
+    if session.placements_leave_traces:
         return _best_of_all(session, queue, job, sub, tasks, hyper_nodes)
-    alone = {name: votes.hyper_node_rates(sub, [name])[name] for name in hyper_nodes}
+    alone = {name: session.hyper_node_scores(sub, [name])[name] for name in hyper_nodes}
     for rate in sorted(set(alone.values()), reverse=True):
         equals = sorted(name for name in hyper_nodes if alone[name] == rate)
-        together = votes.hyper_node_rates(sub, equals) if len(equals) > 1 else alone
+        together = session.hyper_node_scores(sub, equals) if len(equals) > 1 else alone
         favoured = any(together[name] != rate for name in equals)
         first: tuple[str, list[Step], list[Task]] | None = None
         for name in sorted(equals, key=lambda n: -together[n]):
@@ -222,6 +218,6 @@ def _best_of_all(
             trial.discard()
     if not found:
         return None
-    rates = session.votes.hyper_node_rates(sub, sorted(found))
-    best = min(found, key=lambda name: (-rates[name], name))
-    return best, rates[best], *found[best]
+    scores = session.hyper_node_scores(sub, sorted(found))
+    best = min(found, key=lambda name: (-scores[name], name))
+    return best, scores[best], *found[best]

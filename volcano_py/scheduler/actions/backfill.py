@@ -10,6 +10,7 @@ import heapq
 
 from volcano_py.scheduler.actions.place_tasks import place_for_nothing
 from volcano_py.scheduler.actions.task_queue import task_queue
+from volcano_py.scheduler.framework.plugin import Action
 from volcano_py.scheduler.framework.priority_queue import PriorityQueue
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.framework.session_job import SessionJob
@@ -19,39 +20,42 @@ from volcano_py.scheduler.model.queue import Queue
 from volcano_py.scheduler.model.task import Task
 
 
-def backfill(session: Session) -> None:
+class Backfill(Action):
     """Place best-effort tasks of all jobs that are let in."""
-    whole = session.deviations.whole_best_effort
-    for job, tasks in _candidates(session):
-        together = Statement(session) if whole and job.ready_num < job.min_available else None
-        for task in tasks:
-            session.work.tasks_tried += 1
-            node = place_for_nothing(session, job, task)
-            if node is None:
-                continue
+
+    name = "backfill"
+
+    def execute(self, session: Session) -> None:
+        whole = session.deviations.whole_best_effort
+        for job, tasks in _candidates(session):
+            together = Statement(session) if whole and job.ready_num < job.min_available else None
+            for task in tasks:
+                session.work.tasks_tried += 1
+                node = place_for_nothing(session, job, task)
+                if node is None:
+                    continue
+                if together is None:
+                    session.allocate(task, node)
+                else:
+                    together.allocate(task, node)
             if together is None:
-                session.allocate(task, node)
+                continue
+            if job.ready_num >= job.min_available and session.job_ready(job):
+                together.steps = []  # they stay as they are, and are bound with what allocate has placed
+                session.bind_allocated(job)
             else:
-                together.allocate(task, node)
-        if together is None:
-            continue
-        if job.ready_num >= job.min_available and session.votes.job_ready(job):
-            together.steps = []  # they stay as they are, and are bound with what allocate has placed
-            session.bind_allocated(job)
-        else:
-            together.discard()
+                together.discard()
 
 
 def _candidates(session: Session) -> list[tuple[SessionJob, list[Task]]]:
     """All at once and in order: queue, job, task. Pipelined best-effort tasks are Pending again."""
-    votes = session.votes
     todo: dict[str, list[Task]] = {}
-    queues: PriorityQueue[Queue] = PriorityQueue(votes.queue_before)
+    queues: PriorityQueue[Queue] = PriorityQueue(session.queue_before)
     by_queue: dict[str, list[SessionJob]] = {}
     kept = session.deviations.kept_nominations
     for job in session.jobs.values():
         waiting = job.best_effort_counts[st.PENDING] + job.best_effort_counts[st.PIPELINED]
-        if not waiting or job.is_pending() or votes.job_valid(job) is not None:
+        if not waiting or job.is_pending() or session.job_valid(job) is not None:
             continue
         found = []
         for task in job.tasks.values():
@@ -66,7 +70,7 @@ def _candidates(session: Session) -> list[tuple[SessionJob, list[Task]]]:
             elif status == st.PENDING and not task.sched_gated:
                 found.append(task)
         if found:
-            todo[job.uid] = task_queue(votes, found)
+            todo[job.uid] = task_queue(session, found)
             if job.queue not in by_queue:
                 by_queue[job.queue] = []
                 queues.push(session.queues[job.queue])
@@ -74,7 +78,7 @@ def _candidates(session: Session) -> list[tuple[SessionJob, list[Task]]]:
     order = []
     while queues:
         queue = queues.pop()
-        heap = [(votes.job_key(job), job) for job in by_queue[queue.name]]
+        heap = [(session.job_key(job), job) for job in by_queue[queue.name]]
         heapq.heapify(heap)
         while heap:
             job = heapq.heappop(heap)[1]

@@ -10,31 +10,35 @@ from __future__ import annotations
 import heapq
 from typing import Any
 
+from volcano_py.scheduler.framework.plugin import Action
 from volcano_py.scheduler.framework.priority_queue import PriorityQueue
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.framework.session_job import SessionJob
 from volcano_py.scheduler.model.queue import Queue
 
 
-def enqueue(session: Session) -> None:
+class Enqueue(Action):
     """Move jobs from Pending to Inqueue."""
-    votes = session.votes
-    queues: PriorityQueue[Queue] = PriorityQueue(votes.queue_before)
-    pending: dict[str, list[tuple[tuple[Any, ...], SessionJob]]] = {}
-    seen: set[str] = set()
-    for job in session.jobs.values():
-        if job.queue not in seen:
-            seen.add(job.queue)
-            queues.push(session.queues[job.queue])
-        if job.is_pending():
-            heapq.heappush(pending.setdefault(job.queue, []), (votes.job_key(job), job))
-    while queues:
-        queue = queues.pop()
-        waiting = pending.get(queue.name)
-        if not waiting:
-            continue
-        job = heapq.heappop(waiting)[1]
-        if job.min_resources is None or votes.job_enqueueable(job):
-            votes.job_enqueued(job)
-            job.phase = "Inqueue"
-        queues.push(queue)
+
+    name = "enqueue"
+
+    def execute(self, session: Session) -> None:
+        queues: PriorityQueue[Queue] = PriorityQueue(session.queue_before)
+        pending: dict[str, list[tuple[tuple[Any, ...], SessionJob]]] = {}
+        seen: set[str] = set()
+        for job in session.jobs.values():
+            if job.queue not in seen:
+                seen.add(job.queue)
+                queues.push(session.queues[job.queue])
+            if job.is_pending():
+                heapq.heappush(pending.setdefault(job.queue, []), (session.job_key(job), job))
+        while queues:
+            queue = queues.pop()
+            waiting = pending.get(queue.name)
+            if not waiting:
+                continue
+            job = heapq.heappop(waiting)[1]
+            if job.min_resources is None or session.job_enqueueable(job):
+                session.job_enqueued(job)
+                job.phase = "Inqueue"
+            queues.push(queue)

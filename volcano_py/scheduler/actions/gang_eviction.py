@@ -27,20 +27,21 @@ from volcano_py.scheduler.actions.bundles import (
 from volcano_py.scheduler.actions.place_tasks import settings as allocate_settings
 from volcano_py.scheduler.actions.starving import starving_by_queue
 from volcano_py.scheduler.actions.worksheet import worksheet
-from volcano_py.scheduler.framework.arguments import decode
+from volcano_py.scheduler.framework.extension_points.hyper_nodes import EVICT
+from volcano_py.scheduler.framework.extension_points.victims import EvictionContext
+from volcano_py.scheduler.framework.plugin import ActionArguments
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.framework.session_job import SessionJob
 from volcano_py.scheduler.framework.statement import Statement
 from volcano_py.scheduler.framework.sub_job import SubJob
 from volcano_py.scheduler.framework.topology import ROOT
-from volcano_py.scheduler.framework.votes import EVICT, EvictionContext
 from volcano_py.scheduler.model import status as st
 from volcano_py.scheduler.model.queue import Queue
 from volcano_py.scheduler.model.resource import ZERO, Resource
 from volcano_py.scheduler.model.task import Task, flag
 
 
-class Arguments(msgspec.Struct):
+class GangEvictionArguments(ActionArguments):
     max_domains: int = field(default=8, name="maxDomains")
     """How many domains are tried for a job."""
     whole_bundles: bool = field(default=True, name="allowWholeBundle")
@@ -59,14 +60,13 @@ class Policy(msgspec.Struct, frozen=True):
     """Others' queues are concerned: overused queues wait, and the queue is asked whether it may."""
 
 
-def evict_for_gangs(session: Session, policy: Policy) -> None:
+def evict_for_gangs(session: Session, policy: Policy, arguments: GangEvictionArguments) -> None:
     """Make room for the starving jobs, in the order of queues and jobs."""
-    votes = session.votes
-    settings = _settings(session, policy.name)
+    settings = arguments if arguments.max_domains > 0 else msgspec.structs.replace(arguments, max_domains=8)
     queues, starving = starving_by_queue(session)
     while queues:
         queue = queues.pop()
-        if policy.reclaims and votes.overused(queue):
+        if policy.reclaims and session.overused(queue):
             continue
         waiting = starving[queue.name]
         while waiting:
@@ -74,21 +74,17 @@ def evict_for_gangs(session: Session, policy: Policy) -> None:
             _evict_for(session, policy, settings, queue, job)
 
 
-def _settings(session: Session, name: str) -> Arguments:
-    read, _ = decode(Arguments, f"action {name}", session.configuration.action_arguments.get(name))
-    return read if read.max_domains > 0 else msgspec.structs.replace(read, max_domains=8)
-
-
-def _evict_for(session: Session, policy: Policy, settings: Arguments, queue: Queue, job: SessionJob) -> None:
+def _evict_for(
+    session: Session, policy: Policy, settings: GangEvictionArguments, queue: Queue, job: SessionJob
+) -> None:
     """Find a domain and bundles that make room for a job; evict them, and promise it the room."""
-    votes = session.votes
     if not job.sub_jobs:
         session.divide(job)
     pending = _pending(session, job)
-    if not pending or (policy.reclaims and not votes.preemptive(queue, pending)):
+    if not pending or (policy.reclaims and not session.preemptive(queue, pending)):
         return
     need = requests(pending)
-    for domain in domains(votes.job_gradients(job, ROOT, EVICT), settings.max_domains, _fallback(job)):
+    for domain in domains(session.job_gradients(job, ROOT, EVICT), settings.max_domains, _fallback(job)):
         bundles = _bundles(session, policy, settings, job, domain, need)
         free = _free(session, domain)
         for count in range(1, len(bundles) + 1):
@@ -108,7 +104,7 @@ def _evict_for(session: Session, policy: Policy, settings: Arguments, queue: Que
                 found = plan(_fewest(chosen, bundles, need, len(pending), lambda victims: _undone(plan(victims))))
                 assert found is not None, "what was possible a moment ago is possible still"
             statement, places = found
-            if session.dry_runs_leave_traces:  # Volcano makes every plan as a dry run, and then once more
+            if session.placements_leave_traces:  # Volcano makes every plan as a dry run, and then once more
                 steps = list(statement.steps)
                 statement.discard()
                 statement.replay(steps)
@@ -161,7 +157,7 @@ def _pending(session: Session, job: SessionJob) -> list[Task]:
     """What is to be placed: a job that runs grows by one sub-job, one that does not needs all of them."""
     sheet = worksheet(session, job, _wanted)
     order = sheet.order(session, job)
-    if session.votes.job_ready(job):
+    if session.job_ready(job):
         order = order[:1]
     return [t for sub in order for t in reversed(sheet.tasks[sub.uid])]
 
@@ -192,7 +188,7 @@ def _free(session: Session, domain: str) -> Resource:
 
 
 def _bundles(
-    session: Session, policy: Policy, settings: Arguments, job: SessionJob, domain: str, need: Resource
+    session: Session, policy: Policy, settings: GangEvictionArguments, job: SessionJob, domain: str, need: Resource
 ) -> list[Bundle]:
     """What may go in a domain for a job, in the order in which it goes."""
     of: dict[str, list[Task]] = {}
@@ -209,7 +205,7 @@ def _bundles(
     if exact:
         found = [c for b in found if (c := completed(session, b) if b.whole else b) is not None]
     context = EvictionContext(policy.name, job, domain)
-    allowed = {t.uid for t in session.votes.unified_evictable(context, flattened(in_order(found, need, before)))}
+    allowed = {t.uid for t in session.unified_evictable(context, flattened(in_order(found, need, before)))}
     kept = in_order(only_allowed(found, allowed), need, before)
     return [b for b in kept if settings.whole_bundles or not b.whole]
 
@@ -227,11 +223,10 @@ def _plan(
     session: Session, reason: str, queue: Queue, job: SessionJob, domain: str, victims: list[Task]
 ) -> _Plan | None:
     """Evict the victims and promise the job its places in the domain; applied to the session, or None and undone."""
-    votes = session.votes
     sheet = worksheet(session, job, _wanted)
     if not sheet:
         return None
-    was_ready = votes.job_ready(job)
+    was_ready = session.job_ready(job)
     statement = Statement(session, job.uid)
     for victim in victims:
         statement.evict(victim, reason)
@@ -239,7 +234,7 @@ def _plan(
     for sub in sheet.order(session, job):
         tasks = sheet.tasks[sub.uid]
         tries = (
-            [name for group in votes.sub_job_gradients(job, sub, domain, EVICT) for name in group]
+            [name for group in session.sub_job_gradients(job, sub, domain, EVICT) for name in group]
             if job.wants_hard_topology
             else [domain]
         )
@@ -252,9 +247,9 @@ def _plan(
         else:
             statement.discard()
             return None
-        if was_ready or votes.job_pipelined(job):
+        if was_ready or session.job_pipelined(job):
             break
-    if not votes.job_pipelined(job):
+    if not session.job_pipelined(job):
         statement.discard()
         return None
     return statement, places
@@ -264,7 +259,7 @@ def _trial(
     session: Session, queue: Queue, job: SessionJob, sub: SubJob, tasks: list[Task], hyper_node: str, evicted: bool
 ) -> Statement | None:
     """Promise all tasks of a sub-job places in a HyperNode; None, and nothing done, if one finds none."""
-    votes, placement = session.votes, session.placement
+    placement = session.placement
     statement = Statement(session, job.uid)
     inside = session.topology.mask(hyper_node)
     remembers = not session.deviations.own_verdict and allocate_settings(session).error_cache
@@ -274,7 +269,7 @@ def _trial(
     while waiting:
         task = waiting.pop()
         node = None
-        if votes.allocatable(queue, task) and votes.pre_predicate(task) is None:
+        if session.allocatable(queue, task) and session.pre_predicate(task) is None:
             if session.deviations.sure_evictions:
                 node = placement.best(task, without=~inside)
             else:
@@ -288,7 +283,7 @@ def _trial(
         if node is None or statement.pipeline(task, node, evicted=evicted) is not None:
             statement.discard()
             return None
-    if votes.sub_job_ready(job, sub) or votes.sub_job_pipelined(job, sub):
+    if session.sub_job_ready(job, sub) or session.sub_job_pipelined(job, sub):
         return statement
     statement.discard()
     return None

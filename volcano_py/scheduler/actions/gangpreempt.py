@@ -4,19 +4,27 @@ gangpreempt."""
 from __future__ import annotations
 
 from volcano_py.scheduler.actions.gang_eviction import (
+    GangEvictionArguments,
     Policy,
     evict_for_gangs,
     running_or_bound,
     victim_job_may_go,
 )
+from volcano_py.scheduler.framework.plugin import Action
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.framework.session_job import SessionJob
 from volcano_py.scheduler.model.task import Task
 
 
-def gangpreempt(session: Session) -> None:
+class GangPreempt(Action):
     """Make room for starving gangs at the cost of less important jobs of their queue."""
-    evict_for_gangs(session, Policy("gangpreempt", _may_go, _worse, reclaims=False))
+
+    name = "gangpreempt"
+    Arguments = GangEvictionArguments
+    arguments: GangEvictionArguments
+
+    def execute(self, session: Session) -> None:
+        evict_for_gangs(session, Policy("gangpreempt", _may_go, _worse, reclaims=False), self.arguments)
 
 
 def _may_go(session: Session, job: SessionJob, task: Task) -> bool:
@@ -32,4 +40,4 @@ def _may_go(session: Session, job: SessionJob, task: Task) -> bool:
 
 
 def _worse(session: Session, left: SessionJob, right: SessionJob, _: SessionJob) -> bool:
-    return not session.votes.job_key(left) < session.votes.job_key(right)
+    return not session.job_key(left) < session.job_key(right)

@@ -3,16 +3,28 @@ gangreclaim."""
 
 from __future__ import annotations
 
-from volcano_py.scheduler.actions.gang_eviction import Policy, evict_for_gangs, victim_job_may_go
+from volcano_py.scheduler.actions.gang_eviction import (
+    GangEvictionArguments,
+    Policy,
+    evict_for_gangs,
+    victim_job_may_go,
+)
+from volcano_py.scheduler.framework.plugin import Action
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.framework.session_job import SessionJob
 from volcano_py.scheduler.model import status as st
 from volcano_py.scheduler.model.task import Task
 
 
-def gangreclaim(session: Session) -> None:
+class GangReclaim(Action):
     """Make room for starving gangs at the cost of other, reclaimable queues."""
-    evict_for_gangs(session, Policy("gangreclaim", _may_go, _by_queue, reclaims=True))
+
+    name = "gangreclaim"
+    Arguments = GangEvictionArguments
+    arguments: GangEvictionArguments
+
+    def execute(self, session: Session) -> None:
+        evict_for_gangs(session, Policy("gangreclaim", _may_go, _by_queue, reclaims=True), self.arguments)
 
 
 def _may_go(session: Session, job: SessionJob, task: Task) -> bool:
@@ -28,4 +40,4 @@ def _may_go(session: Session, job: SessionJob, task: Task) -> bool:
 
 def _by_queue(session: Session, left: SessionJob, right: SessionJob, job: SessionJob) -> bool:
     queues = session.queues
-    return session.votes.victim_queue_before(queues[left.queue], queues[right.queue], queues[job.queue])
+    return session.victim_queue_before(queues[left.queue], queues[right.queue], queues[job.queue])

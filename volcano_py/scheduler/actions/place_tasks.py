@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import msgspec
 import numpy as np
 from msgspec import field
 from numpy.typing import NDArray
@@ -11,6 +10,7 @@ from volcano_py.scheduler.actions.task_queue import task_queue
 from volcano_py.scheduler.framework.arguments import decode
 from volcano_py.scheduler.framework.fit_errors import FitErrors
 from volcano_py.scheduler.framework.placement import Placement
+from volcano_py.scheduler.framework.plugin import ActionArguments
 from volcano_py.scheduler.framework.refusals import count_refusals
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.framework.session_job import SessionJob
@@ -22,13 +22,13 @@ from volcano_py.scheduler.model.queue import Queue
 from volcano_py.scheduler.model.task import Task
 
 
-class Arguments(msgspec.Struct):
+class AllocateArguments(ActionArguments):
     error_cache: bool = field(default=True, name="predicateErrorCacheEnable")
     """Without the deviation own-verdict: do not try a pod where another of its role was refused."""
 
 
-def settings(session: Session) -> Arguments:
-    read, _ = decode(Arguments, "action allocate", session.configuration.action_arguments.get("allocate"))
+def settings(session: Session) -> AllocateArguments:
+    read, _ = decode(AllocateArguments, "action allocate", session.configuration.action_arguments.get("allocate"))
     return read
 
 
@@ -56,7 +56,7 @@ def place_tasks(
 def _place_all(
     session: Session, queue: Queue, job: SessionJob, todo: list[Task], sub: SubJob | None, hyper_node: str
 ) -> tuple[Statement, bool]:
-    votes, placement = session.votes, session.placement
+    placement = session.placement
     statement = Statement(session)
     outside = None if hyper_node == ROOT else ~session.topology.mask(hyper_node)
     if outside is not None:
@@ -71,7 +71,7 @@ def _place_all(
     while todo:
         task = todo.pop()
         session.work.tasks_tried += 1
-        if not votes.allocatable(queue, task):
+        if not session.allocatable(queue, task):
             if session.deviations.explain_queue_limits:
                 job.job_fit_errors = _queue_refuses(session, queue)
             continue
@@ -80,7 +80,7 @@ def _place_all(
         if (sub or job).task_has_fit_errors(task):
             job.record_fit_errors(task, _like_its_role(session, job, task))
             continue
-        error = votes.pre_predicate(task)
+        error = session.pre_predicate(task)
         if error is not None:
             count = len(session.table)
             job.record_fit_errors(task, FitErrors({error: count}, count))
@@ -110,7 +110,7 @@ def _place_all(
             return statement, best_effort_too(session, statement, job, sub)
     if _ready(session, job, sub):
         return statement, best_effort_too(session, statement, job, sub)
-    if not (votes.job_pipelined(job) if sub is None else votes.sub_job_pipelined(job, sub)):
+    if not (session.job_pipelined(job) if sub is None else session.sub_job_pipelined(job, sub)):
         statement.discard()
     return statement, False
 
@@ -122,7 +122,7 @@ def best_effort_too(session: Session, statement: Statement, job: SessionJob, sub
     if gang.ready_num >= gang.min_available or not session.deviations.whole_best_effort:
         return True
     waiting = [t for t in gang.tasks.values() if t.best_effort and session.status(t) == st.PENDING]
-    todo = task_queue(session.votes, (t for t in waiting if not t.sched_gated))
+    todo = task_queue(session, (t for t in waiting if not t.sched_gated))
     while todo and gang.ready_num < gang.min_available:
         task = todo.pop()
         node = place_for_nothing(session, job, task)
@@ -136,7 +136,7 @@ def best_effort_too(session: Session, statement: Statement, job: SessionJob, sub
 
 def place_for_nothing(session: Session, job: SessionJob, task: Task) -> int | None:
     """The node for a task that asks for nothing; None, and noted why, if no node takes it."""
-    error = session.votes.pre_predicate(task)
+    error = session.pre_predicate(task)
     if error is not None:
         count = len(session.table)
         job.record_fit_errors(task, FitErrors({error: count}, count))
@@ -164,7 +164,7 @@ def place_as_nominated(
     session: Session, queue: Queue, job: SessionJob, sub: SubJob, todo: list[Task]
 ) -> Statement | None:
     """Place a sub-job where an eviction has promised it room: all of its waiting tasks, or none (None)."""
-    topology, placement, votes = session.topology, session.placement, session.votes
+    topology, placement = session.topology, session.placement
     hyper_node, sub.nominated_hyper_node = sub.nominated_hyper_node, ""
     if hyper_node not in topology.infos or not len(topology.columns(hyper_node)):
         return None
@@ -178,8 +178,8 @@ def place_as_nominated(
         if (
             node is None
             or not inside[node]
-            or not votes.allocatable(queue, task)
-            or votes.pre_predicate(task) is not None
+            or not session.allocatable(queue, task)
+            or session.pre_predicate(task) is not None
             or not placement.accepted(task)[node]
         ):
             break
@@ -194,7 +194,7 @@ def place_as_nominated(
 
 
 def _ready(session: Session, job: SessionJob, sub: SubJob | None) -> bool:
-    return session.votes.job_ready(job) if sub is None else session.votes.sub_job_ready(job, sub)
+    return session.job_ready(job) if sub is None else session.sub_job_ready(job, sub)
 
 
 class _Refused:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import msgspec
 import numpy as np
 from msgspec import field
 from numpy.typing import NDArray
@@ -18,7 +17,7 @@ from volcano_py.scheduler.actions.make_room import make_room
 from volcano_py.scheduler.actions.preempt_dry_run import best_candidate
 from volcano_py.scheduler.actions.settle import breaks_its_own, settle
 from volcano_py.scheduler.actions.task_queue import task_queue
-from volcano_py.scheduler.framework.arguments import decode
+from volcano_py.scheduler.framework.plugin import Action, ActionArguments
 from volcano_py.scheduler.framework.priority_queue import PriorityQueue
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.framework.session_job import SessionJob
@@ -34,7 +33,7 @@ Refused = dict[tuple[str, str], NDArray[np.bool_]]
 """By job and role: where one of its pods was refused in this action, evictions or not."""
 
 
-class Arguments(msgspec.Struct):
+class PreemptArguments(ActionArguments):
     topology_aware: bool = field(default=False, name="enableTopologyAwarePreemption")
     """Try nodes out and take the one that loses least, instead of the first by score."""
     most_nodes: int = field(default=100, name="maxCandidateNodesAbsolute")
@@ -52,53 +51,53 @@ class Arguments(msgspec.Struct):
         return min(max(count * self.percentage // 100, self.least_nodes), self.most_nodes, count)
 
 
-def _settings(session: Session) -> Arguments:
-    read, _ = decode(Arguments, "action preempt", session.configuration.action_arguments.get("preempt"))
-    return read
-
-
-def preempt(session: Session) -> None:
+class Preempt(Action):
     """Make room for starving jobs at the cost of others of their queue, then at their own."""
-    votes = session.votes
-    queues: PriorityQueue[Queue] = PriorityQueue(votes.queue_before)
-    starving: dict[str, PriorityQueue[SessionJob]] = {}
-    tasks: dict[str, list[Task]] = {}
-    remembers = not session.deviations.own_verdict and _settings(session).error_cache
-    refused: Refused | None = {} if remembers else None
-    for job in session.jobs.values():
-        if job.is_pending() or votes.job_valid(job) is not None or not votes.job_starving(job):
-            continue
-        if job.wants_topology:
-            continue  # room that is freed here and there is none within one HyperNode: see gangpreempt
-        if job.queue not in starving:
-            starving[job.queue] = PriorityQueue(votes.job_before)
-            queues.push(session.queues[job.queue])
-        starving[job.queue].push(job)
-        tasks[job.uid] = task_queue(votes, (t for t in session.pending(job) if not t.sched_gated))
-    in_order = {name: sorted(waiting, key=votes.job_key) for name, waiting in starving.items()}
-    while queues:
-        queue = queues.pop()
-        waiting = starving[queue.name]
-        under_request = in_order[queue.name]
-        while waiting:
-            job = waiting.pop()
-            statement = Statement(session, job.uid)
-            todo = tasks[job.uid]
-            while todo and votes.job_starving(job):
-                task = todo.pop()
-                preempt_for(session, statement, task, _of_other_jobs(session, queue, task), refused)
-            settle(session, statement, job, "preemptable", "preempt")
-        for job in under_request:
-            _within(session, job, refused)
+
+    name = "preempt"
+    Arguments = PreemptArguments
+    arguments: PreemptArguments
+
+    def execute(self, session: Session) -> None:
+        queues: PriorityQueue[Queue] = PriorityQueue(session.queue_before)
+        starving: dict[str, PriorityQueue[SessionJob]] = {}
+        tasks: dict[str, list[Task]] = {}
+        remembers = not session.deviations.own_verdict and self.arguments.error_cache
+        refused: Refused | None = {} if remembers else None
+        for job in session.jobs.values():
+            if job.is_pending() or session.job_valid(job) is not None or not session.job_starving(job):
+                continue
+            if job.wants_topology:
+                continue  # room that is freed here and there is none within one HyperNode: see gangpreempt
+            if job.queue not in starving:
+                starving[job.queue] = PriorityQueue(session.job_before)
+                queues.push(session.queues[job.queue])
+            starving[job.queue].push(job)
+            tasks[job.uid] = task_queue(session, (t for t in session.pending(job) if not t.sched_gated))
+        in_order = {name: sorted(waiting, key=session.job_key) for name, waiting in starving.items()}
+        while queues:
+            queue = queues.pop()
+            waiting = starving[queue.name]
+            under_request = in_order[queue.name]
+            while waiting:
+                job = waiting.pop()
+                statement = Statement(session, job.uid)
+                todo = tasks[job.uid]
+                while todo and session.job_starving(job):
+                    task = todo.pop()
+                    preempt_for(session, self.arguments, statement, task, _of_other_jobs(session, queue, task), refused)
+                settle(session, statement, job, "preemptable", "preempt")
+            for job in under_request:
+                _within(session, self.arguments, job, refused)
 
 
-def _within(session: Session, job: SessionJob, refused: Refused | None) -> None:
+def _within(session: Session, arguments: PreemptArguments, job: SessionJob, refused: Refused | None) -> None:
     """One task of a job for another; the first that cannot be helped ends it."""
-    todo = task_queue(session.votes, (t for t in session.pending(job) if not t.sched_gated))
+    todo = task_queue(session, (t for t in session.pending(job) if not t.sched_gated))
     while todo:
         task = todo.pop()
         statement = Statement(session, job.uid)
-        helped = preempt_for(session, statement, task, _of_its_own_job(session, task), refused)
+        helped = preempt_for(session, arguments, statement, task, _of_its_own_job(session, task), refused)
         if not helped or breaks_its_own(session, statement, job, "preemptable"):
             statement.discard()
             return
@@ -131,19 +130,23 @@ def _of_its_own_job(session: Session, preemptor: Task) -> Filter:
 
 
 def preempt_for(
-    session: Session, statement: Statement, task: Task, may_go: Filter, refused: Refused | None = None
+    session: Session,
+    arguments: PreemptArguments,
+    statement: Statement,
+    task: Task,
+    may_go: Filter,
+    refused: Refused | None = None,
 ) -> bool:
     """Find a node where evicting those that may go makes room for a task; pipeline it there."""
-    votes, placement = session.votes, session.placement
-    if not may_preempt(session, task) or votes.pre_predicate(task) is not None:
+    placement = session.placement
+    if not may_preempt(session, task) or session.pre_predicate(task) is not None:
         return False
     queue = session.queues[session.jobs[task.job].queue]
-    settings = _settings(session)
-    if settings.topology_aware:
+    if arguments.topology_aware:
         nodes = _best_first(session, task, refused)
-        if settings.candidates(len(nodes)) <= 0 and not session.deviations.fewest_victims:
+        if arguments.candidates(len(nodes)) <= 0 and not session.deviations.fewest_victims:
             return False
-        chosen = best_candidate(session, task, nodes, may_go, settings.most_nodes)
+        chosen = best_candidate(session, task, nodes, may_go, arguments.most_nodes)
         if chosen is None:
             return False
         for victim in chosen.victims:
@@ -152,7 +155,7 @@ def preempt_for(
 
     def victims(node: int) -> list[Task] | None:
         candidates = [v for v in session.on_node(node) if may_go(v)]
-        found = votes.preemptable(task, candidates) if candidates else []
+        found = session.preemptable(task, candidates) if candidates else []
         return found if session.fits_without(task, node, found) else None
 
     live = session.deviations.live_affinity_lists
@@ -161,7 +164,7 @@ def preempt_for(
     def fits(node: int) -> bool:
         if not live and node not in counted:  # the first time, when nobody there is evicted yet
             counted[node] = all(placement.accepts_by(task, node, rule) for rule in _COUNTED_BEFORE)
-        if not votes.allocatable(queue, task) or not placement.fits_soon(task, node):
+        if not session.allocatable(queue, task) or not placement.fits_soon(task, node):
             return False
         if live:
             return placement.accepts(task, node)
@@ -186,8 +189,8 @@ def _best_first(session: Session, task: Task, refused: Refused | None) -> list[i
     candidates = np.flatnonzero(mask)
     if not len(candidates):
         return []
-    rates = session.placement.rates(task, candidates)
-    order = np.lexsort((session.placement.rank[candidates], -rates))
+    scores = session.placement.scores_of(task, candidates)
+    order = np.lexsort((session.placement.rank[candidates], -scores))
     ordered: list[int] = candidates[order].tolist()
     shard = session.placement.shard
     if shard is not None:  # own nodes first; with a hard shard there are no others
@@ -210,8 +213,7 @@ def may_preempt(session: Session, task: Task) -> bool:
     if node is None:
         return False
     # Volcano asks before the plugin has counted anything, unless another action has had it count before.
-    unprepared = "" if task.key in session.prepared else "predicates"
-    refusal = session.placement.refused_by(task, node, unprepared)
+    refusal = session.placement.refused_by(task, node, session.without_pre_predicate(task))
     if refusal is None:
         return False  # it can be placed there without evicting anybody
     if refusal:

@@ -33,11 +33,8 @@ def best_candidate(
     """The node on which least is lost, among the first `most` that can be made to fit."""
     found: list[Candidate] = []
     for node in nodes:
-        session.simulating = True
-        try:
+        with session.dry_run():
             victims = _dry_run(session, task, node, may_go)
-        finally:
-            session.simulating = False
         if victims:
             found.append(Candidate(node, victims))
             if len(found) >= most:
@@ -49,16 +46,17 @@ def best_candidate(
 
 def _dry_run(session: Session, task: Task, node: int, may_go: Callable[[Task], bool]) -> list[Task]:
     """Evict one by one until the task fits, then bring back whoever need not go; the session is as before."""
-    votes, placement = session.votes, session.placement
+    placement = session.placement
     candidates = [v for v in session.on_node(node) if may_go(v)]
-    victims = votes.preemptable(task, candidates) if candidates else []
+    victims = session.preemptable(task, candidates) if candidates else []
     if not session.fits_without(task, node, victims):
         return []
     queue = session.queues[session.jobs[task.job].queue]
-    # Without these flags the predicates do not see what a simulation moves, as in Volcano.
-    sees = session.enabled("predicates", "enablePreemptable") or session.enabled("predicates", "enabledAllocatable")
+    # Without these flags a plugin's filters do not see what a dry run moves, as in Volcano.
+    owner = placement.owner(_AFFINITY)
+    sees = session.enabled(owner, "enablePreemptable") or session.enabled(owner, "enabledAllocatable")
     before = placement.accepts_by(task, node, _AFFINITY)
-    may_hold = votes.allocatable if session.deviations.sure_evictions else votes.simulate_allocatable
+    may_hold = session.allocatable if session.deviations.sure_evictions else session.simulate_allocatable
 
     def near() -> bool:
         return placement.accepts_by(task, node, _AFFINITY) if sees else before

@@ -9,6 +9,7 @@ from volcano_py.scheduler.actions.settle import settle
 from volcano_py.scheduler.actions.starving import starving_by_queue
 from volcano_py.scheduler.actions.task_queue import task_queue
 from volcano_py.scheduler.framework.node_places import by_name
+from volcano_py.scheduler.framework.plugin import Action
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.framework.session_job import SessionJob
 from volcano_py.scheduler.framework.statement import Statement
@@ -17,36 +18,39 @@ from volcano_py.scheduler.model.resource import ZERO
 from volcano_py.scheduler.model.task import Task
 
 
-def reclaim(session: Session) -> None:
+class Reclaim(Action):
     """Make room for starving jobs at the cost of other, reclaimable queues."""
-    votes = session.votes
-    queues, starving = starving_by_queue(session)
-    tasks = {job.uid: _ungated(session, job) for waiting in starving.values() for job in waiting}
-    while queues:
-        queue = queues.pop()
-        if votes.overused(queue):
-            continue
-        waiting = starving[queue.name]
-        while waiting:
-            job = waiting.pop()
-            statement = Statement(session, job.uid)
-            todo = tasks[job.uid]
-            while todo and votes.job_starving(job):
-                task = todo.pop()
-                if task.pod.spec.preemption_policy == "Never":
-                    continue
-                if not votes.preemptive(queue, [task]) or votes.pre_predicate(task) is not None:
-                    continue
-                _reclaim_for(session, statement, task)
-            settle(session, statement, job, "reclaimable", "reclaim")
+
+    name = "reclaim"
+
+    def execute(self, session: Session) -> None:
+        queues, starving = starving_by_queue(session)
+        tasks = {job.uid: _ungated(session, job) for waiting in starving.values() for job in waiting}
+        while queues:
+            queue = queues.pop()
+            if session.overused(queue):
+                continue
+            waiting = starving[queue.name]
+            while waiting:
+                job = waiting.pop()
+                statement = Statement(session, job.uid)
+                todo = tasks[job.uid]
+                while todo and session.job_starving(job):
+                    task = todo.pop()
+                    if task.pod.spec.preemption_policy == "Never":
+                        continue
+                    if not session.preemptive(queue, [task]) or session.pre_predicate(task) is not None:
+                        continue
+                    _reclaim_for(session, statement, task)
+                settle(session, statement, job, "reclaimable", "reclaim")
 
 
 def _ungated(session: Session, job: SessionJob) -> list[Task]:
-    return task_queue(session.votes, (t for t in session.pending(job) if not t.sched_gated))
+    return task_queue(session, (t for t in session.pending(job) if not t.sched_gated))
 
 
 def _reclaim_for(session: Session, statement: Statement, task: Task) -> None:
-    votes, placement = session.votes, session.placement
+    placement = session.placement
     mask = placement.resolvable(task)
     errors = session.jobs[task.job].fit_errors.get(task.key)
     if errors is not None and errors.unresolvable is not None:
@@ -63,13 +67,13 @@ def _reclaim_for(session: Session, statement: Statement, task: Task) -> None:
         candidates = [v for v in session.on_node(node) if _may_go(session, task, v)]
         if not candidates:
             return None
-        found = votes.reclaimable(task, candidates)
+        found = session.reclaimable(task, candidates)
         return found if session.fits_without(task, node, found) else None
 
     def fits(node: int) -> bool:
         if not task.request.less_equal(session.future_idle(node), ZERO):
             return False
-        return not sure or (placement.accepts(task, node) and votes.allocatable(queue, task))
+        return not sure or (placement.accepts(task, node) and session.allocatable(queue, task))
 
     make_room(session, statement, task, nodes, victims, fits, "reclaim")
 

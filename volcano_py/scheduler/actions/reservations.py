@@ -21,7 +21,7 @@ class Reservations:
         self._held: dict[str, list[tuple[Task, int]]] = {}
         if not session.deviations.kept_nominations:
             return
-        for key in sorted(session.cluster.nominated):
+        for key in sorted(session.cluster.nominations.node_of):
             task = session.cluster.tasks.get(key)
             if task is not None and session.status(task) == st.PENDING and self._may(task):
                 node = session.nominated_node(task)
@@ -31,7 +31,7 @@ class Reservations:
 
     def _may(self, task: Task) -> bool:
         job = self._session.jobs.get(task.job)
-        return job is not None and not job.is_pending() and self._session.votes.job_valid(job) is None
+        return job is not None and not job.is_pending() and self._session.job_valid(job) is None
 
     def dissolve(self, job: SessionJob) -> None:
         """The job's turn has come: the room is as free as any."""

@@ -18,7 +18,7 @@ from volcano_py.scheduler.model.task import Task
 def settle(session: Session, statement: Statement, job: SessionJob, point: str, reason: str) -> None:
     """Commit the evictions if the job is pipelined by them, else take them back. `point`: where plugins were asked who
     may go."""
-    good = session.votes.job_pipelined(job)
+    good = session.job_pipelined(job)
     if good:
         _spare_needless(session, statement)
         good = _take_them_whole(session, statement, point, reason)
@@ -64,7 +64,7 @@ def _take_them_whole(session: Session, statement: Statement, point: str, reason:
         if len(evictable) < len(left):
             return False
         rest += sorted(left, key=lambda t: t.key)
-    if len(session.votes.unprotected(rest)) < len(rest):
+    if len(session.unprotected(rest)) < len(rest):
         return False
     for task in rest:
         statement.evict(task, reason)
@@ -78,7 +78,7 @@ def breaks_its_own(session: Session, statement: Statement, job: SessionJob, poin
 
 
 def _keeps_gangs(session: Session, point: str) -> bool:
-    return session.deviations.whole_gangs and any(plugin == "gang" for plugin, _ in session.votes.enabled(point))
+    return session.deviations.whole_gangs and session.keeps_gangs(point)
 
 
 def _broken(session: Session, statement: Statement) -> list[SessionJob]:

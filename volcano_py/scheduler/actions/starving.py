@@ -13,15 +13,14 @@ def starving_by_queue(session: Session) -> tuple[PriorityQueue[Queue], dict[str,
 
     The order of jobs is looked at whenever one is taken: what is evicted from them meanwhile changes it.
     """
-    votes = session.votes
-    queues: PriorityQueue[Queue] = PriorityQueue(votes.queue_before)
+    queues: PriorityQueue[Queue] = PriorityQueue(session.queue_before)
     starving: dict[str, PriorityQueue[SessionJob]] = {}
     for job in session.jobs.values():
-        if job.is_pending() or votes.job_valid(job) is not None:
+        if job.is_pending() or session.job_valid(job) is not None:
             continue
         if job.queue not in starving:
-            starving[job.queue] = PriorityQueue(votes.job_before)
+            starving[job.queue] = PriorityQueue(session.job_before)
             queues.push(session.queues[job.queue])
-        if votes.job_starving(job):
+        if session.job_starving(job):
             starving[job.queue].push(job)
     return queues, starving

@@ -11,18 +11,18 @@ from collections.abc import Iterable
 from functools import cmp_to_key
 from typing import SupportsIndex
 
+from volcano_py.scheduler.framework.extension_points.orders import Orders
 from volcano_py.scheduler.framework.priority_queue import PriorityQueue
-from volcano_py.scheduler.framework.votes import Votes
 from volcano_py.scheduler.model.task import Task
 
 
 class _Heap(list[Task]):
     """Taken with `pop()`, too, but the first one is chosen each time, as in Volcano's heap."""
 
-    def __init__(self, votes: Votes, tasks: Iterable[Task] = ()) -> None:
+    def __init__(self, session: Orders, tasks: Iterable[Task] = ()) -> None:
         super().__init__()
-        self._votes = votes
-        self._queue: PriorityQueue[Task] = PriorityQueue(votes.task_before, self)
+        self._session = session
+        self._queue: PriorityQueue[Task] = PriorityQueue(session.task_before, self)
         for task in tasks:
             self._queue.push(task)
 
@@ -30,23 +30,23 @@ class _Heap(list[Task]):
         return self._queue.pop()
 
     def copy(self) -> _Heap:
-        other = _Heap(self._votes)
+        other = _Heap(self._session)
         other.extend(self)
         return other
 
 
-def task_queue(votes: Votes, tasks: Iterable[Task]) -> list[Task]:
+def task_queue(session: Orders, tasks: Iterable[Task]) -> list[Task]:
     """The tasks, the first one last: take them with `pop()`, and duplicate them with `copy()`."""
     found = list(tasks)
     if len(found) < 2:
         return found
-    if votes.task_order_moves:
-        return _Heap(votes, found)
+    if session.task_order_moves:
+        return _Heap(session, found)
     numbered = sum(t.index is not None for t in found)
     if numbered == len(found):
-        found.sort(key=lambda t: (votes.task_key(t), t.index, t.created, t.uid), reverse=True)
+        found.sort(key=lambda t: (session.task_key(t), t.index, t.created, t.uid), reverse=True)
     elif numbered == 0:
-        found.sort(key=lambda t: (votes.task_key(t), t.created, t.uid), reverse=True)
+        found.sort(key=lambda t: (session.task_key(t), t.created, t.uid), reverse=True)
     else:
-        found.sort(key=cmp_to_key(lambda a, b: 1 if votes.task_before(a, b) else -1))
+        found.sort(key=cmp_to_key(lambda a, b: 1 if session.task_before(a, b) else -1))
     return found

@@ -25,6 +25,7 @@ from volcano_py.scheduler.model.plan import (
     PodGroupStatus,
     QueueStatus,
 )
+from volcano_py.scheduler.model.reported import Reported
 
 log = logging.getLogger(__name__)
 
@@ -38,7 +39,7 @@ FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
 class Model(Protocol):
     """What is needed of `Cluster`."""
 
-    notes: dict[tuple[str, str], str]
+    reported: Reported
 
     def retract(self, operation: Operation) -> None: ...
 
@@ -136,7 +137,7 @@ class Echoes:
                 self._refresh("Queue", op.name)
             case Event():
                 # Not written, so it may be emitted again.
-                self._model.notes.pop((op.kind, f"{op.namespace}/{op.name}"), None)
+                self._model.reported.events.pop((op.kind, f"{op.namespace}/{op.name}"), None)
                 self._untold(op)
 
     def _find_out(self, op: Bind | Evict) -> None:

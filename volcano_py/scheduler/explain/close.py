@@ -112,7 +112,7 @@ def _tell_job(session: Session, job: SessionJob, changed: bool) -> None:
         if session.deviations.quiet_events and not waiting:
             return
         message = f"{waiting}/{len(job.tasks)} tasks in gang unschedulable: {job_message(session, job)}"
-        if session.deviations.quiet_events and session.cluster.notes.get(key) == message:
+        if session.deviations.quiet_events and session.cluster.reported.events.get(key) == message:
             return
         session.note(job, "Warning", "Unschedulable", message)
     elif changed:
@@ -123,7 +123,7 @@ def _tell_tasks(session: Session, job: SessionJob) -> None:
     c = job.counts
     if not (c[st.PENDING] or c[st.ALLOCATED] or c[st.PIPELINED]):
         return
-    told = session.cluster.told
+    told = session.cluster.reported.conditions
     operations = []
     whole = ""
     if session.deviations.quiet_events and job.valid_num < job.min_available:
@@ -146,7 +146,7 @@ def _tell_tasks(session: Session, job: SessionJob) -> None:
 
 def _emit_notes(session: Session, events: list[plan.Event]) -> None:
     if session.deviations.quiet_events:
-        known = session.cluster.notes.get((events[0].kind, f"{events[0].namespace}/{events[0].name}"))
+        known = session.cluster.reported.events.get((events[0].kind, f"{events[0].namespace}/{events[0].name}"))
         events = [e for e in events if e.message != known]
     if events:
         session.emit(events)
@@ -192,7 +192,7 @@ def _tell_queue(session: Session, queue: Queue) -> None:
     if session.deviations.partial_hierarchy and queue.name in session.queue_faults:
         wrong.append(f"{session.queue_faults[queue.name]}. Until then it is taken for a queue below root")
     text = ". ".join(wrong)
-    if text and session.cluster.notes.get(("Queue", f"/{queue.name}")) != text:
+    if text and session.cluster.reported.events.get(("Queue", f"/{queue.name}")) != text:
         uid = queue.object.metadata.uid
         session.emit([plan.Event("Queue", "", queue.name, uid, "Warning", "InvalidQueue", text)])
 

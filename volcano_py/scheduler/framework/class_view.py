@@ -42,13 +42,13 @@ class Share:
         self.constant = 0.0
         """What the DOMAIN scores add while they rate all nodes the same."""
 
-    def over(self, task: Task, numbers: Numbers, nodes: Any, candidates: Indices | None) -> Any:
+    def score(self, task: Task, numbers: Numbers, nodes: Any, candidates: Indices | None) -> Any:
         """For some nodes; with `candidates` (the same nodes as indices) the DOMAIN scores are asked."""
-        terms: list[Any] = [s.rate(task, numbers) for s in self.local]
+        terms: list[Any] = [s.score(task, numbers) for s in self.local]
         if self.static is not None:
             terms.append(self.static[nodes])
         if candidates is not None:
-            terms += (d.over(task, candidates) for d in self.domain)
+            terms += (d.score(task, candidates) for d in self.domain)
         elif self.constant:
             terms.append(self.constant)
         return _sum(terms)
@@ -57,7 +57,7 @@ class Share:
         """The same for one node, without arrays and without asking DOMAIN scores."""
         share = 0.0
         for s in self.local:
-            share += s.rate_one(task, node)
+            share += s.score_node(task, node)
         if self.static is not None:
             share += self.static.item(node)
         return share + self.constant
@@ -69,16 +69,16 @@ def shares(task: Task, scores: list[tuple[str, Score]], batch: bool, static: Cal
     for _, group in groupby(scores, key=itemgetter(0)):
         mine = [s for _, s in group if s.batch == batch and s.applies(task)]
         if mine:
-            rates = [static(s) for s in mine if s.scope is STATIC]
+            fixed = [static(s) for s in mine if s.scope is STATIC]
             local: list[LocalScore] = [s for s in mine if s.scope is LOCAL]
             domain: list[DomainScore] = [s for s in mine if s.scope is DOMAIN]
-            found.append(Share(_sum(rates) if rates else None, local, domain))
+            found.append(Share(_sum(fixed) if fixed else None, local, domain))
     return found
 
 
 def total(parts: list[Share], task: Task, numbers: Numbers, nodes: Any, candidates: Indices | None) -> Any:
     """One of the two sums, for some nodes: an array, or one number if all are rated the same."""
-    return _sum([part.over(task, numbers, nodes, candidates) for part in parts])
+    return _sum([part.score(task, numbers, nodes, candidates) for part in parts])
 
 
 def _sum(terms: list[Any]) -> Any:

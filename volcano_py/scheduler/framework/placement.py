@@ -8,7 +8,7 @@ costs one pass, and one node's rules per pod.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import groupby
 from operator import itemgetter
 from typing import Any
@@ -16,13 +16,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from volcano_py.scheduler.framework.class_view import ClassView, Share, shares, total
+from volcano_py.scheduler.framework.callbacks import Callbacks
+from volcano_py.scheduler.framework.class_view import ClassView, shares, total
 from volcano_py.scheduler.framework.fit_errors import ABORTING, Code, FitErrors
 from volcano_py.scheduler.framework.node_rules import (
     DOMAIN,
     LOCAL,
     STATIC,
     Bools,
+    Codes,
     Filter,
     Floats,
     Indices,
@@ -53,6 +55,7 @@ class Placement:
         shard: Bools | None,
         shard_is_hard: bool,
         cache: dict[tuple[str, int], Any],
+        callbacks: Callbacks,
     ) -> None:
         self.table = table
         self.numbers = numbers
@@ -66,6 +69,7 @@ class Placement:
         self.columns = 0
         """Single columns brought up to date."""
         self._cache = cache
+        self._callbacks = callbacks
         self._views: dict[int, ClassView] = {}
         self._domain_filters: list[WholeFilter] = [f for _, f in filters if f.scope is DOMAIN]
         self._may_fail = any(getattr(s, "may_fail", False) for _, s in scores)
@@ -79,7 +83,7 @@ class Placement:
         ok = view.ok & view.future if room else view.ok
         for f in view.domain_filters:
             self.passes += 1
-            ok = ok & (f.codes(task) == 0)
+            ok = ok & (f.filter(task) == 0)
         if self.shard is not None and self.shard_is_hard:
             ok = ok & self.shard
         return ok
@@ -91,7 +95,13 @@ class Placement:
     def accepts_but(self, task: Task, node: int, rules: Sequence[str]) -> bool:
         """The same, whatever some DOMAIN filters say."""
         view = self.view(task)
-        return bool(view.ok[node]) and all(f.codes(task)[node] == 0 for f in view.domain_filters if f.name not in rules)
+        return bool(view.ok[node]) and all(
+            f.filter(task)[node] == 0 for f in view.domain_filters if f.name not in rules
+        )
+
+    def owner(self, rule: str) -> str:
+        """The plugin that has added a filter, by the filter's name; "" if it is not configured."""
+        return next((plugin for plugin, f in self.filters if f.name == rule), "")
 
     def accepts_by(self, task: Task, node: int, rule: str) -> bool:
         """Whether one filter, by its name, accepts a node; True if it is not configured or does not apply."""
@@ -100,7 +110,7 @@ class Placement:
     def resolvable(self, task: Task) -> Bools:
         """The nodes that evicting pods could make fit: no rule refuses them for another reason.
 
-        Of several plugins the first that refuses a node is the one that is heard.
+        Of several plugins the first that rejects a node decides.
         """
         count = len(self.table)
         open_, lost = np.ones(count, dtype=bool), np.zeros(count, dtype=bool)
@@ -123,16 +133,16 @@ class Placement:
                     lost |= hit
         return ~lost
 
-    def refused_by(self, task: Task, node: int, unprepared: str = "") -> bool | None:
+    def refused_by(self, task: Task, node: int, unprepared: Collection[str] = ()) -> bool | None:
         """Whether the filters refuse one node for a reason that evicting cannot help; None: they accept it.
 
-        The first plugin that refuses is the one that is heard. `unprepared`: a plugin that has counted nothing for the
-        task, and can only refuse.
+        The first plugin that rejects decides. `unprepared`: plugins that reject the task because their pre_predicate
+        has not seen it.
         """
         for plugin, rules in groupby(self.filters, key=itemgetter(0)):
             found = [(f, int(self.codes(f, task)[node])) for _, f in rules if f.applies(task)]
             reasons = [f.reasons[code - 1].code for f, code in found if code]
-            if reasons or plugin == unprepared:
+            if reasons or plugin in unprepared:
                 return Code.UNRESOLVABLE in reasons
         return None
 
@@ -176,10 +186,10 @@ class Placement:
             if len(candidates) == 1:
                 return int(candidates[0])
             if len(candidates):
-                return self.choose(candidates, self.rates(task, candidates))
+                return self.choose(candidates, self.scores_of(task, candidates))
         return None
 
-    def rates(self, task: Task, candidates: Indices) -> Floats:
+    def scores_of(self, task: Task, candidates: Indices) -> Floats:
         """The complete score of each candidate."""
         view = self.view(task)
         numbers = SomeNodes(self.numbers, candidates)
@@ -187,25 +197,12 @@ class Placement:
         order, batch = (total(parts, task, numbers, candidates, candidates) for parts in (view.order, view.batch))
         if self._may_fail:
             order = np.nan_to_num(order, nan=0.0)
-        rates: Floats = np.zeros(len(candidates)) + (order + batch)
-        return rates
+        scores: Floats = np.zeros(len(candidates)) + (order + batch)
+        return scores
 
-    def order_rate(self, task: Task, node: int) -> float:
-        """The first of the two sums alone, for one node (NodeOrderFn)."""
-        return self._one_sum(self.view(task).order, task, np.array([node])).item(0)
-
-    def batch_rates(self, task: Task, candidates: Indices) -> Floats:
-        """The second of the two sums alone (BatchNodeOrderFn)."""
-        return self._one_sum(self.view(task).batch, task, candidates)
-
-    def _one_sum(self, parts: list[Share], task: Task, candidates: Indices) -> Floats:
-        found = total(parts, task, SomeNodes(self.numbers, candidates), candidates, candidates)
-        rates: Floats = np.zeros(len(candidates)) + found
-        return rates
-
-    def choose(self, candidates: Indices, rates: Floats) -> int:
+    def choose(self, candidates: Indices, scores: Floats) -> int:
         """The candidate with the highest rate; among equals the one of the lowest rank."""
-        top = candidates[rates == rates.max()]
+        top = candidates[scores == scores.max()]
         if len(top) == 1:
             return int(top[0])
         return int(top[self.rank[top].argmin()])
@@ -249,7 +246,7 @@ class Placement:
         v.filters = [f for _, f in self.filters if f.scope is LOCAL and f.applies(task)]
         count = len(self.table)
         v.static = self._static_ok(task)
-        static = lambda s: self._cached(s.name, cls, lambda: s.rate(task))  # noqa: E731
+        static = lambda s: self._cached(s.name, cls, lambda: s.score(task))  # noqa: E731
         v.order, v.batch = shares(task, self.scores, False, static), shares(task, self.scores, True, static)
         v.uneven = [part for part in (*v.order, *v.batch) if part.domain]
         v.position = len(self.numbers.log)
@@ -271,14 +268,14 @@ class Placement:
                 ok = codes == 0 if ok is None else ok & (codes == 0)
         return ok
 
-    def codes(self, f: Filter, task: Task) -> NDArray[np.int8]:
+    def codes(self, f: Filter, task: Task) -> Codes:
         """What one filter says of every node: 0, or which of its reasons."""
         if f.scope is LOCAL:
-            return f.codes(task, self.numbers)
+            return f.filter(task, self.numbers)
         if f.scope is STATIC:
-            codes: NDArray[np.int8] = self._cached(f.name, task.spec_class, lambda: f.codes(task))
+            codes: Codes = self._cached(f.name, task.spec_class, lambda: f.filter(task))
             return codes
-        return f.codes(task)
+        return f.filter(task)
 
     def _cached(self, rule: str, cls: SpecClass, make: Any) -> Any:
         key = (rule, cls.id)
@@ -297,7 +294,7 @@ class Placement:
             v.future[nodes] = np.logical_and.reduce(v.need - soon < EPS)
         ok: Any = None if v.static is None else v.static[nodes]
         for f in v.filters:
-            accepts = f.codes(task, numbers) == 0
+            accepts = f.filter(task, numbers) == 0
             ok = accepts if ok is None else ok & accepts
         v.ok[nodes] = ok = np.ones(len(idle), dtype=bool) if ok is None else ok
         if v.promised:
@@ -342,7 +339,7 @@ class Placement:
             v.future[node] = future
         ok = v.static is None or bool(v.static[node])
         for f in v.filters:
-            ok = ok and f.code(task, node) == 0
+            ok = ok and f.filter_node(task, node) == 0
         v.ok[node] = ok
         if not (ok and idle and future):
             v.masked[node] = -np.inf

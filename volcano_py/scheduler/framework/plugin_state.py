@@ -9,11 +9,19 @@ compared, for tests and for hunting faults.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 from volcano_py.scheduler.model.cluster import Cluster
 
 S = TypeVar("S")
+
+
+@dataclass
+class PluginStates:
+    """By plugin: the version of its state, the position in the log of job changes, and the state."""
+
+    of: dict[str, tuple[object, int, Any]] = field(default_factory=dict)
 
 
 def state_of(
@@ -27,7 +35,8 @@ def state_of(
     """The plugin's state for now. `version`: what else it depends on; another value means building it
     anew."""
     position = cluster.job_changes.position
-    kept = cluster.plugin_states.get(plugin)
+    states = cluster.keep(PluginStates).of
+    kept = states.get(plugin)
     changed = cluster.job_changes.since(kept[1]) if kept is not None and kept[0] == version else None
     if kept is None or changed is None:
         state = build(cluster)
@@ -37,5 +46,5 @@ def state_of(
             apply(state, cluster, changed)
         if check and state != build(cluster):
             raise AssertionError(f"plugin {plugin}: the state that moved is not the state built anew")
-    cluster.plugin_states[plugin] = (version, position, state)
+    states[plugin] = (version, position, state)
     return state

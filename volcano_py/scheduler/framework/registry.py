@@ -1,33 +1,21 @@
-"""Which actions and plugins exist. One line each in `actions/__init__.py` and `plugins/__init__.py` adds one.
-
-A plugin is a class with `name` and `on_session_open(session)`; its constructor takes the arguments map of the
-configuration. An action is a function of the session.
+"""Which plugins and actions exist. One line in `plugins/__init__.py` or `actions/__init__.py` adds one. Volcano:
+RegisterPluginBuilder, RegisterAction.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any
 
-if TYPE_CHECKING:
-    from volcano_py.scheduler.framework.session import Session
-
-
-class Plugin(Protocol):
-    """Constructed anew for every session. `on_session_close` is optional."""
-
-    name: str
-
-    def on_session_open(self, session: Session) -> None: ...
-
+from volcano_py.scheduler.framework.plugin import Action, Plugin
 
 PluginBuilder = Callable[[Mapping[str, Any]], Plugin]
-Action = Callable[["Session"], None]
+ActionBuilder = Callable[[Mapping[str, Any]], Action]
 
 
 class Registry:
-    """The plugins and actions a configuration may name."""
+    """The plugins and actions that a configuration may name, each with what makes it from its arguments."""
 
-    def __init__(self, plugins: Mapping[str, PluginBuilder], actions: Mapping[str, Action]) -> None:
+    def __init__(self, plugins: Mapping[str, PluginBuilder], actions: Mapping[str, ActionBuilder]) -> None:
         self.plugins = dict(plugins)
         self.actions = dict(actions)

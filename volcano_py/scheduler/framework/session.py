@@ -1,9 +1,8 @@
-"""Session: one look at the cluster, opened over a snapshot and thrown away. Volcano: Session, OpenSession.
+"""Session: one look at the cluster, opened over a snapshot and discarded at its close. Volcano: Session, OpenSession.
 
-Numbers (node columns, task statuses, jobs' counts and sums) are copies; objects are the model's and not
-written. Plugins are made anew,
-register their callbacks with `votes`, their node rules with `add_filter` and `add_score`, and their event
-handlers. Actions move tasks through a Statement, or with `allocate` and `evict` at once.
+Numbers (node columns, task statuses, jobs' counts and sums) are copies; objects are the model's and not written.
+Plugins are constructed for each session and register their callbacks (`framework.extension_points`). Actions move tasks
+through a Statement, or at once (`framework.task_moves`).
 """
 
 from __future__ import annotations
@@ -11,43 +10,40 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from hashlib import blake2b
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from volcano_py.api.scheduling import PodGroupCondition, PodGroupStatus
+from volcano_py.scheduler.framework.callbacks import Vote
 from volcano_py.scheduler.framework.config import Configuration
+from volcano_py.scheduler.framework.extension_points.hyper_nodes import NetworkDomains
+from volcano_py.scheduler.framework.extension_points.jobs import Invalid
+from volcano_py.scheduler.framework.extension_points.nodes import NodeRules
+from volcano_py.scheduler.framework.extension_points.orders import Orders
+from volcano_py.scheduler.framework.extension_points.victims import EvictionContext, VictimSelection
 from volcano_py.scheduler.framework.kube_view import KubeView
 from volcano_py.scheduler.framework.node_places import rank
-from volcano_py.scheduler.framework.node_rules import Filter, Score
+from volcano_py.scheduler.framework.node_view import NodeView
 from volcano_py.scheduler.framework.placement import Placement
 from volcano_py.scheduler.framework.session_job import SessionJob
+from volcano_py.scheduler.framework.task_moves import TaskMoves
 from volcano_py.scheduler.framework.topology import topology_of
-from volcano_py.scheduler.framework.votes import EvictionContext, Votes
 from volcano_py.scheduler.framework.whereabouts import locate
 from volcano_py.scheduler.model import status as st
 from volcano_py.scheduler.model.cluster import Cluster
 from volcano_py.scheduler.model.job import Job
-from volcano_py.scheduler.model.plan import Bind, Emit, Event, Evict
+from volcano_py.scheduler.model.plan import Emit, Event
 from volcano_py.scheduler.model.queue import Queue
-from volcano_py.scheduler.model.resource import EPS, ZERO, Resource
+from volcano_py.scheduler.model.resource import ZERO, Resource
 from volcano_py.scheduler.model.task import Task
 
-NOMINATION_SECONDS = 300.0
-"""How long room that was freed for a pod is kept for it: pods with long grace periods take their time to go."""
-
-
-class Handler(NamedTuple):
-    """Told of every placement and of every eviction or withdrawal; an answer other than None is an error."""
-
-    plugin: str
-    allocate: Callable[[Task, int], str | None] | None = None
-    deallocate: Callable[[Task, int], None] | None = None
+T = TypeVar("T")
 
 
 class Shard(NamedTuple):
-    """Which nodes are this scheduler's own; `hard`: no others may be used."""
+    """Which nodes belong to this scheduler; `hard`: no others may be used."""
 
     nodes: frozenset[str]
     hard: bool
@@ -68,7 +64,7 @@ class Work:
         return self.budget is not None and self.tasks_tried >= self.budget
 
 
-class Session:
+class Session(Orders, VictimSelection, NodeRules, NetworkDomains, TaskMoves):
     """See the module. `uid` is derived from seed and time, so that a replay writes the same transition ids, also
     after a restart."""
 
@@ -82,6 +78,7 @@ class Session:
         budget: int | None = None,
         shard: Shard | None = None,
     ) -> None:
+        super().__init__()
         cluster.cycle += 1
         cluster.use_rules(configuration)
         self.cluster = cluster
@@ -91,69 +88,38 @@ class Session:
         self.seed = seed
         self.emit = emit
         self.uid = _uid(seed, now)
-        self.table = cluster.nodes
-        self.numbers = cluster.nodes.snapshot()
-        self.statuses = bytearray(cluster.statuses)
-        self.placed: dict[int, int] = {}
-        """Node column by task slot, for tasks that this session has placed."""
-        self.held: dict[int, NDArray[np.float64]] = {}
-        """What of a node's idle room is kept for a pipelined task, by its slot."""
-        self.bound_on: dict[int, list[Task]] = {}
-        """Tasks that this session has handed to the binder, by node column."""
-        self.evicting: set[int] = set()
-        """Slots of pipelined tasks for whom somebody was evicted."""
+        self._open_columns(cluster)
         self.queues: dict[str, Queue] = dict(sorted(cluster.queues.items()))
         self.topology = topology_of(cluster)
         self.jobs: dict[str, SessionJob] = {}
-        self.homeless: list[Job] = []
-        """Jobs whose queue does not exist."""
+        self.jobs_without_queue: list[Job] = []
         self._open_jobs()
         self.total = cluster.nodes.total()
         self.kube = KubeView(cluster, self.numbers)
-        self.votes = Votes()
-        if self.deviations.protections_hold:
-            self.votes.protectors = frozenset(("conformance", "pdb", "cdp", "gang"))
-        if self.deviations.rank_holds:
-            self.votes.in_turn = self._those_behind
-        self.handlers: list[Handler] = []
-        self.entitled: Callable[[str, Resource], bool] | None = None
-        """Whether a queue may claim so much more as its own; set by the plugin that shares the cluster among queues."""
         self.work = Work(budget)
         self.new_statuses: dict[str, PodGroupStatus] = {}
         """PodGroup statuses that were emitted at the close, by job."""
         self.gauges: list[tuple[str, dict[str, str], float]] = []
         """Metrics that plugins report at close: name without prefix, labels, value."""
-        self.pod_index: Any = None
-        """Set by the first rule that has to count pods by their labels."""
         self.forgotten_nominations: set[str] = set()
         """Tasks whose nominated node has turned out not to take them, by key."""
         self.queue_parents, self.queue_faults = cluster.hierarchy
         """The parent of each queue, and by queue what is wrong with its own."""
         self.unusable_queues: dict[str, str] = {}
-        """Queues from which no job may be served, with what to tell the jobs."""
-        self.simulating = False
-        """Within topology-aware preemption: what moves now is simulated, and in Volcano only queues hear of it."""
-        self.dry_runs_leave_traces = False
-        """A plugin counts placements and never takes them back, so that all have to be tried that Volcano would try."""
-        self.prepared: set[str] = set()
-        """Tasks for which predicates has counted what it needs, by key."""
+        """Queues from which no job may be served, with the message for their jobs."""
         self.notes: dict[tuple[str, str], list[Event]] = {}
+        self._views: dict[tuple[int, bool], NodeView] = {}
+        self._shared: dict[type[Any], Any] = {}
         self._rank = rank(cluster, seed)
         self._forget_old_nominations()
-        self._filters: dict[str, list[Filter]] = {}
-        self._scores: dict[str, list[Score]] = {}
         self._shard = shard
         self.placement: Placement
         """Set when the plugins have registered their rules."""
 
     def _forget_old_nominations(self) -> None:
-        """A promise that was not used in a while binds nobody any more."""
-        since, nominated = self.cluster.nominated_since, self.cluster.nominated
-        for key in [key for key in since if key not in nominated]:
-            del since[key]
-        for key in nominated:
-            since[key] = min(since.get(key, self.now), self.now)
-            if self.now - since[key] > NOMINATION_SECONDS and self.deviations.kept_nominations:
+        """A nomination that was not used for a while reserves nothing any more."""
+        for key in self.cluster.nominations.expired(self.now):
+            if self.deviations.kept_nominations:
                 self.forgotten_nominations.add(key)
 
     def _open_jobs(self) -> None:
@@ -166,7 +132,7 @@ class Session:
             if pod_group is None or (job.shadow and not self.deviations.bare_pods):
                 continue
             if job.queue not in self.queues:
-                self.homeless.append(job)
+                self.jobs_without_queue.append(job)
                 continue
             known = classes.get(pod_group.spec.priority_class_name)
             made = self.jobs[uid] = SessionJob(job, pod_group, default if known is None else known.value)
@@ -183,26 +149,11 @@ class Session:
         job.divide(self.statuses, self.topology.tier_of_name, self.topology.root_tier)
         locate(self, job)
 
-    # ---- what plugins register ---------------------------------------------------------------------------
-
-    def add_filter(self, plugin: str, *filters: Filter) -> None:
-        """Node rules that refuse; asked in this order, switched by enablePredicate. They replace those of an earlier
-        plugin of that name, as callbacks do."""
-        self._filters[plugin] = list(filters)
-        self.votes.add("filter", plugin, _nothing)
-
-    def add_score(self, plugin: str, *scores: Score) -> None:
-        """Node rules that rate; summed, once for each time that the plugin stands in the tiers, switched by
-        enableNodeOrder. They replace earlier ones, too."""
-        self._scores[plugin] = list(scores)
-        self.votes.add("score", plugin, _nothing)
+    # ---- opening -----------------------------------------------------------------------------------------
 
     def seal(self) -> None:
-        """All plugins have registered: keep what the configuration switches on."""
-        self.votes.compile(self.configuration.tiers)
-        # A plugin that stands twice in the tiers refuses no other nodes the second time, and is not heard again.
-        filters = [(p, f) for p in dict.fromkeys(p for p, _ in self.votes.enabled("filter")) for f in self._filters[p]]
-        scores = [(p, s) for p, _ in self.votes.enabled("score") for s in self._scores[p]]
+        """All plugins have registered: keep what the configuration enables."""
+        self.callbacks.compile(self.configuration.tiers)
         shard = None
         if self._shard is not None:
             shard = np.array([name in self._shard.nodes for name in self.table.names], dtype=bool)
@@ -210,12 +161,30 @@ class Session:
             self.table,
             self.numbers,
             self._rank,
-            filters,
-            scores,
+            self.enabled_filters(),
+            self.enabled_scores(),
             shard,
             self._shard is not None and self._shard.hard,
             self.cluster.rule_cache(),
+            self.callbacks,
         )
+
+    def close_plugin(self, plugin: str) -> None:
+        """A plugin could not be opened: without its callbacks no job is placed and no pod is evicted."""
+        why = Invalid("PluginError", f"plugin {plugin} failed to open; its callbacks are missing")
+        with self.registration(plugin):
+            self.add_job_valid(lambda _: why)
+            self.add_job_enqueueable(lambda _: Vote.REJECT)
+            self.add_preemptable(lambda *_: [])
+            self.add_reclaimable(lambda *_: [])
+            self.add_unified_evictable(lambda *_: [])
+
+    def shared(self, kind: type[T], make: Callable[[], T]) -> T:
+        """What several rules of this session use together, made when the first of them asks."""
+        if kind not in self._shared:
+            self._shared[kind] = make()
+        found: T = self._shared[kind]
+        return found
 
     def enabled(self, plugin: str, flag: str) -> bool:
         """Whether the first occurrence of a plugin has a flag on (HierarchyEnabled and its like)."""
@@ -227,18 +196,9 @@ class Session:
 
     # ---- reading ----------------------------------------------------------------------------------------
 
-    def status(self, task: Task) -> int:
-        return self.statuses[task.slot]
-
-    def node_of(self, task: Task) -> int | None:
-        """The column of the node that the task is on or was put on."""
-        if task.slot in self.placed:
-            return self.placed[task.slot]
-        return self.table.index.get(task.node) if task.node else None
-
     def nominated_node(self, task: Task) -> int | None:
         """The column of the node that an earlier eviction has promised to a task."""
-        kept = self.cluster.nominated.get(task.key) if self.deviations.kept_nominations else None
+        kept = self.cluster.nominations.node_of.get(task.key) if self.deviations.kept_nominations else None
         name = kept or task.pod.status.nominated_node_name
         return self.table.index.get(name) if name and task.key not in self.forgotten_nominations else None
 
@@ -279,8 +239,18 @@ class Session:
             free.add(victim.request)
         return task.request.less_equal(free, ZERO)
 
-    def _those_behind(self, evictor: Task | EvictionContext, victims: list[Task]) -> list[Task]:
-        """Those of jobs that come after the evictor's: less important ones, then younger ones. Its own are its own."""
+    def node(self, index: int, numbers: bool = True) -> NodeView:
+        """The node in a column; without `numbers` the view shows the Node object only."""
+        view = self._views.get((index, numbers))
+        if view is None:
+            view = self._views[index, numbers] = NodeView(self, index, numbers)
+        return view
+
+    def _as_session(self) -> Session:
+        return self
+
+    def _of_later_jobs(self, evictor: Task | EvictionContext, victims: Sequence[Task]) -> list[Task]:
+        """The victims of jobs with a lower priority or, at equal priority, of younger jobs; and those of its own."""
         mine = self.jobs.get(evictor.job) if isinstance(evictor, Task) else evictor.job
         if mine is None:
             return []
@@ -288,165 +258,7 @@ class Session:
         theirs = [(v, self.jobs.get(v.job)) for v in victims]
         return [v for v, j in theirs if j is not None and (j is mine or place < (-j.priority, j.created, j.uid))]
 
-    # ---- moving tasks -----------------------------------------------------------------------------------
-
-    def move(self, task: Task, new: int) -> None:
-        """Change a task's status, and its job's counts with it."""
-        old = self.statuses[task.slot]
-        self.statuses[task.slot] = new
-        job = self.jobs.get(task.job)
-        if job is not None:
-            job.moved(task, old, new)
-
-    def place(self, task: Task, node: int, new: int, hold: bool = False) -> str | None:
-        """Put a task on a node as Allocated or Pipelined; returns the first handler's error, if any.
-
-        `hold`: what is idle there now is kept for a pipelined task, too, not only what will be.
-        """
-        self.move(task, new)
-        self.placed[task.slot] = node
-        n = self.numbers
-        v = task.spec_class.vector(self.table)
-        if new == st.PIPELINED:
-            n.pipelined[:, node] += v
-            n.promised = True
-            if hold:
-                self._keep_idle(task, node)
-        else:
-            n.idle[:, node] -= v
-            n.used[:, node] += v
-        error = self._allocated(task, node)
-        n.log.append(node)
-        return error
-
-    def unplace(self, task: Task) -> None:
-        """Take back a placement: the task is Pending again."""
-        node = self.placed[task.slot]
-        n = self.numbers
-        v = task.spec_class.vector(self.table)
-        if self.statuses[task.slot] == st.PIPELINED:
-            n.pipelined[:, node] -= v
-            self._give_idle_back(task, node)
-        else:
-            n.idle[:, node] += v
-            n.used[:, node] -= v
-        self.move(task, st.PENDING)
-        self._deallocated(task, node)
-        del self.placed[task.slot]
-        self.evicting.discard(task.slot)
-        n.log.append(node)
-
-    def hold(self, task: Task, node: int) -> None:
-        """Keep room for a task that stays Pending: nobody else finds it free, now or soon."""
-        n = self.numbers
-        n.pipelined[:, node] += task.spec_class.vector(self.table)
-        n.promised = True
-        self._keep_idle(task, node)
-        n.log.append(node)
-
-    def release(self, task: Task, node: int) -> None:
-        """The opposite of `hold`."""
-        n = self.numbers
-        n.pipelined[:, node] -= task.spec_class.vector(self.table)
-        self._give_idle_back(task, node)
-        n.log.append(node)
-
-    def _keep_idle(self, task: Task, node: int) -> None:
-        """Of what a pipelined task waits for, take what is idle already out of what others find."""
-        n = self.numbers
-        held = self.held[task.slot] = np.minimum(np.maximum(n.idle[:, node], 0.0), task.spec_class.vector(self.table))
-        n.idle[:, node] -= held
-        n.pipelined[:, node] -= held
-
-    def _give_idle_back(self, task: Task, node: int) -> None:
-        held = self.held.pop(task.slot, None)
-        if held is not None:
-            self.numbers.idle[:, node] += held
-            self.numbers.pipelined[:, node] += held
-
-    def start_eviction(self, task: Task) -> None:
-        """The task is Releasing: its room is free soon."""
-        node = self.node_of(task)
-        self.move(task, st.RELEASING)
-        if node is not None:
-            self.numbers.releasing[:, node] += task.spec_class.vector(self.table)
-            self.numbers.promised = True
-            self._deallocated(task, node)
-            self.numbers.log.append(node)
-
-    def take_back_eviction(self, task: Task) -> None:
-        """The task runs on (Running, even if it was only Bound, as in Volcano)."""
-        node = self.node_of(task)
-        self.move(task, st.RUNNING)
-        if node is not None:
-            self.numbers.releasing[:, node] -= task.spec_class.vector(self.table)
-            self._allocated(task, node)
-            self.numbers.log.append(node)
-
-    def _allocated(self, task: Task, node: int) -> str | None:
-        error: str | None = None
-        for handler in self.handlers:
-            if handler.allocate is None:
-                continue
-            try:
-                error = handler.allocate(task, node) or error
-            except Exception as e:
-                self.votes.fault(handler.plugin, "allocate_event", e, task.key)
-                error = f"plugin {handler.plugin} failed: {e}"
-        return error
-
-    def _deallocated(self, task: Task, node: int) -> None:
-        for handler in self.handlers:
-            if handler.deallocate is not None:
-                try:
-                    handler.deallocate(task, node)
-                except Exception as e:
-                    self.votes.fault(handler.plugin, "deallocate_event", e, task.key)
-
-    # ---- deciding at once -------------------------------------------------------------------------------
-
-    def allocate(self, task: Task, node: int) -> None:
-        """Place a task, and if that makes its job ready, bind all that is allocated of the job."""
-        self.place(task, node, st.ALLOCATED)
-        job = self.jobs[task.job]
-        if self.votes.job_ready(job):
-            self.bind_allocated(job)
-
-    def bind_allocated(self, job: SessionJob) -> None:
-        """Bind all that is allocated of a job."""
-        allocated = (t for t in job.tasks.values() if self.statuses[t.slot] == st.ALLOCATED)
-        self.bind(sorted(allocated, key=lambda t: t.key))
-
-    def bind(self, tasks: Sequence[Task]) -> None:
-        """Hand tasks to the binder, together."""
-        operations = []
-        for t in tasks:
-            node = self.placed[t.slot]
-            if not self._has_room(t, node):
-                break
-            self.move(t, st.BINDING)
-            self.bound_on.setdefault(node, []).append(t)
-            operations.append(Bind(t.namespace, t.name, t.uid, self.table.names[node], t.job, None))
-        if operations:
-            self.emit(operations)
-
-    def _has_room(self, task: Task, node: int) -> bool:
-        """Whether a node has room for a task, counting only what is really bound there.
-
-        Best-effort tasks are placed without looking at room, also where others only wait to be bound. Volcano: the
-        cache's check of a Binding task.
-        """
-        rows = task.spec_class.checked_rows(self.table)
-        taken = sum(t.spec_class.vector(self.table)[rows] for t in self.bound_on.get(node, ()))
-        idle = self.cluster.nodes.numbers.idle[rows, node] - taken
-        return bool((task.spec_class.vector(self.table)[rows] - idle < EPS).all())
-
-    def evict(self, task: Task, reason: str) -> None:
-        """End a task now."""
-        self.start_eviction(task)
-        self.emit([Evict(task.namespace, task.name, task.uid, task.job, reason)])
-
-    # ---- telling ----------------------------------------------------------------------------------------
+    # ---- reporting ---------------------------------------------------------------------------------------
 
     def note(self, job: SessionJob, type_: str, reason: str, message: str) -> None:
         """An Event on a job's PodGroup, written at the session's close."""
@@ -470,7 +282,3 @@ class Session:
 def _uid(seed: int, now: float) -> str:
     digest = blake2b(f"{seed}/{now}".encode(), digest_size=16).hexdigest()
     return "-".join((digest[:8], digest[8:12], digest[12:16], digest[16:20], digest[20:]))
-
-
-def _nothing(*_: Any) -> None:
-    """Stands for a plugin's node rules among its callbacks."""

@@ -15,21 +15,21 @@ def victims_queue(session: Session, victims: Iterable[Task], preemptor: Task) ->
     Of one job: the task that would be placed last. Between jobs of the preemptor's queue: the job that would
     be served last. Between queues: what the plugins say. Tasks whose job is not in the session go first.
     """
-    jobs, votes = session.jobs, session.votes
+    jobs = session.jobs
     mine = jobs.get(preemptor.job)
 
     def less(left: Task, right: Task) -> bool:
         if left.job == right.job:
-            return not votes.task_before(left, right)
+            return not session.task_before(left, right)
         a, b = jobs.get(left.job), jobs.get(right.job)
         if a is None or b is None:
             if a is None and b is None:
-                return not votes.task_before(left, right)
+                return not session.task_before(left, right)
             return a is None
         if mine is None or a.queue == b.queue:
-            order = votes.job_compare(a, b)
-            return order > 0 if order else not votes.task_before(left, right)
-        return votes.victim_queue_before(session.queues[a.queue], session.queues[b.queue], session.queues[mine.queue])
+            order = session.job_compare(a, b)
+            return order > 0 if order else not session.task_before(left, right)
+        return session.victim_queue_before(session.queues[a.queue], session.queues[b.queue], session.queues[mine.queue])
 
     queue: PriorityQueue[Task] = PriorityQueue(less)
     for task in victims:

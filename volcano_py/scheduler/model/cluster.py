@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from math import isfinite
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -31,9 +31,12 @@ from volcano_py.scheduler.model.plan import (
 )
 from volcano_py.scheduler.model.queue import Queue
 from volcano_py.scheduler.model.queue_parents import parents_of
+from volcano_py.scheduler.model.reported import Nominations, Reported
 from volcano_py.scheduler.model.resource import EXACT, Resource
 from volcano_py.scheduler.model.spec_class import SpecClasses
 from volcano_py.scheduler.model.task import Task, group_of
+
+T = TypeVar("T")
 
 
 class Cluster:
@@ -58,20 +61,8 @@ class Cluster:
         """Kinds that only some rules read (Namespace, Service, ResourceQuota, …), by kind and key."""
         self.statuses = bytearray()
         """The status of the task in each slot."""
-        self.told: dict[str, tuple[str, str]] = {}
-        """PodScheduled=False as the pod shows it or as we asked for it: task key → (reason, message)."""
-        self.nominated: dict[str, str] = {}
-        """Nodes that waiting pods were promised, as pods show it or as we asked for it: task key → node."""
-        self.nominated_since: dict[str, float] = {}
-        """When a session saw a promise first, in seconds since the epoch."""
-        self.notes: dict[tuple[str, str], str] = {}
-        """The last Event message about an object, so that it is not repeated: (kind, key) → message."""
-        self.marks: dict[str, float] = {}
-        """When plugins did what they do only now and then, in seconds since the epoch."""
-        self.partial_since: dict[str, float] = {}
-        """Since when a gang has run below its minimum, in seconds since the epoch."""
-        self.tried: set[str] = set()
-        """Jobs that a cycle with a budget tried in vain: the next one goes on with the others."""
+        self.reported = Reported()
+        self.nominations = Nominations()
         self.cycle = 0
         """Number of the last session."""
         self.dirty = True
@@ -80,8 +71,7 @@ class Cluster:
         """Jobs of which anything but the text of conditions has changed."""
         self.check_states = False
         """Debug switch: compare states that plugins moved with states built anew."""
-        self.plugin_states: dict[str, tuple[object, int, Any]] = {}
-        """What plugins keep between sessions; see framework.plugin_state."""
+        self._kept: dict[type[Any], Any] = {}
         self._hierarchy: tuple[dict[str, str], dict[str, str]] | None = None
         self._hyper_nodes: HyperNodes | None = None
         self._hyper_nodes_generation = -1
@@ -89,6 +79,13 @@ class Cluster:
         self._rule_cache: dict[tuple[str, int], Any] = {}
         self._rule_cache_generation = -1
         self._rules_of: object = None
+
+    def keep(self, kind: type[T]) -> T:
+        """What a plugin or an action keeps between sessions: the one object of its own type, made without arguments."""
+        if kind not in self._kept:
+            self._kept[kind] = kind()
+        found: T = self._kept[kind]
+        return found
 
     def rule_cache(self) -> dict[tuple[str, int], Any]:
         """What rules know of nodes that does not depend on numbers: (rule, class) → array over nodes.
@@ -165,7 +162,7 @@ class Cluster:
                 job.unset_pod_group()
                 self.job_changes.add(key)
                 self._forget_if_terminated(job)
-                self.notes.pop(("PodGroup", key), None)
+                self.reported.events.pop(("PodGroup", key), None)
         elif kind == "Queue":
             self._hierarchy = None
             self.queues.pop(name, None)
@@ -203,7 +200,7 @@ class Cluster:
         self._add_task(task)
         for c in pod.status.conditions or ():
             if c.type == "PodScheduled" and c.status == "False":
-                self.told[key] = (c.reason, c.message)
+                self.reported.conditions[key] = (c.reason, c.message)
         self.dirty = True
 
     def _put_node(self, node: core.Node) -> None:
@@ -247,14 +244,14 @@ class Cluster:
             case PodCondition():
                 key = f"{operation.namespace}/{operation.name}"
                 if key in self.tasks:
-                    self.told[key] = (operation.reason, operation.message)
+                    self.reported.conditions[key] = (operation.reason, operation.message)
                     if operation.nominated_node:
-                        self.nominated[key] = operation.nominated_node
+                        self.nominations.node_of[key] = operation.nominated_node
             case PodGroupStatus():
                 status_ = msgspec.convert(operation.status, api.PodGroupStatus)
                 self.expect_status(f"{operation.namespace}/{operation.name}", status_)
             case Event():
-                self.notes[operation.kind, f"{operation.namespace}/{operation.name}"] = operation.message
+                self.reported.events[operation.kind, f"{operation.namespace}/{operation.name}"] = operation.message
             case QueueStatus():
                 queue = self.queues.get(operation.name)
                 if queue is not None:
@@ -282,7 +279,7 @@ class Cluster:
                     self._drop_task(key)
                     self._put_pod(pod)
             case PodCondition():
-                self.told.pop(f"{operation.namespace}/{operation.name}", None)
+                self.reported.conditions.pop(f"{operation.namespace}/{operation.name}", None)
 
     def _assume(self, namespace: str, name: str, uid: str, new: int, node: str | None) -> None:
         task = self.tasks.get(f"{namespace}/{name}")
@@ -323,7 +320,7 @@ class Cluster:
             self.statuses.append(task.status)
         self.tasks[task.key] = task
         if task.status == status.PENDING and task.pod.status.nominated_node_name:
-            self.nominated[task.key] = task.pod.status.nominated_node_name
+            self.nominations.node_of[task.key] = task.pod.status.nominated_node_name
         if task.takes_room:
             self.on_node.setdefault(task.node, {})[task.key] = task
             i = self.nodes.index.get(task.node)
@@ -342,8 +339,8 @@ class Cluster:
         if task is None:
             return
         self._free_slots.append(task.slot)
-        self.told.pop(key, None)
-        self.nominated.pop(key, None)
+        self.reported.conditions.pop(key, None)
+        self.nominations.node_of.pop(key, None)
         if task.takes_room:
             here = self.on_node[task.node]
             del here[key]

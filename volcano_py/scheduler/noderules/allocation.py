@@ -34,7 +34,7 @@ class _Requested:
     def applies(self, task: Task) -> bool:
         return True
 
-    def rate(self, task: Task, numbers: Numbers) -> Floats:
+    def score(self, task: Task, numbers: Numbers) -> Floats:
         capacity = numbers.kube_capacity
         wanted = numbers.kube_nonzero + task.spec_class.nonzero[:, None]
         if self._complete:
@@ -50,7 +50,7 @@ class _Requested:
     def _scores(self, capacity: Floats, wanted: Floats) -> Floats:
         raise NotImplementedError
 
-    def rate_one(self, task: Task, node: int) -> float:
+    def score_node(self, task: Task, node: int) -> float:
         n, nonzero = self._numbers, task.spec_class.nonzero
         total = weights = 0
         for row in (0, 1):
@@ -116,7 +116,7 @@ class BalancedAllocation:
             wanted.append((self._table.rows[NVIDIA_GPU], gpus))
         return wanted
 
-    def rate(self, task: Task, numbers: Numbers) -> Floats:
+    def score(self, task: Task, numbers: Numbers) -> Floats:
         dimensions = self._dimensions(task)
         if self._complete and len(dimensions) == 2:
             request = task.spec_class.vector(self._table)[:2, None]
@@ -131,7 +131,7 @@ class BalancedAllocation:
         columns = zip(np.array(capacities).T.tolist(), np.array(used).T.tolist(), strict=True)
         return np.array([self._weight * _balance(c, u, requests) for c, u in columns], dtype=np.float64)
 
-    def rate_one(self, task: Task, node: int) -> float:
+    def score_node(self, task: Task, node: int) -> float:
         n, dimensions = self._numbers, self._dimensions(task)
         capacities = [(n.kube_capacity if row < 2 else n.allocatable).item(row, node) for row, _ in dimensions]
         used = [n.kube_requested.item(row, node) for row, _ in dimensions]

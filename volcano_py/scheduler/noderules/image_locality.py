@@ -32,7 +32,7 @@ class ImageLocality:
     def applies(self, task: Task) -> bool:
         return self._any
 
-    def rate(self, task: Task) -> Floats:
+    def score(self, task: Task) -> Floats:
         objects = self._session.table.objects
         sums = np.zeros(len(objects), dtype=np.int64)
         for image in task.spec_class.images:

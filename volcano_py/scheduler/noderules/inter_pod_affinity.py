@@ -39,7 +39,7 @@ class InterPodAffinity:
         terms = terms_of(task.spec_class)
         return bool(terms.affinity or terms.anti_affinity)
 
-    def codes(self, task: Task) -> Codes:
+    def filter(self, task: Task) -> Codes:
         index = pod_index(self._session)
         codes = np.zeros(len(self._session.table), dtype=np.int8)
         codes[self._unfriendly(index, task)] = 3
@@ -112,7 +112,7 @@ class InterPodPreference:
     def constant(self, task: Task) -> float | None:
         return None if self._anyone else 0.0
 
-    def over(self, task: Task, candidates: NDArray[np.intp]) -> Floats:
+    def score(self, task: Task, candidates: NDArray[np.intp]) -> Floats:
         index = pod_index(self._session)
         cluster = self._session.cluster
         raw = np.zeros(len(self._session.table), dtype=np.int64)

@@ -72,7 +72,7 @@ class NodeAffinity:
         cls = task.spec_class
         return bool(cls.node_selector) or required_terms(cls) is not None
 
-    def codes(self, task: Task) -> Codes:
+    def filter(self, task: Task) -> Codes:
         return (~matching_nodes(self._session, task.spec_class)).astype(np.int8)
 
 
@@ -98,7 +98,7 @@ class PreferredNodeAffinity:
     def constant(self, task: Task) -> float | None:
         return None
 
-    def over(self, task: Task, candidates: NDArray[np.intp]) -> Floats:
+    def score(self, task: Task, candidates: NDArray[np.intp]) -> Floats:
         cache = self._session.cluster.rule_cache()
         key = (self.name, task.spec_class.id)
         if key not in cache:

@@ -210,14 +210,15 @@ class PodIndex:
 
 def pod_index(session: Session) -> PodIndex:
     """The session's index, made when first asked for."""
-    if session.pod_index is None:
-        keys: set[str] = set()
-        for service in session.cluster.others.get("Service", {}).values():
-            keys.update(service.spec.selector or ())
-        for _, kind in OWNERS:
-            for workload in session.cluster.others.get(kind, {}).values():
-                chosen = workload.spec.selector
-                keys.update(chosen if isinstance(chosen, dict) else selector_keys(chosen))
-        session.pod_index = PodIndex(session, frozenset(keys))
-    found: PodIndex = session.pod_index
-    return found
+    return session.shared(PodIndex, lambda: _build(session))
+
+
+def _build(session: Session) -> PodIndex:
+    keys: set[str] = set()
+    for service in session.cluster.others.get("Service", {}).values():
+        keys.update(service.spec.selector or ())
+    for _, kind in OWNERS:
+        for workload in session.cluster.others.get(kind, {}).values():
+            chosen = workload.spec.selector
+            keys.update(chosen if isinstance(chosen, dict) else selector_keys(chosen))
+    return PodIndex(session, frozenset(keys))

@@ -26,9 +26,9 @@ class PodNumber:
     def applies(self, task: Task) -> bool:
         return True
 
-    def codes(self, task: Task, numbers: Numbers) -> Codes:
+    def filter(self, task: Task, numbers: Numbers) -> Codes:
         return (numbers.max_pods <= numbers.kube_pods).view(np.int8)
 
-    def code(self, task: Task, node: int) -> int:
+    def filter_node(self, task: Task, node: int) -> int:
         n = self._numbers
         return int(n.max_pods.item(node) <= n.kube_pods.item(node))

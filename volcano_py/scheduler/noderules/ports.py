@@ -46,7 +46,7 @@ class NodePorts:
             else:
                 here.discard(p.host_ip or _ANY)
 
-    def codes(self, task: Task) -> Codes:
+    def filter(self, task: Task) -> Codes:
         used = self._in_use()
         codes = np.zeros(len(self._session.table), dtype=np.int8)
         for p in task.spec_class.ports:

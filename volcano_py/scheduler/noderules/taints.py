@@ -49,7 +49,7 @@ class NodeUnschedulable:
     def applies(self, task: Task) -> bool:
         return self._any and not tolerated(UNSCHEDULABLE_TAINT, task.spec_class.tolerations)
 
-    def codes(self, task: Task) -> Codes:
+    def filter(self, task: Task) -> Codes:
         cordoned = [n.spec.unschedulable for n in self._session.table.objects]
         return np.array(cordoned, dtype=np.int8)
 
@@ -72,7 +72,7 @@ class TaintToleration:
     def applies(self, task: Task) -> bool:
         return bool(self._tainted)
 
-    def codes(self, task: Task) -> Codes:
+    def filter(self, task: Task) -> Codes:
         codes = np.zeros(len(self._session.table), dtype=np.int8)
         for i, taints in self._tainted:
             codes[i] = not all(tolerated(t, task.spec_class.tolerations) for t in taints)
@@ -101,7 +101,7 @@ class TaintPreference:
     def constant(self, task: Task) -> float | None:
         return None if self._tainted else self._weight * 100.0
 
-    def over(self, task: Task, candidates: NDArray[np.intp]) -> Floats:
+    def score(self, task: Task, candidates: NDArray[np.intp]) -> Floats:
         if not self._tainted:
             return np.full(len(candidates), self._weight * 100.0)
         cache = self._session.cluster.rule_cache()

@@ -56,7 +56,7 @@ class TopologySpread:
     def applies(self, task: Task) -> bool:
         return any(c.when_unsatisfiable == "DoNotSchedule" for c in task.spec_class.spread)
 
-    def codes(self, task: Task) -> Codes:
+    def filter(self, task: Task) -> Codes:
         session = self._session
         index = pod_index(session)
         constraints = [_read(c, task) for c in task.spec_class.spread if c.when_unsatisfiable == "DoNotSchedule"]
@@ -114,7 +114,7 @@ class SpreadPreference:
             _Constraint(ZONE, 5, 1, selects, False, True, False),
         ], False
 
-    def over(self, task: Task, candidates: NDArray[np.intp]) -> Floats:
+    def score(self, task: Task, candidates: NDArray[np.intp]) -> Floats:
         session = self._session
         constraints, need_all = self._constraints(task)
         if not constraints:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-import msgspec
 import numpy as np
 from msgspec import field
 
-from volcano_py.scheduler.framework.arguments import decode, get_int
+from volcano_py.scheduler.framework.arguments import get_int
 from volcano_py.scheduler.framework.node_rules import LOCAL, Floats, Scope
+from volcano_py.scheduler.framework.plugin import Plugin, PluginArguments
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.node_table import Numbers
 from volcano_py.scheduler.model.resource import CPU, EPS, MEMORY
@@ -19,23 +19,26 @@ from volcano_py.scheduler.model.task import Task
 _PREFIX = "binpack.resources."
 
 
-class Arguments(msgspec.Struct):
-    weight: int = field(default=1, name="binpack.weight")
-    """Of the whole plugin; 0 switches it off, negative means 1."""
-    cpu: int = field(default=1, name="binpack.cpu")
-    memory: int = field(default=1, name="binpack.memory")
-    resources: str = field(default="", name="binpack.resources")
-    """Further resources, separated by commas; the weight of each is `binpack.resources.<name>` (1)."""
-    extra: dict[str, Any] = {}
-
-
-class Binpack:
+class Binpack(Plugin):
     """See `Arguments`."""
 
     name = "binpack"
+    prefixes = (_PREFIX,)
 
-    def __init__(self, arguments: Mapping[str, Any]) -> None:
-        read, self.warnings = decode(Arguments, f"plugin {self.name}", arguments, prefixes=(_PREFIX,))
+    class Arguments(PluginArguments):
+        weight: int = field(default=1, name="binpack.weight")
+        """Of the whole plugin; 0 switches it off, negative means 1."""
+        cpu: int = field(default=1, name="binpack.cpu")
+        memory: int = field(default=1, name="binpack.memory")
+        resources: str = field(default="", name="binpack.resources")
+        """Further resources, separated by commas; the weight of each is `binpack.resources.<name>` (1)."""
+        extra: dict[str, Any] = {}
+
+    arguments: Arguments
+
+    def __init__(self, arguments: Mapping[str, Any] | None = None) -> None:
+        super().__init__(arguments)
+        read = self.arguments
         self.weight = read.weight if read.weight >= 0 else 1
         self.weights: dict[str, int] = {}
         for name in (part.strip() for part in read.resources.split(",")):
@@ -47,13 +50,14 @@ class Binpack:
 
     def on_session_open(self, session: Session) -> None:
         if self.weight:
-            session.add_score(self.name, _Fullness(session, self.weight, self.weights))
+            session.add_scores(_Fullness(session, self.weight, self.weights))
 
 
 class _Fullness:
     """Weighted mean of how full each requested resource would be, times 100."""
 
     name = "binpack"
+    prefixes = (_PREFIX,)
     scope: Literal[Scope.LOCAL] = LOCAL
     batch = False
 
@@ -81,7 +85,7 @@ class _Fullness:
             ]
         return known
 
-    def rate(self, task: Task, numbers: Numbers) -> Floats:
+    def score(self, task: Task, numbers: Numbers) -> Floats:
         wanted = self._wanted(task)
         weights = sum(weight for _, _, weight in wanted)
         if weights == 0:
@@ -105,7 +109,7 @@ class _Fullness:
         found: Floats = score
         return found
 
-    def rate_one(self, task: Task, node: int) -> float:
+    def score_node(self, task: Task, node: int) -> float:
         n = self._numbers
         score, weights = 0.0, 0
         for row, request, weight in self._wanted(task):

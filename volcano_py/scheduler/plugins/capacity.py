@@ -9,36 +9,38 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import msgspec
 from msgspec import field
 
-from volcano_py.scheduler.framework.arguments import decode
+from volcano_py.scheduler.framework.callbacks import Vote
+from volcano_py.scheduler.framework.extension_points.victims import EvictionContext
 from volcano_py.scheduler.framework.inqueue import format_names, gated_deducted
+from volcano_py.scheduler.framework.plugin import Plugin, PluginArguments
 from volcano_py.scheduler.framework.queue_tree import QueueNode, QueueTree, flat, tree
-from volcano_py.scheduler.framework.session import Handler, Session
+from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.framework.session_job import SessionJob
 from volcano_py.scheduler.framework.victims import victims_queue
-from volcano_py.scheduler.framework.votes import PERMIT, REJECT, EvictionContext
 from volcano_py.scheduler.model.queue import Queue
 from volcano_py.scheduler.model.resource import CPU, MEMORY, ZERO, Resource, intersection
 from volcano_py.scheduler.model.task import Task
 
 
-class Arguments(msgspec.Struct):
-    ancestor_reclaim_level: int = field(default=0, name="ancestorReclaimLevel")
-    """How many levels up reclaiming looks at what an ancestor deserves."""
-    dra: bool = field(default=False, name="capacity.DynamicResourceAllocationEnable")
-    dra_consumable: bool = field(default=False, name="capacity.DRAConsumableCapacityEnable")
-    """Accepted; quotas of dynamic resources are not built yet."""
-
-
-class Capacity:
+class Capacity(Plugin):
     """See `Arguments`; `enableHierarchy` switches the tree on."""
 
     name = "capacity"
 
-    def __init__(self, arguments: Mapping[str, Any]) -> None:
-        read, self.warnings = decode(Arguments, f"plugin {self.name}", arguments)
+    class Arguments(PluginArguments):
+        ancestor_reclaim_level: int = field(default=0, name="ancestorReclaimLevel")
+        """How many levels up reclaiming looks at what an ancestor deserves."""
+        dra: bool = field(default=False, name="capacity.DynamicResourceAllocationEnable")
+        dra_consumable: bool = field(default=False, name="capacity.DRAConsumableCapacityEnable")
+        """Accepted; quotas of dynamic resources are not built yet."""
+
+    arguments: Arguments
+
+    def __init__(self, arguments: Mapping[str, Any] | None = None) -> None:
+        super().__init__(arguments)
+        read = self.arguments
         self.level = max(read.ancestor_reclaim_level, 0)
 
     def on_session_open(self, session: Session) -> None:
@@ -46,24 +48,21 @@ class Capacity:
         self.hierarchy = session.enabled(self.name, "enableHierarchy")
         self.live_branches = session.deviations.live_branch_shares
         self.tree: QueueTree = tree(session) if self.hierarchy else flat(session)
-        votes = session.votes
         if self.tree.problem:
-            self.warnings.append(f"plugin {self.name}: {self.tree.problem}")
+            self.warn(f"{self.tree.problem}")
         else:
-            votes.add("queue_order", self.name, self._order)
+            session.add_queue_order(self._order)
             if self.hierarchy:
-                votes.add("victim_queue_order", self.name, self._victim_order)
-        session.entitled = self._entitled
-        votes.add("allocatable", self.name, self._allocatable)
-        votes.add("simulate_allocatable", self.name, self._simulate_allocatable)
-        votes.add("preemptive", self.name, self._preemptive)
-        votes.add("job_enqueueable", self.name, self._enqueueable)
-        votes.add("job_enqueued", self.name, self._enqueued)
-        votes.add("reclaimable", self.name, self._reclaimable)
-        votes.add("unified_evictable", self.name, self._evictable)
-        session.handlers.append(
-            Handler(self.name, lambda task, _: self._moved(task, +1), lambda task, _: self._moved(task, -1))
-        )
+                session.add_victim_queue_order(self._victim_order)
+        session.add_entitled(self._entitled)
+        session.add_allocatable(self._allocatable)
+        session.add_simulate_allocatable(self._simulate_allocatable)
+        session.add_preemptive(self._preemptive)
+        session.add_job_enqueueable(self._enqueueable)
+        session.add_job_enqueued(self._enqueued)
+        session.add_reclaimable(self._reclaimable)
+        session.add_unified_evictable(self._evictable)
+        session.add_event_handler(lambda task, _: self._moved(task, +1), lambda task, _: self._moved(task, -1))
 
     # ---- orders -----------------------------------------------------------------------------------------
 
@@ -134,22 +133,22 @@ class Capacity:
             return False
         return wanted.clone().add(node.allocated).add(node.inqueue).less_equal_dimension(node.deserved, wanted)[0]
 
-    def _enqueueable(self, job: SessionJob) -> int:
+    def _enqueueable(self, job: SessionJob) -> Vote:
         node = self._usable(self.session.queues[job.queue])
         if node is None:
             if job.queue in self.session.unusable_queues:
                 self.session.note(job, "Normal", "Unschedulable", self.session.unusable_queues[job.queue])
-            return REJECT
+            return Vote.REJECT
         if job.min_resources is None:
-            return PERMIT
+            return Vote.PERMIT
         for q in self.tree.upwards(node):
             wanted = job.min_resources.clone().add(q.allocated).add(q.inqueue).sub_unchecked(q.elastic)
             fits, lacking = wanted.less_equal_dimension(q.real_capability, job.min_resources)
             if not fits:
                 text = format_names("queue resource quota insufficient", "insufficient", lacking)
                 self.session.note(job, "Normal", "Unschedulable", text)
-                return REJECT
-        return PERMIT
+                return Vote.REJECT
+        return Vote.PERMIT
 
     def _enqueued(self, job: SessionJob) -> None:
         node = self.tree.nodes.get(job.queue)
@@ -174,9 +173,9 @@ class Capacity:
 
     # ---- victims ----------------------------------------------------------------------------------------
 
-    def _reclaimable(self, reclaimer: Task, candidates: list[Task]) -> tuple[list[Task], int]:
+    def _reclaimable(self, reclaimer: Task, candidates: list[Task]) -> list[Task]:
         if self.tree.problem:
-            return [], REJECT
+            return []
         mine = self.session.jobs.get(reclaimer.job)
         own = self.tree.nodes.get(mine.queue) if mine is not None else None
         left: dict[str, Resource] = {}
@@ -202,7 +201,7 @@ class Capacity:
             for name in (node.name, *checked):
                 left[name].sub_unchecked(v.request)
             victims.append(v)
-        return victims, PERMIT
+        return victims
 
     def _kin_without_claim(self, reclaimer: Task, own: QueueNode, other: QueueNode) -> bool:
         """Queues under one ancestor, and the reclaimer asks for nothing that its queue deserves."""
@@ -230,11 +229,11 @@ class Capacity:
             checked.append(q.name)
         return checked
 
-    def _evictable(self, context: EvictionContext, candidates: list[Task]) -> tuple[list[Task], int]:
+    def _evictable(self, context: EvictionContext, candidates: list[Task]) -> list[Task]:
         if context.kind == "gangpreempt":
-            return candidates, PERMIT
+            return candidates
         if self.tree.problem:
-            return [], REJECT
+            return []
         left: dict[str, Resource] = {}
         victims = []
         for v in candidates:
@@ -249,7 +248,7 @@ class Capacity:
             if immediate or allocated.greater_partly_relevant(node.deserved, v.request)[0]:
                 allocated.sub_unchecked(v.request)
                 victims.append(v)
-        return victims, PERMIT
+        return victims
 
     # ---- metrics ----------------------------------------------------------------------------------------
 

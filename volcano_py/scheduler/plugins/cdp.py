@@ -2,34 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from volcano_py.api import names
 from volcano_py.api.core import Pod
 from volcano_py.api.duration import parse_duration
 from volcano_py.api.meta import parse_time
+from volcano_py.scheduler.framework.extension_points.victims import Basis
+from volcano_py.scheduler.framework.plugin import Plugin
 from volcano_py.scheduler.framework.session import Session
-from volcano_py.scheduler.framework.votes import PERMIT
 from volcano_py.scheduler.model.task import Task
 
 
-class Cdp:
+class Cdp(Plugin):
     """No arguments. The time is the pod's label or annotation `volcano.sh/cooldown-time`."""
 
     name = "cdp"
 
-    def __init__(self, arguments: Mapping[str, Any]) -> None:
-        pass
-
     def on_session_open(self, session: Session) -> None:
-        def spare(_: object, candidates: list[Task]) -> tuple[list[Task], int]:
-            return [t for t in candidates if not cooling(t, session.now)], PERMIT
+        def spare(_: object, candidates: list[Task]) -> list[Task]:
+            return [t for t in candidates if not cooling(t, session.now)]
 
-        session.votes.add("preemptable", self.name, spare)
-        session.votes.add("reclaimable", self.name, spare)
+        session.add_preemptable(spare, basis=Basis.PROTECTION)
+        session.add_reclaimable(spare, basis=Basis.PROTECTION)
         if session.deviations.protections_hold:
-            session.votes.add("unified_evictable", self.name, spare)
+            session.add_unified_evictable(spare, basis=Basis.PROTECTION)
 
 
 def cooldown_time(pod: Pod) -> float | None:

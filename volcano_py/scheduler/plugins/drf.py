@@ -6,13 +6,10 @@ sessions (`build`, `apply`); a session works on its own copies of those it moves
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from volcano_py.scheduler.framework.fair_tree import FairTree
+from volcano_py.scheduler.framework.plugin import Plugin
 from volcano_py.scheduler.framework.plugin_state import state_of
-from volcano_py.scheduler.framework.session import Handler, Session
-from volcano_py.scheduler.framework.votes import PERMIT
+from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.cluster import Cluster
 from volcano_py.scheduler.model.queue import Queue
 from volcano_py.scheduler.model.resource import Resource
@@ -22,13 +19,10 @@ _DELTA = 1e-6
 Shares = dict[str, float]
 
 
-class Drf:
+class Drf(Plugin):
     """No arguments."""
 
     name = "drf"
-
-    def __init__(self, arguments: Mapping[str, Any]) -> None:
-        pass
 
     def on_session_open(self, session: Session) -> None:
         whole = [(d, session.total[d]) for d in session.total.names()]
@@ -71,9 +65,9 @@ class Drf:
             if task.job in session.jobs:
                 now[task.job] = dominant(allocated(task.job).sub_unchecked(task.request))
 
-        def preemptable(preemptor: Task, candidates: list[Task]) -> tuple[list[Task], int]:
+        def preemptable(preemptor: Task, candidates: list[Task]) -> list[Task]:
             if preemptor.job not in session.jobs:
-                return [], PERMIT
+                return []
             mine = dominant(allocated(preemptor.job).clone().add(preemptor.request))
             left: dict[str, Resource] = {}
             victims = []
@@ -85,7 +79,7 @@ class Drf:
                 theirs = dominant(left[t.job].sub_unchecked(t.request))
                 if mine < theirs or abs(mine - theirs) <= _DELTA:
                     victims.append(t)
-            return (held_by_more(preemptor, victims) if session.deviations.rank_holds else victims), PERMIT
+            return held_by_more(preemptor, victims) if session.deviations.rank_holds else victims
 
         def held_by_more(preemptor: Task, victims: list[Task]) -> list[Task]:
             """Those whose jobs, with them, hold more than the preemptor's does now.
@@ -101,9 +95,9 @@ class Drf:
 
         if session.enabled(self.name, "enableHierarchy"):
             _hierarchy(session)
-        session.votes.add("job_order", self.name, lambda job: now.get(job.uid, shares.get(job.uid, 0.0)))
-        session.votes.add("preemptable", self.name, preemptable)
-        session.handlers.append(Handler(self.name, on_allocate, on_deallocate))
+        session.add_job_order(lambda job: now.get(job.uid, shares.get(job.uid, 0.0)))
+        session.add_preemptable(preemptable)
+        session.add_event_handler(on_allocate, on_deallocate)
         self._shares, self._now = shares, now
 
     def on_session_close(self, session: Session) -> None:
@@ -129,10 +123,10 @@ def _hierarchy(session: Session) -> None:
         difference = tree.compare(left, right)
         return (difference > 0) - (difference < 0)
 
-    def reclaimable(reclaimer: Task, candidates: list[Task]) -> tuple[list[Task], int]:
+    def reclaimable(reclaimer: Task, candidates: list[Task]) -> list[Task]:
         mine = session.jobs.get(reclaimer.job)
         if mine is None:
-            return [], PERMIT
+            return []
         moved(reclaimer, +1)
         victims = []
         for t in candidates:
@@ -144,8 +138,8 @@ def _hierarchy(session: Session) -> None:
                 victims.append(t)
             moved(t, +1)
         moved(reclaimer, -1)
-        return victims, PERMIT
+        return victims
 
-    session.votes.add("queue_order", "drf", order)
-    session.votes.add("reclaimable", "drf", reclaimable)
-    session.handlers.append(Handler("drf", lambda t, _: moved(t, +1), lambda t, _: moved(t, -1)))
+    session.add_queue_order(order)
+    session.add_reclaimable(reclaimable)
+    session.add_event_handler(lambda t, _: moved(t, +1), lambda t, _: moved(t, -1))

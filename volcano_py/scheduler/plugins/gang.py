@@ -3,47 +3,59 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from dataclasses import field as dataclass_field
 from typing import Any
 
-import msgspec
 from msgspec import field
 
 from volcano_py.api.duration import parse_duration
 from volcano_py.api.meta import format_time
 from volcano_py.api.scheduling import PodGroupCondition
 from volcano_py.scheduler.explain.messages import job_message
-from volcano_py.scheduler.framework.arguments import decode
+from volcano_py.scheduler.framework.callbacks import Vote
+from volcano_py.scheduler.framework.extension_points.jobs import Invalid
+from volcano_py.scheduler.framework.extension_points.victims import Basis
+from volcano_py.scheduler.framework.plugin import Plugin, PluginArguments
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.framework.session_job import SessionJob
 from volcano_py.scheduler.framework.sub_job import SubJob
-from volcano_py.scheduler.framework.votes import PERMIT, REJECT, Invalid
 from volcano_py.scheduler.model import status as st
 from volcano_py.scheduler.model.task import Task
 
 _READY = "tasks in gang are ready to be scheduled"
 
 
-class Arguments(msgspec.Struct):
-    release_after: str = field(default="5m", name="releaseAfter")
-    """How long a gang that has lost members may hold its room in vain (deviation heal-gangs): a duration; 0: for
-    ever."""
+@dataclass
+class PartialGangs:
+    """Gangs that run below their minimum: job → since when, in seconds since the epoch."""
+
+    since: dict[str, float] = dataclass_field(default_factory=dict)
 
 
-class Gang:
+class Gang(Plugin):
     """See `Arguments`."""
 
     name = "gang"
 
-    def __init__(self, arguments: Mapping[str, Any]) -> None:
-        read, self.warnings = decode(Arguments, f"plugin {self.name}", arguments)
+    class Arguments(PluginArguments):
+        release_after: str = field(default="5m", name="releaseAfter")
+        """How long a gang that has lost members may hold its room in vain (deviation heal-gangs): a duration; 0: for
+        ever."""
+
+    arguments: Arguments
+
+    def __init__(self, arguments: Mapping[str, Any] | None = None) -> None:
+        super().__init__(arguments)
+        read = self.arguments
         try:
             self.release_after = parse_duration(read.release_after)
         except ValueError as e:
-            self.warnings.append(f"plugin {self.name}: argument releaseAfter: {e}; 5m stays in force")
+            self.warn(f"argument releaseAfter: {e}; 5m stays in force")
             self.release_after = 300.0
 
     def on_session_open(self, session: Session) -> None:
-        statuses, jobs, votes = session.statuses, session.jobs, session.votes
+        statuses, jobs = session.statuses, session.jobs
 
         def valid(job: SessionJob) -> Invalid | None:
             if not job.check_task_valid(statuses):
@@ -57,7 +69,7 @@ class Gang:
                 )
             return None
 
-        def spare(_: Task, candidates: list[Task]) -> tuple[list[Task], int]:
+        def spare(_: Task, candidates: list[Task]) -> list[Task]:
             """As many of a job's candidates as it has beyond its minimum."""
             left: dict[str, int] = {}
             victims = []
@@ -69,26 +81,26 @@ class Gang:
                 if ready > job.min_available:
                     victims.append(t)
                     left[t.job] = ready - 1
-            return victims, PERMIT
+            return victims
 
         def ready(job: SessionJob) -> bool:
             return job.is_ready() and job.check_task_ready(statuses) and job.check_sub_jobs(SubJob.is_ready)
 
-        def pipelined(job: SessionJob) -> int:
+        def pipelined(job: SessionJob) -> Vote:
             held = job.is_pipelined() and job.check_task_pipelined(statuses) and job.check_sub_jobs(SubJob.is_pipelined)
-            return PERMIT if held else REJECT
+            return Vote.PERMIT if held else Vote.REJECT
 
-        votes.add("job_valid", self.name, valid)
-        votes.add("preemptable", self.name, spare)
-        votes.add("reclaimable", self.name, spare)
-        votes.add("unified_evictable", self.name, lambda _, candidates: (candidates, PERMIT))
-        votes.add("job_order", self.name, lambda job: int(job.is_ready()))
-        votes.add("job_ready", self.name, ready)
-        votes.add("job_pipelined", self.name, pipelined)
-        votes.add("sub_job_order", self.name, lambda sub: int(sub.is_ready()))
-        votes.add("sub_job_ready", self.name, lambda _, sub: sub.is_ready())
-        votes.add("sub_job_pipelined", self.name, lambda _, sub: PERMIT if sub.is_pipelined() else REJECT)
-        votes.add("job_starving", self.name, lambda job: job.is_starving())
+        session.add_job_valid(valid)
+        session.add_preemptable(spare, basis=Basis.GANG_MINIMUM)
+        session.add_reclaimable(spare, basis=Basis.GANG_MINIMUM)
+        session.add_unified_evictable(lambda _, candidates: candidates, basis=Basis.GANG_MINIMUM)
+        session.add_job_order(lambda job: int(job.is_ready()))
+        session.add_job_ready(ready)
+        session.add_job_pipelined(pipelined)
+        session.add_sub_job_order(lambda sub: int(sub.is_ready()))
+        session.add_sub_job_ready(lambda _, sub: sub.is_ready())
+        session.add_sub_job_pipelined(lambda _, sub: Vote.PERMIT if sub.is_pipelined() else Vote.REJECT)
+        session.add_job_starving(lambda job: job.is_starving())
 
     def on_session_close(self, session: Session) -> None:
         """Write down for every job whether its gang is ready, and what it lacks."""
@@ -122,9 +134,10 @@ class Gang:
 
     def _release(self, session: Session) -> None:
         """Let go of gangs that run below their minimum, have replacements waiting, and found no room for too long."""
-        known = session.cluster.partial_since
+        kept = session.cluster.keep(PartialGangs)
+        known = kept.since
         partial = {j.uid: min(known.get(j.uid, session.now), session.now) for j in session.jobs.values() if _partial(j)}
-        session.cluster.partial_since = partial
+        kept.since = partial
         for uid, since in list(partial.items()):
             if 0 < self.release_after <= session.now - since:
                 job = session.jobs[uid]
@@ -135,7 +148,7 @@ class Gang:
                 session.note(
                     job, "Warning", "GangReleased", f"{text}: its pods give their room back and start together"
                 )
-                del session.cluster.partial_since[uid]
+                del kept.since[uid]
 
 
 def _partial(job: SessionJob) -> bool:

@@ -11,47 +11,50 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
-import msgspec
 import numpy as np
 from msgspec import field
 from numpy.typing import NDArray
 
-from volcano_py.scheduler.framework.arguments import decode, get_int, not_negative
+from volcano_py.scheduler.framework.arguments import get_int, not_negative
+from volcano_py.scheduler.framework.extension_points.hyper_nodes import EVICT
 from volcano_py.scheduler.framework.node_rules import DOMAIN, Floats, Indices, Scope
-from volcano_py.scheduler.framework.session import Handler, Session
+from volcano_py.scheduler.framework.plugin import Plugin, PluginArguments
+from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.framework.session_job import SessionJob
 from volcano_py.scheduler.framework.sub_job import Constraint, SubJob
 from volcano_py.scheduler.framework.topology import Topology
-from volcano_py.scheduler.framework.votes import EVICT
 from volcano_py.scheduler.model.resource import CPU, MEMORY, ZERO, Resource
 from volcano_py.scheduler.model.task import Task
 
 _PREFIX = "hypernode.binpack.resources."
 
 
-class Arguments(msgspec.Struct):
-    weight: int = 1
-    """Of all scores of this plugin."""
-    cpu: int = field(default=1, name="hypernode.binpack.cpu")
-    memory: int = field(default=1, name="hypernode.binpack.memory")
-    resources: str = field(default="", name="hypernode.binpack.resources")
-    """More resources that count, by commas; each may have a weight `hypernode.binpack.resources.<name>`."""
-    normal_pods: bool = field(default=True, name="hypernode.binpack.normal-pod.enable")
-    """Put pods without a topology where HyperNodes are fullest."""
-    fading: float = field(default=0.8, name="hypernode.binpack.normal-pod.fading")
-    """How much less each higher tier counts for them."""
-    most_evicted: int = field(default=8, name="hypernode.gradient.evict.max-hypernodes")
-    """How many HyperNodes gang evictions try."""
-    extra: dict[str, Any] = field(default_factory=dict)
-
-
-class NetworkTopologyAware:
+class NetworkTopologyAware(Plugin):
     """See `Arguments`."""
 
     name = "network-topology-aware"
+    prefixes = (_PREFIX,)
 
-    def __init__(self, arguments: Mapping[str, Any]) -> None:
-        read, self.warnings = decode(Arguments, f"plugin {self.name}", arguments, prefixes=(_PREFIX,))
+    class Arguments(PluginArguments):
+        weight: int = 1
+        """Of all scores of this plugin."""
+        cpu: int = field(default=1, name="hypernode.binpack.cpu")
+        memory: int = field(default=1, name="hypernode.binpack.memory")
+        resources: str = field(default="", name="hypernode.binpack.resources")
+        """More resources that count, by commas; each may have a weight `hypernode.binpack.resources.<name>`."""
+        normal_pods: bool = field(default=True, name="hypernode.binpack.normal-pod.enable")
+        """Put pods without a topology where HyperNodes are fullest."""
+        fading: float = field(default=0.8, name="hypernode.binpack.normal-pod.fading")
+        """How much less each higher tier counts for them."""
+        most_evicted: int = field(default=8, name="hypernode.gradient.evict.max-hypernodes")
+        """How many HyperNodes gang evictions try."""
+        extra: dict[str, Any] = field(default_factory=dict)
+
+    arguments: Arguments
+
+    def __init__(self, arguments: Mapping[str, Any] | None = None) -> None:
+        super().__init__(arguments)
+        read = self.arguments
         self.weight = not_negative(read.weight, 1)
         self.weights: dict[str, int] = {}
         for name in (part.strip() for part in read.resources.split(",")):
@@ -72,8 +75,7 @@ class NetworkTopologyAware:
                 job.constraint, job.allocated_hyper_node, lambda: job.min_resources or Resource(), hyper_node, purpose
             )
 
-        def sub_job_gradient(subject: tuple[SessionJob, SubJob], hyper_node: str, purpose: str) -> list[list[str]]:
-            sub = subject[1]
+        def sub_job_gradient(_: SessionJob, sub: SubJob, hyper_node: str, purpose: str) -> list[list[str]]:
             request = lambda: sub.pending_request(session.statuses)  # noqa: E731
             return gradients.of(sub.constraint, sub.allocated_hyper_node, request, hyper_node, purpose)
 
@@ -83,12 +85,11 @@ class NetworkTopologyAware:
             _favour(found, lambda name: domains.share(sub, name))
             return {name: value * (100 * self.weight) for name, value in found.items()}
 
-        votes = session.votes
-        votes.add("job_gradient", self.name, job_gradient)
-        votes.add("sub_job_gradient", self.name, sub_job_gradient)
-        votes.add("hyper_node_order", self.name, rate)
-        session.add_score(self.name, _Nearness(session, domains, self.weight, self.normal_pods, self.fading))
-        session.handlers.append(Handler(self.name, domains.allocated, domains.deallocated))
+        session.add_job_gradient(job_gradient)
+        session.add_sub_job_gradient(sub_job_gradient)
+        session.add_hyper_node_order(rate)
+        session.add_scores(_Nearness(session, domains, self.weight, self.normal_pods, self.fading))
+        session.add_event_handler(domains.allocated, domains.deallocated)
 
 
 def _favour(rates: dict[str, float], share: Callable[[str], float]) -> None:
@@ -299,6 +300,7 @@ class _Nearness:
     """A node's score for a pod: near the rest of its sub-job, or in full HyperNodes for pods of no topology."""
 
     name = "network-topology-aware"
+    prefixes = (_PREFIX,)
     scope: Literal[Scope.DOMAIN] = DOMAIN
     batch = True
 
@@ -321,7 +323,7 @@ class _Nearness:
         """Without HyperNodes every node is as near as any other."""
         return 0.0 if self._session.topology.flat else None
 
-    def over(self, task: Task, candidates: Indices) -> Floats:
+    def score(self, task: Task, candidates: Indices) -> Floats:
         job = self._session.jobs.get(task.job)
         if job is None:
             return self._fullness(task, candidates)

@@ -6,8 +6,7 @@ limit what it uses of a group in its annotation `volcano.sh/nodegroup-resource-l
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 import numpy as np
@@ -15,10 +14,10 @@ from numpy.typing import NDArray
 
 from volcano_py.api import names
 from volcano_py.api.scheduling import NodeGroupAffinity, QueueAffinity
-from volcano_py.scheduler.framework.arguments import decode
 from volcano_py.scheduler.framework.fit_errors import Code, Reason
 from volcano_py.scheduler.framework.node_rules import DOMAIN, Codes, Floats, Scope
-from volcano_py.scheduler.framework.session import Handler, Session
+from volcano_py.scheduler.framework.plugin import Plugin, PluginArguments
+from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.queue import Queue
 from volcano_py.scheduler.model.resource import EPS, Resource
 from volcano_py.scheduler.model.status import IS_ALLOCATED
@@ -33,13 +32,6 @@ _REASONS = [
     Reason("node group resource limit exceeded", Code.UNRESOLVABLE),
 ]
 _NO_JOB, _BAD_LIMITS, _NO_LABEL, _NO_AFFINITY, _NOT_MINE, _OVER_LIMIT = range(1, 7)
-
-
-class Arguments(msgspec.Struct):
-    strict: bool = True
-    """Nodes without a group take nobody; else they take queues without affinity."""
-    enablePreferredOrder: bool = False
-    """Earlier preferred groups count more than later ones."""
 
 
 class Groups:
@@ -79,13 +71,18 @@ def _names(affinity: NodeGroupAffinity | None, which: str) -> list[str]:
     return list(getattr(affinity, which) or ()) if affinity else []
 
 
-class NodeGroup:
+class NodeGroup(Plugin):
     """See `Arguments`; with `enableHierarchy` a queue without affinity has that of its nearest ancestor."""
 
     name = "nodegroup"
 
-    def __init__(self, arguments: Mapping[str, Any]) -> None:
-        self.arguments, self.warnings = decode(Arguments, f"plugin {self.name}", arguments)
+    class Arguments(PluginArguments):
+        strict: bool = True
+        """Nodes without a group take nobody; else they take queues without affinity."""
+        enablePreferredOrder: bool = False
+        """Earlier preferred groups count more than later ones."""
+
+    arguments: Arguments
 
     def on_session_open(self, session: Session) -> None:
         inherits = session.enabled(self.name, "enableHierarchy")
@@ -112,9 +109,9 @@ class NodeGroup:
                 node = session.table.index.get(task.node) if IS_ALLOCATED[session.status(task)] else None
                 if node is not None:
                     moved(task, node, +1)
-        session.add_filter(self.name, _Filter(session, groups, group_of, used, self.arguments.strict))
-        session.add_score(self.name, _Score(session, groups, group_of, self.arguments.enablePreferredOrder))
-        session.handlers.append(Handler(self.name, lambda t, n: moved(t, n, +1), lambda t, n: moved(t, n, -1)))
+        session.add_filters(_Filter(session, groups, group_of, used, self.arguments.strict))
+        session.add_scores(_Score(session, groups, group_of, self.arguments.enablePreferredOrder))
+        session.add_event_handler(lambda t, n: moved(t, n, +1), lambda t, n: moved(t, n, -1))
 
 
 def _affinity(session: Session, queue: Queue) -> QueueAffinity | None:
@@ -150,7 +147,7 @@ class _Filter:
     def applies(self, task: Task) -> bool:
         return True
 
-    def codes(self, task: Task) -> Codes:
+    def filter(self, task: Task) -> Codes:
         job = self._session.jobs.get(task.job)
         if job is None:
             return np.full(len(self._group_of), _NO_JOB, dtype=np.int8)
@@ -193,7 +190,7 @@ class _Score:
     def constant(self, task: Task) -> float | None:
         return None
 
-    def over(self, task: Task, candidates: NDArray[np.intp]) -> Floats:
+    def score(self, task: Task, candidates: NDArray[np.intp]) -> Floats:
         job = self._session.jobs.get(task.job)
         if job is None:
             return np.zeros(len(candidates))

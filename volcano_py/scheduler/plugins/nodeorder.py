@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
-import msgspec
 from msgspec import field
 
-from volcano_py.scheduler.framework.arguments import decode
+from volcano_py.scheduler.framework.plugin import Plugin, PluginArguments
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.noderules.allocation import BalancedAllocation, LeastAllocated, MostAllocated
 from volcano_py.scheduler.noderules.image_locality import ImageLocality
@@ -18,26 +16,24 @@ from volcano_py.scheduler.noderules.taints import TaintPreference
 from volcano_py.scheduler.noderules.topology_spread import SpreadPreference
 
 
-class Arguments(msgspec.Struct):
-    """The weight of each score; 0 switches it off."""
-
-    least_requested: int = field(default=1, name="leastrequested.weight")
-    most_requested: int = field(default=0, name="mostrequested.weight")
-    balanced_resource: int = field(default=1, name="balancedresource.weight")
-    node_affinity: int = field(default=2, name="nodeaffinity.weight")
-    pod_affinity: int = field(default=2, name="podaffinity.weight")
-    taint_toleration: int = field(default=3, name="tainttoleration.weight")
-    image_locality: int = field(default=1, name="imagelocality.weight")
-    pod_topology_spread: int = field(default=2, name="podtopologyspread.weight")
-
-
-class NodeOrder:
+class NodeOrder(Plugin):
     """See `Arguments`."""
 
     name = "nodeorder"
 
-    def __init__(self, arguments: Mapping[str, Any]) -> None:
-        self.arguments, self.warnings = decode(Arguments, f"plugin {self.name}", arguments)
+    class Arguments(PluginArguments):
+        """The weight of each score; 0 switches it off."""
+
+        least_requested: int = field(default=1, name="leastrequested.weight")
+        most_requested: int = field(default=0, name="mostrequested.weight")
+        balanced_resource: int = field(default=1, name="balancedresource.weight")
+        node_affinity: int = field(default=2, name="nodeaffinity.weight")
+        pod_affinity: int = field(default=2, name="podaffinity.weight")
+        taint_toleration: int = field(default=3, name="tainttoleration.weight")
+        image_locality: int = field(default=1, name="imagelocality.weight")
+        pod_topology_spread: int = field(default=2, name="podtopologyspread.weight")
+
+    arguments: Arguments
 
     def on_session_open(self, session: Session) -> None:
         a = self.arguments
@@ -51,4 +47,4 @@ class NodeOrder:
             (a.taint_toleration, TaintPreference),
             (a.pod_topology_spread, SpreadPreference),
         ]
-        session.add_score(self.name, *(score(session, weight) for weight, score in scores if weight))
+        session.add_scores(*(score(session, weight) for weight, score in scores if weight))

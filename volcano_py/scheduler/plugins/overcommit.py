@@ -5,31 +5,32 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import msgspec
 from msgspec import field
 
-from volcano_py.scheduler.framework.arguments import decode
+from volcano_py.scheduler.framework.callbacks import Vote
 from volcano_py.scheduler.framework.inqueue import format_names, gated_deducted, inqueue_resource
+from volcano_py.scheduler.framework.plugin import Plugin, PluginArguments
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.framework.session_job import SessionJob
-from volcano_py.scheduler.framework.votes import PERMIT, REJECT
 from volcano_py.scheduler.model.resource import Resource
 
 _DEFAULT = 1.2
 
 
-class Arguments(msgspec.Struct):
-    factor: float = field(default=_DEFAULT, name="overcommit-factor")
-    """How much of the cluster may be promised; below 1 means the default."""
-
-
-class Overcommit:
+class Overcommit(Plugin):
     """See `Arguments`."""
 
     name = "overcommit"
 
-    def __init__(self, arguments: Mapping[str, Any]) -> None:
-        read, self.warnings = decode(Arguments, f"plugin {self.name}", arguments)
+    class Arguments(PluginArguments):
+        factor: float = field(default=_DEFAULT, name="overcommit-factor")
+        """How much of the cluster may be promised; below 1 means the default."""
+
+    arguments: Arguments
+
+    def __init__(self, arguments: Mapping[str, Any] | None = None) -> None:
+        super().__init__(arguments)
+        read = self.arguments
         self.factor = read.factor if read.factor >= 1 else _DEFAULT
 
     def on_session_open(self, session: Session) -> None:
@@ -48,25 +49,25 @@ class Overcommit:
             session.configuration.actions
         )
 
-        def enqueueable(job: SessionJob) -> int:
+        def enqueueable(job: SessionJob) -> Vote:
             if job.min_resources is None:
-                return PERMIT
+                return Vote.PERMIT
             wanted = inqueue.clone().add(job.min_resources)
             fits, lacking = wanted.less_equal_dimension(idle, job.min_resources)
             if fits:
-                return PERMIT
-            if claims and session.entitled is not None and session.entitled(job.queue, job.min_resources):
-                return PERMIT
+                return Vote.PERMIT
+            if claims and session.entitled(job.queue, job.min_resources):
+                return Vote.PERMIT
             text = format_names("resource in cluster is overused", "overused", lacking)
             session.note(job, "Normal", "Unschedulable", text)
-            return REJECT
+            return Vote.REJECT
 
         def enqueued(job: SessionJob) -> None:
             if job.min_resources is not None:
                 inqueue.add(gated_deducted(job, job.min_resources))
 
-        session.votes.add("job_enqueueable", self.name, enqueueable)
-        session.votes.add("job_enqueued", self.name, enqueued)
+        session.add_job_enqueueable(enqueueable)
+        session.add_job_enqueued(enqueued)
 
 
 def _used(session: Session) -> Resource:

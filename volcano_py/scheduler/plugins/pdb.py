@@ -3,40 +3,36 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
 from volcano_py.api.core import PodDisruptionBudget
 from volcano_py.api.selector import matches
-from volcano_py.scheduler.framework.session import Handler, Session
-from volcano_py.scheduler.framework.votes import PERMIT
+from volcano_py.scheduler.framework.extension_points.victims import Basis
+from volcano_py.scheduler.framework.plugin import Plugin
+from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model import status as st
 from volcano_py.scheduler.model.task import Task
 
 
-class Pdb:
+class Pdb(Plugin):
     """No arguments."""
 
     name = "pdb"
 
-    def __init__(self, arguments: Mapping[str, Any]) -> None:
-        pass
-
     def on_session_open(self, session: Session) -> None:
         budgets = Budgets(session.cluster.others.get("PodDisruptionBudget", {}).values())
-        votes = session.votes
-        votes.add("preemptable", self.name, lambda _, candidates: (budgets.allow(candidates), PERMIT))
-        votes.add("reclaimable", self.name, lambda _, candidates: (budgets.allow(candidates), PERMIT))
+        session.add_preemptable(lambda _, candidates: budgets.allow(candidates), basis=Basis.PROTECTION)
+        session.add_reclaimable(lambda _, candidates: budgets.allow(candidates), basis=Basis.PROTECTION)
         if not session.deviations.protections_hold:  # Volcano counts from the start every time
-            votes.add("victim_tasks", self.name, budgets.allow)  # and shuffles everybody whom a budget would let go
+            session.add_victim_tasks(budgets.allow)  # and shuffles everybody whom a budget would let go
             return
-        votes.add("unified_evictable", self.name, lambda _, candidates: (budgets.allow(candidates), PERMIT))
+        session.add_unified_evictable(lambda _, candidates: budgets.allow(candidates), basis=Basis.PROTECTION)
 
         def evicted(task: Task, node: int) -> None:
             if session.status(task) == st.RELEASING:
                 budgets.use(task)
 
-        session.handlers.append(Handler(self.name, lambda task, node: budgets.give_back(task), evicted))
+        session.add_event_handler(lambda task, node: budgets.give_back(task), evicted)
 
 
 class Budgets:

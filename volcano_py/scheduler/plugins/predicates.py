@@ -7,15 +7,13 @@ ago.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
-import msgspec
 from msgspec import field
 
-from volcano_py.scheduler.framework.arguments import decode
 from volcano_py.scheduler.framework.node_rules import Filter
-from volcano_py.scheduler.framework.session import Handler, Session
+from volcano_py.scheduler.framework.plugin import Plugin, PluginArguments
+from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.task import Task
 from volcano_py.scheduler.noderules.inter_pod_affinity import InterPodAffinity
 from volcano_py.scheduler.noderules.node_affinity import NodeAffinity, conflict
@@ -25,26 +23,24 @@ from volcano_py.scheduler.noderules.taints import NodeUnschedulable, TaintTolera
 from volcano_py.scheduler.noderules.topology_spread import TopologySpread
 
 
-class Arguments(msgspec.Struct):
-    node_affinity: bool = field(default=True, name="predicate.NodeAffinityEnable")
-    node_ports: bool = field(default=True, name="predicate.NodePortsEnable")
-    taint_toleration: bool = field(default=True, name="predicate.TaintTolerationEnable")
-    pod_affinity: bool = field(default=True, name="predicate.PodAffinityEnable")
-    topology_spread: bool = field(default=True, name="predicate.PodTopologySpreadEnable")
-    node_volume_limits: bool = field(default=True, name="predicate.NodeVolumeLimitsEnable")
-    volume_zone: bool = field(default=True, name="predicate.VolumeZoneEnable")
-    volume_binding: bool = field(default=True, name="predicate.VolumeBindingEnable")
-    cache: bool = field(default=False, name="predicate.CacheEnable")
-    """Accepted for Volcano's sake: here every rule's answers are kept by class of pods anyway."""
-
-
-class Predicates:
+class Predicates(Plugin):
     """See `Arguments`."""
 
     name = "predicates"
 
-    def __init__(self, arguments: Mapping[str, Any]) -> None:
-        self.arguments, self.warnings = decode(Arguments, f"plugin {self.name}", arguments)
+    class Arguments(PluginArguments):
+        node_affinity: bool = field(default=True, name="predicate.NodeAffinityEnable")
+        node_ports: bool = field(default=True, name="predicate.NodePortsEnable")
+        taint_toleration: bool = field(default=True, name="predicate.TaintTolerationEnable")
+        pod_affinity: bool = field(default=True, name="predicate.PodAffinityEnable")
+        topology_spread: bool = field(default=True, name="predicate.PodTopologySpreadEnable")
+        node_volume_limits: bool = field(default=True, name="predicate.NodeVolumeLimitsEnable")
+        volume_zone: bool = field(default=True, name="predicate.VolumeZoneEnable")
+        volume_binding: bool = field(default=True, name="predicate.VolumeBindingEnable")
+        cache: bool = field(default=False, name="predicate.CacheEnable")
+        """Accepted for Volcano's sake: here every rule's answers are kept by class of pods anyway."""
+
+    arguments: Arguments
 
     def on_session_open(self, session: Session) -> None:
         a = self.arguments
@@ -58,26 +54,26 @@ class Predicates:
             (a.topology_spread, TopologySpread),
         ]
         filters: list[Filter] = [rule(session) for on, rule in rules if on]
-        session.add_filter(self.name, *filters)
+        session.add_filters(*filters, after_pre_predicate=True)
 
         def pre_predicate(task: Task) -> str | None:
-            session.prepared.add(task.key)
             wrong = conflict(task) if a.node_affinity and task.spec_class.affinity is not None else None
             return f"plugin NodeAffinity pre-predicates failed {wrong}" if wrong else None
 
-        session.votes.add("pre_predicate", self.name, pre_predicate)
-        session.handlers.append(_mover(session, self.name))
+        session.add_pre_predicate(pre_predicate)
+        _follow(session, self.name)
 
 
-def _mover(session: Session, name: str) -> Handler:
-    """Keeps the pods on nodes as kube-scheduler sees them.
+def _follow(session: Session, name: str) -> None:
+    """Move the pods on nodes, as kube-scheduler's rules see them, with the session.
 
-    A plugin that is named twice has two. As in Volcano a pod that gets a place comes twice then, but what was there
-    before goes only once.
+    A plugin that is in the tiers twice follows twice. As in Volcano a pod that gets a node is then added twice, but one
+    that was there before is removed only once.
     """
     move = session.kube.move
     if all(h.plugin != name for h in session.handlers):
-        return Handler(name, lambda task, node: move(task, node, +1), lambda task, node: move(task, node, -1))
+        session.add_event_handler(lambda task, node: move(task, node, +1), lambda task, node: move(task, node, -1))
+        return
     added: set[int] = set()
 
     def place(task: Task, node: int) -> None:
@@ -89,4 +85,4 @@ def _mover(session: Session, name: str) -> Handler:
             added.remove(task.slot)
             move(task, node, -1)
 
-    return Handler(name, place, displace)
+    session.add_event_handler(place, displace)

@@ -2,31 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
+from volcano_py.scheduler.framework.extension_points.victims import Basis, EvictionContext
+from volcano_py.scheduler.framework.plugin import Plugin
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.framework.session_job import SessionJob
-from volcano_py.scheduler.framework.votes import PERMIT, EvictionContext
 from volcano_py.scheduler.model import status as st
 from volcano_py.scheduler.model.task import Task
 
 
-class Priority:
+class Priority(Plugin):
     """No arguments."""
 
     name = "priority"
 
-    def __init__(self, arguments: Mapping[str, Any]) -> None:
-        pass
-
     def on_session_open(self, session: Session) -> None:
         jobs = session.jobs
 
-        def preemptable(preemptor: Task, candidates: list[Task]) -> tuple[list[Task], int]:
+        def preemptable(preemptor: Task, candidates: list[Task]) -> list[Task]:
             mine = jobs.get(preemptor.job)
             if mine is None:
-                return [], PERMIT
+                return []
             victims = []
             for t in candidates:
                 theirs = jobs.get(t.job)
@@ -38,27 +33,26 @@ class Priority:
                     lower = theirs.priority < mine.priority
                 if lower:
                     victims.append(t)
-            return victims, PERMIT
+            return victims
 
         def outranked(preemptor: Task, victims: list[Task]) -> list[Task]:
             """Without those of more important jobs, whichever tier named them."""
             mine = jobs.get(preemptor.job)
             return [v for v in victims if mine is None or v.job not in jobs or jobs[v.job].priority <= mine.priority]
 
-        def unified_evictable(context: EvictionContext, candidates: list[Task]) -> tuple[list[Task], int]:
+        def unified_evictable(context: EvictionContext, candidates: list[Task]) -> list[Task]:
             if context.kind == "gangreclaim":
-                return candidates, PERMIT
-            return [t for t in candidates if t.job in jobs and jobs[t.job].priority < context.job.priority], PERMIT
+                return candidates
+            return [t for t in candidates if t.job in jobs and jobs[t.job].priority < context.job.priority]
 
         def starving(job: SessionJob) -> bool:
             return job.ready_num + job.counts[st.PIPELINED] < len(job.tasks)
 
-        votes = session.votes
-        votes.add("task_order", self.name, lambda t: -t.priority)
-        votes.add("job_order", self.name, lambda j: -j.priority)
-        votes.add("sub_job_order", self.name, lambda s: -s.priority)
-        votes.add("preemptable", self.name, preemptable)
+        session.add_task_order(lambda t: -t.priority)
+        session.add_job_order(lambda j: -j.priority)
+        session.add_sub_job_order(lambda s: -s.priority)
+        session.add_preemptable(preemptable, basis=Basis.RANK)
         if session.deviations.rank_holds:
-            votes.add("outranked", self.name, outranked)
-        votes.add("unified_evictable", self.name, unified_evictable)
-        votes.add("job_starving", self.name, starving)
+            session.add_outranked(outranked)
+        session.add_unified_evictable(unified_evictable, basis=Basis.RANK)
+        session.add_job_starving(starving)

@@ -8,15 +8,17 @@ nor less than it is guaranteed. What each queue's jobs hold and want is kept bet
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from volcano_py.scheduler.framework.callbacks import Vote
+from volcano_py.scheduler.framework.extension_points.victims import EvictionContext
 from volcano_py.scheduler.framework.guarantee import guarantee_of
 from volcano_py.scheduler.framework.inqueue import format_names, gated_deducted, inqueue_resource
+from volcano_py.scheduler.framework.plugin import Plugin
 from volcano_py.scheduler.framework.queue_demand import Demand, demands_of
-from volcano_py.scheduler.framework.session import Handler, Session
+from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.framework.session_job import SessionJob
-from volcano_py.scheduler.framework.votes import PERMIT, REJECT, EvictionContext
 from volcano_py.scheduler.model.queue import Queue
 from volcano_py.scheduler.model.resource import (
     CPU,
@@ -131,12 +133,13 @@ def fill(queues: list[Attributes], total: Resource) -> None:
             return
 
 
-class Proportion:
+class Proportion(Plugin):
     """No arguments."""
 
     name = "proportion"
 
-    def __init__(self, arguments: Mapping[str, Any]) -> None:
+    def __init__(self, arguments: Mapping[str, Any] | None = None) -> None:
+        super().__init__(arguments)
         self.attributes: dict[str, Attributes] = {}
 
     def on_session_open(self, session: Session) -> None:
@@ -170,7 +173,7 @@ class Proportion:
                 return False
             return q.deserved.less_equal(q.allocated, ZERO)
 
-        def room_for(queue: Queue, tasks: list[Task]) -> bool:
+        def room_for(queue: Queue, tasks: Sequence[Task]) -> bool:
             q = attributes[queue.name]
             if queue.state != "Open":
                 return False
@@ -190,10 +193,10 @@ class Proportion:
                     return False
             return True
 
-        def evictable(context: EvictionContext, candidates: list[Task]) -> tuple[list[Task], int]:
-            return (candidates, PERMIT) if context.kind == "gangpreempt" else reclaimable(context, candidates)
+        def evictable(context: EvictionContext, candidates: list[Task]) -> list[Task]:
+            return candidates if context.kind == "gangpreempt" else reclaimable(context, candidates)
 
-        def reclaimable(_: Task | EvictionContext, candidates: list[Task]) -> tuple[list[Task], int]:
+        def reclaimable(_: Task | EvictionContext, candidates: list[Task]) -> list[Task]:
             left: dict[str, Resource] = {}
             victims = []
             for t in candidates:
@@ -205,21 +208,21 @@ class Proportion:
                 if not allocated.less_equal(q.deserved, ZERO):
                     allocated.sub_unchecked(t.request)
                     victims.append(t)
-            return victims, PERMIT
+            return victims
 
-        def enqueueable(job: SessionJob) -> int:
+        def enqueueable(job: SessionJob) -> Vote:
             q = attributes[job.queue]
             if q.queue.state != "Open":
-                return REJECT
+                return Vote.REJECT
             if job.min_resources is None:
-                return PERMIT
+                return Vote.PERMIT
             wanted = job.min_resources.clone().add(q.allocated).add(q.inqueue).sub_unchecked(q.elastic)
             fits, lacking = wanted.less_equal_dimension(q.real_capability, job.min_resources)
             if fits:
-                return PERMIT
+                return Vote.PERMIT
             text = format_names("queue resource quota insufficient", "insufficient", lacking)
             session.note(job, "Normal", "Unschedulable", text)
-            return REJECT
+            return Vote.REJECT
 
         def enqueued(job: SessionJob) -> None:
             if job.min_resources is not None:
@@ -238,19 +241,18 @@ class Proportion:
                 q.allocated.sub_unchecked(task.request)
             q.update_share()
 
-        session.entitled = entitled
-        votes = session.votes
-        votes.add("queue_order", self.name, order)
-        votes.add("reclaimable", self.name, reclaimable)
+        session.add_entitled(entitled)
+        session.add_queue_order(order)
+        session.add_reclaimable(reclaimable)
         if session.deviations.rank_holds:
-            votes.add("unified_evictable", self.name, evictable)
-        votes.add("overused", self.name, overused)
-        votes.add("allocatable", self.name, room_for_one)
-        votes.add("simulate_allocatable", self.name, has_room)
-        votes.add("preemptive", self.name, room_for)
-        votes.add("job_enqueueable", self.name, enqueueable)
-        votes.add("job_enqueued", self.name, enqueued)
-        session.handlers.append(Handler(self.name, lambda task, _: moved(task, +1), lambda task, _: moved(task, -1)))
+            session.add_unified_evictable(evictable)
+        session.add_overused(overused)
+        session.add_allocatable(room_for_one)
+        session.add_simulate_allocatable(has_room)
+        session.add_preemptive(room_for)
+        session.add_job_enqueueable(enqueueable)
+        session.add_job_enqueued(enqueued)
+        session.add_event_handler(lambda task, _: moved(task, +1), lambda task, _: moved(task, -1))
 
     def on_session_close(self, session: Session) -> None:
         """Queue metrics, in the units of Resource."""

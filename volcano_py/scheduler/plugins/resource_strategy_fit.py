@@ -11,9 +11,10 @@ from msgspec import field
 from numpy.typing import NDArray
 
 from volcano_py.api import names
-from volcano_py.scheduler.framework.arguments import decode, not_negative
+from volcano_py.scheduler.framework.arguments import not_negative
 from volcano_py.scheduler.framework.fit_errors import Code, Reason
 from volcano_py.scheduler.framework.node_rules import DOMAIN, LOCAL, Codes, Floats, Scope
+from volcano_py.scheduler.framework.plugin import Plugin, PluginArguments
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.node_table import NodeNumbers, Numbers
 from volcano_py.scheduler.model.resource import CPU, EPS, MEMORY
@@ -55,22 +56,24 @@ class Proportion(NamedTuple):
     memory: float
 
 
-class Arguments(msgspec.Struct):
-    weight: int = field(default=_DEFAULT_WEIGHT, name="resourceStrategyFitWeight")
-    """Of the strategies; negative means 10."""
-    resources: dict[str, Strategy] = {}
-    """By resource name; a name may end in `*`. None: cpu and memory, LeastAllocated."""
-    sra: Sra = field(default_factory=Sra)
-    proportional: Proportional = field(default_factory=Proportional)
-
-
-class ResourceStrategyFit:
+class ResourceStrategyFit(Plugin):
     """See `Arguments`."""
 
     name = "resource-strategy-fit"
 
-    def __init__(self, arguments: Mapping[str, Any]) -> None:
-        read, self.warnings = decode(Arguments, f"plugin {self.name}", arguments)
+    class Arguments(PluginArguments):
+        weight: int = field(default=_DEFAULT_WEIGHT, name="resourceStrategyFitWeight")
+        """Of the strategies; negative means 10."""
+        resources: dict[str, Strategy] = {}
+        """By resource name; a name may end in `*`. None: cpu and memory, LeastAllocated."""
+        sra: Sra = field(default_factory=Sra)
+        proportional: Proportional = field(default_factory=Proportional)
+
+    arguments: Arguments
+
+    def __init__(self, arguments: Mapping[str, Any] | None = None) -> None:
+        super().__init__(arguments)
+        read = self.arguments
         self.weight = read.weight if read.weight >= 0 else _DEFAULT_WEIGHT
         self.sra, self.proportional = read.sra, read.proportional
         self.resources: dict[str, Strategy] = {}
@@ -100,9 +103,9 @@ class ResourceStrategyFit:
         return self.resources[max(fitting, key=len)] if fitting else None
 
     def on_session_open(self, session: Session) -> None:
-        session.add_score(self.name, _Score(session, self))
+        session.add_scores(_Score(session, self))
         if self.proportional.enable:
-            session.add_filter(self.name, _Filter(session, self.proportions))
+            session.add_filters(_Filter(session, self.proportions))
 
 
 def _listed(resources: str) -> list[str]:
@@ -143,7 +146,7 @@ class _Score:
                     wanted.append((d, strategy.type, strategy.weight))
         return [(self._rows[d], task.request[d], kind, w) for d, kind, w in wanted], self._plugin.weight
 
-    def rate(self, task: Task, numbers: Numbers) -> Floats:
+    def score(self, task: Task, numbers: Numbers) -> Floats:
         wanted, factor = self._wanted(task)
         count = len(numbers.max_pods)
         score, over, weights = np.zeros(count), np.zeros(count, dtype=bool), 0
@@ -177,7 +180,7 @@ class _Score:
             lacking |= numbers.allocatable[self._rows[d]] == 0
         return np.where(lacking, 0.0, (1 - present / weights) * (100 * sra.weight))
 
-    def rate_one(self, task: Task, node: int) -> float:
+    def score_node(self, task: Task, node: int) -> float:
         return self._at(task, self._numbers, node)
 
     def _at(self, task: Task, numbers: Numbers, node: int) -> float:
@@ -235,7 +238,7 @@ class _Filter:
     def applies(self, task: Task) -> bool:
         return all(task.request[r] < EPS for r in self._proportions)
 
-    def codes(self, task: Task) -> Codes:
+    def filter(self, task: Task) -> Codes:
         n = self._numbers
         codes = np.zeros(len(n.max_pods), dtype=np.int8)
         for i, (name, keep) in enumerate(self._proportions.items()):

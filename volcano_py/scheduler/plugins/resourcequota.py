@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from fractions import Fraction
-from typing import Any
 
 from volcano_py.api import quantity
 from volcano_py.api.core import ResourceList, ResourceQuota
+from volcano_py.scheduler.framework.callbacks import Vote
+from volcano_py.scheduler.framework.plugin import Plugin
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.framework.session_job import SessionJob
-from volcano_py.scheduler.framework.votes import PERMIT, REJECT
 
 Amounts = dict[str, Fraction]
 
 
-class ResourceQuotas:
+class ResourceQuotas(Plugin):
     """No arguments. Quota scopes are not looked at, as in Volcano."""
 
     name = "resourcequota"
-
-    def __init__(self, arguments: Mapping[str, Any]) -> None:
-        pass
 
     def on_session_open(self, session: Session) -> None:
         quotas: dict[str, list[ResourceQuota]] = {}
@@ -30,10 +26,10 @@ class ResourceQuotas:
             quotas.setdefault(quota.metadata.namespace, []).append(quota)
         promised: dict[str, Amounts] = {}
 
-        def enqueueable(job: SessionJob) -> int:
+        def enqueueable(job: SessionJob) -> Vote:
             minimum = job.pod_group.spec.min_resources
             if minimum is None:
-                return PERMIT
+                return Vote.PERMIT
             pending = promised.get(job.namespace, {})
             for quota in quotas.get(job.namespace, ()):
                 hard, used = _amounts(quota.status.hard), _amounts(quota.status.used)
@@ -44,8 +40,8 @@ class ResourceQuotas:
                         f"limited: {_text(hard)}"
                     )
                     session.note(job, "Normal", "Unschedulable", text)
-                    return REJECT
-            return PERMIT
+                    return Vote.REJECT
+            return Vote.PERMIT
 
         def enqueued(job: SessionJob) -> None:
             minimum = job.pod_group.spec.min_resources
@@ -54,8 +50,8 @@ class ResourceQuotas:
                 for name, amount in _amounts(minimum).items():
                     pending[name] = pending.get(name, Fraction(0)) + amount
 
-        session.votes.add("job_enqueueable", self.name, enqueueable)
-        session.votes.add("job_enqueued", self.name, enqueued)
+        session.add_job_enqueueable(enqueueable)
+        session.add_job_enqueued(enqueued)
 
 
 def _amounts(resources: ResourceList | None) -> Amounts:

@@ -11,35 +11,36 @@ from collections.abc import Mapping
 from math import inf
 from typing import Any
 
-import msgspec
 from msgspec import field
 
 from volcano_py.api.duration import parse_duration
-from volcano_py.scheduler.framework.arguments import decode
+from volcano_py.scheduler.framework.callbacks import Vote
+from volcano_py.scheduler.framework.plugin import Plugin, PluginArguments
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.framework.session_job import SessionJob
-from volcano_py.scheduler.framework.votes import ABSTAIN, PERMIT
 
 
-class Arguments(msgspec.Struct):
-    waiting_time: str = field(default="", name="sla-waiting-time")
-    """For jobs that say nothing themselves: a duration such as 1h30m; empty, unreadable or not positive:
-    none."""
-
-
-class Sla:
+class Sla(Plugin):
     """See `Arguments`."""
 
     name = "sla"
 
-    def __init__(self, arguments: Mapping[str, Any]) -> None:
-        read, self.warnings = decode(Arguments, f"plugin {self.name}", arguments)
+    class Arguments(PluginArguments):
+        waiting_time: str = field(default="", name="sla-waiting-time")
+        """For jobs that say nothing themselves: a duration such as 1h30m; empty, unreadable or not positive:
+        none."""
+
+    arguments: Arguments
+
+    def __init__(self, arguments: Mapping[str, Any] | None = None) -> None:
+        super().__init__(arguments)
+        read = self.arguments
         self.waiting_time: float | None = None
         if read.waiting_time:
             try:
                 seconds = parse_duration(read.waiting_time)
             except ValueError as e:
-                self.warnings.append(f"plugin {self.name}: argument sla-waiting-time: {e}; it is not in force")
+                self.warn(f"argument sla-waiting-time: {e}; it is not in force")
             else:
                 self.waiting_time = seconds if seconds > 0 else None
 
@@ -49,9 +50,9 @@ class Sla:
             waiting = self.waiting_time if job.model.waiting_time is None else job.model.waiting_time
             return inf if waiting is None else job.created + waiting
 
-        def overdue(job: SessionJob) -> int:
-            return PERMIT if due(job) <= session.now else ABSTAIN
+        def overdue(job: SessionJob) -> Vote:
+            return Vote.PERMIT if due(job) <= session.now else Vote.ABSTAIN
 
-        session.votes.add("job_order", self.name, due)
-        session.votes.add("job_enqueueable", self.name, overdue)
-        session.votes.add("job_pipelined", self.name, overdue)
+        session.add_job_order(due)
+        session.add_job_enqueueable(overdue)
+        session.add_job_pipelined(overdue)

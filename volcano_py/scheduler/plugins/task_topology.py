@@ -12,14 +12,13 @@ from collections.abc import Collection, Mapping
 from itertools import combinations
 from typing import Any, Literal, NamedTuple
 
-import msgspec
 import numpy as np
 from msgspec import field
 
 from volcano_py.api import names
-from volcano_py.scheduler.framework.arguments import decode
 from volcano_py.scheduler.framework.node_rules import DOMAIN, Bools, Floats, Indices, Scope
-from volcano_py.scheduler.framework.session import Handler, Session
+from volcano_py.scheduler.framework.plugin import Plugin, PluginArguments
+from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.framework.session_job import SessionJob
 from volcano_py.scheduler.model import status as st
 from volcano_py.scheduler.model.resource import CPU, EPS, MEMORY, Resource
@@ -28,10 +27,6 @@ from volcano_py.scheduler.model.task import Task
 AFFINITY = "volcano.sh/task-topology-affinity"
 ANTI_AFFINITY = "volcano.sh/task-topology-anti-affinity"
 TASK_ORDER = "volcano.sh/task-topology-task-order"
-
-
-class Arguments(msgspec.Struct):
-    weight: int = field(default=1, name="task-topology.weight")
 
 
 class Topology(NamedTuple):
@@ -195,14 +190,19 @@ class _WithinJob:
     __hash__ = None  # type: ignore[assignment]
 
 
-class TaskTopology:
+class TaskTopology(Plugin):
     """See `Arguments`."""
 
     name = "task-topology"
 
-    def __init__(self, arguments: Mapping[str, Any]) -> None:
-        settings, self.warnings = decode(Arguments, f"plugin {self.name}", arguments)
-        self.weight = settings.weight
+    class Arguments(PluginArguments):
+        weight: int = field(default=1, name="task-topology.weight")
+
+    arguments: Arguments
+
+    def __init__(self, arguments: Mapping[str, Any] | None = None) -> None:
+        super().__init__(arguments)
+        self.weight = self.arguments.weight
 
     def on_session_open(self, session: Session) -> None:
         managers: dict[str, Manager] = {}
@@ -211,7 +211,7 @@ class TaskTopology:
                 try:
                     made = _manager(session, job)
                 except ValueError as e:
-                    self.warnings.append(f"plugin {self.name}: {e}; its annotations are ignored")
+                    self.warn(f"{e}; its annotations are ignored")
                     continue
                 if made is not None:
                     managers[job.uid] = made
@@ -225,18 +225,16 @@ class TaskTopology:
             return (0, _WithinJob(task.job, key))
 
         def placed(task: Task, node: int) -> None:
-            manager = managers.get(task.job) if not session.simulating else None
+            manager = managers.get(task.job)
             if manager is not None:
                 manager.roles_on.setdefault(node, Counter())[role_of(task)] += 1
                 if task.key in manager.bucket_of:
                     manager.bucket_of[task.key].place(task, node)
 
-        session.votes.add("task_order", self.name, order)
-        session.votes.task_order_moves |= bool(managers)
+        session.add_task_order(order, moves=bool(managers))
         if managers and self.weight:
-            session.add_score(self.name, _Together(session, managers, self.weight))
-            session.handlers.append(Handler(self.name, allocate=placed))
-            session.dry_runs_leave_traces = True
+            session.add_scores(_Together(session, managers, self.weight))
+            session.add_event_handler(allocate=placed, simulated=False)
 
 
 def _manager(session: Session, job: SessionJob) -> Manager | None:
@@ -273,7 +271,7 @@ class _Together:
         manager = self._managers.get(task.job)
         return 0.0 if manager is None or task.key not in manager.bucket_of else None
 
-    def over(self, task: Task, candidates: Indices) -> Floats:
+    def score(self, task: Task, candidates: Indices) -> Floats:
         rates = np.zeros(len(candidates))
         manager = self._managers.get(task.job)
         bucket = manager.bucket_of.get(task.key) if manager is not None else None

@@ -11,35 +11,28 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
-import msgspec
 import numpy as np
 from msgspec import field
 from numpy.typing import NDArray
 
 from volcano_py.api import names
 from volcano_py.api.duration import parse_duration
-from volcano_py.scheduler.framework.arguments import decode
+from volcano_py.scheduler.framework.callbacks import Vote
 from volcano_py.scheduler.framework.fit_errors import Code, Reason
 from volcano_py.scheduler.framework.node_rules import DOMAIN, Codes, Floats, Scope
+from volcano_py.scheduler.framework.plugin import Plugin, PluginArguments
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.framework.session_job import SessionJob
-from volcano_py.scheduler.framework.votes import PERMIT, REJECT
 from volcano_py.scheduler.model import status as st
 from volcano_py.scheduler.model.task import Task, flag
 
 _PREFIX = "tdm.revocable-zone."
 _BUDGET = re.compile(r"[+-]?[0-9]+%?")
 _CLOCK = re.compile(r"([0-9]{1,2}):([0-9]{2})")
-
-
-class Arguments(msgspec.Struct):
-    period: str = field(default="1m", name="tdm.evict.period")
-    """At most so often pods are evicted from zones whose hours are over."""
-    extra: dict[str, Any] = {}
-    """`tdm.revocable-zone.<zone>`: its hours, `HH:MM-HH:MM`."""
 
 
 def window(text: object, now: float) -> tuple[float, float] | None:
@@ -73,19 +66,36 @@ def zone_of(task: Task) -> str:
     return "*" if flag(annotations, {}, names.PREEMPTABLE, absent=False) else ""
 
 
-class Tdm:
+@dataclass
+class LastEviction:
+    """When tdm last evicted pods from zones whose hours were over, in seconds since the epoch."""
+
+    at: float | None = None
+
+
+class Tdm(Plugin):
     """See `Arguments`."""
 
     name = "tdm"
+    prefixes = (_PREFIX,)
 
-    def __init__(self, arguments: Mapping[str, Any]) -> None:
-        read, self.warnings = decode(Arguments, f"plugin {self.name}", arguments, prefixes=(_PREFIX,))
+    class Arguments(PluginArguments):
+        period: str = field(default="1m", name="tdm.evict.period")
+        """At most so often pods are evicted from zones whose hours are over."""
+        extra: dict[str, Any] = {}
+        """`tdm.revocable-zone.<zone>`: its hours, `HH:MM-HH:MM`."""
+
+    arguments: Arguments
+
+    def __init__(self, arguments: Mapping[str, Any] | None = None) -> None:
+        super().__init__(arguments)
+        read = self.arguments
         self.hours = {key.removeprefix(_PREFIX): value for key, value in read.extra.items()}
         try:
             self.period = parse_duration(read.period)
         except ValueError as e:
             self.period = 60.0
-            self.warnings.append(f"plugin {self.name}: argument tdm.evict.period: {e}; 1m stays in force")
+            self.warn(f"argument tdm.evict.period: {e}; 1m stays in force")
 
     def refusal(self, zone: str, now: float) -> str:
         """Why a zone takes nobody now; "" if its hours are on."""
@@ -101,22 +111,22 @@ class Tdm:
         zones = [(n.metadata.labels or {}).get(names.REVOCABLE_ZONE, "") for n in session.table.objects]
         refused = {zone: self.refusal(zone, session.now) for zone in {*zones, *self.hours} if zone}
 
-        def preemptable(preemptor: Task, candidates: list[Task]) -> tuple[list[Task], int]:
+        def preemptable(preemptor: Task, candidates: list[Task]) -> list[Task]:
             if preemptor.preemptable or zone_of(preemptor):
-                return [], REJECT
+                return []
             by_job: dict[str, list[Task]] = {}
             for t in candidates:
                 node = session.node_of(t)
                 outside = node is not None and not zones[node]
                 if t.preemptable and session.status(t) == st.RUNNING and outside and t.job in session.jobs:
                     by_job.setdefault(t.job, []).append(t)
-            return _few_of_each(session, by_job), PERMIT
+            return _few_of_each(session, by_job)
 
         def victims(_: list[Task]) -> list[Task]:
-            last = session.cluster.marks.get("tdm-evicted")
-            if last is not None and 0 <= session.now - last < self.period:
+            last = session.cluster.keep(LastEviction)
+            if last.at is not None and 0 <= session.now - last.at < self.period:
                 return []
-            session.cluster.marks["tdm-evicted"] = session.now
+            last.at = session.now
             found: list[Task] = []
             for zone in self.hours:
                 if not refused[zone]:
@@ -129,14 +139,13 @@ class Tdm:
                 found += _few_of_each(session, by_job)
             return found
 
-        votes = session.votes
-        session.add_filter(self.name, _Filter(zones, refused))
-        session.add_score(self.name, _Score(zones, refused))
-        votes.add("preemptable", self.name, preemptable)
-        votes.add("victim_tasks", self.name, victims)
-        votes.add("job_order", self.name, lambda job: int(job.model.preemptable))
-        votes.add("job_pipelined", self.name, lambda job: PERMIT if job.is_pipelined() else REJECT)
-        votes.add("job_starving", self.name, lambda j: not j.model.preemptable and j.counts[st.PENDING] > 0)
+        session.add_filters(_Filter(zones, refused))
+        session.add_scores(_Score(zones, refused))
+        session.add_preemptable(preemptable)
+        session.add_victim_tasks(victims)
+        session.add_job_order(lambda job: int(job.model.preemptable))
+        session.add_job_pipelined(lambda job: Vote.PERMIT if job.is_pipelined() else Vote.REJECT)
+        session.add_job_starving(lambda j: not j.model.preemptable and j.counts[st.PENDING] > 0)
 
 
 def _few_of_each(session: Session, by_job: dict[str, list[Task]]) -> list[Task]:
@@ -173,6 +182,7 @@ def _count(text: str, total: int) -> int:
 
 class _Filter:
     name = "tdm"
+    prefixes = (_PREFIX,)
     scope: Literal[Scope.DOMAIN] = DOMAIN
 
     def __init__(self, zones: list[str], refused: dict[str, str]) -> None:
@@ -185,7 +195,7 @@ class _Filter:
     def applies(self, task: Task) -> bool:
         return bool(self._other.any())
 
-    def codes(self, task: Task) -> Codes:
+    def filter(self, task: Task) -> Codes:
         return self._guest if zone_of(task) else self._other
 
 
@@ -194,6 +204,7 @@ class _Score:
     of other plugins either: only where `enablePredicate` is off does anybody ask for it."""
 
     name = "tdm"
+    prefixes = (_PREFIX,)
     scope: Literal[Scope.DOMAIN] = DOMAIN
     batch = False
 
@@ -208,7 +219,7 @@ class _Score:
     def constant(self, task: Task) -> float | None:
         return None if self.may_fail or zone_of(task) else 0.0
 
-    def over(self, task: Task, candidates: NDArray[np.intp]) -> Floats:
+    def score(self, task: Task, candidates: NDArray[np.intp]) -> Floats:
         rates = np.where(self._lent[candidates] & bool(zone_of(task)), 100.0, 0.0)
         rates[self._closed[candidates]] = np.nan
         return rates

@@ -1,0 +1,324 @@
+"""How plugins' answers are combined; what a plugin that raises is worth, point by point."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import pytest
+
+from volcano_py.scheduler.framework.callbacks import Vote
+from volcano_py.scheduler.framework.config import PluginOption
+from volcano_py.scheduler.framework.deviations import DEFAULT, PARITY, Deviations
+from volcano_py.scheduler.framework.extension_points.hyper_nodes import NetworkDomains
+from volcano_py.scheduler.framework.extension_points.jobs import Invalid, JobStates
+from volcano_py.scheduler.framework.extension_points.nodes import NodeRules
+from volcano_py.scheduler.framework.extension_points.orders import Orders
+from volcano_py.scheduler.framework.extension_points.table import POINTS
+from volcano_py.scheduler.framework.extension_points.victims import Basis, VictimSelection
+from volcano_py.scheduler.framework.session import Session
+
+EVERY_FLAG = frozenset(point.flag for point in POINTS.values() if point.flag)
+PERMIT, ABSTAIN, REJECT = Vote.PERMIT, Vote.ABSTAIN, Vote.REJECT
+
+
+class Points(Orders, JobStates, VictimSelection, NodeRules, NetworkDomains):
+    """The extension points without a session."""
+
+    deviations: Deviations = PARITY
+
+
+class Subject(NamedTuple):
+    """As much of a job, sub-job, queue or task as votes look at."""
+
+    name: str = "s"
+    uid: str = "s"
+    key: str = "s"
+    created: float = 0.0
+    match_index: int = 0
+    index: int | None = None
+    has_policies: bool = True
+
+
+S: Any = Subject()
+Answers = dict[str, Callable[..., Any]]
+
+
+def boom(*_: Any) -> Any:
+    raise RuntimeError("boom")
+
+
+def points(point: str, *tiers: Answers, **basis: Basis) -> Points:
+    """Extension points at one of which each plugin has a callback."""
+    made = Points()
+    for tier in tiers:
+        for plugin, answer in tier.items():
+            made.callbacks.add(point, plugin, answer, basis.get(plugin, Basis.CLAIM))
+    made.callbacks.compile([[PluginOption(plugin, EVERY_FLAG) for plugin in tier] for tier in tiers])
+    return made
+
+
+def says(answer: Any) -> Callable[..., Any]:
+    return lambda *_: answer
+
+
+# ---- yes or no ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("tiers", "answer"),
+    [
+        ([], True),
+        ([{"a": ABSTAIN}], True),
+        ([{"a": REJECT}], False),
+        ([{"a": PERMIT}, {"b": REJECT}], True),
+        ([{"a": PERMIT, "b": REJECT}], False),
+        ([{"a": ABSTAIN}, {"b": REJECT}], False),
+    ],
+)
+@pytest.mark.parametrize("point", ["job_pipelined", "job_enqueueable"])
+def test_a_reject_counts_at_once_and_a_permit_at_the_end_of_its_tier(
+    point: str, tiers: list[dict[str, int]], answer: bool
+) -> None:
+    made = points(point, *({plugin: says(value) for plugin, value in tier.items()} for tier in tiers))
+    assert getattr(made, point)(S) is answer
+
+
+def test_all_must_agree_that_a_job_is_ready_and_one_is_enough_for_overused() -> None:
+    assert points("job_ready").job_ready(S) and not points("overused").overused(S)
+    assert not points("job_ready", {"a": says(True)}, {"b": says(False)}).job_ready(S)
+    assert points("overused", {"a": says(False)}, {"b": says(True)}).overused(S)
+
+
+def test_the_first_tier_with_an_opinion_says_who_starves() -> None:
+    assert not points("job_starving").job_starving(S)
+    assert points("job_starving", {"a": says(True)}, {"b": says(False)}).job_starving(S)
+    assert not points("job_starving", {"a": says(True), "c": says(False)}, {"b": says(True)}).job_starving(S)
+
+
+def test_the_first_reason_against_a_job_or_task_is_told() -> None:
+    why = Invalid("A", "a")
+    assert points("job_valid", {"a": says(None), "b": says(why)}).job_valid(S) is why
+    assert points("pre_predicate", {"a": says(None), "b": says("no")}).pre_predicate(S) == "no"
+    assert points("job_valid").job_valid(S) is None and points("pre_predicate").pre_predicate(S) is None
+
+
+def test_sub_jobs_are_asked_only_where_policies_make_several() -> None:
+    alone: Any = Subject(has_policies=False)
+    made = points("sub_job_ready", {"a": says(False)})
+    assert made.sub_job_ready(alone, S) and not made.sub_job_ready(S, S)
+    made = points("sub_job_pipelined", {"a": says(REJECT)})
+    assert made.sub_job_pipelined(alone, S) and not made.sub_job_pipelined(S, S)
+
+
+# ---- orders ---------------------------------------------------------------------------------------------------
+
+
+def test_orders_fall_back_on_age_and_name() -> None:
+    old: Any = Subject("z", "z", created=1)
+    new: Any = Subject("a", "a", created=2)
+    assert points("queue_order").queue_before(old, new) and not points("queue_order").queue_before(new, old)
+    assert points("queue_order", {"a": says(1)}).queue_before(new, old) is False
+    assert points("queue_order", {"a": says(0), "b": says(-1)}).queue_before(new, old)
+    assert points("job_order").job_key(old) < points("job_order").job_key(new)
+    assert points("job_order").job_compare(old, new) == 0
+    assert points("job_order", {"a": lambda j: -j.created}).job_compare(old, new) == 1
+    assert points("sub_job_order", {"a": says(5)}).sub_job_key(S) == (5, 0, "s")
+
+
+def test_the_queue_to_lose_first_is_the_one_to_be_served_last() -> None:
+    old: Any = Subject("z", created=1)
+    new: Any = Subject("a", created=2)
+    assert points("victim_queue_order").victim_queue_before(new, old, None)
+    assert points("victim_queue_order", {"a": says(-1)}).victim_queue_before(old, new, None)
+    assert not points("victim_queue_order", {"a": says(1)}).victim_queue_before(new, old, None)
+    assert points("victim_queue_order", {"a": boom}).victim_queue_before(new, old, None)
+
+
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [
+        (Subject(index=1, created=9), Subject(index=2)),
+        (Subject(index=2), Subject(index=None, created=1)),
+        (Subject(uid="a"), Subject(uid="b")),
+    ],
+)
+def test_tasks_go_by_number_age_and_uid(left: Any, right: Any) -> None:
+    made = points("task_order")
+    assert made.task_before(left, right) and not made.task_before(right, left)
+    assert points("task_order", {"a": lambda t: t is left}).task_before(right, left)
+
+
+# ---- victims --------------------------------------------------------------------------------------------------
+
+ABC: list[Any] = [Subject(name, name) for name in "abc"]
+
+
+def victims_of(names: str) -> Callable[..., Any]:
+    return lambda _, candidates: [t for t in candidates if t.uid in names]
+
+
+ABSTAINS = says(None)
+
+
+@pytest.mark.parametrize(
+    ("tiers", "victims"),
+    [
+        ([], ""),
+        ([{"x": victims_of("ab"), "y": victims_of("bc")}], "b"),
+        ([{"x": victims_of("ab"), "y": ABSTAINS}], "ab"),
+        ([{"x": victims_of("ab"), "y": victims_of("")}, {"z": victims_of("c")}], "c"),
+        ([{"x": victims_of("a"), "y": victims_of("b"), "z": victims_of("c")}], "c"),
+        ([{"x": victims_of("a"), "y": victims_of("b")}], ""),
+        ([{"x": victims_of("a")}, {"z": victims_of("c")}], "a"),
+    ],
+)
+@pytest.mark.parametrize("point", ["preemptable", "reclaimable", "unified_evictable"])
+def test_a_tier_names_those_on_whom_it_agrees(point: str, tiers: list[Answers], victims: str) -> None:
+    assert "".join(t.uid for t in getattr(points(point, *tiers), point)(S, ABC)) == victims
+
+
+@pytest.mark.parametrize(
+    ("basis", "first", "second", "victims"),
+    [
+        (Basis.PROTECTION, victims_of("ab"), victims_of("a"), "a"),
+        (Basis.PROTECTION, victims_of("ab"), boom, ""),
+        (Basis.GANG_MINIMUM, victims_of("ab"), victims_of("a"), "ab"),
+        (Basis.CLAIM, victims_of("ab"), victims_of("a"), "ab"),
+    ],
+)
+def test_a_protection_in_a_later_tier_holds(
+    basis: Basis, first: Callable[..., Any], second: Callable[..., Any], victims: str
+) -> None:
+    """A gang's minimum holds only up to the tier that answered."""
+    made = points("preemptable", {"x": first}, {"y": second}, y=basis)
+    made.deviations = Deviations(rank_holds=False)
+    assert "".join(t.uid for t in made.preemptable(S, ABC)) == victims
+    made.deviations = PARITY
+    assert "".join(t.uid for t in made.preemptable(S, ABC)) == "ab"
+
+
+def test_a_gang_minimum_holds_in_an_earlier_tier() -> None:
+    tiers = {"g": victims_of("a"), "x": victims_of("")}, {"y": victims_of("ab")}
+    made = points("preemptable", *tiers, g=Basis.GANG_MINIMUM)
+    made.deviations = Deviations(rank_holds=False)
+    assert "".join(t.uid for t in made.preemptable(S, ABC)) == "a"
+
+
+@pytest.mark.parametrize(
+    ("point", "basis", "asked"),
+    [
+        ("preemptable", Basis.CLAIM, False),
+        ("preemptable", Basis.RANK, False),
+        ("preemptable", Basis.PROTECTION, True),
+        ("preemptable", Basis.GANG_MINIMUM, True),
+        ("reclaimable", Basis.CLAIM, False),
+        ("reclaimable", Basis.RANK, True),
+    ],
+)
+def test_without_a_reason_only_pods_of_later_jobs_are_victims(point: str, basis: Basis, asked: bool) -> None:
+    made = points(point, {"x": victims_of("ab")}, x=basis)
+    made.deviations = DEFAULT
+    made._of_later_jobs = lambda _, victims: victims[:1]  # type: ignore[method-assign]
+    assert "".join(t.uid for t in getattr(made, point)(S, ABC)) == ("a" if asked else "ab")
+
+
+def test_the_first_tier_that_names_anybody_gives_its_victims() -> None:
+    made = points("victim_tasks", {"x": says([])}, {"y": says(ABC[:2]), "z": says(ABC[1:])}, {"u": boom})
+    assert made.victim_tasks([]) == ABC and made.callbacks.faults == []
+    assert points("victim_tasks", {"x": says([])}).victim_tasks(ABC) == []
+
+
+# ---- HyperNodes -----------------------------------------------------------------------------------------------
+
+
+def test_the_first_gradient_decides_and_rates_are_added() -> None:
+    assert points("job_gradient").job_gradients(S, "h", "allocate") == [["h"]]
+    assert points("job_gradient", {"a": says([["x"]])}, {"b": boom}).job_gradients(S, "h", "allocate") == [["x"]]
+    assert points("sub_job_gradient", {"a": says([])}).sub_job_gradients(S, S, "h", "allocate") == []
+    made = points("hyper_node_order", {"a": says({"x": 1.0}), "c": boom}, {"b": says({"x": 2.0, "y": 3.0})})
+    assert made.hyper_node_scores(S, ["x", "y"]) == {"x": 3.0, "y": 3.0} and len(made.callbacks.faults) == 1
+
+
+# ---- a plugin that raises -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("point", "arguments", "answer"),
+    [
+        ("job_ready", (S,), False),
+        ("job_pipelined", (S,), False),
+        ("job_enqueueable", (S,), False),
+        ("job_enqueued", (S,), None),
+        ("job_starving", (S,), False),
+        ("job_valid", (S,), Invalid("PluginError", "plugin p failed: boom")),
+        ("overused", (S,), True),
+        ("allocatable", (S, S), False),
+        ("preemptive", (S, [S]), False),
+        ("pre_predicate", (S,), "plugin p failed: boom"),
+        ("preemptable", (S, ABC), []),
+        ("reclaimable", (S, ABC), []),
+        ("unified_evictable", (S, ABC), []),
+        ("victim_tasks", (ABC,), []),
+        ("sub_job_ready", (S, S), False),
+        ("sub_job_pipelined", (S, S), False),
+    ],
+)
+def test_the_answer_of_one_that_raises_is_the_one_that_changes_least(
+    point: str, arguments: tuple[Any, ...], answer: Any
+) -> None:
+    made = points(point, {"p": boom})
+    assert getattr(made, point)(*arguments) == answer
+    assert [(f.plugin, f.point, f.error) for f in made.callbacks.faults] == [("p", point, "RuntimeError: boom")]
+
+
+@pytest.mark.parametrize("point", ["job_gradient", "sub_job_gradient"])
+def test_without_a_gradient_no_hyper_node_is_tried(point: str) -> None:
+    made = points(point, {"p": boom})
+    found = made.job_gradients(S, "h", "x") if point == "job_gradient" else made.sub_job_gradients(S, S, "h", "x")
+    assert found == [] and made.callbacks.faults[0].point == point
+
+
+def test_an_order_that_raises_lapses() -> None:
+    old: Any = Subject("z", "z", created=1)
+    new: Any = Subject("a", "a", created=2)
+    assert points("queue_order", {"p": boom}).queue_before(old, new)
+    assert points("job_order", {"p": boom}).job_key(old) == (0, 1, "z")
+    assert points("task_order", {"p": boom}).task_key(old) == (0,)
+    assert points("sub_job_order", {"p": boom}).sub_job_key(old) == (0, 0, "z")
+
+
+def test_flags_switch_callbacks_off() -> None:
+    made = Points()
+    with made.registration("p"):
+        made.add_overused(says(True))
+    made.callbacks.compile([[PluginOption("p", frozenset())]])
+    assert not made.overused(S) and made.callbacks.enabled("overused") == []
+    made.callbacks.compile([[PluginOption("p", EVERY_FLAG)]])
+    assert made.overused(S)
+
+
+def test_callbacks_are_added_only_while_a_plugin_opens() -> None:
+    with pytest.raises(RuntimeError, match="on_session_open"):
+        Points().add_overused(says(True))
+
+
+# ---- the reference ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", POINTS)
+def test_every_point_documents_call_combination_flag_and_error(name: str) -> None:
+    point = POINTS[name]
+    text = inspect.getdoc(getattr(Session, point.method)) or ""
+    parts = dict(re.findall(r"^(Called|Combination|Flag|On error): (.+)$", text, re.MULTILINE))
+    assert set(parts) == {"Called", "Combination", "Flag", "On error"}
+    assert parts["Flag"] == f"{point.flag or 'none'}."
+    hints = inspect.signature(getattr(Session, point.method), eval_str=True).parameters
+    assert any("Callable" in str(p.annotation) for p in hints.values()), "the callback's signature"
+
+
+def test_every_add_method_is_in_the_table() -> None:
+    methods = {name for name in dir(Session) if name.startswith("add_")}
+    assert methods == {p.method for p in POINTS.values()} | {"add_filters", "add_scores"}

@@ -1,0 +1,176 @@
+"""Callbacks: what plugins have registered in a session, and how the answers of several plugins combine.
+
+Each extension point has a flag in the configuration (or none) and one of the combination rules below. Tiers and the
+order within a tier come from the configuration. All errors of callbacks are handled here: the exception becomes a
+`Fault` that names the plugin, the answer becomes the one that changes least, and the cycle goes on.
+
+Volcano: the loops over tiers in session_plugins.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from enum import IntEnum
+from typing import Any, NamedTuple
+
+from volcano_py.scheduler.framework.config import PluginOption
+
+Fn = Callable[..., Any]
+
+
+class Vote(IntEnum):
+    """An answer that may leave the decision to others."""
+
+    REJECT = -1
+    ABSTAIN = 0
+    PERMIT = 1
+
+
+class Fault(NamedTuple):
+    """A plugin or an action raised."""
+
+    plugin: str
+    point: str
+    error: str
+    subject: str
+
+
+class Callback(NamedTuple):
+    """One function that a plugin has registered. `basis`: why it names victims, see `victims.Basis`."""
+
+    plugin: str
+    fn: Fn
+    basis: Any = None
+
+
+Tier = list[Callback]
+
+
+class Callbacks:
+    """The callbacks of one session. `flags`: extension point → the flag that enables it (None: always on)."""
+
+    def __init__(self, flags: dict[str, str | None]) -> None:
+        self._flags = flags
+        self._registered: dict[str, dict[str, Callback]] = {point: {} for point in flags}
+        self._tiers: dict[str, list[Tier]] = {point: [] for point in flags}
+        self._flat: dict[str, Tier] = {point: [] for point in flags}
+        self.faults: list[Fault] = []
+
+    def add(self, point: str, plugin: str, fn: Fn, basis: Any = None) -> None:
+        """Register a function; a second one of the same plugin replaces the first."""
+        self._registered[point][plugin] = Callback(plugin, fn, basis)
+
+    def compile(self, tiers: Iterable[Iterable[PluginOption]]) -> None:
+        """Keep what the configuration enables, in its order."""
+        for point, flag in self._flags.items():
+            known = self._registered[point]
+            per_tier = [
+                [known[o.name] for o in tier if o.name in known and (flag is None or flag in o.enabled)]
+                for tier in tiers
+            ]
+            self._tiers[point] = [tier for tier in per_tier if tier]
+            self._flat[point] = [callback for tier in per_tier for callback in tier]
+
+    def enabled(self, point: str) -> Tier:
+        """The callbacks that are on, in the order of tiers and of plugins within a tier."""
+        return self._flat[point]
+
+    def tiers(self, point: str) -> list[Tier]:
+        """The same by tier, without empty ones."""
+        return self._tiers[point]
+
+    def fault(self, plugin: str, point: str, error: Exception, subject: str = "") -> None:
+        """Record that a plugin raised."""
+        self.faults.append(Fault(plugin, point, f"{type(error).__name__}: {error}", subject))
+
+    # ---- combination rules ------------------------------------------------------------------------------
+
+    def key(self, point: str, subject: Any) -> tuple[Any, ...]:
+        """Order: the sort keys of all plugins, in their order. On error the plugin's key is 0."""
+        key: list[Any] = []
+        for plugin, fn, _ in self._flat[point]:
+            try:
+                key.append(fn(subject))
+            except Exception as e:
+                self.fault(plugin, point, e, name_of(subject))
+                key.append(0)
+        return tuple(key)
+
+    def compare(self, point: str, *subjects: Any) -> int:
+        """Order: the first answer other than 0. On error the plugin is skipped."""
+        for plugin, fn, _ in self._flat[point]:
+            try:
+                answer: int = fn(*subjects)
+            except Exception as e:
+                self.fault(plugin, point, e, name_of(subjects[0]))
+                continue
+            if answer:
+                return answer
+        return 0
+
+    def all(self, point: str, *subjects: Any) -> bool:
+        """All plugins agree. On error: no."""
+        for plugin, fn, _ in self._flat[point]:
+            try:
+                if not fn(*subjects):
+                    return False
+            except Exception as e:
+                self.fault(plugin, point, e, name_of(subjects[-1]))
+                return False
+        return True
+
+    def any(self, point: str, *subjects: Any) -> bool:
+        """One plugin agrees. On error: yes, because the points that use this rule hold a subject back."""
+        for plugin, fn, _ in self._flat[point]:
+            try:
+                if fn(*subjects):
+                    return True
+            except Exception as e:
+                self.fault(plugin, point, e, name_of(subjects[-1]))
+                return True
+        return False
+
+    def vote(self, point: str, *subjects: Any) -> bool:
+        """A REJECT is final; a PERMIT decides at the end of its tier; if all abstain: yes. On error: no."""
+        for tier in self._tiers[point]:
+            permitted = False
+            for plugin, fn, _ in tier:
+                try:
+                    answer = fn(*subjects)
+                except Exception as e:
+                    self.fault(plugin, point, e, name_of(subjects[-1]))
+                    return False
+                if answer < 0:
+                    return False
+                permitted = permitted or answer > 0
+            if permitted:
+                return True
+        return True
+
+    def first_tier(self, point: str, *subjects: Any) -> bool:
+        """All plugins of the first tier that has one agree; without any: no. On error: no."""
+        for tier in self._tiers[point]:
+            for plugin, fn, _ in tier:
+                try:
+                    if not fn(*subjects):
+                        return False
+                except Exception as e:
+                    self.fault(plugin, point, e, name_of(subjects[-1]))
+                    return False
+            return True
+        return False
+
+    def answers(self, point: str, *subjects: Any) -> Iterator[tuple[str, Any]]:
+        """(plugin, answer) of each plugin, for points with a rule of their own. On error the answer is the Fault."""
+        for plugin, fn, _ in self._flat[point]:
+            try:
+                answer = fn(*subjects)
+            except Exception as e:
+                self.fault(plugin, point, e, name_of(subjects[-1]) if subjects else "")
+                answer = self.faults[-1]
+            yield plugin, answer
+
+
+def name_of(subject: Any) -> str:
+    """How a fault names what the callback was asked about."""
+    return str(getattr(subject, "key", None) or getattr(subject, "uid", None) or getattr(subject, "name", ""))

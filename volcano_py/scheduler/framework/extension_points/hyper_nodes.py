@@ -1,0 +1,73 @@
+"""Extension points about domains of the network. Volcano: HyperNodeOrderMapFn, HyperNodeGradientForJobFn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from volcano_py.scheduler.framework.callbacks import Fault
+from volcano_py.scheduler.framework.extension_points.table import ExtensionPoints
+from volcano_py.scheduler.framework.session_job import SessionJob
+from volcano_py.scheduler.framework.sub_job import SubJob
+
+ALLOCATE, EVICT = "allocate", "evict"
+"""The purpose for which a gradient is asked."""
+
+Gradient = list[list[str]]
+"""Names of HyperNodes in groups; the first group with a solution is taken."""
+
+
+class NetworkDomains(ExtensionPoints):
+    """Where in the network a job is tried, and which HyperNode is best."""
+
+    def add_job_gradient(self, fn: Callable[[SessionJob, str, str], Gradient]) -> None:
+        """The HyperNodes below a given one in which a job is tried, with the purpose `ALLOCATE` or `EVICT`.
+
+        Called: once a job with a hard topology or with subGroupPolicy, for the whole cluster.
+        Combination: the first plugin decides; without any the given HyperNode itself is tried.
+        Flag: enabledHyperNodeGradient.
+        On error: the job is tried nowhere.
+        """
+        self._add("job_gradient", fn)
+
+    def job_gradients(self, job: SessionJob, hyper_node: str, purpose: str) -> Gradient:
+        """Where below a HyperNode to try a job."""
+        return self._gradients("job_gradient", hyper_node, job, hyper_node, purpose)
+
+    def add_sub_job_gradient(self, fn: Callable[[SessionJob, SubJob, str, str], Gradient]) -> None:
+        """The same for one sub-job, below a HyperNode that was chosen for its job.
+
+        Called: for each sub-job in each HyperNode in which its job is tried.
+        Combination: the first plugin decides; without any the given HyperNode itself is tried.
+        Flag: enabledHyperNodeGradient.
+        On error: the sub-job is tried nowhere.
+        """
+        self._add("sub_job_gradient", fn)
+
+    def sub_job_gradients(self, job: SessionJob, sub: SubJob, hyper_node: str, purpose: str) -> Gradient:
+        """Where below a HyperNode to try a sub-job."""
+        return self._gradients("sub_job_gradient", hyper_node, job, sub, hyper_node, purpose)
+
+    def _gradients(self, point: str, hyper_node: str, *subjects: Any) -> Gradient:
+        for _, answer in self.callbacks.answers(point, *subjects):
+            return [] if isinstance(answer, Fault) else answer
+        return [[hyper_node]]
+
+    def add_hyper_node_order(self, fn: Callable[[SubJob, list[str]], dict[str, float]]) -> None:
+        """Score HyperNodes for a sub-job: higher is better.
+
+        Called: with the HyperNodes of a group in which the sub-job was placed on trial.
+        Combination: the sum over plugins.
+        Flag: enabledHyperNodeOrder.
+        On error: the plugin adds nothing.
+        """
+        self._add("hyper_node_order", fn)
+
+    def hyper_node_scores(self, sub: SubJob, hyper_nodes: list[str]) -> dict[str, float]:
+        """The score of each HyperNode."""
+        total = dict.fromkeys(hyper_nodes, 0.0)
+        for _, answer in self.callbacks.answers("hyper_node_order", sub, hyper_nodes):
+            if not isinstance(answer, Fault):
+                for name, value in answer.items():
+                    total[name] += value
+        return total

@@ -1,0 +1,141 @@
+"""Extension points about whole jobs: valid, ready, pipelined, starving, enqueueable. Volcano: JobReady and others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from volcano_py.scheduler.framework.callbacks import Fault, Vote
+from volcano_py.scheduler.framework.extension_points.table import ExtensionPoints
+from volcano_py.scheduler.framework.session_job import SessionJob
+from volcano_py.scheduler.framework.sub_job import SubJob
+
+
+class Invalid(NamedTuple):
+    """Why a job cannot be scheduled at all."""
+
+    reason: str
+    message: str
+
+
+class JobStates(ExtensionPoints):
+    """What plugins decide about a job as a whole."""
+
+    def add_job_valid(self, fn: Callable[[SessionJob], Invalid | None]) -> None:
+        """Reject a job before any of its tasks is looked at; None: the job is valid.
+
+        Called: once a job by every action that places or evicts.
+        Combination: the first rejection.
+        Flag: none.
+        On error: the job is invalid with reason PluginError.
+        """
+        self._add("job_valid", fn)
+
+    def job_valid(self, job: SessionJob) -> Invalid | None:
+        """Why the job cannot be scheduled; None: it can."""
+        for plugin, answer in self.callbacks.answers("job_valid", job):
+            if isinstance(answer, Fault):
+                return Invalid("PluginError", f"plugin {plugin} failed: {answer.error.partition(': ')[2]}")
+            if answer is not None:
+                invalid: Invalid = answer
+                return invalid
+        return None
+
+    def add_job_ready(self, fn: Callable[[SessionJob], bool]) -> None:
+        """Whether enough tasks of a job have a node, so that they may be bound.
+
+        Called: after each task that is placed.
+        Combination: all plugins agree.
+        Flag: enableJobReady.
+        On error: not ready.
+        """
+        self._add("job_ready", fn)
+
+    def job_ready(self, job: SessionJob) -> bool:
+        """Whether the job's placed tasks may be bound."""
+        return self.callbacks.all("job_ready", job)
+
+    def add_job_pipelined(self, fn: Callable[[SessionJob], Vote]) -> None:
+        """Whether enough tasks have a node or capacity that is being released, so that the job keeps them this cycle.
+
+        Called: when a job is not ready after its tasks were tried, and after evictions for it.
+        Combination: a REJECT is final, a PERMIT decides at the end of its tier, all abstaining means yes.
+        Flag: enableJobPipelined.
+        On error: not pipelined.
+        """
+        self._add("job_pipelined", fn)
+
+    def job_pipelined(self, job: SessionJob) -> bool:
+        """Whether the job keeps the capacity that it waits for."""
+        return self.callbacks.vote("job_pipelined", job)
+
+    def add_sub_job_ready(self, fn: Callable[[SessionJob, SubJob], bool]) -> None:
+        """The same as job_ready for one sub-job; only for jobs with subGroupPolicy.
+
+        Called: after each task of the sub-job that is placed.
+        Combination: all plugins agree.
+        Flag: enabledSubJobReady.
+        On error: not ready.
+        """
+        self._add("sub_job_ready", fn)
+
+    def sub_job_ready(self, job: SessionJob, sub: SubJob) -> bool:
+        """Whether the sub-job's placed tasks may be bound; without policies the job decides."""
+        return self.callbacks.all("sub_job_ready", job, sub) if job.has_policies else self.job_ready(job)
+
+    def add_sub_job_pipelined(self, fn: Callable[[SessionJob, SubJob], Vote]) -> None:
+        """The same as job_pipelined for one sub-job; only for jobs with subGroupPolicy.
+
+        Called: when a sub-job is not ready after its tasks were tried.
+        Combination: a REJECT is final, a PERMIT decides at the end of its tier, all abstaining means yes.
+        Flag: enabledSubJobPipelined.
+        On error: not pipelined.
+        """
+        self._add("sub_job_pipelined", fn)
+
+    def sub_job_pipelined(self, job: SessionJob, sub: SubJob) -> bool:
+        """Whether the sub-job keeps the capacity that it waits for; without policies the job decides."""
+        return self.callbacks.vote("sub_job_pipelined", job, sub) if job.has_policies else self.job_pipelined(job)
+
+    def add_job_starving(self, fn: Callable[[SessionJob], bool]) -> None:
+        """Whether a job lacks tasks and pods may be evicted for it.
+
+        Called: by preempt, reclaim and their gang variants before and while victims are sought.
+        Combination: all plugins of the first tier that has one agree; without any the job does not starve.
+        Flag: enableJobStarving.
+        On error: the job does not starve.
+        """
+        self._add("job_starving", fn)
+
+    def job_starving(self, job: SessionJob) -> bool:
+        """Whether pods may be evicted for the job."""
+        return self.callbacks.first_tier("job_starving", job)
+
+    def add_job_enqueueable(self, fn: Callable[[SessionJob], Vote]) -> None:
+        """Whether a Pending PodGroup may become Inqueue, so that its pods are created.
+
+        Called: by enqueue, for each pending job that states minResources.
+        Combination: a REJECT is final, a PERMIT decides at the end of its tier, all abstaining means yes.
+        Flag: enableJobEnqueued.
+        On error: the job stays Pending.
+        """
+        self._add("job_enqueueable", fn)
+
+    def job_enqueueable(self, job: SessionJob) -> bool:
+        """Whether the job's PodGroup may become Inqueue."""
+        return self.callbacks.vote("job_enqueueable", job)
+
+    def add_job_enqueued(self, fn: Callable[[SessionJob], None]) -> None:
+        """Count a job that was admitted.
+
+        Called: by enqueue, when a PodGroup becomes Inqueue.
+        Combination: all plugins are called.
+        Flag: enableJobEnqueued.
+        On error: the other plugins are called all the same.
+        """
+        self._add("job_enqueued", fn)
+
+    def job_enqueued(self, job: SessionJob) -> None:
+        """The job's PodGroup has become Inqueue."""
+        for _ in self.callbacks.answers("job_enqueued", job):
+            pass

@@ -1,0 +1,126 @@
+"""Extension points that accept and score nodes. Volcano: PrePredicate, Predicate, NodeOrder, BatchNodeOrder.
+
+Each has two forms. The plain one is a function of a task and one node; with a scope narrower than `DOMAIN` it is called
+once for each class of equal pods and each node that changed, not for each pod. The array form is a `Filter` or `Score`
+(`framework.node_rules`), which answers for all nodes at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from volcano_py.scheduler.framework.callbacks import Fault
+from volcano_py.scheduler.framework.extension_points.table import ExtensionPoints
+from volcano_py.scheduler.framework.fit_errors import Reason
+from volcano_py.scheduler.framework.node_rules import DOMAIN, Filter, Scope, Score
+from volcano_py.scheduler.framework.node_view import NodeView
+from volcano_py.scheduler.framework.plain_rules import plain_filter, plain_score
+from volcano_py.scheduler.model.task import Task
+
+if TYPE_CHECKING:
+    from volcano_py.scheduler.framework.session import Session
+
+
+class NodeRules(ExtensionPoints):
+    """Which nodes take a task, and which is best."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._filters: dict[str, list[Filter]] = {}
+        self._scores: dict[str, list[Score]] = {}
+        self._needs_pre_predicate: set[str] = set()
+        self._pre_predicated: set[str] = set()
+
+    @contextmanager
+    def registration(self, plugin: str) -> Iterator[None]:
+        """As for all callbacks; a plugin that registers again replaces its rules."""
+        self._filters[plugin], self._scores[plugin] = [], []
+        with super().registration(plugin):
+            yield
+
+    def _as_session(self) -> Session:
+        raise NotImplementedError
+
+    def add_pre_predicate(self, fn: Callable[[Task], str | None]) -> None:
+        """Reject a task for all nodes, with the reason; None: nodes are looked at.
+
+        Called: once a task before its nodes are filtered.
+        Combination: the first rejection.
+        Flag: enablePredicate.
+        On error: the task is rejected.
+        """
+        self._add("pre_predicate", fn)
+
+    def pre_predicate(self, task: Task) -> str | None:
+        """Why no node takes the task; None: nodes are to be filtered."""
+        for plugin, answer in self.callbacks.answers("pre_predicate", task):
+            if isinstance(answer, Fault):
+                return f"plugin {plugin} failed: {answer.error.partition(': ')[2]}"
+            if answer is not None:
+                reason: str = answer
+                return reason
+            if plugin in self._needs_pre_predicate:
+                self._pre_predicated.add(task.key)
+        return None
+
+    def without_pre_predicate(self, task: Task) -> frozenset[str]:
+        """The plugins whose filters reject the task because their pre_predicate has not seen it in this session."""
+        return frozenset() if task.key in self._pre_predicated else frozenset(self._needs_pre_predicate)
+
+    def add_predicate(self, fn: Callable[[Task, NodeView], Reason | str | None], *, scope: Scope = DOMAIN) -> None:
+        """Reject one node for a task, with the reason; None: the node takes it.
+
+        `scope`: what the answer depends on. STATIC: the pod's class and the Node object. LOCAL: also the node's own
+        numbers. DOMAIN (default): anything. A class is all pods with the same spec, labels and owner.
+
+        Called: STATIC once a class and changed Node object, LOCAL once a class and node whose numbers changed, DOMAIN
+        for each pod and node.
+        Combination: all plugins accept; of several rejections the one of the first plugin is reported.
+        Flag: enablePredicate.
+        On error: the node is rejected with the reason "plugin … failed".
+        """
+        self.add_filters(plain_filter(self.registering, self._as_session(), fn, scope))
+
+    def add_filters(self, *filters: Filter, after_pre_predicate: bool = False) -> None:
+        """The array form of `add_predicate`: rules that are asked in this order.
+
+        `after_pre_predicate`: they reject every task that this plugin's pre_predicate has not seen.
+        """
+        plugin = self.registering
+        self._filters[plugin] += filters
+        if after_pre_predicate:
+            self._needs_pre_predicate.add(plugin)
+        self._add("predicate", _nothing)
+
+    def add_node_order(self, fn: Callable[[Task, NodeView], float], *, scope: Scope = DOMAIN) -> None:
+        """Score one node for a task: higher is better.
+
+        `scope`: what the answer depends on, as for `add_predicate`.
+
+        Called: as for predicate, for nodes that take the task.
+        Combination: the sum over plugins, once for each time that a plugin is in the tiers.
+        Flag: enableNodeOrder.
+        On error: the plugin adds nothing for this node.
+        """
+        self.add_scores(plain_score(self.registering, self._as_session(), fn, scope))
+
+    def add_scores(self, *scores: Score) -> None:
+        """The array form of `add_node_order`. A score's `batch` says in which of Volcano's two sums it counts."""
+        plugin = self.registering
+        self._scores[plugin] += scores
+        self._add("node_order", _nothing)
+
+    def enabled_filters(self) -> list[tuple[str, Filter]]:
+        """(plugin, rule) in order; a plugin that is in the tiers twice is asked once."""
+        plugins = dict.fromkeys(c.plugin for c in self.callbacks.enabled("predicate"))
+        return [(plugin, f) for plugin in plugins for f in self._filters[plugin]]
+
+    def enabled_scores(self) -> list[tuple[str, Score]]:
+        """(plugin, rule) in order; a plugin that is in the tiers twice counts twice."""
+        return [(c.plugin, s) for c in self.callbacks.enabled("node_order") for s in self._scores[c.plugin]]
+
+
+def _nothing(*_: object) -> None:
+    """Stands for a plugin's node rules among its callbacks."""

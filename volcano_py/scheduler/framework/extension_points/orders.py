@@ -1,0 +1,122 @@
+"""Extension points that order jobs, sub-jobs, tasks and queues. Volcano: JobOrderFn and its relatives.
+
+Orders of jobs, sub-jobs and tasks are sort keys, so that a list is sorted without comparing pairs; orders of queues
+compare two of them, because the order can depend on both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from volcano_py.scheduler.framework.extension_points.table import Comparable, ExtensionPoints
+from volcano_py.scheduler.framework.session_job import SessionJob
+from volcano_py.scheduler.framework.sub_job import SubJob
+from volcano_py.scheduler.model.queue import Queue
+from volcano_py.scheduler.model.task import Task
+
+
+class Orders(ExtensionPoints):
+    """Which job, task or queue comes first."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.task_order_moves = False
+        """Placing a task can change the order of the job's other tasks."""
+
+    def add_job_order(self, fn: Callable[[SessionJob], Comparable]) -> None:
+        """Order the jobs of a queue: the job with the lower key comes first.
+
+        Called: once a job when an action fills a queue's heap, and again when the job is put back.
+        Combination: the keys of all plugins, earlier plugins first; then creation time, then namespace and name.
+        Flag: enableJobOrder.
+        On error: the plugin's key is 0 for this job.
+        """
+        self._add("job_order", fn)
+
+    def job_key(self, job: SessionJob) -> tuple[Any, ...]:
+        """The sort key of a job."""
+        return (*self.callbacks.key("job_order", job), job.created, job.uid)
+
+    def job_before(self, left: SessionJob, right: SessionJob) -> bool:
+        """Whether the left job comes first."""
+        return self.job_key(left) < self.job_key(right)
+
+    def job_compare(self, left: SessionJob, right: SessionJob) -> int:
+        """−1, 0 or 1 by the plugins' keys alone."""
+        a, b = self.callbacks.key("job_order", left), self.callbacks.key("job_order", right)
+        return (a > b) - (a < b)
+
+    def add_sub_job_order(self, fn: Callable[[SubJob], Comparable]) -> None:
+        """Order the sub-jobs of a job: the sub-job with the lower key comes first.
+
+        Called: when allocate, gangpreempt or gangreclaim list what is still to be placed of a job.
+        Combination: the keys of all plugins, earlier plugins first; then the number in the sub-job's name, then
+        its UID.
+        Flag: enabledSubJobOrder.
+        On error: the plugin's key is 0 for this sub-job.
+        """
+        self._add("sub_job_order", fn)
+
+    def sub_job_key(self, sub: SubJob) -> tuple[Any, ...]:
+        """The sort key of a sub-job."""
+        return (*self.callbacks.key("sub_job_order", sub), sub.match_index, sub.uid)
+
+    def add_task_order(self, fn: Callable[[Task], Comparable], *, moves: bool = False) -> None:
+        """Order the tasks of a job: the task with the lower key comes first.
+
+        `moves`: placing one task can change the keys of others; they are then compared again each time.
+
+        Called: once a task when an action lists the job's pending tasks.
+        Combination: the keys of all plugins, earlier plugins first; then the number at the end of the pods' names, then
+        creation time, then UID.
+        Flag: enableTaskOrder.
+        On error: the plugin's key is 0 for this task.
+        """
+        self._add("task_order", fn)
+        self.task_order_moves |= moves
+
+    def task_key(self, task: Task) -> tuple[Any, ...]:
+        """What the plugins say about a task; `task_before` has the rest of the order."""
+        return self.callbacks.key("task_order", task)
+
+    def task_before(self, left: Task, right: Task) -> bool:
+        """Whether the left task comes first."""
+        a, b = self.task_key(left), self.task_key(right)
+        if a != b:
+            return a < b
+        if left.index is not None and right.index is not None and left.index != right.index:
+            return left.index < right.index
+        return (left.created, left.uid) < (right.created, right.uid)
+
+    def add_queue_order(self, fn: Callable[[Queue, Queue], int]) -> None:
+        """Order the queues: a negative answer puts the first argument first, 0 leaves it to the next plugin.
+
+        Called: with two queues, whenever an action takes the next queue.
+        Combination: the first answer other than 0; then creation time, then name.
+        Flag: enableQueueOrder.
+        On error: the plugin is skipped.
+        """
+        self._add("queue_order", fn)
+
+    def queue_before(self, left: Queue, right: Queue) -> bool:
+        """Whether the left queue comes first."""
+        order = self.callbacks.compare("queue_order", left, right)
+        return order < 0 if order else (left.created, left.name) < (right.created, right.name)
+
+    def add_victim_queue_order(self, fn: Callable[[Queue, Queue, Queue | None], int]) -> None:
+        """Order the queues that lose pods: a negative answer takes victims from the first queue first.
+
+        The third argument is the queue of the task that gains.
+
+        Called: with the queues of two victims, when victims are sorted.
+        Combination: the first answer other than 0; then the reverse of queue_order.
+        Flag: none.
+        On error: the plugin is skipped.
+        """
+        self._add("victim_queue_order", fn)
+
+    def victim_queue_before(self, left: Queue, right: Queue, preemptor: Queue | None) -> bool:
+        """Whether victims are taken from the left queue first."""
+        order = self.callbacks.compare("victim_queue_order", left, right, preemptor)
+        return order < 0 if order else not self.queue_before(left, right)

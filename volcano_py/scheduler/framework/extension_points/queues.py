@@ -1,0 +1,92 @@
+"""Extension points about what a queue may hold. Volcano: Overused, Allocatable, Preemptive."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from volcano_py.scheduler.framework.callbacks import Fault
+from volcano_py.scheduler.framework.extension_points.table import ExtensionPoints
+from volcano_py.scheduler.model.queue import Queue
+from volcano_py.scheduler.model.resource import Resource
+from volcano_py.scheduler.model.task import Task
+
+
+class QueueLimits(ExtensionPoints):
+    """What plugins that share the cluster among queues decide."""
+
+    def add_overused(self, fn: Callable[[Queue], bool]) -> None:
+        """Whether a queue holds its share, so that it gets nothing more in this cycle.
+
+        Called: by allocate, reclaim and gangreclaim, before each job of the queue.
+        Combination: one plugin is enough.
+        Flag: enabledOverused.
+        On error: the queue is overused.
+        """
+        self._add("overused", fn)
+
+    def overused(self, queue: Queue) -> bool:
+        """Whether the queue gets nothing more in this cycle."""
+        return self.callbacks.any("overused", queue)
+
+    def add_allocatable(self, fn: Callable[[Queue, Task], bool]) -> None:
+        """Whether a queue may hold one more task.
+
+        Called: before each task that is placed or for which pods are evicted.
+        Combination: all plugins agree.
+        Flag: enabledAllocatable.
+        On error: it may not.
+        """
+        self._add("allocatable", fn)
+
+    def allocatable(self, queue: Queue, task: Task) -> bool:
+        """Whether the queue may hold one more task."""
+        return self.callbacks.all("allocatable", queue, task)
+
+    def add_simulate_allocatable(self, fn: Callable[[Queue, Task], bool]) -> None:
+        """The same within a dry run of topology-aware preemption, where closed queues count as open.
+
+        Called: after each simulated eviction.
+        Combination: all plugins agree.
+        Flag: enabledAllocatable.
+        On error: it may not.
+        """
+        self._add("simulate_allocatable", fn)
+
+    def simulate_allocatable(self, queue: Queue, task: Task) -> bool:
+        """Whether the queue may hold one more task, within a dry run."""
+        return self.callbacks.all("simulate_allocatable", queue, task)
+
+    def add_preemptive(self, fn: Callable[[Queue, Sequence[Task]], bool]) -> None:
+        """Whether a queue may take capacity from other queues for these tasks.
+
+        Called: by reclaim and gangreclaim, before they look for victims.
+        Combination: all plugins agree.
+        Flag: enablePreemptive.
+        On error: it may not.
+        """
+        self._add("preemptive", fn)
+
+    def preemptive(self, queue: Queue, tasks: Sequence[Task]) -> bool:
+        """Whether the queue may take capacity from other queues for these tasks."""
+        return self.callbacks.all("preemptive", queue, tasks)
+
+    def add_entitled(self, fn: Callable[[str, Resource], bool]) -> None:
+        """Whether an amount, beside what a queue holds, is still within what the queue is entitled to.
+
+        Called: by plugins that limit admission (overcommit), with the queue's name and the job's minResources.
+        Combination: the first plugin decides; without any: no.
+        Flag: none.
+        On error: no.
+        """
+        self._add("entitled", fn)
+
+    def entitled(self, queue: str, wanted: Resource) -> bool:
+        """Whether the queue may claim so much more as its own."""
+        for _, answer in self.callbacks.answers("entitled", queue, wanted):
+            return bool(answer) and not isinstance(answer, Fault)
+        return False
+
+    @property
+    def sharing(self) -> frozenset[str]:
+        """The plugins that know what a queue holds beyond its share: they answer preemptive or overused."""
+        return frozenset(c.plugin for point in ("preemptive", "overused") for c in self.callbacks.enabled(point))

@@ -1,0 +1,85 @@
+"""All extension points: Volcano's name and the flag that enables each, and the base of their methods."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple, Protocol
+
+from volcano_py.scheduler.framework.callbacks import Callbacks
+
+
+class Point(NamedTuple):
+    """`method` registers a callback. `volcano`: the method of Volcano's Session, "" where Volcano has none."""
+
+    method: str
+    flag: str | None
+    volcano: str = ""
+
+
+POINTS: dict[str, Point] = {
+    "job_order": Point("add_job_order", "enableJobOrder", "AddJobOrderFn"),
+    "queue_order": Point("add_queue_order", "enableQueueOrder", "AddQueueOrderFn"),
+    "victim_queue_order": Point("add_victim_queue_order", None, "AddVictimQueueOrderFn"),
+    "task_order": Point("add_task_order", "enableTaskOrder", "AddTaskOrderFn"),
+    "sub_job_order": Point("add_sub_job_order", "enabledSubJobOrder", "AddSubJobOrderFn"),
+    "job_valid": Point("add_job_valid", None, "AddJobValidFn"),
+    "job_ready": Point("add_job_ready", "enableJobReady", "AddJobReadyFn"),
+    "job_pipelined": Point("add_job_pipelined", "enableJobPipelined", "AddJobPipelinedFn"),
+    "sub_job_ready": Point("add_sub_job_ready", "enabledSubJobReady", "AddSubJobReadyFn"),
+    "sub_job_pipelined": Point("add_sub_job_pipelined", "enabledSubJobPipelined", "AddSubJobPipelinedFn"),
+    "job_starving": Point("add_job_starving", "enableJobStarving", "AddJobStarvingFns"),
+    "job_enqueueable": Point("add_job_enqueueable", "enableJobEnqueued", "AddJobEnqueueableFn"),
+    "job_enqueued": Point("add_job_enqueued", "enableJobEnqueued", "AddJobEnqueuedFn"),
+    "overused": Point("add_overused", "enabledOverused", "AddOverusedFn"),
+    "allocatable": Point("add_allocatable", "enabledAllocatable", "AddAllocatableFn"),
+    "simulate_allocatable": Point("add_simulate_allocatable", "enabledAllocatable", "AddSimulateAllocatableFn"),
+    "preemptive": Point("add_preemptive", "enablePreemptive", "AddPreemptiveFn"),
+    "entitled": Point("add_entitled", None),
+    "pre_predicate": Point("add_pre_predicate", "enablePredicate", "AddPrePredicateFn"),
+    "predicate": Point("add_predicate", "enablePredicate", "AddPredicateFn"),
+    "node_order": Point("add_node_order", "enableNodeOrder", "AddNodeOrderFn, AddBatchNodeOrderFn"),
+    "preemptable": Point("add_preemptable", "enablePreemptable", "AddPreemptableFn"),
+    "reclaimable": Point("add_reclaimable", "enableReclaimable", "AddReclaimableFn"),
+    "unified_evictable": Point("add_unified_evictable", None, "AddUnifiedEvictableFn"),
+    "outranked": Point("add_outranked", "enablePreemptable"),
+    "victim_tasks": Point("add_victim_tasks", "enabledVictim", "AddVictimTasksFns"),
+    "hyper_node_order": Point("add_hyper_node_order", "enabledHyperNodeOrder", "AddHyperNodeOrderFn"),
+    "job_gradient": Point("add_job_gradient", "enabledHyperNodeGradient", "AddHyperNodeGradientForJobFn"),
+    "sub_job_gradient": Point("add_sub_job_gradient", "enabledHyperNodeGradient", "AddHyperNodeGradientForSubJobFn"),
+    "event_handler": Point("add_event_handler", None, "AddEventHandler"),
+}
+"""Name of the extension point → how it is registered and enabled."""
+
+
+class Comparable(Protocol):
+    """A sort key: numbers, text, tuples of them."""
+
+    def __lt__(self, other: Any, /) -> bool: ...
+
+
+class ExtensionPoints:
+    """What the groups of extension points share: the callbacks, and which plugin is registering them."""
+
+    def __init__(self) -> None:
+        self.callbacks = Callbacks({name: point.flag for name, point in POINTS.items()})
+        self._registering = ""
+
+    @contextmanager
+    def registration(self, plugin: str) -> Iterator[None]:
+        """Callbacks that are added meanwhile belong to this plugin."""
+        self._registering = plugin
+        try:
+            yield
+        finally:
+            self._registering = ""
+
+    @property
+    def registering(self) -> str:
+        """The plugin whose `on_session_open` runs. Raises RuntimeError at any other time."""
+        if not self._registering:
+            raise RuntimeError("callbacks can be added only in on_session_open")
+        return self._registering
+
+    def _add(self, point: str, fn: Callable[..., Any], basis: Any = None) -> None:
+        self.callbacks.add(point, self.registering, fn, basis)

@@ -1,0 +1,239 @@
+"""Extension points that choose victims, and how the answers of several plugins combine. Volcano: Preemptable,
+Reclaimable, UnifiedEvictable, VictimTasks.
+
+Volcano takes the answer of the first tier that has one. Two deviations change that: with `protections_hold` a
+protection counts in whatever tier it is, and with `rank_holds` a pod is a victim only if some plugin has a reason to
+evict it. What an answer means, a plugin declares as its `Basis`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import Enum
+from typing import Any, NamedTuple
+
+from volcano_py.scheduler.framework.callbacks import Fn, Tier, name_of
+from volcano_py.scheduler.framework.deviations import Deviations
+from volcano_py.scheduler.framework.extension_points.queues import QueueLimits
+from volcano_py.scheduler.framework.session_job import SessionJob
+from volcano_py.scheduler.model.task import Task
+
+
+class Basis(Enum):
+    """Why a plugin names a pod as a victim."""
+
+    CLAIM = "claim"
+    """It has a reason to evict: the victim's job or queue holds what the evictor is entitled to (drf, proportion)."""
+    RANK = "rank"
+    """The evictor has a higher priority; that is a reason within a queue, and none between queues (priority)."""
+    PROTECTION = "protection"
+    """It has none: it only leaves out pods that must not be evicted (conformance, pdb, cdp)."""
+    GANG_MINIMUM = "gang-minimum"
+    """It has none: it leaves out pods that a gang needs for its minimum (gang)."""
+
+
+class EvictionContext(NamedTuple):
+    """The job that pods are evicted for: kind is "gangpreempt" or "gangreclaim"."""
+
+    kind: str
+    job: SessionJob
+    hyper_node: str = ""
+
+
+Victims = list[Task]
+VictimsFn = Callable[[Task, Victims], Victims | None]
+
+
+class VictimSelection(QueueLimits):
+    """Which pods may be evicted."""
+
+    deviations: Deviations
+
+    def add_preemptable(self, fn: VictimsFn, *, basis: Basis = Basis.CLAIM) -> None:
+        """The candidates that a task may preempt, in their order; None: the plugin abstains.
+
+        `basis`: what it means that the plugin names a pod.
+
+        Called: by preempt, with the pods of a node that are in the preemptor's queue or in its job.
+        Combination: the pods that all plugins of a tier name; the first tier with an answer decides; protections hold
+        in every tier (deviation protections-hold), and each pod needs a reason (deviation rank-holds).
+        Flag: enablePreemptable.
+        On error: no victims.
+        """
+        self._add("preemptable", fn, basis)
+
+    def preemptable(self, preemptor: Task, candidates: Victims) -> Victims:
+        """The candidates that the task may preempt."""
+        found = self._victims("preemptable", preemptor, candidates)
+        for plugin, fn, _ in self.callbacks.enabled("outranked"):
+            try:
+                found = fn(preemptor, found)
+            except Exception as e:
+                self.callbacks.fault(plugin, "outranked", e, preemptor.key)
+                return []
+        return found
+
+    def add_outranked(self, fn: Callable[[Task, Victims], Victims]) -> None:
+        """The victims without those that a task must not preempt, whichever tier named them.
+
+        Called: by preempt, with the victims that preemptable has named.
+        Combination: one plugin after another.
+        Flag: enablePreemptable.
+        On error: no victims.
+        """
+        self._add("outranked", fn)
+
+    def add_reclaimable(self, fn: VictimsFn, *, basis: Basis = Basis.CLAIM) -> None:
+        """The candidates that a task may reclaim from other queues, in their order; None: the plugin abstains.
+
+        `basis`: what it means that the plugin names a pod.
+
+        Called: by reclaim, with the pods of a node that are in other, reclaimable queues.
+        Combination: as for preemptable.
+        Flag: enableReclaimable.
+        On error: no victims.
+        """
+        self._add("reclaimable", fn, basis)
+
+    def reclaimable(self, reclaimer: Task, candidates: Victims) -> Victims:
+        """The candidates that the task may reclaim."""
+        return self._victims("reclaimable", reclaimer, candidates)
+
+    def add_unified_evictable(
+        self, fn: Callable[[EvictionContext, Victims], Victims | None], *, basis: Basis = Basis.CLAIM
+    ) -> None:
+        """The candidates that may be evicted for a whole gang; None: the plugin abstains.
+
+        `basis`: what it means that the plugin names a pod.
+
+        Called: by gangpreempt and gangreclaim, with the pods of a network domain.
+        Combination: as for preemptable.
+        Flag: none.
+        On error: no victims.
+        """
+        self._add("unified_evictable", fn, basis)
+
+    def unified_evictable(self, context: EvictionContext, candidates: Victims) -> Victims:
+        """The candidates that may be evicted for a gang."""
+        return self._victims("unified_evictable", context, candidates)
+
+    def add_victim_tasks(self, fn: Callable[[Victims], Victims]) -> None:
+        """Of all running tasks, those that should be evicted whatever is pending.
+
+        Called: by shuffle, with all running tasks.
+        Combination: the union of a tier's answers; the first tier that names a task decides; protections hold in every
+        tier (deviation protections-hold).
+        Flag: enabledVictim.
+        On error: the plugin names none.
+        """
+        self._add("victim_tasks", fn)
+
+    def victim_tasks(self, tasks: Victims) -> Victims:
+        """The tasks that should be evicted whatever is pending."""
+        for tier in self.callbacks.tiers("victim_tasks"):
+            chosen: dict[str, Task] = {}
+            for plugin, fn, _ in tier:
+                try:
+                    for task in fn(tasks):
+                        chosen.setdefault(task.uid, task)
+                except Exception as e:
+                    self.callbacks.fault(plugin, "victim_tasks", e)
+            if chosen:
+                return self.unprotected(list(chosen.values()))
+        return []
+
+    def unprotected(self, victims: Victims) -> Victims:
+        """The victims that no plugin protects, whatever they are evicted for (deviation protections-hold)."""
+        if not self.deviations.protections_hold:
+            return victims
+        for plugin, fn, basis in self.callbacks.enabled("preemptable"):
+            if victims and basis is Basis.PROTECTION:
+                try:
+                    victims = fn(None, victims)
+                except Exception as e:
+                    self.callbacks.fault(plugin, "preemptable", e)
+                    return []
+        return victims
+
+    def keeps_gangs(self, point: str) -> bool:
+        """Whether a plugin that keeps gangs at their minimum is asked at an extension point."""
+        return any(c.basis is Basis.GANG_MINIMUM for c in self.callbacks.enabled(point))
+
+    # ---- combination ------------------------------------------------------------------------------------
+
+    def _victims(self, point: str, evictor: Any, candidates: Victims) -> Victims:
+        found, decided = self._first_tier(point, evictor, candidates)
+        if found and self.deviations.rank_holds:
+            found = self._with_reason(point, decided, evictor, found, candidates)
+        if self.deviations.protections_hold:
+            for number, tier in enumerate(self.callbacks.tiers(point)):
+                for plugin, fn, basis in tier:
+                    # A gang's minimum holds in the tiers that were asked, a protection in all.
+                    if basis is Basis.PROTECTION or (basis is Basis.GANG_MINIMUM and number <= decided):
+                        found = self._that_allows(point, plugin, fn, evictor, candidates, found)
+        return found
+
+    def _first_tier(self, point: str, evictor: Any, candidates: Victims) -> tuple[Victims, int]:
+        """The answer of the first tier that has one, and that tier's number."""
+        tiers = self.callbacks.tiers(point)
+        for number, tier in enumerate(tiers):
+            try_next, victims = self._answer(point, tier, evictor, candidates)
+            if not try_next:
+                return victims, number
+        return [], len(tiers)
+
+    def _answer(self, point: str, tier: Tier, evictor: Any, candidates: Victims) -> tuple[bool, Victims]:
+        """Whether the next tier is asked, and the pods that all plugins of this one name."""
+        victims: Victims | None = None
+        for plugin, fn, _ in tier:
+            try:
+                answer = fn(evictor, candidates)
+            except Exception as e:
+                self.callbacks.fault(plugin, point, e, name_of(evictor))
+                return False, []
+            if answer is None:
+                continue
+            if not answer:
+                return True, []
+            if victims is None:
+                victims = list(answer)
+            else:
+                uids = {t.uid for t in answer}
+                victims = [t for t in victims if t.uid in uids] or None
+        return victims is None, victims or []
+
+    def _that_allows(
+        self, point: str, plugin: str, fn: Fn, evictor: Any, candidates: Victims, found: Victims
+    ) -> Victims:
+        """The found victims that one plugin, asked about all candidates, names as well."""
+        if not found:
+            return []
+        try:
+            answer = fn(evictor, candidates)
+        except Exception as e:
+            self.callbacks.fault(plugin, point, e, name_of(evictor))
+            return []
+        allowed = {t.uid for t in answer or ()}
+        return [t for t in found if t.uid in allowed]
+
+    def _with_reason(self, point: str, decided: int, evictor: Any, found: Victims, candidates: Victims) -> Victims:
+        """The victims that there is a reason to evict; without this rule two jobs can evict each other in turn.
+
+        If no plugin of the tier that decided has one, the reason is, between queues, what a queue holds beyond its
+        share, in whatever tier the plugin is that knows; and otherwise which job comes first.
+        """
+        between_queues = point == "reclaimable" or getattr(evictor, "kind", "") == "gangreclaim"
+        reasons = {Basis.CLAIM} if between_queues else {Basis.CLAIM, Basis.RANK}
+        if any(c.basis in reasons for c in self.callbacks.tiers(point)[decided]):
+            return found
+        if not between_queues:
+            return self._of_later_jobs(evictor, found)
+        sharing = self.sharing
+        owed = [c for c in self.callbacks.enabled(point) if c.plugin in sharing]
+        for plugin, fn, _ in owed:
+            found = self._that_allows(point, plugin, fn, evictor, candidates, found)
+        return found if owed else self._of_later_jobs(evictor, found)
+
+    def _of_later_jobs(self, evictor: Task | EvictionContext, victims: Victims) -> Victims:
+        """The victims of jobs that come after the evictor's; the session knows the jobs."""
+        raise NotImplementedError

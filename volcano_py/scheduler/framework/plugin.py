@@ -1,0 +1,95 @@
+"""The base of plugins and actions: name, arguments, life cycle. Volcano: framework.Plugin, framework.Action.
+
+A plugin is a class with `name`, usually an `Arguments` class, and `on_session_open`, in which it adds callbacks to the
+session (`framework.extension_points` lists them):
+
+    class FewestPods(Plugin):
+        name = "fewest-pods"
+
+        class Arguments(PluginArguments):
+            weight: int = 1
+
+        arguments: Arguments
+
+        def on_session_open(self, session: Session) -> None:
+            session.add_node_order(self.score, scope=LOCAL)
+
+        def score(self, task: Task, node: NodeView) -> float:
+            return -self.arguments.weight * node.pod_count
+
+A plugin is constructed for each session. What it keeps between sessions is an object of a type of its own,
+`session.cluster.keep(MyState)`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import msgspec
+
+from volcano_py.scheduler.framework.arguments import decode
+
+if TYPE_CHECKING:
+    from volcano_py.scheduler.framework.session import Session
+
+
+class PluginArguments(msgspec.Struct):
+    """The arguments of a plugin: each field has a default and is read from the key of its name.
+
+    `name: int = msgspec.field(default=1, name="my.key")` reads another key. A field `extra: dict[str, Any]` takes the
+    keys of the families in `Plugin.prefixes`.
+    """
+
+
+class ActionArguments(PluginArguments):
+    """The arguments of an action, from the configuration's `configurations`."""
+
+
+class Plugin:
+    """The base of all plugins. Subclasses set `name` and override `on_session_open`."""
+
+    name: ClassVar[str] = ""
+    """As the configuration names it."""
+    prefixes: ClassVar[tuple[str, ...]] = ()
+    """Families of argument keys that `Arguments.extra` takes, such as "binpack.resources."."""
+
+    Arguments: ClassVar[type[PluginArguments]] = PluginArguments
+    """What the plugin can be configured with; by default nothing."""
+    arguments: PluginArguments
+    """The configured arguments; annotate it with your own `Arguments` class for type checkers."""
+
+    def __init__(self, arguments: Mapping[str, Any] | None = None) -> None:
+        """Read the arguments. A key that does not exist or a value of the wrong type becomes a warning."""
+        self.arguments, self.warnings = decode(self.Arguments, f"plugin {self.name}", arguments, prefixes=self.prefixes)
+
+    def warn(self, text: str) -> None:
+        """Report a setting that is not used; it is logged once."""
+        self.warnings.append(f"plugin {self.name}: {text}")
+
+    def on_session_open(self, session: Session) -> None:
+        """Add the plugin's callbacks to the session."""
+        raise NotImplementedError
+
+    def on_session_close(self, session: Session) -> None:
+        """The session ends: conditions and metrics can be set, tasks can no longer be placed."""
+
+
+class Action:
+    """The base of all actions. Subclasses set `name` and override `execute`."""
+
+    name: ClassVar[str] = ""
+    """As the configuration names it."""
+
+    Arguments: ClassVar[type[ActionArguments]] = ActionArguments
+    """What the action can be configured with; by default nothing."""
+    arguments: ActionArguments
+    """The configured arguments; annotate it with your own `Arguments` class for type checkers."""
+
+    def __init__(self, arguments: Mapping[str, Any] | None = None) -> None:
+        """Read the arguments. A key that does not exist or a value of the wrong type becomes a warning."""
+        self.arguments, self.warnings = decode(self.Arguments, f"action {self.name}", arguments)
+
+    def execute(self, session: Session) -> None:
+        """Decide: place, evict or admit through the session."""
+        raise NotImplementedError

@@ -1,0 +1,190 @@
+"""Moving tasks within a session: what a placement or an eviction changes in the session's numbers. Volcano: the
+methods of Session and Statement behind Allocate, Pipeline and Evict.
+
+A Statement moves tasks so that it can take everything back; `allocate`, `bind` and `evict` decide at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from volcano_py.scheduler.framework.extension_points.events import Events
+from volcano_py.scheduler.framework.extension_points.jobs import JobStates
+from volcano_py.scheduler.framework.session_job import SessionJob
+from volcano_py.scheduler.model import status as st
+from volcano_py.scheduler.model.cluster import Cluster
+from volcano_py.scheduler.model.node_table import NodeNumbers, NodeTable
+from volcano_py.scheduler.model.plan import Bind, Emit, Evict
+from volcano_py.scheduler.model.resource import EPS
+from volcano_py.scheduler.model.task import Task
+
+
+class TaskMoves(Events, JobStates):
+    """The session's columns that tasks move, and the moves."""
+
+    cluster: Cluster
+    table: NodeTable
+    jobs: dict[str, SessionJob]
+    emit: Emit
+
+    def _open_columns(self, cluster: Cluster) -> None:
+        self.table = cluster.nodes
+        self.numbers: NodeNumbers = cluster.nodes.snapshot()
+        self.statuses = bytearray(cluster.statuses)
+        self.placed: dict[int, int] = {}
+        """Node column by task slot, for tasks that this session has placed."""
+        self.held: dict[int, NDArray[np.float64]] = {}
+        """What of a node's idle capacity is kept for a pipelined task, by its slot."""
+        self.bound_on: dict[int, list[Task]] = {}
+        """Tasks that this session has handed to the binder, by node column."""
+        self.evicting: set[int] = set()
+        """Slots of pipelined tasks for which pods were evicted."""
+
+    def status(self, task: Task) -> int:
+        """The task's status in this session."""
+        return self.statuses[task.slot]
+
+    def node_of(self, task: Task) -> int | None:
+        """The column of the node that the task is on or was put on."""
+        if task.slot in self.placed:
+            return self.placed[task.slot]
+        return self.table.index.get(task.node) if task.node else None
+
+    def move(self, task: Task, new: int) -> None:
+        """Change a task's status, and its job's counts with it."""
+        old = self.statuses[task.slot]
+        self.statuses[task.slot] = new
+        job = self.jobs.get(task.job)
+        if job is not None:
+            job.moved(task, old, new)
+
+    def place(self, task: Task, node: int, new: int, hold: bool = False) -> str | None:
+        """Put a task on a node as Allocated or Pipelined; returns the last error of a handler, if any.
+
+        `hold`: what is idle there now is kept for a pipelined task, too, not only what will be.
+        """
+        self.move(task, new)
+        self.placed[task.slot] = node
+        n = self.numbers
+        v = task.spec_class.vector(self.table)
+        if new == st.PIPELINED:
+            n.pipelined[:, node] += v
+            n.promised = True
+            if hold:
+                self._keep_idle(task, node)
+        else:
+            n.idle[:, node] -= v
+            n.used[:, node] += v
+        error = self._allocated(task, node)
+        n.log.append(node)
+        return error
+
+    def unplace(self, task: Task) -> None:
+        """Take back a placement: the task is Pending again."""
+        node = self.placed[task.slot]
+        n = self.numbers
+        v = task.spec_class.vector(self.table)
+        if self.statuses[task.slot] == st.PIPELINED:
+            n.pipelined[:, node] -= v
+            self._give_idle_back(task, node)
+        else:
+            n.idle[:, node] += v
+            n.used[:, node] -= v
+        self.move(task, st.PENDING)
+        self._deallocated(task, node)
+        del self.placed[task.slot]
+        self.evicting.discard(task.slot)
+        n.log.append(node)
+
+    def hold(self, task: Task, node: int) -> None:
+        """Keep capacity for a task that stays Pending: no other task finds it free, now or later."""
+        n = self.numbers
+        n.pipelined[:, node] += task.spec_class.vector(self.table)
+        n.promised = True
+        self._keep_idle(task, node)
+        n.log.append(node)
+
+    def release(self, task: Task, node: int) -> None:
+        """The opposite of `hold`."""
+        n = self.numbers
+        n.pipelined[:, node] -= task.spec_class.vector(self.table)
+        self._give_idle_back(task, node)
+        n.log.append(node)
+
+    def _keep_idle(self, task: Task, node: int) -> None:
+        """Reserve what is already idle of the capacity that a pipelined task waits for."""
+        n = self.numbers
+        held = self.held[task.slot] = np.minimum(np.maximum(n.idle[:, node], 0.0), task.spec_class.vector(self.table))
+        n.idle[:, node] -= held
+        n.pipelined[:, node] -= held
+
+    def _give_idle_back(self, task: Task, node: int) -> None:
+        held = self.held.pop(task.slot, None)
+        if held is not None:
+            self.numbers.idle[:, node] += held
+            self.numbers.pipelined[:, node] += held
+
+    def start_eviction(self, task: Task) -> None:
+        """The task is Releasing: its capacity becomes free later."""
+        node = self.node_of(task)
+        self.move(task, st.RELEASING)
+        if node is not None:
+            self.numbers.releasing[:, node] += task.spec_class.vector(self.table)
+            self.numbers.promised = True
+            self._deallocated(task, node)
+            self.numbers.log.append(node)
+
+    def take_back_eviction(self, task: Task) -> None:
+        """The task stays (as Running, even if it was only Bound, as in Volcano)."""
+        node = self.node_of(task)
+        self.move(task, st.RUNNING)
+        if node is not None:
+            self.numbers.releasing[:, node] -= task.spec_class.vector(self.table)
+            self._allocated(task, node)
+            self.numbers.log.append(node)
+
+    # ---- deciding at once -------------------------------------------------------------------------------
+
+    def allocate(self, task: Task, node: int) -> None:
+        """Place a task, and if that makes its job ready, bind all that is allocated of the job."""
+        self.place(task, node, st.ALLOCATED)
+        job = self.jobs[task.job]
+        if self.job_ready(job):
+            self.bind_allocated(job)
+
+    def bind_allocated(self, job: SessionJob) -> None:
+        """Bind all that is allocated of a job."""
+        allocated = (t for t in job.tasks.values() if self.statuses[t.slot] == st.ALLOCATED)
+        self.bind(sorted(allocated, key=lambda t: t.key))
+
+    def bind(self, tasks: Sequence[Task]) -> None:
+        """Hand tasks to the binder, together."""
+        operations = []
+        for t in tasks:
+            node = self.placed[t.slot]
+            if not self._has_capacity(t, node):
+                break
+            self.move(t, st.BINDING)
+            self.bound_on.setdefault(node, []).append(t)
+            operations.append(Bind(t.namespace, t.name, t.uid, self.table.names[node], t.job, None))
+        if operations:
+            self.emit(operations)
+
+    def _has_capacity(self, task: Task, node: int) -> bool:
+        """Whether a node has capacity for a task, counting only what is really bound there.
+
+        Best-effort tasks are placed without looking at capacity, also where other tasks only wait to be bound. Volcano:
+        the cache's check of a Binding task.
+        """
+        rows = task.spec_class.checked_rows(self.table)
+        taken = sum(t.spec_class.vector(self.table)[rows] for t in self.bound_on.get(node, ()))
+        idle = self.cluster.nodes.numbers.idle[rows, node] - taken
+        return bool((task.spec_class.vector(self.table)[rows] - idle < EPS).all())
+
+    def evict(self, task: Task, reason: str) -> None:
+        """End a task now."""
+        self.start_eviction(task)
+        self.emit([Evict(task.namespace, task.name, task.uid, task.job, reason)])

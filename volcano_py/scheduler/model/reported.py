@@ -1,0 +1,40 @@
+"""What the API server shows of the scheduler's reports and nominations, or what was sent and not answered yet.
+
+A report is repeated only when it changes; a nomination keeps the capacity that was freed for a pod. Both move by events
+from the API server and by plans that were assumed. Volcano: podStatusUnscheduled and the nominator of its cache.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+NOMINATION_SECONDS = 300.0
+"""How long capacity that was freed for a pod is kept for it: pods with long grace periods take their time to end."""
+
+
+@dataclass
+class Reported:
+    """The last report about each object."""
+
+    conditions: dict[str, tuple[str, str]] = field(default_factory=dict)
+    """PodScheduled=False: task key → (reason, message)."""
+    events: dict[tuple[str, str], str] = field(default_factory=dict)
+    """The last Event message: (kind, key) → message."""
+
+
+@dataclass
+class Nominations:
+    """Nodes on which pods were evicted for pending pods."""
+
+    node_of: dict[str, str] = field(default_factory=dict)
+    """Task key → node."""
+    since: dict[str, float] = field(default_factory=dict)
+    """When a session first saw the nomination, in seconds since the epoch."""
+
+    def expired(self, now: float) -> list[str]:
+        """The tasks whose nomination is too old to keep capacity, by key."""
+        for key in [key for key in self.since if key not in self.node_of]:
+            del self.since[key]
+        for key in self.node_of:
+            self.since[key] = min(self.since.get(key, now), now)
+        return [key for key in self.node_of if now - self.since[key] > NOMINATION_SECONDS]
