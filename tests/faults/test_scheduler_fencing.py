@@ -18,7 +18,7 @@ from volcano_py.api.kinds import POD
 from volcano_py.scheduler.loop import Scheduler
 from volcano_py.scheduler.model.plan import Bind
 
-LEASES = {"leader_elect": True, "lease_duration": 2.0, "renew_deadline": 1.0, "retry_period": 0.2}
+LEASES = {"leader_elect": True, "lease_duration": 2.0, "renew_deadline": 1.6, "retry_period": 0.2}
 BINDING: Request = ("POST", "pods", "binding", False)
 RENEWAL: Request = ("PUT", "leases", "", False)
 PODS = 100
@@ -43,6 +43,12 @@ class Replicas:
     def late_writes(self, takeover: float) -> list[Request]:
         """What the first one had carried out after the takeover."""
         return [request for at, request in self.old_proxy.writes if at >= takeover]
+
+    async def bind_slowly(self) -> None:
+        """Give the first one all binds, one by one."""
+        for bind in self.binds:
+            self.old.handle.emit([bind])
+            await asyncio.sleep(0.03)
 
     async def works(self) -> None:
         """The second one schedules, and the first one has given up its work."""
@@ -96,10 +102,12 @@ async def test_a_leader_that_is_stopped_between_gate_and_write(tmp_path: Path, w
 async def test_a_leader_whose_connections_stall(tmp_path: Path) -> None:
     async with replicas(tmp_path) as r:
         r.old_proxy.stall()
-        r.old.handle.emit(r.binds)
+        # One after the other, so that the youngest began just before the Lease ran out.
+        binding = asyncio.create_task(r.bind_slowly())
         await until(lambda: r.old_proxy.stalled > 20, "nothing is on its way")
         takeover = await r.taken_over()
         r.old_proxy.flow()
+        await binding
         await r.works()
         assert r.late_writes(takeover) == []
         assert r.old_proxy.dropped[BINDING] > 0 and r.old_proxy.carried_out[BINDING] == 0
@@ -109,13 +117,7 @@ async def test_a_leader_whose_connections_stall(tmp_path: Path) -> None:
 async def test_a_leader_whose_lease_is_throttled(tmp_path: Path) -> None:
     async with replicas(tmp_path) as r:
         r.old_proxy.throttle(RENEWAL, ("GET", "leases", "", False))
-
-        async def bind_on() -> None:
-            for bind in r.binds:
-                r.old.handle.emit([bind])
-                await asyncio.sleep(0.03)
-
-        binding = asyncio.create_task(bind_on())
+        binding = asyncio.create_task(r.bind_slowly())
         takeover = await r.taken_over()
         await binding
         r.old_proxy.be_honest()
