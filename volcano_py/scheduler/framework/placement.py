@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from volcano_py.scheduler.framework.broken_rules import RejectAll, broken, isolating
 from volcano_py.scheduler.framework.callbacks import Callbacks
 from volcano_py.scheduler.framework.class_view import ClassView, shares, total
 from volcano_py.scheduler.framework.fit_errors import ABORTING, Code, FitErrors
@@ -31,7 +32,7 @@ from volcano_py.scheduler.framework.node_rules import (
     Score,
     WholeFilter,
 )
-from volcano_py.scheduler.framework.refusals import count_refusals
+from volcano_py.scheduler.framework.refusals import count_refusals, with_code
 from volcano_py.scheduler.model.node_table import NodeNumbers, NodeTable, Numbers, SomeNodes
 from volcano_py.scheduler.model.resource import EPS
 from volcano_py.scheduler.model.spec_class import SpecClass
@@ -77,6 +78,7 @@ class Placement:
 
     # ---- asking -----------------------------------------------------------------------------------------
 
+    @isolating
     def accepted(self, task: Task, room: bool = True) -> Bools:
         """The nodes on which the task may be put: by the filters and, if `room`, with room now or soon."""
         view = self.view(task)
@@ -88,10 +90,12 @@ class Placement:
             ok = ok & self.shard
         return ok
 
+    @isolating
     def accepts(self, task: Task, node: int) -> bool:
         """Whether the filters accept one node; room is not looked at."""
         return self.accepts_but(task, node, ())
 
+    @isolating
     def accepts_but(self, task: Task, node: int, rules: Sequence[str]) -> bool:
         """The same, whatever some DOMAIN filters say."""
         view = self.view(task)
@@ -103,10 +107,12 @@ class Placement:
         """The plugin that has added a filter, by the filter's name; "" if it is not configured."""
         return next((plugin for plugin, f in self.filters if f.name == rule), "")
 
+    @isolating
     def accepts_by(self, task: Task, node: int, rule: str) -> bool:
         """Whether one filter, by its name, accepts a node; True if it is not configured or does not apply."""
         return all(int(self.codes(f, task)[node]) == 0 for _, f in self.filters if f.name == rule and f.applies(task))
 
+    @isolating
     def resolvable(self, task: Task) -> Bools:
         """The nodes that evicting pods could make fit: no rule refuses them for another reason.
 
@@ -126,13 +132,12 @@ class Placement:
             if not f.applies(task):
                 continue
             codes = self.codes(f, task)
-            for i, reason in enumerate(f.reasons):
-                hit = open_ & (codes == i + 1)
-                refused |= hit
-                if reason.code in ABORTING:
-                    lost |= hit
+            hit = open_ & (codes != 0)
+            refused |= hit
+            lost |= hit & with_code(f, codes, ABORTING)
         return ~lost
 
+    @isolating
     def refused_by(self, task: Task, node: int, unprepared: Collection[str] = ()) -> bool | None:
         """Whether the filters refuse one node for a reason that evicting cannot help; None: they accept it.
 
@@ -146,16 +151,20 @@ class Placement:
                 return Code.UNRESOLVABLE in reasons
         return None
 
+    @isolating
     def room_now(self, task: Task) -> Bools:
         """The nodes that have room for the task now, whatever the filters say of them."""
         return self.view(task).idle
 
+    @isolating
     def fits_now(self, task: Task, node: int) -> bool:
         return bool(self.view(task).idle[node])
 
+    @isolating
     def fits_soon(self, task: Task, node: int) -> bool:
         return bool(self.view(task).future[node])
 
+    @isolating
     def best(self, task: Task, room: bool = True, without: Bools | None = None) -> int | None:
         """The best node of the first non-empty group: room now, then room soon; own shard before others.
 
@@ -172,6 +181,7 @@ class Placement:
             ok = ok & ~without
         return self._best_of(view, task, ok, room)
 
+    @isolating
     def best_among(self, task: Task, nodes: Bools) -> int | None:
         """The best of some nodes that have room now or soon, whatever the filters say of them."""
         view = self.view(task)
@@ -189,6 +199,7 @@ class Placement:
                 return self.choose(candidates, self.scores_of(task, candidates))
         return None
 
+    @isolating
     def scores_of(self, task: Task, candidates: Indices) -> Floats:
         """The complete score of each candidate."""
         view = self.view(task)
@@ -207,6 +218,7 @@ class Placement:
             return int(top[0])
         return int(top[self.rank[top].argmin()])
 
+    @isolating
     def refusal(self, task: Task, room: bool = True) -> FitErrors:
         """Why no node accepts the task: every node's reasons, counted."""
         view = self.view(task)
@@ -217,11 +229,30 @@ class Placement:
             view.refusal = (len(self.numbers.log), errors)
         return errors
 
+    @isolating
     def refusal_within(self, task: Task, hyper_node: str, nodes: Indices) -> FitErrors:
         """Why none of a HyperNode's nodes accepts the task."""
         errors = count_refusals(self, task, True, nodes)
         errors.hyper_node = hyper_node
         return errors
+
+    # ---- rules that raise -------------------------------------------------------------------------------
+
+    def replace_broken_rules(self, task: Task) -> bool:
+        """Report the plugins whose rules raise for a task, and replace these rules; whether there were any."""
+        filters = {id(f): (plugin, f, e) for plugin, f, e in broken(self.filters, task, self.numbers)}
+        scores = {id(s): (plugin, s, e) for plugin, s, e in broken(self.scores, task, self.numbers)}
+        for point, found in (("predicate", filters), ("node_order", scores)):
+            for plugin, _, error in found.values():
+                self._callbacks.fault(plugin, point, error, task.key)
+        count = len(self.table)
+        self.filters = [(p, RejectAll(f.name, p, count) if id(f) in filters else f) for p, f in self.filters]
+        self.scores = [(p, s) for p, s in self.scores if id(s) not in scores]
+        self._domain_filters = [f for _, f in self.filters if f.scope is DOMAIN]
+        self._views.clear()
+        for key in [key for key in self._cache if key[0] in {f.name for _, f, _ in filters.values()}]:
+            del self._cache[key]
+        return bool(filters or scores)
 
     # ---- views ------------------------------------------------------------------------------------------
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from volcano_py.scheduler.framework.class_view import ClassView
 from volcano_py.scheduler.framework.fit_errors import ABORTING, Code, FitErrors, insufficient
-from volcano_py.scheduler.framework.node_rules import Bools, Indices
+from volcano_py.scheduler.framework.node_rules import Bools, Codes, Filter, Indices
 from volcano_py.scheduler.model.resource import EPS
 from volcano_py.scheduler.model.task import Task
 
@@ -44,18 +45,23 @@ def count_refusals(placement: Placement, task: Task, room: bool, nodes: Indices 
         if not f.applies(task):
             continue
         codes = placement.codes(f, task)
-        for i, reason in enumerate(f.reasons):
-            hit = active & (codes == i + 1)
-            found = int(hit.sum())
-            if not found:
-                continue
-            _add(counts, reason.text, found)
-            refused |= hit
-            if reason.code is Code.UNRESOLVABLE:
-                unresolvable |= hit
-            if reason.code in ABORTING:
-                active &= ~hit
+        hit = active & (codes != 0)
+        if not hit.any():
+            continue
+        for code, found in enumerate(np.bincount(codes[hit])):
+            if found:
+                _add(counts, f.reasons[code - 1].text, int(found))
+        refused |= hit
+        unresolvable |= hit & with_code(f, codes, (Code.UNRESOLVABLE,))
+        active &= ~(hit & with_code(f, codes, ABORTING))
     return FitErrors(counts, looked_at, unresolvable if unresolvable.any() else None)
+
+
+def with_code(f: Filter, codes: Codes, wanted: Collection[Code]) -> Bools:
+    """The nodes that a filter rejects for a reason with one of some codes."""
+    of_reason = np.array([False, *(reason.code in wanted for reason in f.reasons)], dtype=bool)
+    found: Bools = of_reason[codes]
+    return found
 
 
 def _count_lacking(placement: Placement, view: ClassView, lacking: Bools, counts: dict[str, int]) -> None:
