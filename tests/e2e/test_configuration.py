@@ -120,7 +120,7 @@ async def test_the_configmap_is_watched_and_its_mistakes_are_events_on_it(tmp_pa
         assert len(set(await place(client, "first", 2))) == 1, "packed"
         for i, (what, (text, says)) in enumerate(UNUSABLE.items()):
             await edit(client, text)
-            await reported(client, "InvalidConfiguration", f"{says}; the configuration in force is kept")
+            await reported(client, "InvalidConfiguration", says)
             assert len(set(await place(client, f"meanwhile-{i}", 2))) == 1, what
         await edit(client, SPREAD.replace("nodeorder", "nodeoder") + "  - name: nodeorder\n")
         await reported(client, "ConfigurationWarning", "no plugin nodeoder, it is skipped; did you mean nodeorder?")
