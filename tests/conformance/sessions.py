@@ -18,7 +18,6 @@ from tests.conformance.functions.jobs import session_job
 from tests.conformance.outcome import DEVIATION, FAIL, NOT_BUILT, PASS, Outcome
 from tests.conformance.scores import one_sum
 from volcano_py.api.meta import parse_time
-from volcano_py.scheduler.explain.close import close_jobs
 from volcano_py.scheduler.framework.callbacks import Vote
 from volcano_py.scheduler.framework.config import Configuration, load
 from volcano_py.scheduler.framework.deviations import DEVIATIONS
@@ -33,6 +32,7 @@ from volcano_py.scheduler.model.cluster import Cluster
 from volcano_py.scheduler.model.hyper_nodes import HyperNodeInfo, HyperNodes
 from volcano_py.scheduler.model.task import Task, group_of
 from volcano_py.scheduler.run_once import REGISTRY, Report, open_plugins
+from volcano_py.scheduler.session_close.pod_groups import close_jobs
 from volcano_py.simulate.manifests import as_struct
 
 _ORDER = (

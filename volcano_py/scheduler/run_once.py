@@ -7,23 +7,22 @@ session is closed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Sequence
+from contextlib import nullcontext
 
 from msgspec import Struct
 
 from volcano_py.scheduler.actions import ACTIONS
-from volcano_py.scheduler.explain.close import close_jobs, close_queues
 from volcano_py.scheduler.framework.callbacks import Fault
 from volcano_py.scheduler.framework.config import Configuration
 from volcano_py.scheduler.framework.plugin import Plugin
 from volcano_py.scheduler.framework.registry import Registry
 from volcano_py.scheduler.framework.session import Session, Shard
-from volcano_py.scheduler.framework.whereabouts import remember
 from volcano_py.scheduler.model import status as st
 from volcano_py.scheduler.model.cluster import Cluster
-from volcano_py.scheduler.model.plan import Bind, Emit, Event, Evict, Operation, PodGroupStatus
+from volcano_py.scheduler.model.plan import Bind, Emit, Evict, Operation, PodGroupStatus
 from volcano_py.scheduler.plugins import PLUGINS
+from volcano_py.scheduler.session_close.close import Timer, close
 
 REGISTRY = Registry(PLUGINS, ACTIONS)
 """The built-in plugins and actions."""
@@ -61,10 +60,6 @@ class Report(Struct):
             for key, task in job.tasks.items()
             if s.statuses[task.slot] == st.PIPELINED
         }
-
-
-Timer = Callable[[str, str], AbstractContextManager[None]]
-"""timer("action", "allocate") wraps a part of the cycle, for metrics; the core itself has no clock."""
 
 
 def run_once(
@@ -145,27 +140,3 @@ def open_plugins(session: Session, registry: Registry, report: Report, timed: Ti
             report.warnings += plugin.warnings
     session.seal()
     return plugins
-
-
-def close(session: Session, plugins: list[Plugin], timed: Timer) -> None:
-    """Plugins first (gang writes its conditions), then statuses."""
-    for plugin in plugins:
-        with timed("plugin-close", plugin.name):
-            try:
-                plugin.on_session_close(session)
-            except Exception as e:
-                session.callbacks.fault(plugin.name, "on_session_close", e)
-    close_jobs(session)
-    close_queues(session)
-    remember(session)
-    for job in session.jobs_without_queue:
-        group = job.pod_group
-        if group is not None:
-            text = f"queue {job.queue} does not exist; create it or name another in spec.queue"
-            if session.cluster.reported.events.get(("PodGroup", job.uid)) != text:
-                meta = group.metadata
-                session.emit([Event("PodGroup", meta.namespace, meta.name, meta.uid, "Warning", "Unschedulable", text)])
-    for name, text in session.cluster.hyper_nodes.problems.items():
-        if session.cluster.reported.events.get(("HyperNode", f"/{name}")) != text:
-            uid = session.cluster.others["HyperNode"][name].metadata.uid
-            session.emit([Event("HyperNode", "", name, uid, "Warning", "InvalidHyperNode", text)])

@@ -63,7 +63,7 @@ def _set_node_error(r: Data, a: list[Any]) -> list[Any]:
         session.add_predicate(ask)
 
     session = opened([*(node(name) for name in given), _TASK], register=register)
-    found = session.placement.refusal(session.cluster.tasks["ns/task"], room=False)
+    found = session.placement.fit_errors(session.cluster.tasks["ns/task"], room=False)
     found.error, found.hyper_node = r.get("err") or "", r.get("hyper_node") or ""
     return [_fit_errors_out(found)]
 

@@ -16,13 +16,13 @@ from volcano_py.api.codec import from_manifest
 from volcano_py.api.duration import format_duration
 from volcano_py.api.meta import parse_time
 from volcano_py.api.scheduling import Queue as QueueObject
-from volcano_py.scheduler.framework.queue_tree import QueueNode
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.queue import Queue
 from volcano_py.scheduler.model.resource import Resource
 from volcano_py.scheduler.model.task import Task
 from volcano_py.scheduler.plugins import task_topology
 from volcano_py.scheduler.plugins.binpack import Binpack
+from volcano_py.scheduler.plugins.capacity.queue_tree import QueueNode
 from volcano_py.scheduler.plugins.cdp import cooldown_time
 from volcano_py.scheduler.plugins.nodeorder import NodeOrder
 from volcano_py.scheduler.plugins.resource_strategy_fit import ResourceStrategyFit
@@ -172,7 +172,7 @@ def _proportional(_: Any, a: list[Any]) -> list[Any]:
     }
     settings = {"enable": True, "resources": ",".join(a[2]), "resourceProportion": rates}
     session, task = _with_plugin(a[0], a[1], {"proportional": settings})
-    refusal = session.placement.refusal(task, room=False)
+    refusal = session.placement.fit_errors(task, room=False)
     status = {"Plugin": ResourceStrategyFit.name}
     if not refusal.counts:
         return [status, None]

@@ -16,8 +16,8 @@ from volcano_py.api.codec import from_manifest
 from volcano_py.api.core import Node
 from volcano_py.api.scheduling import NetworkTopology, PodGroup, SubGroupPolicy
 from volcano_py.api.topology import HyperNode
-from volcano_py.scheduler.actions import bundles
-from volcano_py.scheduler.actions.gang_eviction import domains
+from volcano_py.scheduler.actions.eviction import bundles
+from volcano_py.scheduler.actions.eviction.gangs import domains
 from volcano_py.scheduler.framework.session_job import SessionJob
 from volcano_py.scheduler.framework.sub_job import SubJob, constraint, match_index, match_values, sub_job_uid
 from volcano_py.scheduler.framework.topology import ROOT, Topology

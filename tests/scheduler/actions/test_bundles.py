@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.scheduler.trial import Manifest, names, opened, tasks
-from volcano_py.scheduler.actions.bundles import (
+from volcano_py.scheduler.actions.eviction.bundles import (
     Bundle,
     bundles_of,
     completed,

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.scheduler.trial import Manifest, Trial
-from volcano_py.scheduler.actions.gang_eviction import domains
+from volcano_py.scheduler.actions.eviction.gangs import domains
 
 PRIORITIES = {"high": 100, "low": 1}
 PLUGINS: list[list[Any]] = [["priority", "gang", "conformance"], ["predicates", "nodeorder", "network-topology-aware"]]

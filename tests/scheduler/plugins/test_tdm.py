@@ -109,8 +109,8 @@ def test_arguments_that_cannot_be_read() -> None:
     plugin = Tdm({"tdm.evict.period": "often"})
     assert plugin.period == 60 and "1m stays in force" in plugin.warnings[0]
     assert Tdm({"tdm.evict.period": "5s", "tdm.revocable-zone.z": "1:00-2:00"}).period == 5
-    assert Tdm({}).refusal("z", NOON) == "revocable zone z not support"
+    assert Tdm({}).closed_reason("z", NOON) == "revocable zone z not support"
     hours = {"tdm.revocable-zone.z": "1:00-2:00"}
-    assert Tdm(hours).refusal("z", NOON) == "current time beyond revocable zone z:1:00-2:00"
-    assert Tdm({"tdm.revocable-zone.z": "12:00-12:01"}).refusal("z", NOON) == ""
-    assert Tdm({"tdm.revocable-zone.z": "11:00-12:00"}).refusal("z", NOON) == "", "both ends are within"
+    assert Tdm(hours).closed_reason("z", NOON) == "current time beyond revocable zone z:1:00-2:00"
+    assert Tdm({"tdm.revocable-zone.z": "12:00-12:01"}).closed_reason("z", NOON) == ""
+    assert Tdm({"tdm.revocable-zone.z": "11:00-12:00"}).closed_reason("z", NOON) == "", "both ends are within"

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from volcano_py.scheduler.actions.allocate_job import allocate_job
+from volcano_py.scheduler.actions.eviction.nominations import Reservations
 from volcano_py.scheduler.actions.place_tasks import AllocateArguments, place_as_nominated, place_tasks
-from volcano_py.scheduler.actions.reservations import Reservations
 from volcano_py.scheduler.actions.task_queue import task_queue
 from volcano_py.scheduler.actions.worksheet import Worksheet, worksheet
 from volcano_py.scheduler.framework.plugin import Action

@@ -9,9 +9,8 @@ from __future__ import annotations
 from math import inf
 from typing import NamedTuple
 
-from volcano_py.scheduler.actions.place_tasks import best_effort_too, place_as_nominated, place_tasks
+from volcano_py.scheduler.actions.place_tasks import place_as_nominated, place_needed_best_effort, place_tasks
 from volcano_py.scheduler.actions.worksheet import Worksheet
-from volcano_py.scheduler.explain.close import as_quantities
 from volcano_py.scheduler.framework.extension_points.hyper_nodes import ALLOCATE
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.framework.session_job import SessionJob
@@ -57,7 +56,9 @@ def allocate_job(session: Session, queue: Queue, job: SessionJob, sheet: Workshe
         sheet.tasks = best.left.tasks
         if statement.replay(best.steps) is not None or not session.job_ready(job):
             return False
-        if not best_effort_too(session, statement, job, None):  # with all its parts ready it may still need them
+        if not place_needed_best_effort(
+            session, statement, job, None
+        ):  # with all its parts ready it may still need them
             return False
         statement.commit()
         _settle(session, job, best.hyper_node, best.places)
@@ -93,7 +94,7 @@ def _nowhere(constraint: Constraint | None, around: str, below: str, request: Re
     """What to say when the plugins name no HyperNode to try."""
     tier = constraint.tier if constraint is not None else None
     where = f" around {around}, where it is," if around else "" if below == ROOT else f" in {below}"
-    wanted = ", ".join(f"{name} {amount}" for name, amount in as_quantities(request or Resource()).items())
+    wanted = ", ".join(f"{name} {amount}" for name, amount in (request or Resource()).quantities().items())
     return f"no HyperNode{where} of tier {tier} or below has room for {wanted}"
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import heapq
 
-from volcano_py.scheduler.actions.place_tasks import place_for_nothing
+from volcano_py.scheduler.actions.place_tasks import place_best_effort
 from volcano_py.scheduler.actions.task_queue import task_queue
 from volcano_py.scheduler.framework.plugin import Action
 from volcano_py.scheduler.framework.priority_queue import PriorityQueue
@@ -31,7 +31,7 @@ class Backfill(Action):
             together = Statement(session) if whole and job.ready_num < job.min_available else None
             for task in tasks:
                 session.work.tasks_tried += 1
-                node = place_for_nothing(session, job, task)
+                node = place_best_effort(session, job, task)
                 if node is None:
                     continue
                 if together is None:

@@ -3,7 +3,7 @@ gangreclaim."""
 
 from __future__ import annotations
 
-from volcano_py.scheduler.actions.gang_eviction import (
+from volcano_py.scheduler.actions.eviction.gangs import (
     GangEvictionArguments,
     Policy,
     evict_for_gangs,

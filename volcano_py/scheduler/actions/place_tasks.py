@@ -8,10 +8,10 @@ from numpy.typing import NDArray
 
 from volcano_py.scheduler.actions.task_queue import task_queue
 from volcano_py.scheduler.framework.arguments import decode
+from volcano_py.scheduler.framework.fit_error_counts import count_fit_errors
 from volcano_py.scheduler.framework.fit_errors import FitErrors
 from volcano_py.scheduler.framework.placement import Placement
 from volcano_py.scheduler.framework.plugin import ActionArguments
-from volcano_py.scheduler.framework.refusals import count_refusals
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.framework.session_job import SessionJob
 from volcano_py.scheduler.framework.statement import Statement
@@ -107,15 +107,15 @@ def _place_all(
         if sub is not None and sub.constraint is not None and session.topology.leaf(node):
             sub.current_hyper_node = session.topology.lowest_common(session.topology.leaf(node), sub.current_hyper_node)
         if _ready(session, job, sub):
-            return statement, best_effort_too(session, statement, job, sub)
+            return statement, place_needed_best_effort(session, statement, job, sub)
     if _ready(session, job, sub):
-        return statement, best_effort_too(session, statement, job, sub)
+        return statement, place_needed_best_effort(session, statement, job, sub)
     if not (session.job_pipelined(job) if sub is None else session.sub_job_pipelined(job, sub)):
         statement.discard()
     return statement, False
 
 
-def best_effort_too(session: Session, statement: Statement, job: SessionJob, sub: SubJob | None) -> bool:
+def place_needed_best_effort(session: Session, statement: Statement, job: SessionJob, sub: SubJob | None) -> bool:
     """Where a gang reaches its minimum only with members that ask for nothing, place these as well; if one of them
     finds no place the gang is not ready, and its statement is taken back."""
     gang = sub or job
@@ -125,7 +125,7 @@ def best_effort_too(session: Session, statement: Statement, job: SessionJob, sub
     todo = task_queue(session, (t for t in waiting if not t.sched_gated))
     while todo and gang.ready_num < gang.min_available:
         task = todo.pop()
-        node = place_for_nothing(session, job, task)
+        node = place_best_effort(session, job, task)
         if node is not None:
             statement.allocate(task, node)
     if gang.ready_num >= gang.min_available:
@@ -134,7 +134,7 @@ def best_effort_too(session: Session, statement: Statement, job: SessionJob, sub
     return False
 
 
-def place_for_nothing(session: Session, job: SessionJob, task: Task) -> int | None:
+def place_best_effort(session: Session, job: SessionJob, task: Task) -> int | None:
     """The node for a task that asks for nothing; None, and noted why, if no node takes it."""
     error = session.pre_predicate(task)
     if error is not None:
@@ -147,7 +147,7 @@ def place_for_nothing(session: Session, job: SessionJob, task: Task) -> int | No
     node = placement.best(task, room=False, without=overfull)
     if node is None:
         only_overfull = bool(placement.accepted(task, room=False).any())
-        job.record_fit_errors(task, placement.refusal(task, room=only_overfull))
+        job.record_fit_errors(task, placement.fit_errors(task, room=only_overfull))
     return node
 
 
@@ -213,7 +213,7 @@ class _Refused:
         now = ~placement.accepted(task) & ~self.nodes
         if not now.any():
             return
-        found = count_refusals(placement, task, True, np.flatnonzero(now))
+        found = count_fit_errors(placement, task, True, np.flatnonzero(now))
         for reason, count in found.counts.items():
             self._reasons[reason] = self._reasons.get(reason, 0) + count
         if found.unresolvable is not None:
@@ -231,8 +231,8 @@ class _Refused:
 
 def _refusal(session: Session, task: Task, hyper_node: str) -> FitErrors:
     if hyper_node == ROOT:
-        return session.placement.refusal(task)
-    return session.placement.refusal_within(task, hyper_node, session.topology.columns(hyper_node))
+        return session.placement.fit_errors(task)
+    return session.placement.fit_errors_within(task, hyper_node, session.topology.columns(hyper_node))
 
 
 def _like_its_role(session: Session, job: SessionJob, task: Task) -> FitErrors:

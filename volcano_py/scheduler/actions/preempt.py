@@ -13,9 +13,9 @@ import numpy as np
 from msgspec import field
 from numpy.typing import NDArray
 
-from volcano_py.scheduler.actions.make_room import make_room
-from volcano_py.scheduler.actions.preempt_dry_run import best_candidate
-from volcano_py.scheduler.actions.settle import breaks_its_own, settle
+from volcano_py.scheduler.actions.eviction.commit_evictions import breaks_own_gang, commit_evictions
+from volcano_py.scheduler.actions.eviction.dry_run import best_candidate
+from volcano_py.scheduler.actions.eviction.free_capacity import free_capacity_for
 from volcano_py.scheduler.actions.task_queue import task_queue
 from volcano_py.scheduler.framework.plugin import Action, ActionArguments
 from volcano_py.scheduler.framework.priority_queue import PriorityQueue
@@ -86,7 +86,7 @@ class Preempt(Action):
                 while todo and session.job_starving(job):
                     task = todo.pop()
                     preempt_for(session, self.arguments, statement, task, _of_other_jobs(session, queue, task), refused)
-                settle(session, statement, job, "preemptable", "preempt")
+                commit_evictions(session, statement, job, "preemptable", "preempt")
             for job in under_request:
                 _within(session, self.arguments, job, refused)
 
@@ -98,7 +98,7 @@ def _within(session: Session, arguments: PreemptArguments, job: SessionJob, refu
         task = todo.pop()
         statement = Statement(session, job.uid)
         helped = preempt_for(session, arguments, statement, task, _of_its_own_job(session, task), refused)
-        if not helped or breaks_its_own(session, statement, job, "preemptable"):
+        if not helped or breaks_own_gang(session, statement, job, "preemptable"):
             statement.discard()
             return
         statement.commit()
@@ -170,7 +170,7 @@ def preempt_for(
             return placement.accepts(task, node)
         return counted[node] and placement.accepts_but(task, node, _COUNTED_BEFORE)
 
-    return make_room(session, statement, task, _best_first(session, task, refused), victims, fits, "preempt")
+    return free_capacity_for(session, statement, task, _best_first(session, task, refused), victims, fits, "preempt")
 
 
 def _best_first(session: Session, task: Task, refused: Refused | None) -> list[int]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from volcano_py.scheduler.actions.make_room import make_room
-from volcano_py.scheduler.actions.settle import settle
-from volcano_py.scheduler.actions.starving import starving_by_queue
+from volcano_py.scheduler.actions.eviction.commit_evictions import commit_evictions
+from volcano_py.scheduler.actions.eviction.free_capacity import free_capacity_for
+from volcano_py.scheduler.actions.eviction.starving import starving_by_queue
 from volcano_py.scheduler.actions.task_queue import task_queue
-from volcano_py.scheduler.framework.node_places import by_name
+from volcano_py.scheduler.framework.node_rank import by_name
 from volcano_py.scheduler.framework.plugin import Action
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.framework.session_job import SessionJob
@@ -42,7 +42,7 @@ class Reclaim(Action):
                     if not session.preemptive(queue, [task]) or session.pre_predicate(task) is not None:
                         continue
                     _reclaim_for(session, statement, task)
-                settle(session, statement, job, "reclaimable", "reclaim")
+                commit_evictions(session, statement, job, "reclaimable", "reclaim")
 
 
 def _ungated(session: Session, job: SessionJob) -> list[Task]:
@@ -75,7 +75,7 @@ def _reclaim_for(session: Session, statement: Statement, task: Task) -> None:
             return False
         return not sure or (placement.accepts(task, node) and session.allocatable(queue, task))
 
-    make_room(session, statement, task, nodes, victims, fits, "reclaim")
+    free_capacity_for(session, statement, task, nodes, victims, fits, "reclaim")
 
 
 def _may_go(session: Session, task: Task, victim: Task) -> bool:

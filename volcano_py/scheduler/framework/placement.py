@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from volcano_py.scheduler.framework.broken_rules import RejectAll, broken, isolating
 from volcano_py.scheduler.framework.callbacks import Callbacks
 from volcano_py.scheduler.framework.class_view import ClassView, shares, total
+from volcano_py.scheduler.framework.fit_error_counts import count_fit_errors, with_code
 from volcano_py.scheduler.framework.fit_errors import ABORTING, Code, FitErrors
 from volcano_py.scheduler.framework.node_rules import (
     DOMAIN,
@@ -32,7 +33,6 @@ from volcano_py.scheduler.framework.node_rules import (
     Score,
     WholeFilter,
 )
-from volcano_py.scheduler.framework.refusals import count_refusals, with_code
 from volcano_py.scheduler.model.node_table import NodeNumbers, NodeTable, Numbers, SomeNodes
 from volcano_py.scheduler.model.resource import EPS
 from volcano_py.scheduler.model.spec_class import SpecClass
@@ -219,20 +219,20 @@ class Placement:
         return int(top[self.rank[top].argmin()])
 
     @isolating
-    def refusal(self, task: Task, room: bool = True) -> FitErrors:
+    def fit_errors(self, task: Task, room: bool = True) -> FitErrors:
         """Why no node accepts the task: every node's reasons, counted."""
         view = self.view(task)
         if view.refusal is not None and view.refusal[0] == len(self.numbers.log):
             return view.refusal[1]
-        errors = count_refusals(self, task, room)
+        errors = count_fit_errors(self, task, room)
         if not view.domain_filters:
             view.refusal = (len(self.numbers.log), errors)
         return errors
 
     @isolating
-    def refusal_within(self, task: Task, hyper_node: str, nodes: Indices) -> FitErrors:
+    def fit_errors_within(self, task: Task, hyper_node: str, nodes: Indices) -> FitErrors:
         """Why none of a HyperNode's nodes accepts the task."""
-        errors = count_refusals(self, task, True, nodes)
+        errors = count_fit_errors(self, task, True, nodes)
         errors.hyper_node = hyper_node
         return errors
 

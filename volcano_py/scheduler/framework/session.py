@@ -23,14 +23,14 @@ from volcano_py.scheduler.framework.extension_points.jobs import Invalid
 from volcano_py.scheduler.framework.extension_points.nodes import NodeRules
 from volcano_py.scheduler.framework.extension_points.orders import Orders
 from volcano_py.scheduler.framework.extension_points.victims import EvictionContext, VictimSelection
+from volcano_py.scheduler.framework.hypernode_recovery import locate
 from volcano_py.scheduler.framework.kube_view import KubeView
-from volcano_py.scheduler.framework.node_places import rank
+from volcano_py.scheduler.framework.node_rank import rank
 from volcano_py.scheduler.framework.node_view import NodeView
 from volcano_py.scheduler.framework.placement import Placement
 from volcano_py.scheduler.framework.session_job import SessionJob
 from volcano_py.scheduler.framework.task_moves import TaskMoves
 from volcano_py.scheduler.framework.topology import topology_of
-from volcano_py.scheduler.framework.whereabouts import locate
 from volcano_py.scheduler.model import status as st
 from volcano_py.scheduler.model.cluster import Cluster
 from volcano_py.scheduler.model.job import Job

@@ -160,6 +160,13 @@ class Resource:
     def as_dict(self) -> dict[str, float]:
         return {d: self[d] for d in self.keys()}
 
+    def quantities(self) -> dict[str, str]:
+        """The amount as a resource list of the API; cpu and memory are always named."""
+        out = {CPU: quantity.format_milli(int(self.milli_cpu)), MEMORY: quantity.format_binary(int(self.memory))}
+        for name, value in (self.scalars or {}).items():
+            out[name] = str(int(value)) if name == PODS else quantity.format_milli(int(value))
+        return out
+
     def __repr__(self) -> str:
         parts = [f"cpu {_text(self.milli_cpu)}", f"memory {_text(self.memory)}"]
         parts += [f"{k} {_text(v)}" for k, v in sorted((self.scalars or {}).items())]

@@ -8,11 +8,11 @@ from typing import Any
 from msgspec import field
 
 from volcano_py.scheduler.framework.callbacks import Vote
-from volcano_py.scheduler.framework.inqueue import format_names, gated_deducted, inqueue_resource
 from volcano_py.scheduler.framework.plugin import Plugin, PluginArguments
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.framework.session_job import SessionJob
 from volcano_py.scheduler.model.resource import Resource
+from volcano_py.scheduler.plugins.queue_shares.inqueue import format_names, gated_deducted, inqueue_resource
 
 _DEFAULT = 1.2
 

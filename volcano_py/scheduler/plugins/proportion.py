@@ -13,10 +13,7 @@ from typing import Any
 
 from volcano_py.scheduler.framework.callbacks import Vote
 from volcano_py.scheduler.framework.extension_points.victims import EvictionContext
-from volcano_py.scheduler.framework.guarantee import guarantee_of
-from volcano_py.scheduler.framework.inqueue import format_names, gated_deducted, inqueue_resource
 from volcano_py.scheduler.framework.plugin import Plugin
-from volcano_py.scheduler.framework.queue_demand import Demand, demands_of
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.framework.session_job import SessionJob
 from volcano_py.scheduler.model.queue import Queue
@@ -31,6 +28,9 @@ from volcano_py.scheduler.model.resource import (
     maximum,
 )
 from volcano_py.scheduler.model.task import Task
+from volcano_py.scheduler.plugins.queue_shares.demand import Demand, demands_of
+from volcano_py.scheduler.plugins.queue_shares.guarantee import guarantee_of
+from volcano_py.scheduler.plugins.queue_shares.inqueue import format_names, gated_deducted, inqueue_resource
 
 
 class Attributes:

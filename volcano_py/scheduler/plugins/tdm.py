@@ -97,7 +97,7 @@ class Tdm(Plugin):
             self.period = 60.0
             self.warn(f"argument tdm.evict.period: {e}; 1m stays in force")
 
-    def refusal(self, zone: str, now: float) -> str:
+    def closed_reason(self, zone: str, now: float) -> str:
         """Why a zone takes nobody now; "" if its hours are on."""
         raw = self.hours.get(zone)
         hours = window(raw, now)
@@ -109,7 +109,7 @@ class Tdm(Plugin):
 
     def on_session_open(self, session: Session) -> None:
         zones = [(n.metadata.labels or {}).get(names.REVOCABLE_ZONE, "") for n in session.table.objects]
-        refused = {zone: self.refusal(zone, session.now) for zone in {*zones, *self.hours} if zone}
+        refused = {zone: self.closed_reason(zone, session.now) for zone in {*zones, *self.hours} if zone}
 
         def preemptable(preemptor: Task, candidates: list[Task]) -> list[Task]:
             if preemptor.preemptable or zone_of(preemptor):

@@ -15,7 +15,7 @@ from volcano_py.scheduler.model import status as st
 from volcano_py.scheduler.model.task import Task
 
 
-def settle(session: Session, statement: Statement, job: SessionJob, point: str, reason: str) -> None:
+def commit_evictions(session: Session, statement: Statement, job: SessionJob, point: str, reason: str) -> None:
     """Commit the evictions if the job is pipelined by them, else take them back. `point`: where plugins were asked who
     may go."""
     good = session.job_pipelined(job)
@@ -71,7 +71,7 @@ def _take_them_whole(session: Session, statement: Statement, point: str, reason:
     return True
 
 
-def breaks_its_own(session: Session, statement: Statement, job: SessionJob, point: str) -> bool:
+def breaks_own_gang(session: Session, statement: Statement, job: SessionJob, point: str) -> bool:
     """Whether a job that takes places from itself has fewer than its minimum until others have taken them."""
     lost = sum(step.kind == "evict" and step.task.job == job.uid for step in statement.steps)
     return _keeps_gangs(session, point) and _falls(job, lost)

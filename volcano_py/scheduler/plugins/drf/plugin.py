@@ -6,14 +6,14 @@ sessions (`build`, `apply`); a session works on its own copies of those it moves
 
 from __future__ import annotations
 
-from volcano_py.scheduler.framework.fair_tree import FairTree
+from volcano_py.scheduler.framework.incremental_state import state_of
 from volcano_py.scheduler.framework.plugin import Plugin
-from volcano_py.scheduler.framework.plugin_state import state_of
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.cluster import Cluster
 from volcano_py.scheduler.model.queue import Queue
 from volcano_py.scheduler.model.resource import Resource
 from volcano_py.scheduler.model.task import Task
+from volcano_py.scheduler.plugins.drf.fair_tree import FairTree
 
 _DELTA = 1e-6
 Shares = dict[str, float]

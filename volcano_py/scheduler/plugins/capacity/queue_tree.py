@@ -10,9 +10,6 @@ from collections.abc import Iterator
 from volcano_py.api import scheduling as api
 from volcano_py.api.meta import ObjectMeta
 from volcano_py.api.scheduling import ROOT_QUEUE
-from volcano_py.scheduler.framework.guarantee import guarantee_of
-from volcano_py.scheduler.framework.inqueue import gated_deducted, inqueue_resource
-from volcano_py.scheduler.framework.queue_demand import demands_of
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.queue import Queue
 from volcano_py.scheduler.model.resource import (
@@ -24,6 +21,9 @@ from volcano_py.scheduler.model.resource import (
     maximum,
     share,
 )
+from volcano_py.scheduler.plugins.queue_shares.demand import demands_of
+from volcano_py.scheduler.plugins.queue_shares.guarantee import guarantee_of
+from volcano_py.scheduler.plugins.queue_shares.inqueue import gated_deducted, inqueue_resource
 
 
 class QueueNode:

@@ -1,7 +1,7 @@
 """capacity: queues have what they deserve by their own numbers, flat or in a tree. Volcano: plugin capacity.
 
-The callbacks; how a tree is read and summed stands in `framework.queue_tree`. Without the deviation partial-hierarchy
-nobody is let in, placed or reclaimed from while a hierarchy is broken, and moves of tasks do not touch the sums.
+This module has the callbacks, `queue_tree` reads the tree and adds it up. Without the deviation partial-hierarchy no
+job is admitted, placed or reclaimed from while the hierarchy is invalid, and the sums do not follow tasks.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from msgspec import field
 
 from volcano_py.scheduler.framework.callbacks import Vote
 from volcano_py.scheduler.framework.extension_points.victims import EvictionContext
-from volcano_py.scheduler.framework.inqueue import format_names, gated_deducted
 from volcano_py.scheduler.framework.plugin import Plugin, PluginArguments
-from volcano_py.scheduler.framework.queue_tree import QueueNode, QueueTree, flat, tree
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.framework.session_job import SessionJob
-from volcano_py.scheduler.framework.victims import victims_queue
+from volcano_py.scheduler.framework.victim_order import victims_queue
 from volcano_py.scheduler.model.queue import Queue
 from volcano_py.scheduler.model.resource import CPU, MEMORY, ZERO, Resource, intersection
 from volcano_py.scheduler.model.task import Task
+from volcano_py.scheduler.plugins.capacity.queue_tree import QueueNode, QueueTree, flat, tree
+from volcano_py.scheduler.plugins.queue_shares.inqueue import format_names, gated_deducted
 
 
 class Capacity(Plugin):

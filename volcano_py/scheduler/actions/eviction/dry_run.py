@@ -13,7 +13,7 @@ import numpy as np
 from volcano_py.api.meta import parse_time
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.framework.statement import Statement
-from volcano_py.scheduler.framework.victims import victims_queue
+from volcano_py.scheduler.framework.victim_order import victims_queue
 from volcano_py.scheduler.model import status as st
 from volcano_py.scheduler.model.task import Task
 

@@ -14,7 +14,7 @@ from msgspec import field
 from numpy.typing import NDArray
 
 from volcano_py.api import names
-from volcano_py.scheduler.actions.bundles import (
+from volcano_py.scheduler.actions.eviction.bundles import (
     Bundle,
     bundles_of,
     completed,
@@ -24,8 +24,8 @@ from volcano_py.scheduler.actions.bundles import (
     requests,
     serves,
 )
+from volcano_py.scheduler.actions.eviction.starving import starving_by_queue
 from volcano_py.scheduler.actions.place_tasks import settings as allocate_settings
-from volcano_py.scheduler.actions.starving import starving_by_queue
 from volcano_py.scheduler.actions.worksheet import worksheet
 from volcano_py.scheduler.framework.extension_points.hyper_nodes import EVICT
 from volcano_py.scheduler.framework.extension_points.victims import EvictionContext

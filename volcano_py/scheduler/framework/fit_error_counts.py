@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from volcano_py.scheduler.framework.placement import Placement
 
 
-def count_refusals(placement: Placement, task: Task, room: bool, nodes: Indices | None = None) -> FitErrors:
+def count_fit_errors(placement: Placement, task: Task, room: bool, nodes: Indices | None = None) -> FitErrors:
     """The reasons of all nodes, or of some; `room`: a node without room now or soon says only that."""
     view = placement.view(task)
     count = len(placement.table)

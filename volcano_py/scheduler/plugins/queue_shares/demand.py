@@ -5,7 +5,7 @@ Volcano: the queue sums of proportion and capacity.
 
 from __future__ import annotations
 
-from volcano_py.scheduler.framework.plugin_state import state_of
+from volcano_py.scheduler.framework.incremental_state import state_of
 from volcano_py.scheduler.model import status as st
 from volcano_py.scheduler.model.cluster import Cluster
 from volcano_py.scheduler.model.job import Job
@@ -99,7 +99,7 @@ class Demands:
             new = self.jobs[uid] = JobDemand(job)
             self.queues.setdefault(new.queue, Demand()).count(new, +1)
 
-    def settle(self) -> None:
+    def commit_evictions(self) -> None:
         """Add up anew what cannot be mended by subtraction."""
         for name in self._inexact & self.queues.keys():
             demand = self.queues[name] = Demand()
@@ -124,7 +124,7 @@ def build(model: Cluster) -> Demands:
 def apply(demands: Demands, model: Cluster, changed: set[str]) -> None:
     for uid in changed:
         demands.put(uid, model.jobs.get(uid))
-    demands.settle()
+    demands.commit_evictions()
 
 
 def demands_of(cluster: Cluster) -> Demands:

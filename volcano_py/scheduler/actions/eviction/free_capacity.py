@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.framework.statement import Statement
-from volcano_py.scheduler.framework.victims import victims_queue
+from volcano_py.scheduler.framework.victim_order import victims_queue
 from volcano_py.scheduler.model.resource import EPS
 from volcano_py.scheduler.model.task import Task
 
@@ -20,7 +20,7 @@ Victims = Callable[[int], list[Task] | None]
 """Who may go from a node; None: the node is not to be looked at."""
 
 
-def make_room(
+def free_capacity_for(
     session: Session,
     statement: Statement,
     task: Task,

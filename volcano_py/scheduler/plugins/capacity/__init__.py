@@ -1,0 +1,5 @@
+"""capacity: the plugin, and the tree of queues that it reads."""
+
+from volcano_py.scheduler.plugins.capacity.plugin import Capacity
+
+__all__ = ["Capacity"]

@@ -1,0 +1,1 @@
+"""What the plugins that share the cluster among queues have in common: proportion, capacity, overcommit."""

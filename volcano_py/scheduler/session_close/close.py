@@ -1,0 +1,40 @@
+"""The order in which a session is closed. Volcano: CloseSession."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+
+from volcano_py.scheduler.framework.hypernode_recovery import remember
+from volcano_py.scheduler.framework.plugin import Plugin
+from volcano_py.scheduler.framework.session import Session
+from volcano_py.scheduler.model.plan import Event
+from volcano_py.scheduler.session_close.pod_groups import close_jobs
+from volcano_py.scheduler.session_close.queues import close_queues
+
+Timer = Callable[[str, str], AbstractContextManager[None]]
+"""timer("action", "allocate") wraps a part of the cycle, for metrics; the core itself has no clock."""
+
+
+def close(session: Session, plugins: list[Plugin], timed: Timer) -> None:
+    """Plugins first (gang writes its conditions), then statuses."""
+    for plugin in plugins:
+        with timed("plugin-close", plugin.name):
+            try:
+                plugin.on_session_close(session)
+            except Exception as e:
+                session.callbacks.fault(plugin.name, "on_session_close", e)
+    close_jobs(session)
+    close_queues(session)
+    remember(session)
+    for job in session.jobs_without_queue:
+        group = job.pod_group
+        if group is not None:
+            text = f"queue {job.queue} does not exist; create it or name another in spec.queue"
+            if session.cluster.reported.events.get(("PodGroup", job.uid)) != text:
+                meta = group.metadata
+                session.emit([Event("PodGroup", meta.namespace, meta.name, meta.uid, "Warning", "Unschedulable", text)])
+    for name, text in session.cluster.hyper_nodes.problems.items():
+        if session.cluster.reported.events.get(("HyperNode", f"/{name}")) != text:
+            uid = session.cluster.others["HyperNode"][name].metadata.uid
+            session.emit([Event("HyperNode", "", name, uid, "Warning", "InvalidHyperNode", text)])

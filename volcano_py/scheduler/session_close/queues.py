@@ -1,0 +1,73 @@
+"""The status of queues, and Events on queues that contradict themselves or others. Volcano: updateQueueStatus."""
+
+from __future__ import annotations
+
+from volcano_py.api import quantity
+from volcano_py.api.scheduling import ROOT_QUEUE
+from volcano_py.scheduler.framework.session import Session
+from volcano_py.scheduler.framework.session_job import SessionJob
+from volcano_py.scheduler.model import plan
+from volcano_py.scheduler.model import status as st
+from volcano_py.scheduler.model.queue import Queue
+from volcano_py.scheduler.model.resource import Resource
+from volcano_py.scheduler.plugins.queue_shares.guarantee import excess
+
+
+def close_queues(session: Session) -> None:
+    """status.allocated of every queue: what its jobs and those of the queues below it hold."""
+    allocated = {name: Resource() for name in session.queues}
+    for job in session.jobs.values():
+        if not job.allocated_num:
+            continue
+        held = _held(session, job)
+        for above in _upwards(session, session.queues[job.queue]):
+            allocated[above].add(held)
+    for name, amount in allocated.items():
+        queue = session.queues[name]
+        new = amount.quantities()
+        old = queue.object.status.allocated or {}
+        if {k: quantity.parse(v) for k, v in old.items()} != {k: quantity.parse(v) for k, v in new.items()}:
+            session.emit([plan.QueueStatus(name, new, queue.object.metadata.resource_version)])
+        _report_queue(session, queue)
+
+
+def _held(session: Session, job: SessionJob) -> Resource:
+    """What the job holds; resources of which it has given all back in this session are not named."""
+    if all((job.allocated.scalars or {}).values()):
+        return job.allocated
+    held = Resource()
+    for task in job.tasks.values():
+        if st.IS_ALLOCATED[session.status(task)]:
+            held.add(task.request)
+    return held
+
+
+def _report_queue(session: Session, queue: Queue) -> None:
+    """An Event on a queue that contradicts itself or others, when that has changed."""
+    wrong = []
+    names = excess(queue) if session.deviations.capability_first else ()
+    if names:
+        fields = " and ".join(f"spec.guarantee.resource.{name}" for name in names)
+        what = "nothing above the capability is kept for the queue"
+        wrong.append(f"{fields} above spec.capability: {what}; change one of them")
+    if session.deviations.partial_hierarchy and queue.name in session.queue_faults:
+        wrong.append(f"{session.queue_faults[queue.name]}. Until then it is taken for a queue below root")
+    text = ". ".join(wrong)
+    if text and session.cluster.reported.events.get(("Queue", f"/{queue.name}")) != text:
+        uid = queue.object.metadata.uid
+        session.emit([plan.Event("Queue", "", queue.name, uid, "Warning", "InvalidQueue", text)])
+
+
+def _upwards(session: Session, queue: Queue) -> list[str]:
+    """The queue and its ancestors up to root; stops at an unknown or already visited queue."""
+    found = [queue.name]
+    if ROOT_QUEUE not in session.queues:
+        return found
+    while queue.name != ROOT_QUEUE:
+        parent = session.queue_parents[queue.name] if session.deviations.partial_hierarchy else queue.parent
+        above = session.queues.get(parent or ROOT_QUEUE)
+        if above is None or above.name in found:
+            break
+        found.append(above.name)
+        queue = above
+    return found
