@@ -15,8 +15,8 @@ from random import Random
 from tests.mutation.faults import faults
 
 MODULES = [
-    *(f"volcano_py.scheduler.plugins.{name}" for name in ("gang", "drf", "proportion", "capacity")),
-    *(f"volcano_py.scheduler.actions.{name}" for name in ("preempt", "reclaim")),
+    *(f"volcano_py.scheduler.plugins.{name}" for name in ("gang", "drf.plugin", "proportion", "capacity.plugin")),
+    *(f"volcano_py.scheduler.actions.{name}" for name in ("preempt", "reclaim", "eviction.commit_evictions")),
 ]
 TESTS = ["tests/scheduler/plugins", "tests/scheduler/actions", "tests/scenarios", "tests/scheduler/test_bad_input.py"]
 LAST = ["tests/reference"]

@@ -69,7 +69,7 @@ def _run(options: Options) -> None:
         serving = asyncio.current_task()
         assert serving is not None
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, serving.cancel)
-        limits = {"qps": options.kube_api_qps, "burst": options.kube_api_burst}
+        limits: dict[str, Any] = {"qps": options.kube_api_qps, "burst": options.kube_api_burst}
         async with Client.for_flags(*flags, **limits, user_agent="volcano-py/webhook-manager") as client:
             with contextlib.suppress(asyncio.CancelledError):
                 await run(client, options)

@@ -16,7 +16,7 @@ class Backoff:
 
     def next(self) -> float:
         """The wait after one more failure, in seconds."""
-        base = min(self._longest, self._first * 2 ** min(self.failures, 30))
+        base: float = min(self._longest, self._first * 2 ** min(self.failures, 30))
         self.failures += 1
         return base * random.uniform(0.5, 1.5)
 

@@ -190,7 +190,7 @@ class Client:
         type: Any = None,
         timeout_seconds: int | None = None,
         inactivity: float = INACTIVITY,
-    ) -> AsyncIterator[WatchEvent]:
+    ) -> AsyncIterator[WatchEvent[Any]]:
         """Changes since `resource_version` until the server ends the stream; see `watch.watch_events`."""
         return watch_events(
             self,
@@ -215,7 +215,8 @@ class Client:
     ) -> dict[str, Any]:
         """POST to a subresource such as pods/binding or pods/eviction; the answer is often a Status."""
         body = await self.raw("POST", rt.path(namespace, name, sub), body=wire.dumps(obj))
-        return wire.decode(body, None)
+        answer: dict[str, Any] = wire.decode(body, None)
+        return answer
 
     async def update(self, rt: ResourceType, obj: Any, subresource: str | None = None, type: Any = None) -> Any:
         """PUT the whole object, guarded by its resourceVersion if it carries one. Raises Conflict.
@@ -276,7 +277,8 @@ class Client:
         if propagation_policy:
             options["propagationPolicy"] = propagation_policy
         body = await self.raw("DELETE", rt.path(namespace, name), body=wire.dumps(options))
-        return wire.decode(body, None)
+        answer: dict[str, Any] = wire.decode(body, None)
+        return answer
 
     # -- the wire
 

@@ -224,7 +224,7 @@ def _official(config_file: str, context: str | None, server: str | None, command
 
     configuration = client.Configuration()
     try:
-        config.load_kube_config(
+        config.load_kube_config(  # type: ignore[no-untyped-call]
             config_file=config_file, context=context, client_configuration=configuration, persist_config=False
         )
     except Exception as error:
@@ -245,7 +245,7 @@ def _official(config_file: str, context: str | None, server: str | None, command
         if token:
             return {"Authorization": token}
         if configuration.username:
-            return {"Authorization": configuration.get_basic_auth_token()}
+            return {"Authorization": configuration.get_basic_auth_token() or ""}
         return {}
 
     return Credentials(

@@ -61,7 +61,8 @@ def reference(obj: Any) -> dict[str, str]:
     """An ObjectReference for a dict or Struct: an object (with metadata), or already a reference."""
     if isinstance(obj, dict):
         meta = obj.get("metadata")
-        get, source = dict.get, meta if isinstance(meta, dict) else obj
+        get: Callable[[Any, str], Any] = dict.get
+        source: Any = meta if isinstance(meta, dict) else obj
     else:
         get, source = _attribute, getattr(obj, "metadata", None) or obj
     ref = {

@@ -26,7 +26,7 @@ KLOG = (
 """Flags of Go's logging; they are taken so that a deployment's arguments can be kept."""
 
 
-class Duration(click.ParamType):
+class Duration(click.ParamType):  # type: ignore[type-arg]  # generic only since click 8.5
     """Seconds, written as Go writes durations."""
 
     name = "duration"
@@ -40,7 +40,7 @@ class Duration(click.ParamType):
             self.fail(str(error), param, ctx)
 
 
-class Verbosity(click.ParamType):
+class Verbosity(click.ParamType):  # type: ignore[type-arg]
     """A klog level; Go also takes `-v=3` for what others write `-v 3` or `-v3`."""
 
     name = "level"

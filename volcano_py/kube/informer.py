@@ -106,9 +106,9 @@ class Informer(Generic[T]):
         They are called after the store has changed. An object deleted and made anew under its name between
         two looks is a delete and an add.
         """
-        for handlers, handler in ((self._add, add), (self._update, update), (self._delete, delete)):
-            if handler is not None:
-                handlers.append(handler)  # type: ignore[attr-defined]
+        self._add += [add] if add is not None else []
+        self._update += [update] if update is not None else []
+        self._delete += [delete] if delete is not None else []
         return self
 
     def problem(self) -> str:

@@ -183,13 +183,14 @@ class LeaderElection:
 
     async def _create(self) -> dict[str, Any]:
         now = micro_time()
-        return await self._client.create(
+        lease: dict[str, Any] = await self._client.create(
             LEASE,
             {
                 "metadata": {"namespace": self._namespace, "name": self._name},
                 "spec": self._spec(now, now, 0),
             },
         )
+        return lease
 
     async def _write(self, lease: dict[str, Any]) -> dict[str, Any]:
         spec, now = _spec_of(lease), micro_time()
@@ -198,7 +199,10 @@ class LeaderElection:
             new = self._spec(spec.acquire_time or now, now, transitions)
         else:
             new = self._spec(now, now, transitions + 1)
-        return await self._client.update(LEASE, {**lease, "spec": {**(lease.get("spec") or {}), **new}})
+        written: dict[str, Any] = await self._client.update(
+            LEASE, {**lease, "spec": {**(lease.get("spec") or {}), **new}}
+        )
+        return written
 
     def _spec(self, acquired: str, renewed: str, transitions: int) -> dict[str, Any]:
         return {

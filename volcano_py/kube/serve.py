@@ -86,7 +86,7 @@ async def _serve(
     except OSError as error:
         why = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
         raise OSError(f"{path} cannot be served on {address} ({why}); choose another address") from None
-    port = runner.addresses[0][1]
+    port = int(runner.addresses[0][1])
     log.info("%s is served on %s", path, f"{host or '*'}:{port}")
     return port
 

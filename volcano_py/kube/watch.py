@@ -108,7 +108,8 @@ def decode_event(line: bytes, type_: Any) -> WatchEvent[Any]:
     try:
         event = _decoder(type_).decode(line)
         if event.type != "ERROR":
-            return event
+            decoded: WatchEvent[Any] = event
+            return decoded
         problem: Exception = ValueError("ERROR")
     except UNDECODABLE as failure:
         problem = failure

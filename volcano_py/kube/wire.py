@@ -176,7 +176,7 @@ def encode(rt: ResourceType, obj: Any) -> bytes:
         return obj
     if isinstance(obj, msgspec.Struct):
         fields = type(obj).__struct_encode_fields__
-        if "kind" in fields and obj.kind and obj.api_version:
+        if "kind" in fields and getattr(obj, "kind", None) and getattr(obj, "api_version", None):
             return msgspec.json.encode(obj)
         if "kind" not in fields and type(obj).__struct_config__.tag is None:
             body = msgspec.json.encode(obj)

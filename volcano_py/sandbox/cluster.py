@@ -36,7 +36,8 @@ from volcano_py.sandbox.components import WEBHOOK_MANAGER, Components, scheduler
 from volcano_py.sandbox.controllers.manager import ControllerManager, Options
 from volcano_py.sandbox.identity import Identity
 from volcano_py.sandbox.kubelet.clock import Clock, follow
-from volcano_py.sandbox.kubelet.kubelet import BACKOFF_FIRST, Kubelets
+from volcano_py.sandbox.kubelet.containers import BACKOFF_FIRST
+from volcano_py.sandbox.kubelet.kubelet import Kubelets
 from volcano_py.sandbox.kubelet.local import LocalCluster
 from volcano_py.sandbox.kubelet.processes.runtime import Processes
 from volcano_py.sandbox.shapes import NodeShape

@@ -27,8 +27,8 @@ from volcano_py.scheduler.dispatch.messages import Result
 from volcano_py.scheduler.model.plan import Bind, Evict, Operation
 from volcano_py.scheduler.run_once import Report
 
-# Go's client has no series of creation times, and nobody's dashboards expect them.
-disable_created_metrics()
+# Go's client has no series of creation times, and no dashboard expects them.
+disable_created_metrics()  # type: ignore[no-untyped-call]
 
 
 def exponential(first: float, last: float, count: int) -> list[float]:

@@ -236,8 +236,7 @@ def waiting(report: Report) -> dict[str, str]:
         elif session.pending(job):
             invalid = session.job_valid(job)
             found[job.uid] = invalid.message if invalid is not None else job_message(session, job)
-    for job in session.jobs_without_queue:
-        found[job.uid] = f"queue {job.queue} does not exist"
+    found |= {job.uid: f"queue {job.queue} does not exist" for job in session.jobs_without_queue}
     return found
 
 

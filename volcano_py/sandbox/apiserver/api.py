@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -55,6 +55,14 @@ class Plain:
     content_type: str = "application/json"
 
 
+@dataclass(slots=True)
+class Stream:
+    """An answer in pieces, until the iterator ends or the client leaves."""
+
+    pieces: AsyncGenerator[bytes, None]
+    content_type: str = "text/plain"
+
+
 class StrictError(Exception):
     """fieldValidation=Strict found unknown or repeated fields."""
 
@@ -71,7 +79,7 @@ class Api:
     mutating: dict[str, list[Admission]] = field(default_factory=dict)
     validating: dict[str, list[Admission]] = field(default_factory=dict)
     # (resource, subresource) -> what serves it, beside the generic ones
-    subresources: dict[tuple[str, str], Callable[[Api, Request], Awaitable[Result | Plain]]] = field(
+    subresources: dict[tuple[str, str], Callable[[Api, Request], Awaitable[Result | Plain | Stream]]] = field(
         default_factory=dict
     )
     # what else wants to see writes: dynamic admission, quota; each has wants(), mutate() and validate()

@@ -104,7 +104,8 @@ class Durable:
         self.unsaved += sum(len(found.tail) for found in rows) + 4096
         oldest = rows[-1].revision - KEPT_REVISIONS
         if self.superseded and self.superseded[0][0] <= oldest:
-            gone, compacted = [], 0
+            gone: list[int] = []
+            compacted = 0
             while self.superseded and self.superseded[0][0] <= oldest and len(gone) < REMOVED_AT_ONCE:
                 compacted, revision = self.superseded.popleft()
                 gone.append(revision)

@@ -16,12 +16,11 @@ from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 
 from volcano_py.sandbox.apiserver import access, audit, errors, metadata, protobuf_writer, reviews, subresources, views
-from volcano_py.sandbox.apiserver.api import Api, Plain, Result
+from volcano_py.sandbox.apiserver.api import Api, Plain, Result, Stream
 from volcano_py.sandbox.apiserver.audit import AuditLog
 from volcano_py.sandbox.apiserver.authentication import Authenticator
 from volcano_py.sandbox.apiserver.durable import Durable
 from volcano_py.sandbox.apiserver.impersonation import impersonate
-from volcano_py.sandbox.apiserver.logs import Stream
 from volcano_py.sandbox.apiserver.negotiate import Form, negotiate, not_acceptable
 from volcano_py.sandbox.apiserver.patch import APPLY_PATCH
 from volcano_py.sandbox.apiserver.request import Request, User, flag, integer, read_write_options
@@ -60,7 +59,7 @@ class Server:
 
     async def start(self, host: str, port: int, tls: ssl.SSLContext | None) -> None:
         """Listen; OSError when the port is taken."""
-        sslproto.SSLProtocol.max_size = TLS_BUFFER  # type: ignore[misc]
+        sslproto.SSLProtocol.max_size = TLS_BUFFER
         server = web.Server(
             self.handle, request_factory=_request_factory, access_log=None, keepalive_timeout=IDLE_SECONDS
         )

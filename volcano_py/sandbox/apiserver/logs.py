@@ -6,27 +6,18 @@ import asyncio
 import contextlib
 import os
 from collections.abc import AsyncGenerator, Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from volcano_py.sandbox.apiserver import errors
-from volcano_py.sandbox.apiserver.api import Api, Plain
+from volcano_py.sandbox.apiserver.api import Api, Plain, Stream
 from volcano_py.sandbox.apiserver.request import Request, flag, integer
 
 Object = dict[str, Any]
 
 POLL_SECONDS = 0.1  # between looks for new lines
 LogFile = Callable[[str, str, str, str, int], Path | None]  # namespace, pod, uid, container, -1 latest or -2 previous
-
-
-@dataclass(slots=True)
-class Stream:
-    """An answer in pieces, until the iterator ends or the client leaves."""
-
-    pieces: AsyncGenerator[bytes, None]
-    content_type: str = "text/plain"
 
 
 async def log(api: Api, request: Request) -> Plain | Stream:

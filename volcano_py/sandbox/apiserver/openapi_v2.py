@@ -82,7 +82,8 @@ def _operation(given: Object) -> Object:
 
 def _parameter(given: Object) -> Object:
     out = {key: given[key] for key in ("name", "in", "description", "required") if key in given}
-    return out | given["schema"]
+    schema: Object = given["schema"]
+    return out | schema
 
 
 def schema(given: Object) -> Object:

@@ -22,6 +22,7 @@ class Filters:
         node_labels: Iterable[tuple[str, str]] = (),
     ) -> None:
         self.scheduler_names = frozenset(scheduler_names)
+        self._ring: Any
         self._ring, self._mine = ring if ring is not None else (None, "")
         self._node_labels = frozenset(node_labels)
         self._kinds = {"Pod": self._pod, "PodGroup": self._pod_group, "Node": self._node}
@@ -52,7 +53,8 @@ class Filters:
 
 def _owner_or_self(obj: Any) -> str:
     owners = obj.metadata.owner_references
-    return owners[0].name if owners else obj.metadata.name
+    name: str = owners[0].name if owners else obj.metadata.name
+    return name
 
 
 def parse_node_selector(entries: Iterable[str]) -> list[tuple[str, str]]:

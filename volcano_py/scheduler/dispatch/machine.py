@@ -265,7 +265,7 @@ class Machine:
         return 0.0
 
     def _pause(self, failures: int) -> float:
-        base = min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** min(failures - 1, 20))
+        base: float = min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** min(failures - 1, 20))
         return base * (0.5 + self._jitter())
 
 

@@ -174,9 +174,10 @@ class Waiting:
         if most is not None:
             room = min(room, most)
         while room > 0:
-            item = self._next()
-            if item is None:
+            found = self._next()
+            if found is None:
                 return
+            item = found
             item.flying = True
             item.begun = now
             item.attempts += 1
