@@ -195,7 +195,7 @@ def run(*command: str) -> subprocess.CompletedProcess[str]:
         ("--kubeconfig {dead} --scheduler-conf={none}", 2, "none cannot be read: No such file or directory; check"),
         ("--kubeconfig {dead} --scheduler-conf={broken}", 2, "broken: line 2, column 4: not valid YAML"),
         ("--kubeconfig {dead} --scheduler-conf={shares}", 2, "shares: tiers[0]: proportion and drf with hierarchy"),
-        ("--kubeconfig {dead} --plugins-dir={none}", 2, "none is no folder"),
+        ("--kubeconfig {dead} --plugins-dir={none}", 2, "none is not a directory"),
         ("--kubeconfig {dead} --enable-healthz --healthz-address=foo", 1, "address 'foo' should be host:port"),
         ("--kubeconfig {dead} --enable-metrics --listen-address=127.0.0.1:{port}", 1, "choose another address"),
     ],

@@ -79,7 +79,8 @@ class Sandbox:
     nodes: how many, or ready-made Node objects. shapes: taken in turn for the nodes. components: which of scheduler
     and controller-manager to start as child processes. path: where to write the kubeconfig (a temporary file when
     None). users: more tokens. crds: extra definitions, or False for none at all. volcano_admission: whether Volcano's
-    rules for Jobs, PodGroups and Queues apply. first_queues: whether root and default are there. hollow: whether
+    rules for Jobs, PodGroups and Queues apply. first_queues: whether root, default and the
+    scheduler's ConfigMap are there. hollow: whether
     kubelets run. controllers: which of Kubernetes' own run, and their patience; None for none.
     backoff: seconds before a crashed container starts again. data: the folder to keep everything in (nothing is kept
     when None; a folder that has a cluster brings it back as it was, with its own nodes); fsync: whether that outlives a
@@ -204,7 +205,8 @@ class Sandbox:
                 why = error.strerror or error
                 raise SandboxError(f"cannot write {self.audit} ({why}); name another with --audit-log") from None
         put(self.api, "", "namespaces", self._namespace(SYSTEM_NAMESPACE))
-        put(self.api, "", "configmaps", scheduler_configmap())
+        if self.first_queues:
+            put(self.api, "", "configmaps", scheduler_configmap())
         if self.crds is not False:
             self._define()
         await self._listen(made.context())

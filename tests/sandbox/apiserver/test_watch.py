@@ -99,8 +99,8 @@ async def test_bookmarks_tell_the_revision(api: Http) -> None:
 
 async def test_an_event_is_encoded_once_for_all_watchers(api: Http) -> None:
     collection = api.sandbox.api.resource("", "configmaps").collection
-    async with api.stream(CONFIGMAPS + "?watch=1") as one, api.stream("/api/v1/configmaps?watch=1") as two:
-        await asyncio.sleep(0.05)
+    query = f"?watch=1&resourceVersion={api.sandbox.api.store.revision}"
+    async with api.stream(CONFIGMAPS + query) as one, api.stream("/api/v1/configmaps" + query) as two:
         await api.ok("POST", CONFIGMAPS, config_map("a"))
         assert await anext(one) == await anext(two)
     assert len(collection.history[-1].encoded) == 1
