@@ -54,7 +54,7 @@ class LyingProxy:
         self.writes: list[tuple[float, Request]] = []
         """Those that the server says have changed something, each with the time (monotonic) of its answer."""
         self.dropped: Counter[Request] = Counter()
-        """Stalled requests whose client had gone before they went on."""
+        """Stalled requests whose client had gone by then."""
         self.refused: Counter[Request] = Counter()
         """Requests that were throttled."""
         self.port = 0
@@ -123,6 +123,10 @@ class LyingProxy:
         """Let new connections wait for their TLS handshake; cut those that are open."""
         assert self._made is not None, "only a proxy with TLS can hold handshakes"
         self._accepting.clear()
+        self.cut()
+
+    def cut(self) -> None:
+        """Close all connections that are open."""
         for task in self._connections:
             task.cancel()
 
@@ -182,11 +186,8 @@ class LyingProxy:
                 await writer.start_tls(self._context)
             while await self._one_request(reader, writer):
                 pass
-        except (OSError, aiohttp.ClientError, asyncio.IncompleteReadError):
-            # The client or the server has gone, which the other end notices.
-            pass
-        except asyncio.CancelledError:
-            # Cut by `hold` or at the end; asyncio's own callback of this task must not see it.
+        except (OSError, aiohttp.ClientError, asyncio.IncompleteReadError, asyncio.CancelledError):
+            # The client or the server has gone, which the other end notices; or `cut` was called.
             pass
         finally:
             self._connections.discard(task)

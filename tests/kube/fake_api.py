@@ -200,6 +200,8 @@ class FakeApi:
             if uid and uid != current["metadata"]["uid"]:
                 return status(409, "Conflict", "the UID in the precondition does not match")
             changed = merge(current, body, lists="strategic" in content)
+        if changed["metadata"].get("resourceVersion") != current["metadata"]["resourceVersion"]:
+            return status(409, "Conflict", "the object has been modified")
         return web.json_response(self.put(key[0], changed, "MODIFIED"))
 
     def list(self, request: web.Request, plural: str, namespace: str) -> web.Response:

@@ -51,6 +51,9 @@ def machine():
     return made
 
 
+CHANGED = Failure("conflict", "the object has been modified")
+
+
 def outcomes(machine):
     return {r.id: r.outcome for r in machine.results()}
 
@@ -426,3 +429,11 @@ class Random(RuleBasedStateMachine):
 
 Random.TestCase.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
 TestRandom = Random.TestCase
+
+
+def test_a_conflict_ends_the_operation_and_is_not_repeated(machine):
+    machine.plan(1, [status(), bind()], 0)
+    items = {type(item.op).__name__: item for item in machine.take(0)}
+    machine.failed(items["PodGroupStatus"], CHANGED, 0)
+    assert outcomes(machine) == {1: "conflict"}
+    assert machine.take(10) == [] and machine.backlog == 1

@@ -162,6 +162,55 @@ async def test_a_dispatcher_that_dies_is_replaced_and_its_work_is_unknown(tmp_pa
         await d.until(lambda: all(d.outcome(b) == ["unknown", "done"] for b in binds))
 
 
+async def test_a_dispatcher_that_hangs_is_replaced_and_its_work_is_unknown(tmp_path, api):
+    binds = put_pods(api, 3)
+    async with Running(tmp_path, api, leader_elect=False, heartbeat_timeout=2.0) as d:
+        os.kill(d.handle.pid, signal.SIGSTOP)
+        d.handle.emit(binds)
+        await d.until(lambda: d.handle.problem(), 10)
+        assert "no heartbeat" in d.handle.problem()
+        await d.until(lambda: d.handle.restarts == 1 and d.handle.leading, 20)
+        assert all(d.outcome(b) == ["unknown"] for b in binds) and not api.bindings
+        assert d.handle.problem() == ""
+
+
+async def test_a_long_cycle_of_the_decider_is_no_silence_of_the_dispatcher(tmp_path, api):
+    async with Running(tmp_path, api, leader_elect=False, heartbeat_timeout=1.0) as d:
+        for _ in range(4):
+            time.sleep(0.7)
+            await asyncio.sleep(0.05)
+        await asyncio.sleep(0.5)
+        assert d.handle.restarts == 0 and d.handle.problem() == ""
+
+
+async def test_a_message_that_cannot_be_handled_costs_the_dispatcher_and_no_result(tmp_path, api, monkeypatch):
+    (bind,) = put_pods(api, 1)
+    async with Running(tmp_path, api, leader_elect=False) as d:
+        real = d.handle._receive
+
+        def failing(message):
+            if isinstance(message, Results):
+                monkeypatch.setattr(d.handle._pipe, "_on_message", real)
+                raise KeyError("ours")
+            real(message)
+
+        d.handle._pipe._on_message = failing
+        d.handle.emit([bind])
+        await d.until(lambda: d.outcome(bind) == ["unknown"])
+        await d.until(lambda: d.handle.restarts == 1 and d.handle.leading, 20)
+
+
+async def test_a_dispatcher_that_ends_again_and_again_is_a_problem(tmp_path, api):
+    async with Running(tmp_path, api, leader_elect=False) as d:
+        for count in range(1, 6):
+            assert d.handle.problem() == ""
+            os.kill(d.handle.pid, signal.SIGKILL)
+            await d.until(lambda count=count: d.handle.restarts == count, 20)
+            if count < 5:
+                await d.until(lambda: d.handle.leading, 20)
+        assert "ended 5 times in a row" in d.handle.problem()
+
+
 async def test_what_waits_for_a_dead_node_is_revoked(tmp_path, api):
     binds = put_pods(api, 200)
 

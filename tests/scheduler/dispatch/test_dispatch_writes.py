@@ -1,6 +1,9 @@
 """One operation as API calls."""
 
+import json
+
 import pytest
+from aiohttp import web
 from fake_api import pod, status
 
 from volcano_py.kube import Client
@@ -214,3 +217,86 @@ async def test_the_gate_stops_a_request_before_it_is_sent(api):
         failure = await Writer(client, "volcano", "here", lambda: 0.0).write(BIND)
     assert (failure.kind, failure.sent) == ("not-leading", False)
     assert api.log == []
+
+
+GROUP = {"metadata": {"name": "g", "namespace": "default", "uid": "u"}, "status": {"phase": "Pending"}}
+
+
+async def test_a_status_is_written_only_on_the_version_that_it_was_decided_from(api, writer):
+    for plural, made, decided in (
+        ("podgroups", GROUP, lambda v: PodGroupStatus("default", "g", "u", {"phase": "Running"}, False, v)),
+        ("queues", {"metadata": {"name": "q"}, "status": {}}, lambda v: QueueStatus("q", {"cpu": "2"}, v)),
+        ("queues", {"metadata": {"name": "q"}}, lambda v: QueueStatus("q", {"cpu": "2"}, v)),
+    ):
+        api.objects.clear()
+        version = api.put(plural, made)["metadata"]["resourceVersion"]
+        api.put(plural, {**made, "spec": {"changed": True}})
+        failure = await writer.write(decided(version))
+        assert (failure.kind, failure.pod_gone) == ("conflict", False)
+        (kept,) = api.objects.values()
+        assert kept.get("status") == made.get("status")
+
+
+async def test_our_own_last_write_is_no_change_by_another(api, writer):
+    first = api.put("podgroups", GROUP)["metadata"]["resourceVersion"]
+
+    def decided(phase, version):
+        return PodGroupStatus("default", "g", "u", {"phase": phase}, False, version)
+
+    assert await writer.write(decided("Inqueue", first)) is None
+    second = stored(api, "podgroups", "g")["metadata"]["resourceVersion"]
+    assert await writer.write(decided("Running", first)) is None, "the watch has not shown the second version yet"
+    assert await writer.write(decided("Unknown", second)) is None
+    api.put("podgroups", {**stored(api, "podgroups", "g"), "spec": {"changed": True}})
+    for version in (first, second):
+        assert (await writer.write(decided("Pending", version))).kind == "conflict"
+    newest = stored(api, "podgroups", "g")["metadata"]["resourceVersion"]
+    assert await writer.write(decided("Pending", newest)) is None
+
+
+async def test_a_conflict_of_anything_else_is_a_refusal(api, writer):
+    put_pod(api, uid="another")
+    failure = await writer.write(PodCondition("default", "a", "u", "Unschedulable", "m"))
+    assert failure.kind == "refused"
+
+
+def undecodable(obj):
+    """JSON of the object, nested too deep to be decoded."""
+    shown = json.loads(json.dumps(obj))
+    shown["metadata"]["managedFields"] = "@"
+    return json.dumps(shown).replace('"@"', '{"f:a":' * 1_200 + "1" + "}" * 1_200).encode()
+
+
+def answers(api, match, body):
+    api.fault(match, lambda r: web.Response(body=body, content_type="application/json"), times=10)
+
+
+async def test_a_pod_that_cannot_be_decoded_is_still_written(api, writer):
+    made = put_pod(api)
+    answers(api, "PATCH ", undecodable(made))
+    answers(api, "GET ", undecodable(made))
+    answers(api, "DELETE ", undecodable(made))
+    assert await writer.write(PodCondition("default", "a", "u", "Unschedulable", "m")) is None
+    assert await writer.write(EVICT) is None
+    assert [entry.split()[0] for entry in api.log] == ["PATCH", "GET", "PATCH", "DELETE"]
+    delete = api.bodies[-1][1]
+    assert delete["preconditions"] == {"uid": "u", "resourceVersion": made["metadata"]["resourceVersion"]}
+
+
+async def test_a_bound_pod_that_cannot_be_decoded_is_bound(api, writer):
+    made = put_pod(api, nodeName="n1")
+    api.bindings[("default", "a")] = "n1"
+    answers(api, "GET ", undecodable(made))
+    assert await writer.write(BIND) is None
+    api.faults.clear()
+    answers(api, "GET ", undecodable({**made, "spec": {"nodeName": "n2"}}))
+    assert (await writer.write(BIND)).message == "pod default/a: it is on node n2 already"
+
+
+@pytest.mark.parametrize("body", [b"<html>", b"", b"[]", "half"])
+async def test_an_answer_that_cannot_be_used_is_repeated_alone(api, writer, body):
+    made = put_pod(api)
+    whole = undecodable(made)
+    answers(api, "PATCH ", whole[: len(whole) // 2] if body == "half" else body)
+    failure = await writer.write(PodCondition("default", "a", "u", "Unschedulable", "m"))
+    assert (failure.kind, failure.sent) == ("busy", True)

@@ -24,12 +24,14 @@ class Versions:
         self._chains: OrderedDict[Key, list[str]] = OrderedDict()
 
     def guard(self, key: Key, decided_from: str) -> str:
-        """The version that the object has if only this dispatcher has changed it; empty when nothing is known."""
+        """The version that the object has if only this dispatcher has changed it; empty for an empty one."""
         chain = self._chains.get(key)
         return chain[-1] if chain is not None and decided_from in chain else decided_from
 
     def wrote(self, key: Key, guard: str, made: str) -> None:
         """A write guarded by `guard` made version `made`."""
+        if not guard:
+            return
         chain = self._chains.get(key)
         if chain is None or chain[-1] != guard:
             chain = self._chains[key] = [guard]
