@@ -6,7 +6,7 @@ DATA ?=
 KEEP ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow coverage mutation conformance lint explore reference-long bench clean
+.PHONY: help setup demo test test-slow coverage mutation conformance lint explore reference-long bench docs clean
 
 help: ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -60,5 +60,11 @@ reference-long: setup ## compare 20,000 random clusters with the reference sched
 bench: setup ## run the decision benchmarks and print their table
 	@$(BIN)/python -m benchmarks decision
 
+docs: setup ## generate the reference pages and build the documentation site in site/
+	@$(BIN)/python docs/generate.py
+	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[docs]'
+	@$(BIN)/mkdocs build --strict -q
+	@echo "The site is in site/; open site/index.html"
+
 clean: ## remove .venv and caches
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) site .pytest_cache .mypy_cache .ruff_cache .hypothesis

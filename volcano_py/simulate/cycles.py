@@ -114,7 +114,7 @@ class Simulation:
 
         report = run_once(self.cluster, configuration, self.now, self.seed, emit=emit, registry=self.registry)
         self.warnings += [w for w in dict.fromkeys(report.warnings) if w not in self.warnings]
-        result = _result(report, emitted)
+        result = result_of(report, emitted)
         self.react(emitted)
         return result
 
@@ -198,7 +198,7 @@ def _set_condition(pod: Manifest, condition: Manifest, now: float) -> None:
         old.update(new)
 
 
-def _result(report: Report, emitted: list[plan.Operation]) -> CycleResult:
+def result_of(report: Report, emitted: list[plan.Operation]) -> CycleResult:
     """What was decided, and what the objects show when it has been written."""
     model = report.session.cluster
     groups = {uid: j.pod_group for uid, j in sorted(model.jobs.items()) if j.pod_group is not None and not j.shadow}

@@ -1,4 +1,4 @@
-"""For authors of plugins and actions: scenarios in YAML, run under pytest.
+"""For authors of plugins and actions: a cluster in a few lines (`kit`), and scenarios in YAML, run under pytest.
 
     # test_launch.py
     import pytest
@@ -12,6 +12,7 @@
 The notation is explained in `volcano_py.testing.table`.
 """
 
+from volcano_py.testing.kit import Cluster, Decision
 from volcano_py.testing.scenarios import check, registry, scenarios
 
-__all__ = ["check", "registry", "scenarios"]
+__all__ = ["Cluster", "Decision", "check", "registry", "scenarios"]

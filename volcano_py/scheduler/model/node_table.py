@@ -96,10 +96,11 @@ class SomeNodes:
 
     def __init__(self, numbers: NodeNumbers, nodes: NDArray[np.intp]) -> None:
         self._numbers = numbers
-        self._nodes = nodes
+        self.nodes = nodes
+        """Their columns in the table."""
 
     def __getattr__(self, name: str) -> Floats:
-        gathered: Floats = getattr(self._numbers, name).take(self._nodes, axis=-1)
+        gathered: Floats = getattr(self._numbers, name).take(self.nodes, axis=-1)
         setattr(self, name, gathered)
         return gathered
 

@@ -79,6 +79,14 @@ class Task:
         """Whether it counts on its node: it has one and is not finished."""
         return bool(self.node) and self.status not in (status.SUCCEEDED, status.FAILED)
 
+    @property
+    def labels(self) -> dict[str, str]:
+        return self.pod.metadata.labels or {}
+
+    @property
+    def annotations(self) -> dict[str, str]:
+        return self.pod.metadata.annotations or {}
+
     def __repr__(self) -> str:
         return f"Task({self.key} {status.STATUS_NAMES[self.status]} {self.node})"
 
