@@ -118,9 +118,9 @@ _IGNORED = [
 @click.option("--healthz-address", default=":11251", help="Where /healthz is served.")
 @flag("--enable-metrics", False, "Serve /metrics.")
 @flag("--enable-healthz", False, "Serve /healthz.")
-@click.option("--ca-cert-file", default="", help="CA for clients of /healthz (needs the next two).")
-@click.option("--tls-cert-file", default="", help="Certificate of /healthz.")
-@click.option("--tls-private-key-file", default="", help="Key of /healthz.")
+@click.option("--ca-cert-file", default="", help="CA for clients of /metrics and /healthz (needs the next two).")
+@click.option("--tls-cert-file", default="", help="Certificate of /metrics and /healthz.")
+@click.option("--tls-private-key-file", default="", help="Key of /metrics and /healthz.")
 @click.option("--node-selector", multiple=True, help="key:value; use only nodes with any of these labels.")
 @click.option("--plugins-dir", default="", help="Folder of Python files with plugins of your own.")
 @flag("--cache-dumper", True, "Write what the scheduler sees to a file on SIGUSR1.")
@@ -140,7 +140,7 @@ _IGNORED = [
     "--heartbeat-timeout",
     type=Duration(),
     default="60s",
-    help="A cycle that takes longer is ended, with the process.",
+    help="A cycle that takes longer is ended, with the process; a dispatcher that is silent for longer is replaced.",
 )
 @click.option("--seed", type=int, default=0, help="Decides among equal nodes.")
 @click.option("--log-level", type=click.Choice(["DEBUG", "INFO", "WARNING", "ERROR"]), default="INFO")
