@@ -1,4 +1,4 @@
-"""Running scenarios: a cluster in, decisions out, differences told."""
+"""Running scenarios: a cluster in, decisions out, differences reported."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 
 import yaml
 
+from volcano_py.api import names
 from volcano_py.scheduler.framework.config import load
 from volcano_py.scheduler.framework.registry import ActionBuilder, PluginBuilder, Registry
 from volcano_py.scheduler.run_once import REGISTRY
@@ -16,6 +17,8 @@ from volcano_py.simulate.cycles import CycleResult, Simulation
 from volcano_py.testing.table import configuration, manifests
 
 Scenario = dict[str, Any]
+EVICTING = frozenset(("preempt", "reclaim", "gangpreempt", "gangreclaim", "shuffle"))
+"""Actions after which a scenario must state which pods were evicted."""
 _EXPECTED = frozenset(("bound", "pipelined", "evicted", "phases", "waiting", "faults"))
 
 
@@ -40,21 +43,33 @@ def check(scenario: Scenario, known: Registry = REGISTRY) -> None:
     simulation.cluster.check_states = True
     conf = load(configuration(scenario.get("conf")), known.actions)
     for number, expect in enumerate(scenario.get("cycles") or [scenario["expect"]], 1):
-        compare(simulation.cycle(conf), expect or {}, number)
+        if not EVICTING.isdisjoint(conf.actions) and "evicted" not in (expect or {}):
+            raise AssertionError(f"cycle {number}: actions can evict; state the evicted pods (`evicted: []`: none)")
+        groups = {key: _group(pod) for (kind, key), pod in simulation.objects.items() if kind == "Pod"}
+        compare(simulation.cycle(conf), expect or {}, number, groups)
     refused = Counter(text.split(":")[0] for text in simulation.refused)
     assert refused == Counter(scenario.get("refused") or []), f"refused: {simulation.refused}"
 
 
-def compare(result: CycleResult, expect: dict[str, Any], number: int) -> None:
-    """Hold one cycle's result against what is expected of it; what is not named must not have happened."""
+def _group(pod: dict[str, Any]) -> str:
+    """The job of a pod, by its annotation."""
+    found: str = (pod["metadata"].get("annotations") or {}).get(names.GROUP_NAME, "")
+    return found
+
+
+def compare(result: CycleResult, expect: dict[str, Any], number: int, groups: Mapping[str, str]) -> None:
+    """Compare one cycle with what is expected of it; what is not stated must not have happened.
+
+    `groups`: pod → the PodGroup that it belongs to, for expectations of so many pods per job.
+    """
     unknown = set(expect) - _EXPECTED
-    assert not unknown, f"the scenario expects something that is not looked at: {unknown}"
+    assert not unknown, f"expectations that do not exist: {', '.join(sorted(unknown))}"
     bound = {key.removeprefix("default/"): node for key, node in result.bound.items()}
     wanted = expect.get("bound", {})
     if isinstance(wanted, int):
         assert len(bound) == wanted, f"cycle {number}: bound {bound}"
     elif wanted and all(isinstance(v, int) for v in wanted.values()):
-        per_job = Counter(next((j for j in wanted if pod.startswith(f"{j}-")), pod) for pod in bound)
+        per_job = Counter(groups.get(f"default/{pod}") or pod for pod in bound)
         assert dict(per_job) == {k: v for k, v in wanted.items() if v}, f"cycle {number}: bound {bound}"
     else:
         assert bound == wanted, f"cycle {number}: bound {bound}, expected {wanted}"
