@@ -32,7 +32,7 @@ def whole(status: int, body: bytes, content_type: str = "application/json") -> b
     return head(status, content_type, len(body)) + body
 
 
-async def tell(lie: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, truth: bytes = b"") -> None:
+async def send(lie: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, truth: bytes = b"") -> None:
     """Send one of LIES; the connection cannot be used afterwards. `truth`: the true body, for `truncated`."""
     match lie:
         case "html":

@@ -47,7 +47,7 @@ class LyingProxy:
     def __init__(self, target: str, authority: bytes | None = None, *, tls: bool = False) -> None:
         self.seen: Counter[Request] = Counter()
         """Requests by kind, whatever became of them."""
-        self.told: Counter[tuple[Request, str]] = Counter()
+        self.lied: Counter[tuple[Request, str]] = Counter()
         """Lies that were sent."""
         self.carried_out: Counter[Request] = Counter()
         """Requests that reached the server."""
@@ -212,8 +212,8 @@ class LyingProxy:
             return True
         lie = self._next_lie(request)
         if lie is not None and lie not in lies.NEEDS_THE_TRUTH:
-            self.told[request, lie] += 1
-            await lies.tell(lie, reader, writer)
+            self.lied[request, lie] += 1
+            await lies.send(lie, reader, writer)
             return False
         if self._stalled is None or request in self._stalled:
             self.stalled += 1
@@ -239,8 +239,8 @@ class LyingProxy:
                 return False
             truth = b"" if request[3] else await answer.read()
             if lie is not None:
-                self.told[request, lie] += 1
-                await lies.tell(lie, reader, writer, truth or b'{"type":"ADDED","object":{"met')
+                self.lied[request, lie] += 1
+                await lies.send(lie, reader, writer, truth or b'{"type":"ADDED","object":{"met')
                 return False
             if request[0] == "LIST" and answer.status == 200:
                 truth = self._with_extra(request[1], truth)

@@ -106,15 +106,15 @@ async def lie_and_recover(tmp_path: Path, lie: str) -> None:
             await opening
             provoking = Provoking(c, scheduler)
 
-            async def all_told() -> bool:
+            async def all_sent() -> bool:
                 await provoking.round()
                 await asyncio.sleep(0.2)
                 return not c.proxy.lies_left()
 
             try:
-                await until(all_told, "", 60)
+                await until(all_sent, "", 60)
             except AssertionError:
-                left = REQUESTS - {request for request, _ in c.proxy.told}
+                left = REQUESTS - {request for request, _ in c.proxy.lied}
                 raise AssertionError(f"not provoked: {left}") from None
             assert set(c.proxy.seen) == REQUESTS
             c.proxy.be_honest()

@@ -56,7 +56,7 @@ SHORTEST_PAUSE = 0.02
 QUIET = 0.005
 """Seconds without a change after which a burst counts as over."""
 MOST_SAID = 1_000
-"""Different warnings since the configuration was read; more are not told."""
+"""Different warnings since the configuration was read; more are not logged."""
 WAITING_PHASES = ("", "Pending", "Inqueue")
 
 
@@ -82,7 +82,7 @@ class Scheduler:
         self._said: set[str] = set()
         self._ended = 0.0
         self._duration = 0.0
-        self.quarantine = Quarantine(self._tell)
+        self.quarantine = Quarantine(self._write_event)
         self.handle = DispatcherHandle(self._settings(), self._result, self._leading)
         # A cycle may last as long as the dispatcher waits for a heartbeat.
         self.progress = Progress(options.heartbeat_timeout)
@@ -139,7 +139,7 @@ class Scheduler:
             self.feed.refresh,
             self.feed.put,
             self._wake,
-            self.quarantine.untold,
+            self.quarantine.not_written,
             self.feed.put_undecodable_pod,
         )
         if options.sharding_mode != "none":
@@ -237,10 +237,8 @@ class Scheduler:
 
     def _cycle(self) -> None:
         begun = time.monotonic()
-        emitted: list[Operation] = []
 
-        def emit(operations: Sequence[Operation]) -> None:
-            emitted.extend(operations)
+        def send(operations: Sequence[Operation]) -> None:
             self.handle.emit(operations)
             self.metrics.emitted(operations, self.model, time.time())
 
@@ -252,16 +250,13 @@ class Scheduler:
                 time.time(),
                 self._seed,
                 self.options.cycle_budget or None,
-                emit,
+                send,
                 registry=self.registry,
                 shard=self.shards.shard if self.shards is not None else None,
                 timer=self.metrics.timer,
             )
         except Exception:
-            # What was emitted is under way, so the model has to know it whatever happened afterwards.
             log.exception("a cycle failed; the next one follows in %s s", self.options.schedule_period)
-            for operation in emitted:
-                self.model.expect(operation)
             self.model.dirty = False
         else:
             self.last_report = report
@@ -324,7 +319,7 @@ class Scheduler:
     def _leading(self, leading: bool) -> None:
         if leading:
             log.info("leading: cycles may run")
-            self.quarantine.tell_again()
+            self.quarantine.report_again()
             self.model.dirty = True
         elif not self.stopping:
             log.warning("not leading; the Lease is held by %s", self.handle.holder or "no candidate")
@@ -340,7 +335,7 @@ class Scheduler:
             self.handle.revoke(Revoke("Pod", f"{namespace}/{name}", uid))
             self.echoes.forget(uid)
 
-    def _tell(self, event: Event) -> bool:
+    def _write_event(self, event: Event) -> bool:
         if self.handle.leading:
             self.handle.emit([event])
         else:

@@ -74,7 +74,7 @@ class Metrics:
         self.cycles = Counter("cycles_total", "Sessions opened", **own)
         self.faults = Counter("plugin_faults_total", "Plugins that raised", ("plugin", "point"), **own)
         self.quarantined = Gauge("quarantined_objects", "Objects that cannot be used", ("kind",), **own)
-        self.homeless = Gauge("jobs_without_queue", "Jobs that wait for a queue that does not exist", **own)
+        self.jobs_without_queue = Gauge("jobs_without_queue", "Jobs that wait for a queue that does not exist", **own)
         self.unanswered = Gauge("unanswered_operations", "Operations at the dispatcher", **own)
         self.unknown = Gauge("unknown_operations", "Pods being read because a result is missing", **own)
         self.leading = Gauge("leading", "1 while plans may be written", **own)
@@ -137,7 +137,7 @@ class Metrics:
         self.e2e.observe(max(0.0, seconds * 1000))
         for fault in report.faults:
             self.faults.labels(fault.plugin, fault.point).inc()
-        self.homeless.set(len(report.session.jobs_without_queue))
+        self.jobs_without_queue.set(len(report.session.jobs_without_queue))
         self._take_gauges(report.session.gauges)
 
     def forget_job(self, namespace: str, name: str) -> None:

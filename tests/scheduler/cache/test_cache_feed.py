@@ -78,7 +78,7 @@ class Live:
             self.feed.refresh,
             self.feed.put,
             self.changed,
-            self.quarantine.untold,
+            self.quarantine.not_written,
             self.feed.put_undecodable_pod,
             settling=0.02,
             pause=0.1,
@@ -211,11 +211,11 @@ async def test_quarantine_is_told_when_somebody_can_write(api):
     async with live:
         assert live.told == []
         live.takes_events = True
-        live.quarantine.tell_again()
+        live.quarantine.report_again()
         (event,) = live.told
         live.echoes.result(event, Result(1, "lost"))
-        live.quarantine.tell_again()
-        live.quarantine.tell_again()
+        live.quarantine.report_again()
+        live.quarantine.report_again()
         assert live.told == [event, event]
 
 
@@ -224,7 +224,7 @@ async def test_a_bind_that_did_not_happen_gives_its_room_back(api, outcome):
     one, _ = fill(api)
     async with Live(api) as live:
         full = live.idle("n1")
-        live.model.expect(bind_of(one))
+        live.model.assume(bind_of(one))
         assert live.state("p0") == st.BINDING and live.idle("n1") < full
         live.echoes.result(bind_of(one), Result(1, outcome, "why"))
         if outcome == "failed":
@@ -236,7 +236,7 @@ async def test_a_bind_that_did_not_happen_gives_its_room_back(api, outcome):
 async def test_a_bind_keeps_its_room_until_acknowledged_and_echoed(api):
     one, _ = fill(api)
     async with Live(api) as live:
-        live.model.expect(bind_of(one))
+        live.model.assume(bind_of(one))
         live.echoes.result(bind_of(one), Result(1, "done"))
         api.put("pods", {**our_pod("p0"), "status": {"phase": "Pending", "note": "from before the bind"}})
         api.put("pods", our_pod("marker"))
@@ -250,7 +250,7 @@ async def test_an_unknown_bind_is_looked_up_bound(api):
     one, two = fill(api)
     async with Live(api) as live:
         for stored in (one, two):
-            live.model.expect(bind_of(stored))
+            live.model.assume(bind_of(stored))
         bound = our_pod("p0", "n1")
         bound["metadata"]["uid"] = one["metadata"]["uid"]
         watch_is_late = api.objects[("pods", "default", "p0")] = {
@@ -280,7 +280,7 @@ async def test_an_unknown_bind_of_a_pod_that_cannot_be_decoded(api, bound):
     one, _ = fill(api)
     async with Live(api) as live:
         full = live.idle("n1")
-        live.model.expect(bind_of(one))
+        live.model.assume(bind_of(one))
         body = undecodable(one, "n1" if bound else "")
         api.fault("GET /pods/p0", lambda r: web.Response(body=body, content_type="application/json"))
         live.echoes.result(bind_of(one), Result(1, "unknown"))
@@ -297,7 +297,7 @@ async def test_an_unknown_bind_of_a_pod_that_cannot_be_decoded(api, bound):
 async def test_an_odd_answer_does_not_lose_a_read(api):
     one, _ = fill(api)
     async with Live(api) as live:
-        live.model.expect(bind_of(one))
+        live.model.assume(bind_of(one))
         whole = undecodable(one, "n1")
         for body in (b"<html>", whole[: len(whole) // 2]):
             answer = web.Response(body=body, content_type="application/json")
@@ -311,7 +311,7 @@ async def test_an_odd_answer_does_not_lose_a_read(api):
 async def test_an_unexpected_error_does_not_lose_a_read(api, monkeypatch):
     one, _ = fill(api)
     async with Live(api) as live:
-        live.model.expect(bind_of(one))
+        live.model.assume(bind_of(one))
         real, failures = live.model.retract, ["once"]
 
         def failing(op):
@@ -330,7 +330,7 @@ async def test_a_conflict_waits_for_the_watch(api):
     async with Live(api) as live:
         uid = live.model.jobs["default/g"].pod_group.metadata.uid
         wrote = PodGroupStatus("default", "g", uid, {"phase": "Running"})
-        live.model.expect(wrote)
+        live.model.assume(wrote)
         live.model.dirty = False
         live.echoes.result(wrote, Result(1, "conflict"))
         assert not live.model.dirty, "nothing is decided again before there is something new"
@@ -373,7 +373,7 @@ async def test_an_informer_that_ends_is_not_waited_for(api, monkeypatch):
 async def test_an_unknown_bind_of_a_deleted_pod(api):
     one, _ = fill(api)
     async with Live(api) as live:
-        live.model.expect(bind_of(one))
+        live.model.assume(bind_of(one))
         live.echoes.result(bind_of(one), Result(1, "unknown"))
         api.remove("pods", "p0")
         await live.until(lambda: "default/p0" not in live.model.tasks and live.echoes.unknown == 0)
@@ -386,7 +386,7 @@ async def test_an_eviction_that_failed_is_taken_back(api):
     stored = api.put("pods", running)
     evict = Evict("default", "r", stored["metadata"]["uid"], "default/g", "preempt")
     async with Live(api) as live:
-        live.model.expect(evict)
+        live.model.assume(evict)
         assert live.state("r") == st.RELEASING
         live.echoes.result(evict, Result(1, "failed", "forbidden"))
         await live.until(lambda: live.state("r") == st.RUNNING)
@@ -397,7 +397,7 @@ async def test_a_status_that_failed_is_as_the_server_has_it(api):
     async with Live(api) as live:
         uid = live.model.jobs["default/g"].pod_group.metadata.uid
         wrote = PodGroupStatus("default", "g", uid, {"phase": "Running"})
-        live.model.expect(wrote)
+        live.model.assume(wrote)
         assert live.model.jobs["default/g"].pod_group.status.phase == "Running"
         live.echoes.result(wrote, Result(1, "lost"))
         assert live.model.jobs["default/g"].pod_group.status.phase != "Running"
@@ -409,7 +409,7 @@ async def test_what_was_not_told_may_be_told_again(api):
         event = Event("PodGroup", "default", "g", "u", "Warning", "Unschedulable", "no room")
         condition = PodCondition("default", "p0", live.model.tasks["default/p0"].uid, "r", "m")
         for op in (event, condition):
-            live.model.expect(op)
+            live.model.assume(op)
             live.echoes.result(op, Result(1, "lost"))
         assert ("PodGroup", "default/g") not in live.model.reported.events
         assert "default/p0" not in live.model.reported.conditions

@@ -41,7 +41,7 @@ class Model(Protocol):
 
     reported: Reported
 
-    def retract(self, operation: Operation) -> None: ...
+    def forget(self, operation: Operation) -> None: ...
 
     def remove(self, kind: str, namespace: str, name: str) -> None: ...
 
@@ -59,7 +59,7 @@ class Echoes:
         refresh: Callable[[str, str], None],
         put: Callable[[str, Any], None],
         on_change: Callable[[], None],
-        untold: Callable[[Event], None] = lambda event: None,
+        not_written: Callable[[Event], None] = lambda event: None,
         put_undecodable: Callable[[Refused], None] = lambda refused: None,
         settling: float = SETTLING,
         pause: float = FIRST_PAUSE,
@@ -69,7 +69,7 @@ class Echoes:
         self._refresh = refresh
         self._put = put
         self._on_change = on_change
-        self._untold = untold
+        self._not_written = not_written
         self._put_undecodable = put_undecodable
         self._settling = settling
         self._pause = pause
@@ -127,7 +127,7 @@ class Echoes:
             self._later = {timer for timer in self._later if timer.when() >= now}
 
     def _take_back(self, op: Operation) -> None:
-        self._model.retract(op)
+        self._model.forget(op)
         match op:
             case Bind() | Evict() | PodCondition():
                 self._refresh("Pod", f"{op.namespace}/{op.name}")
@@ -138,7 +138,7 @@ class Echoes:
             case Event():
                 # Not written, so it may be emitted again.
                 self._model.reported.events.pop((op.kind, f"{op.namespace}/{op.name}"), None)
-                self._untold(op)
+                self._not_written(op)
 
     def _find_out(self, op: Bind | Evict) -> None:
         key = (f"{op.namespace}/{op.name}", op.uid)
@@ -196,11 +196,11 @@ class Echoes:
             self._take_back(op)
             self._failures.pop(op.uid, None)
         elif isinstance(pod, Refused):
-            self._model.retract(op)
+            self._model.forget(op)
             self._put_undecodable(pod)
         else:
             happened = pod.spec.node_name if isinstance(op, Bind) else pod.metadata.deletion_timestamp
             if not happened:
-                self._model.retract(op)
+                self._model.forget(op)
             self._put("Pod", core.detach(pod))
         self._on_change()

@@ -1,7 +1,7 @@
 """Objects that cannot be used: they do not decode, or the model refuses them. The rest is scheduled.
 
 Each gets one Warning Event that says why and what to do, once per reason, and counts in a metric until it is
-mended or deleted.
+corrected or deleted.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ REASON = "Quarantined"
 @dataclass
 class _Entry:
     event: Event
-    told: bool = False
+    reported: bool = False
 
 
 class Quarantine:
-    """`tell(event)` hands an Event to the dispatcher and answers whether it was taken."""
+    """`write(event)` hands an Event to the dispatcher and answers whether it was taken."""
 
-    def __init__(self, tell: Callable[[Event], bool]) -> None:
-        self._tell = tell
+    def __init__(self, write: Callable[[Event], bool]) -> None:
+        self._write = write
         self._entries: dict[tuple[str, str], _Entry] = {}
 
     def __contains__(self, key: tuple[str, str]) -> bool:
@@ -38,29 +38,29 @@ class Quarantine:
         key = (kind, f"{namespace}/{name}" if namespace else name)
         known = self._entries.get(key)
         if known is None or known.event != event:
-            self._entries[key] = _Entry(event, self._tell(event))
+            self._entries[key] = _Entry(event, self._write(event))
 
     def release(self, kind: str, key: str) -> None:
         """The object is fine again, or gone."""
         if self._entries:
             self._entries.pop((kind, key), None)
 
-    def tell_again(self) -> None:
-        """Tell what was not told yet, after leadership was won."""
+    def report_again(self) -> None:
+        """Report what has not been reported yet, after leadership was won."""
         for entry in self._entries.values():
-            if not entry.told:
-                entry.told = self._tell(entry.event)
+            if not entry.reported:
+                entry.reported = self._write(entry.event)
 
-    def untold(self, event: Event) -> None:
+    def not_written(self, event: Event) -> None:
         """The dispatcher could not write this one after all."""
         for entry in self._entries.values():
             if entry.event == event:
-                entry.told = False
+                entry.reported = False
 
     def counts(self) -> dict[str, int]:
         """How many objects of each kind are quarantined."""
         return dict(Counter(kind for kind, _ in self._entries))
 
     def reasons(self) -> dict[tuple[str, str], str]:
-        """(kind, key) to the text that was told."""
+        """(kind, key) to the text of the Event."""
         return {key: entry.event.message for key, entry in self._entries.items()}

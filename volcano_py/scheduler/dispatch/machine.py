@@ -3,7 +3,7 @@
 Pure: events in, writes and results out; no I/O, no clock.
 
 Every method takes `now` (monotonic seconds). The shell calls `take` for writes to begin, answers each with
-`done` or `failed`, and sends on what `results` gives. What Volcano's cache tells beside a write (Events, the
+`done` or `failed`, and sends on what `results` gives. What Volcano's cache reports beside a write (Events, the
 SchedulerError condition) is enqueued here as a follow-up of its own.
 
 Rules worth knowing:

@@ -48,7 +48,7 @@ class Pipe:
         self._loop.add_reader(sock, self._readable)
 
     def send(self, message: msgspec.Struct) -> None:
-        """Send one message; silently nothing when the other end is gone (`on_close` tells)."""
+        """Send one message; silently nothing when the other end is gone (`on_close` is then called)."""
         if not self.closed:
             self._out += frames.encode(message)
             self._flush()

@@ -38,7 +38,7 @@ class Item:
     """One operation on its way through the dispatcher."""
 
     id: int
-    """0: our own follow-up, nobody waits for its result."""
+    """0: a follow-up of the dispatcher itself; its result is not sent."""
     op: Operation
     key: ObjectKey
     lane: int
