@@ -1,13 +1,11 @@
 """run_once: one cycle. Volcano: runOnce, OpenSession, CloseSession.
 
 A pure function of its arguments: the live loop, the simulator, the conformance runner and the tests all call
-it, and nothing else decides. It emits the plan while it runs and teaches the model what was emitted when the
-session is closed.
+it, and nothing else decides. It emits the plan while it runs; the model assumes it when the session is closed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import nullcontext
 
 from msgspec import Struct
@@ -21,6 +19,7 @@ from volcano_py.scheduler.framework.session import Session, Shard
 from volcano_py.scheduler.model import status as st
 from volcano_py.scheduler.model.cluster import Cluster
 from volcano_py.scheduler.model.plan import Bind, Emit, Evict, Operation, PodGroupStatus
+from volcano_py.scheduler.planner import Planner
 from volcano_py.scheduler.plugins import PLUGINS
 from volcano_py.scheduler.session_close.close import Timer, close
 
@@ -32,6 +31,8 @@ class Report(Struct):
     """What a cycle did, beside its plan."""
 
     session: Session
+    plan: list[Operation] = []
+    """All that was emitted, in order."""
     bound: int = 0
     evicted: int = 0
     faults: list[Fault] = []
@@ -81,41 +82,37 @@ def run_once(
     budget  tasks to try at most; None: no limit
     emit    gets the plan, statement by statement
     """
-    emitted: list[Operation] = []
-
-    def collect(operations: Sequence[Operation]) -> None:
-        emitted.extend(operations)
-        if emit is not None:
-            emit(operations)
-
+    planner = Planner(model, emit)
     timed = timer or (lambda _kind, _name: nullcontext())
     model.dirty = False
     with timed("session", "open"):
-        session = Session(model, configuration, now, seed, collect, budget, shard)
-        report = Report(session)
-        plugins = open_plugins(session, registry, report, timed)
-    for name in configuration.actions:
-        with timed("action", name):
-            try:
-                action = registry.actions[name](configuration.action_arguments.get(name, {}))
-                report.warnings += action.warnings
-                action.execute(session)
-            except Exception as e:
-                session.callbacks.fault(name, "action", e)
-    with timed("session", "close"):
-        close(session, plugins, timed)
+        session = Session(model, configuration, now, seed, planner.submit, budget, shard)
+    report = Report(session, planner.operations)
+    try:
+        with timed("session", "plugins"):
+            plugins = open_plugins(session, registry, report, timed)
+        for name in configuration.actions:
+            with timed("action", name):
+                _execute(name, session, registry, report)
+        with timed("session", "close"):
+            close(session, plugins, timed)
+    finally:
+        planner.assume(session.new_statuses)
     report.faults = session.callbacks.faults
+    report.bound, report.evicted = planner.count(Bind), planner.count(Evict)
     report.unfinished = session.work.exhausted
-    for operation in emitted:
-        if isinstance(operation, PodGroupStatus):
-            uid = f"{operation.namespace}/{operation.name}"
-            model.expect_status(uid, session.new_statuses[uid])
-        else:
-            model.expect(operation)
-        report.bound += isinstance(operation, Bind)
-        report.evicted += isinstance(operation, Evict)
-    model.dirty = report.unfinished or any(isinstance(o, Bind | Evict | PodGroupStatus) for o in emitted)
+    model.dirty = report.unfinished or planner.count(Bind, Evict, PodGroupStatus) > 0
     return report
+
+
+def _execute(name: str, session: Session, registry: Registry, report: Report) -> None:
+    """Run one action; an exception is its fault, and the next action runs."""
+    try:
+        action = registry.actions[name](session.configuration.action_arguments.get(name, {}))
+        report.warnings += action.warnings
+        action.execute(session)
+    except Exception as e:
+        session.callbacks.fault(name, "action", e)
 
 
 def open_plugins(session: Session, registry: Registry, report: Report, timed: Timer) -> list[Plugin]:

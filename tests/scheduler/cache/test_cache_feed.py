@@ -312,14 +312,14 @@ async def test_an_unexpected_error_does_not_lose_a_read(api, monkeypatch):
     one, _ = fill(api)
     async with Live(api) as live:
         live.model.assume(bind_of(one))
-        real, failures = live.model.retract, ["once"]
+        real, failures = live.model.forget, ["once"]
 
         def failing(op):
             if failures:
                 raise KeyError(failures.pop())
             real(op)
 
-        monkeypatch.setattr(live.model, "retract", failing)
+        monkeypatch.setattr(live.model, "forget", failing)
         live.echoes.result(bind_of(one), Result(1, "unknown"))
         await live.until(lambda: live.echoes.unknown == 0)
         assert live.state("p0") == st.PENDING and not failures

@@ -106,9 +106,9 @@ class OrderOfEvents(RuleBasedStateMachine):
         if pending and nodes:
             t = data.draw(s.sampled_from(pending))
             op = plan.Bind(t.namespace, t.name, t.pod.metadata.uid, data.draw(s.sampled_from(nodes)), t.job)
-            self.model.expect(op)
+            self.model.assume(op)
             assert self.model.tasks[t.key].status == st.BINDING
-            self.model.retract(op)
+            self.model.forget(op)
 
     @rule(data=s.data())
     def an_eviction_that_fails_changes_nothing(self, data: s.DataObject) -> None:
@@ -116,8 +116,8 @@ class OrderOfEvents(RuleBasedStateMachine):
         if running:
             t = data.draw(s.sampled_from(running))
             op = plan.Evict(t.namespace, t.name, t.pod.metadata.uid, t.job, "test")
-            self.model.expect(op)
-            self.model.retract(op)
+            self.model.assume(op)
+            self.model.forget(op)
 
     @rule(data=s.data())
     def a_bind_and_its_echo_are_one_bind(self, data: s.DataObject) -> None:
@@ -126,7 +126,7 @@ class OrderOfEvents(RuleBasedStateMachine):
         if pending and nodes:
             t = data.draw(s.sampled_from(pending))
             node = data.draw(s.sampled_from(nodes))
-            self.model.expect(plan.Bind(t.namespace, t.name, t.pod.metadata.uid, node, t.job))
+            self.model.assume(plan.Bind(t.namespace, t.name, t.pod.metadata.uid, node, t.job))
             manifest = self.objects.pop(("Pod", t.key))
             stale = as_struct(manifest)
             if data.draw(s.booleans()):

@@ -1,8 +1,7 @@
-"""Cluster: the picture of the cluster. Volcano: the scheduler cache, without its informers.
+"""Cluster: all objects that the scheduler uses, as it sees them. Volcano: the scheduler cache, without its informers.
 
-It moves by events from the API server (`upsert`, `remove`) and by plans that were sent out (`expect`) or
-failed (`retract`), and by nothing else. The order of events does not matter: objects may arrive before those
-they name.
+Only events from the API server (`upsert`, `remove`) and plans that were sent (`assume`) or failed (`forget`) change it.
+The order of events does not matter: objects may arrive before those they name.
 """
 
 from __future__ import annotations
@@ -234,8 +233,8 @@ class Cluster:
 
     # ---- plans ------------------------------------------------------------------------------------------
 
-    def expect(self, operation: Operation) -> None:
-        """A plan's operation was handed to the dispatcher: act as if it had happened."""
+    def assume(self, operation: Operation) -> None:
+        """Count an operation that was handed to the dispatcher as done. Volcano: AddBindTask, Evict of the cache."""
         match operation:
             case Bind():
                 self._assume(operation.namespace, operation.name, operation.uid, status.BINDING, operation.node)
@@ -249,7 +248,7 @@ class Cluster:
                         self.nominations.node_of[key] = operation.nominated_node
             case PodGroupStatus():
                 status_ = msgspec.convert(operation.status, api.PodGroupStatus)
-                self.expect_status(f"{operation.namespace}/{operation.name}", status_)
+                self.assume_status(f"{operation.namespace}/{operation.name}", status_)
             case Event():
                 self.reported.events[operation.kind, f"{operation.namespace}/{operation.name}"] = operation.message
             case QueueStatus():
@@ -259,15 +258,15 @@ class Cluster:
                     new_status = msgspec.structs.replace(queue.object.status, allocated=allocated)
                     queue.object = msgspec.structs.replace(queue.object, status=new_status)
 
-    def expect_status(self, uid: str, new: api.PodGroupStatus) -> None:
-        """A PodGroup's new status is on its way."""
+    def assume_status(self, uid: str, new: api.PodGroupStatus) -> None:
+        """Count a PodGroup status that was sent as written."""
         job = self.jobs.get(uid)
         if job is not None and job.pod_group is not None:
             job.pod_group = msgspec.structs.replace(job.pod_group, status=new)
             self.job_changes.add(uid)
 
-    def retract(self, operation: Operation) -> None:
-        """An operation failed: the object is as the API server last showed it."""
+    def forget(self, operation: Operation) -> None:
+        """Undo an assumption: the object is as the API server last showed it."""
         self.dirty = True
         match operation:
             case Bind() | Evict():

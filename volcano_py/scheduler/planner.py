@@ -1,0 +1,47 @@
+"""Planner: the plan of one cycle. It is sent, counted and assumed in one place. Volcano: Statement.Commit, and the
+cache's Bind, Evict and status updaters.
+
+Operations are sent statement by statement while the cycle runs, so that the dispatcher can begin. The model assumes
+them when the session has ended, because the session reads the model; it does so also if the cycle fails half-way, since
+what was sent is on its way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from volcano_py.api import scheduling as api
+from volcano_py.scheduler.model.cluster import Cluster
+from volcano_py.scheduler.model.plan import Emit, Operation, PodGroupStatus
+
+
+class Planner:
+    """`send` gets each statement's operations at once; None: nothing is sent (simulations)."""
+
+    def __init__(self, model: Cluster, send: Emit | None = None) -> None:
+        self._model = model
+        self._send = send
+        self.operations: list[Operation] = []
+        """All operations of the cycle so far."""
+
+    def submit(self, operations: Sequence[Operation]) -> None:
+        """Add operations that belong together."""
+        self.operations.extend(operations)
+        if self._send is not None:
+            self._send(operations)
+
+    def count(self, *kinds: type[Operation]) -> int:
+        """How many operations of some kinds the plan has."""
+        return sum(isinstance(operation, kinds) for operation in self.operations)
+
+    def assume(self, statuses: Mapping[str, api.PodGroupStatus]) -> None:
+        """Let the model count the plan as done until the API server confirms it or a result says otherwise.
+
+        `statuses`: the PodGroup statuses that the session has written, by job.
+        """
+        for operation in self.operations:
+            uid = f"{operation.namespace}/{operation.name}" if isinstance(operation, PodGroupStatus) else ""
+            if uid in statuses:
+                self._model.assume_status(uid, statuses[uid])
+            else:
+                self._model.assume(operation)
