@@ -19,12 +19,13 @@ import asyncio
 import contextlib
 import re
 import threading
-from collections.abc import Coroutine, Iterator
+from collections.abc import Coroutine, Iterable, Iterator
 from contextvars import ContextVar
 from typing import Any
 
 OWNER: ContextVar[str] = ContextVar("component whose tasks are created", default="")
 _MADE_UP = re.compile(r"Task-\d+")
+_ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 
 
 class Killed(Exception):
@@ -49,7 +50,7 @@ class Recorded:
     def name(self) -> str:
         """The task's own name, or its coroutine's qualified name."""
         own = self.task.get_name() if self.task is not None else ""
-        return self.__qualname__ if not own or _MADE_UP.fullmatch(own) else own
+        return self.__qualname__ if not own or _MADE_UP.fullmatch(own) else _ADDRESS.sub("", own)
 
     @property
     def alive(self) -> bool:
@@ -120,21 +121,32 @@ class Tasks:
         return list(dict.fromkeys(one.name for one in chosen))
 
     def kill_next(self, name: str, error: BaseException | None = None) -> None:
-        """Raise `error` (else `Killed`) at the first await of the next task of this coroutine, which may be short."""
+        """Raise `error` (else `Killed`) at the first await of the next task of this coroutine, however short it is."""
         self._armed[name] = error if error is not None else Killed(f"{name} was killed by a test")
 
     @property
     def armed(self) -> list[str]:
-        """Names given to `kill_next` of which no task was created since."""
+        """Coroutines given to `kill_next` of which no task was created since."""
         return list(self._armed)
 
-    def kill(self, name: str, error: BaseException | None = None) -> Recorded:
-        """Raise `error` (else `Killed`) inside the oldest living task of this name. Raises LookupError if none lives.
+    def disarm(self) -> None:
+        """Forget what `kill_next` was called for."""
+        self._armed.clear()
+
+    def coroutine_of(self, name: str) -> str:
+        """The qualified name of the coroutine of a task that was recorded under this name."""
+        return next(one.__qualname__ for one in list(self.created) if one.name == name)
+
+    def kill(self, name: str, error: BaseException | None = None, owners: Iterable[str] = ()) -> Recorded:
+        """Raise `error` (else `Killed`) inside the oldest living task of this name (and of these owners, if any).
+
+        Raises LookupError if none lives.
 
         It is raised soon afterwards: wait for what is to come of it.
         """
         for one in list(self.created):
-            if one.name == name and one.alive and one.task is not asyncio.current_task():
+            ours = one.name == name and (not owners or one.owner in owners)
+            if ours and one.alive and one.task is not asyncio.current_task():
                 assert one.task is not None
                 one.error = error if error is not None else Killed(f"{name} was killed by a test")
                 one.task.get_loop().call_soon_threadsafe(one.task.cancel)

@@ -24,6 +24,8 @@ from volcano_py.kube.watch import INACTIVITY
 
 log = logging.getLogger(__name__)
 
+GRACE_SECONDS = 2.0
+"""For which kopf's tasks may go on after they were cancelled, before they are cancelled again."""
 STOP_SECONDS = 10.0
 """For which we wait until kopf has ended."""
 REQUEST_SECONDS = 30.0
@@ -104,9 +106,12 @@ class KopfThread:
         self._watch_tasks()
         if self._stop.is_set():
             return
-        await kopf.operator(
-            registry=registry, settings=settings, clusterwide=True, standalone=True, stop_flag=self._stop
-        )
+        try:
+            await kopf.operator(
+                registry=registry, settings=settings, clusterwide=True, standalone=True, stop_flag=self._stop
+            )
+        finally:
+            self._stop.set()  # kopf waits for it in a thread, which the event loop awaits at its end
 
     def _watch_tasks(self) -> None:
         """Notice every task of kopf that fails from now on."""
@@ -133,6 +138,13 @@ class KopfThread:
         if loop is not None and task is not None:
             with contextlib.suppress(RuntimeError):  # the loop is closed: it has ended
                 loop.call_soon_threadsafe(task.cancel)
+                loop.call_soon_threadsafe(loop.call_later, GRACE_SECONDS, self._cancel_all)
+
+    def _cancel_all(self) -> None:
+        """kopf's own end can wait for tasks that wait for others which it has ended before."""
+        for task in asyncio.all_tasks():
+            task.cancel()
+        asyncio.get_running_loop().call_later(GRACE_SECONDS, self._cancel_all)
 
     def _handler(self, feed: Sink) -> Callable[..., Any]:
         async def seen(event: Any, **_: Any) -> None:

@@ -13,7 +13,7 @@ from volcano_py.api import batch, bus, names
 from volcano_py.api.batch import Job
 from volcano_py.api.core import Pod
 from volcano_py.api.kinds import JOB
-from volcano_py.api.scheduling import UNKNOWN, PodGroup
+from volcano_py.api.scheduling import PENDING, UNKNOWN, PodGroup
 from volcano_py.controllers.job.observed import find_task, is_out_of_sync, is_terminating, task_of
 from volcano_py.controllers.job.request import Request
 
@@ -98,8 +98,10 @@ def was_evicted(pod: Pod) -> bool:
 
 
 def podgroup_added(podgroup: PodGroup) -> Request | None:
-    """A gang that was broken before its group was seen."""
-    return Request(bus.JOB_UNKNOWN) if podgroup.status.phase == UNKNOWN else None
+    """A gang that was broken, or let in, before its group was seen: also while a watch was interrupted."""
+    if podgroup.status.phase == UNKNOWN:
+        return Request(bus.JOB_UNKNOWN)
+    return None if podgroup.status.phase in ("", PENDING) else Request(bus.OUT_OF_SYNC)
 
 
 def podgroup_updated(old: PodGroup, new: PodGroup) -> Request | None:
