@@ -13,7 +13,7 @@ import numpy as np
 
 from volcano_py.scheduler.framework.node_rules import LOCAL, Floats, Scope
 from volcano_py.scheduler.framework.session import Session
-from volcano_py.scheduler.model.node_table import Numbers
+from volcano_py.scheduler.model.node_table import Numbers, SomeNodes
 from volcano_py.scheduler.model.resource import CPU, MEMORY, NVIDIA_GPU
 from volcano_py.scheduler.model.task import Task
 
@@ -104,6 +104,9 @@ class BalancedAllocation:
         self._table = session.table
         self._weight = weight
         self._complete = bool((session.numbers.kube_capacity > 0).all())
+        self._now: Floats = np.empty(0)
+        """How evenly cpu and memory of each node are used without the pod, up to a position in the log of changes."""
+        self._position = -1
 
     def applies(self, task: Task) -> bool:
         return any(task.request[d] > 0 for d in (CPU, MEMORY, NVIDIA_GPU))
@@ -120,9 +123,11 @@ class BalancedAllocation:
         dimensions = self._dimensions(task)
         if self._complete and len(dimensions) == 2:
             request = task.spec_class.vector(self._table)[:2, None]
-            now = numbers.kube_requested[:2]
-            gained = _even(now + request, numbers.kube_capacity) - _even(now, numbers.kube_capacity)
-            score: Floats = np.floor(gained * 0.5 + 75.0)
+            score = _even(numbers.kube_requested[:2] + request, numbers.kube_capacity)
+            score -= self._without(numbers)
+            score *= 0.5
+            score += 75.0
+            np.floor(score, out=score)
             return score if self._weight == 1 else score * self._weight
         rows = [row for row, _ in dimensions]
         capacities = [numbers.kube_capacity[row] if row < 2 else numbers.allocatable[row] for row in rows]
@@ -130,6 +135,18 @@ class BalancedAllocation:
         requests = [request for _, request in dimensions]
         columns = zip(np.array(capacities).T.tolist(), np.array(used).T.tolist(), strict=True)
         return np.array([self._weight * _balance(c, u, requests) for c, u in columns], dtype=np.float64)
+
+    def _without(self, numbers: Numbers) -> Floats:
+        """The part of the score that is the same for all pods; only changed columns are computed again."""
+        n = self._numbers
+        log = n.log
+        if self._position < 0:
+            self._now = _even(n.kube_requested[:2].copy(), n.kube_capacity)
+        elif self._position != len(log):
+            changed = list(set(log[self._position :]))
+            self._now[changed] = _even(n.kube_requested[:2, changed], n.kube_capacity[:, changed])
+        self._position = len(log)
+        return self._now[numbers.nodes] if isinstance(numbers, SomeNodes) else self._now
 
     def score_node(self, task: Task, node: int) -> float:
         n, dimensions = self._numbers, self._dimensions(task)
@@ -139,10 +156,15 @@ class BalancedAllocation:
 
 
 def _even(used: Floats, capacity: Floats) -> Floats:
-    """How evenly two resources are used, 0 to 100, by node."""
-    parts = np.minimum(used / capacity, 1.0)
-    even: Floats = np.floor((1 - np.abs(parts[0] - parts[1]) / 2) * 100)
-    return even
+    """How evenly two resources are used, 0 to 100, by node. `used` is overwritten: it must be a copy."""
+    used /= capacity
+    np.minimum(used, 1.0, out=used)
+    even: Floats = used[0] - used[1]
+    np.abs(even, out=even)
+    even *= 0.5
+    np.subtract(1.0, even, out=even)
+    even *= 100.0
+    return np.floor(even, out=even)
 
 
 def _balance(capacities: list[float], used: list[float], requests: list[float]) -> int:
