@@ -12,7 +12,7 @@ from volcano_py.cli.follow import Source, following
 from volcano_py.kube.client import Client
 from volcano_py.kube.credentials import Credentials
 from volcano_py.kube.errors import Forbidden
-from volcano_py.sandbox.apiserver.request import User
+from volcano_py.sandbox.apiserver.registry.request import User
 from volcano_py.sandbox.cluster import Sandbox
 
 

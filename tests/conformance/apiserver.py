@@ -28,7 +28,7 @@ from tests.conformance.outcome import DEVIATION, FAIL, PASS, Outcome
 from tests.conformance.projections import at, filtered, projected
 from tests.sandbox.matching import Context, match, words_agree
 from volcano_py.kube import certificates
-from volcano_py.sandbox.apiserver.request import User
+from volcano_py.sandbox.apiserver.registry.request import User
 from volcano_py.sandbox.cluster import Sandbox
 from volcano_py.sandbox.controllers.manager import Options
 

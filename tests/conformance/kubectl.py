@@ -22,7 +22,7 @@ from tests import kubectl
 from tests.conformance.apiserver import bare_sandbox
 from tests.conformance.outcome import DEVIATION, FAIL, PASS, UNBUILDABLE, Outcome
 from tests.sandbox.matching import Context, match, words_agree
-from volcano_py.sandbox.apiserver.request import User
+from volcano_py.sandbox.apiserver.registry.request import User
 
 AREA = "kubectl"
 TOPICS = (

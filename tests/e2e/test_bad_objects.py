@@ -23,7 +23,7 @@ from tests.e2e.cluster import (
 )
 from volcano_py.api.kinds import EVENT, JOB, POD
 from volcano_py.kube.client import Client
-from volcano_py.sandbox.apiserver.server import put
+from volcano_py.sandbox.apiserver.assembly import put
 from volcano_py.sandbox.cluster import Sandbox
 
 ABSURD = "1" + "0" * 30

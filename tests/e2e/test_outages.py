@@ -17,7 +17,7 @@ from tests.e2e.journal import Journal, api_agrees, journal
 from volcano_py.api.kinds import JOB, QUEUE
 from volcano_py.kube.client import Client
 from volcano_py.kube.errors import AlreadyExists, Unreachable
-from volcano_py.sandbox.apiserver.http import Server
+from volcano_py.sandbox.apiserver.http.server import Server
 
 GANGS, MEMBERS, NODES, CPUS = 20, 8, 10, 20
 AWAY = 4.0

@@ -20,7 +20,7 @@ from tests.sandbox.clients import CONFIGMAPS, PODS, Http, http, pod
 from tests.sandbox.test_durability import change
 from volcano_py.kube.client import Client
 from volcano_py.kube.errors import ApiError
-from volcano_py.sandbox.apiserver.request import User
+from volcano_py.sandbox.apiserver.registry.request import User
 from volcano_py.sandbox.cluster import Sandbox
 from volcano_py.sandbox.load import ordered
 

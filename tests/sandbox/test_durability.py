@@ -20,8 +20,8 @@ from tests import waiting
 from tests.sandbox.clients import CONFIGMAPS, MERGE, http
 from volcano_py.kube.client import Client
 from volcano_py.kube.errors import KubeError
-from volcano_py.sandbox.apiserver import database, durable
-from volcano_py.sandbox.apiserver.database import FILE, Database
+from volcano_py.sandbox.apiserver.storage import database, durable
+from volcano_py.sandbox.apiserver.storage.database import FILE, Database
 from volcano_py.sandbox.cluster import Sandbox, SandboxError
 
 WIDGETS = "/apis/example.com/v1/widgets"

@@ -26,7 +26,7 @@ from hypothesis.stateful import (
 
 from tests import waiting
 from tests.sandbox.clients import Http, http
-from volcano_py.sandbox.apiserver import durable
+from volcano_py.sandbox.apiserver.storage import durable
 from volcano_py.sandbox.cluster import Sandbox
 
 NAMESPACES = ("default", "kube-public")

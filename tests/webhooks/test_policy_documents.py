@@ -9,7 +9,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from volcano_py.sandbox.apiserver.cel import evaluate_with
+from volcano_py.sandbox.apiserver.cel.expressions import evaluate_with
 from volcano_py.webhooks import cel_rules
 from volcano_py.webhooks.lookup import QueueIndex
 from volcano_py.webhooks.paths import PATHS, Asked, Surroundings, judge

@@ -14,10 +14,10 @@ from typing import Any
 
 from volcano_py.api import kinds
 from volcano_py.api.scheduling import DEFAULT_QUEUE, QUEUE_OPEN, ROOT_QUEUE
-from volcano_py.sandbox.apiserver.api import Admission, Api, Attributes
-from volcano_py.sandbox.apiserver.errors import StatusError
-from volcano_py.sandbox.apiserver.request import Request
-from volcano_py.sandbox.apiserver.store import DELETED, Event
+from volcano_py.sandbox.apiserver.apimachinery.errors import StatusError
+from volcano_py.sandbox.apiserver.registry.api import Admission, Api, Attributes
+from volcano_py.sandbox.apiserver.registry.request import Request
+from volcano_py.sandbox.apiserver.storage.store import DELETED, Event
 from volcano_py.webhooks import pods
 from volcano_py.webhooks.lookup import Manifest, QueueIndex, Queues
 from volcano_py.webhooks.paths import PATHS, Asked, Path, Surroundings, judge

@@ -22,16 +22,18 @@ import yaml
 
 from volcano_py.kube import certificates
 from volcano_py.sandbox import admission, identity, kubeconfig, shapes
-from volcano_py.sandbox.apiserver import access, codec, metadata
-from volcano_py.sandbox.apiserver.api import Api
-from volcano_py.sandbox.apiserver.audit import AuditLog
-from volcano_py.sandbox.apiserver.crd import Definitions
-from volcano_py.sandbox.apiserver.database import Database, DataError
-from volcano_py.sandbox.apiserver.durable import Durable
-from volcano_py.sandbox.apiserver.http import Server
-from volcano_py.sandbox.apiserver.request import User
-from volcano_py.sandbox.apiserver.server import new_api, new_server, put
-from volcano_py.sandbox.apiserver.store import ADDED
+from volcano_py.sandbox.apiserver.apiextensions.definitions import Definitions
+from volcano_py.sandbox.apiserver.apimachinery import metadata
+from volcano_py.sandbox.apiserver.assembly import new_api, new_server, put
+from volcano_py.sandbox.apiserver.auth import authorization
+from volcano_py.sandbox.apiserver.http.audit import AuditLog
+from volcano_py.sandbox.apiserver.http.server import Server
+from volcano_py.sandbox.apiserver.registry.api import Api
+from volcano_py.sandbox.apiserver.registry.request import User
+from volcano_py.sandbox.apiserver.schema import codec
+from volcano_py.sandbox.apiserver.storage.database import Database, DataError
+from volcano_py.sandbox.apiserver.storage.durable import Durable
+from volcano_py.sandbox.apiserver.storage.store import ADDED
 from volcano_py.sandbox.components import WEBHOOK_MANAGER, Components, scheduler_configmap
 from volcano_py.sandbox.controllers.manager import ControllerManager, Options
 from volcano_py.sandbox.identity import Identity
@@ -193,7 +195,7 @@ class Sandbox:
         self.authority = made.authority
         self.api = new_api(self.durable)
         if not self.rbac:
-            self.api.extensions["authorizers"].append(access.everybody)
+            self.api.extensions["authorizers"].append(authorization.everybody)
         tokens = {self.token: ADMIN, **self.users}
         self.server = new_server(self.api, tokens)
         self.server.authenticator.key = self.identity.key

@@ -11,10 +11,10 @@ import yaml
 
 from volcano_py.kube import wire
 from volcano_py.kube.client import Client
-from volcano_py.sandbox.apiserver.crd import CRDS
-from volcano_py.sandbox.apiserver.database import Database
-from volcano_py.sandbox.apiserver.server import new_api
-from volcano_py.sandbox.apiserver.store import DELETED
+from volcano_py.sandbox.apiserver.apiextensions.definitions import CRDS
+from volcano_py.sandbox.apiserver.assembly import new_api
+from volcano_py.sandbox.apiserver.storage.database import Database
+from volcano_py.sandbox.apiserver.storage.store import DELETED
 
 Object = dict[str, Any]
 

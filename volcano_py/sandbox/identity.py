@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import orjson
 
 from volcano_py.kube.certificates import Authority, new_authority
-from volcano_py.sandbox.apiserver.database import Database, DataError
+from volcano_py.sandbox.apiserver.storage.database import Database, DataError
 
 FACT = "identity"
 

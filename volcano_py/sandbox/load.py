@@ -15,8 +15,8 @@ import orjson
 
 from volcano_py.kube.client import Client
 from volcano_py.kube.errors import AlreadyExists, ApiError, NotFound
-from volcano_py.sandbox.apiserver.api import Api, bare
-from volcano_py.sandbox.apiserver.store import ADDED
+from volcano_py.sandbox.apiserver.registry.api import Api, bare
+from volcano_py.sandbox.apiserver.storage.store import ADDED
 from volcano_py.sandbox.dump import prefix
 
 Object = dict[str, Any]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from volcano_py.sandbox.apiserver import quantity
+from volcano_py.sandbox.apiserver.apimachinery import quantity
 
 DEFAULT = {"cpu": "32", "memory": "256Gi", "pods": "110"}
 

@@ -55,7 +55,7 @@ def _dump_server(kubeconfig: Path, add: object) -> int:
 
 
 def _dump_folder(data: Path, add: object) -> int:
-    from volcano_py.sandbox.apiserver.database import Database, DataError
+    from volcano_py.sandbox.apiserver.storage.database import Database, DataError
     from volcano_py.sandbox.dump import kept
 
     faults: list[str] = []
@@ -103,7 +103,7 @@ def load(file: Path, data: Path | None, kubeconfig: Path) -> None:
 
 
 async def _load_folder(data: Path, objects: list[dict], report: object) -> None:  # type: ignore[type-arg]
-    from volcano_py.sandbox.apiserver.database import DataError
+    from volcano_py.sandbox.apiserver.storage.database import DataError
     from volcano_py.sandbox.cluster import Sandbox, SandboxError
     from volcano_py.sandbox.load import into_store
 

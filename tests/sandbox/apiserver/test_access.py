@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from tests.sandbox.clients import CONFIGMAPS, PODS, Http, http, pod
-from volcano_py.sandbox.apiserver.request import User
+from volcano_py.sandbox.apiserver.registry.request import User
 from volcano_py.sandbox.cluster import Sandbox
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"

@@ -14,8 +14,8 @@ import pytest
 
 from tests import waiting
 from tests.sandbox.clients import CONFIGMAPS, PODS, Http
-from volcano_py.sandbox.apiserver import http as server_module
-from volcano_py.sandbox.apiserver import watch
+from volcano_py.sandbox.apiserver.endpoints import watch
+from volcano_py.sandbox.apiserver.http import server as server_module
 from volcano_py.sandbox.cluster import Sandbox
 
 Pair = tuple[asyncio.StreamReader, asyncio.StreamWriter]

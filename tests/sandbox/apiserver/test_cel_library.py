@@ -2,7 +2,7 @@
 
 import pytest
 
-from volcano_py.sandbox.apiserver.cel import evaluate_with
+from volcano_py.sandbox.apiserver.cel.expressions import evaluate_with
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,9 @@ import pytest
 from multidict import CIMultiDict
 
 from tests.sandbox.clients import PODS, Http, http
-from volcano_py.sandbox.apiserver.access import Question
-from volcano_py.sandbox.apiserver.impersonation import impersonate
-from volcano_py.sandbox.apiserver.request import User
+from volcano_py.sandbox.apiserver.auth.authorization import Question
+from volcano_py.sandbox.apiserver.auth.impersonation import impersonate
+from volcano_py.sandbox.apiserver.registry.request import User
 from volcano_py.sandbox.cluster import Sandbox
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.sandbox.clients import CONFIGMAPS, Http
-from volcano_py.sandbox.apiserver.objectcel import plain
+from volcano_py.sandbox.apiserver.cel.objects import plain
 
 ADMISSION = "/apis/admissionregistration.k8s.io/v1"
 RULES = {

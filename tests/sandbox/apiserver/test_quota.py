@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.sandbox.clients import CONFIGMAPS, PODS, Http, pod
-from volcano_py.sandbox.apiserver.limits import pod_total
+from volcano_py.sandbox.apiserver.admission.limits import pod_total
 
 QUOTAS = "/api/v1/namespaces/default/resourcequotas"
 RANGES = "/api/v1/namespaces/default/limitranges"

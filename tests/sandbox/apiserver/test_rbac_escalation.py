@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.sandbox.clients import MERGE, Http, http
-from volcano_py.sandbox.apiserver.request import User
+from volcano_py.sandbox.apiserver.registry.request import User
 from volcano_py.sandbox.cluster import Sandbox
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"

@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from volcano_py.sandbox.apiserver import fieldsets, quantity, strategic
-from volcano_py.sandbox.apiserver.protobuf import decode, decode_envelope
-from volcano_py.sandbox.apiserver.protobuf_writer import encode, envelope
-from volcano_py.sandbox.apiserver.types import builtin
+from volcano_py.sandbox.apiserver.apimachinery import quantity
+from volcano_py.sandbox.apiserver.apply import fieldsets, strategic
+from volcano_py.sandbox.apiserver.schema.types import builtin
+from volcano_py.sandbox.apiserver.serializer.protobuf import decode, decode_envelope
+from volcano_py.sandbox.apiserver.serializer.protobuf_writer import encode, envelope
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,7 @@ async def test_an_old_revision_is_expired(api: Http) -> None:
 
 
 async def test_history_is_bounded(api: Http) -> None:
-    from volcano_py.sandbox.apiserver import store
+    from volcano_py.sandbox.apiserver.storage import store
 
     collection = api.sandbox.api.resource("", "configmaps").collection
     made = await api.ok("POST", CONFIGMAPS, config_map("a"))

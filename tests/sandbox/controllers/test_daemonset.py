@@ -10,7 +10,7 @@ from tests import waiting
 from tests.sandbox.clients import PODS, Http, Kubectl
 from tests.sandbox.controllers.objects import APPS, template
 from tests.sandbox.controllers.test_replicaset import seen
-from volcano_py.sandbox.controllers.daemonset_plan import belongs, plan, status_of
+from volcano_py.sandbox.controllers.apps.daemonset_plan import belongs, plan, status_of
 
 Object = dict[str, Any]
 NOW = 1000.0

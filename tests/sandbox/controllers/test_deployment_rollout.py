@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from volcano_py.sandbox.controllers import deployment_rollout as rollout
-from volcano_py.sandbox.controllers.deployment_status import seconds_to_deadline, status_of
+from volcano_py.sandbox.controllers.apps import deployment_rollout as rollout
+from volcano_py.sandbox.controllers.apps.deployment_status import seconds_to_deadline, status_of
 
 Object = dict[str, Any]
 NOW = 1_800_000_000.0

@@ -11,7 +11,7 @@ from tests import waiting
 from tests.sandbox.clients import MERGE, PODS, Http, Kubectl, pod
 from tests.sandbox.controllers.objects import APPS, workload
 from tests.sandbox.controllers.test_replicaset import seen
-from volcano_py.sandbox.controllers.disruption import needs, status_of
+from volcano_py.sandbox.controllers.policy.disruption import needs, status_of
 
 Object = dict[str, Any]
 BUDGETS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"

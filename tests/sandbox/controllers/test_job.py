@@ -12,12 +12,12 @@ from tests.sandbox.clients import MERGE, PODS, Http, Kubectl, http
 from tests.sandbox.controllers.objects import BATCH
 from tests.sandbox.controllers.test_replicaset import seen
 from volcano_py.sandbox.cluster import Sandbox
-from volcano_py.sandbox.controllers import job_indexes
-from volcano_py.sandbox.controllers.job_plan import FINALIZER, INDEX, end_of, step_of, tally
-from volcano_py.sandbox.controllers.job_status import status_of
+from volcano_py.sandbox.controllers.batch import job_indexes
+from volcano_py.sandbox.controllers.batch.job_plan import FINALIZER, INDEX, end_of, step_of, tally
+from volcano_py.sandbox.controllers.batch.job_status import status_of
+from volcano_py.sandbox.controllers.batch.ttl_after_finished import seconds_left
 from volcano_py.sandbox.controllers.manager import Options
-from volcano_py.sandbox.controllers.pods import Pod
-from volcano_py.sandbox.controllers.ttl_after_finished import seconds_left
+from volcano_py.sandbox.controllers.runtime.pods import Pod
 
 Object = dict[str, Any]
 NOW = 1_800_000_000.0

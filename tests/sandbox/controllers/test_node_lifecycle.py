@@ -14,7 +14,7 @@ from tests.sandbox.clients import MERGE, PODS, Http, Kubectl, http, pod
 from tests.sandbox.controllers.objects import APPS, workload
 from volcano_py.sandbox.cluster import Sandbox
 from volcano_py.sandbox.controllers.manager import Options
-from volcano_py.sandbox.controllers.node_taints import seconds_to_eviction, tolerates, wanted_taints
+from volcano_py.sandbox.controllers.node.node_taints import seconds_to_eviction, tolerates, wanted_taints
 from volcano_py.sandbox.kubelet import kubelet
 from volcano_py.sandbox.kubelet.nodes import FAILED
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from tests.sandbox.clients import MERGE, PODS, Http, pod
 from tests.sandbox.controllers.objects import APPS, workload
-from volcano_py.sandbox.apiserver.store import Entry
-from volcano_py.sandbox.controllers.pods import Pod
-from volcano_py.sandbox.controllers.replicaset import deletion_order, status_of
+from volcano_py.sandbox.apiserver.storage.store import Entry
+from volcano_py.sandbox.controllers.apps.replicaset import deletion_order, status_of
+from volcano_py.sandbox.controllers.runtime.pods import Pod
 
 SET = APPS + "/replicasets/web"
 

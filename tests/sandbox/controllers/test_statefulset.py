@@ -11,7 +11,7 @@ from tests import waiting
 from tests.sandbox.clients import MERGE, PODS, Http, Kubectl
 from tests.sandbox.controllers.objects import APPS, template, workload
 from tests.sandbox.controllers.test_replicaset import seen
-from volcano_py.sandbox.controllers.statefulset_plan import plan, revision_for, status_of
+from volcano_py.sandbox.controllers.apps.statefulset_plan import plan, revision_for, status_of
 
 Object = dict[str, Any]
 NOW = 1000.0

@@ -9,7 +9,7 @@ import pytest
 
 from tests.sandbox.clients import MERGE, PODS, Http, pod
 from tests.sandbox.controllers.objects import APPS, workload
-from volcano_py.sandbox.controllers.volume_match import default_class, find
+from volcano_py.sandbox.controllers.storage.volume_match import default_class, find
 
 Object = dict[str, Any]
 CLAIMS = "/api/v1/namespaces/default/persistentvolumeclaims"

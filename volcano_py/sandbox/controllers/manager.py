@@ -4,30 +4,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from volcano_py.sandbox.apiserver.api import Api
-from volcano_py.sandbox.controllers import (
-    daemonset,
-    deployment,
-    disruption,
+from volcano_py.sandbox.apiserver.registry.api import Api
+from volcano_py.sandbox.controllers.apps import daemonset, deployment, replicaset, statefulset
+from volcano_py.sandbox.controllers.batch import job, ttl_after_finished
+from volcano_py.sandbox.controllers.core import (
     garbage_collector,
-    job,
     namespace,
-    node_lifecycle,
-    persistent_volume,
     pod_gc,
-    replicaset,
     resource_quota,
-    runner,
     service_account,
     service_account_token,
-    statefulset,
-    taint_eviction,
-    ttl_after_finished,
-    volume_protection,
 )
-from volcano_py.sandbox.controllers.owners import Owners
-from volcano_py.sandbox.controllers.pods import Pods
-from volcano_py.sandbox.controllers.runner import Controller, Runner
+from volcano_py.sandbox.controllers.node import node_lifecycle, taint_eviction
+from volcano_py.sandbox.controllers.policy import disruption
+from volcano_py.sandbox.controllers.runtime import runner
+from volcano_py.sandbox.controllers.runtime.owners import Owners
+from volcano_py.sandbox.controllers.runtime.pods import Pods
+from volcano_py.sandbox.controllers.runtime.runner import Controller, Runner
+from volcano_py.sandbox.controllers.storage import persistent_volume, volume_protection
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from heapq import heappop, heappush
 from itertools import count
 from typing import Any
 
-from volcano_py.sandbox.apiserver.store import DELETED, Collection, Entry, Event
+from volcano_py.sandbox.apiserver.storage.store import DELETED, Collection, Entry, Event
 
 LOG = logging.getLogger(__name__)
 

@@ -6,7 +6,7 @@ import copy
 from datetime import UTC, datetime
 from typing import Any
 
-from volcano_py.sandbox.apiserver import metadata
+from volcano_py.sandbox.apiserver.apimachinery import metadata
 from volcano_py.sandbox.kubelet import resume, status
 from volcano_py.sandbox.kubelet.behaviour import Run, run_of
 from volcano_py.sandbox.kubelet.endings import Endings

@@ -11,8 +11,8 @@ import logging
 from collections import deque
 from typing import Any
 
-from volcano_py.sandbox.apiserver import metadata
-from volcano_py.sandbox.apiserver.store import DELETED
+from volcano_py.sandbox.apiserver.apimachinery import metadata
+from volcano_py.sandbox.apiserver.storage.store import DELETED
 from volcano_py.sandbox.kubelet import nodes, resume
 from volcano_py.sandbox.kubelet.clock import Clock
 from volcano_py.sandbox.kubelet.containers import BACKOFF_FIRST, Containers

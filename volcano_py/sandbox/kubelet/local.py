@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from volcano_py.sandbox.apiserver import metadata
-from volcano_py.sandbox.apiserver.api import Api
-from volcano_py.sandbox.apiserver.store import ADDED, DELETED, MODIFIED, Entry, Event
-from volcano_py.sandbox.controllers.client import Client
+from volcano_py.sandbox.apiserver.apimachinery import metadata
+from volcano_py.sandbox.apiserver.registry.api import Api
+from volcano_py.sandbox.apiserver.storage.store import ADDED, DELETED, MODIFIED, Entry, Event
+from volcano_py.sandbox.controllers.runtime.client import Client
 
 Object = dict[str, Any]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from volcano_py.sandbox.apiserver import metadata
-from volcano_py.sandbox.apiserver.store import Entry
+from volcano_py.sandbox.apiserver.apimachinery import metadata
+from volcano_py.sandbox.apiserver.storage.store import Entry
 from volcano_py.sandbox.kubelet.resume import address_number
 
 Object = dict[str, Any]

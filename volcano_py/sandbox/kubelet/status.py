@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from volcano_py.sandbox.apiserver import metadata
+from volcano_py.sandbox.apiserver.apimachinery import metadata
 from volcano_py.sandbox.kubelet.behaviour import Run
 
 Object = dict[str, Any]

@@ -12,7 +12,7 @@ import os
 from itertools import count
 from typing import Any
 
-from volcano_py.sandbox.apiserver.quantity import parse
+from volcano_py.sandbox.apiserver.apimachinery.quantity import parse
 
 Object = dict[str, Any]
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from volcano_py.sandbox.apiserver.quantity import parse
+from volcano_py.sandbox.apiserver.apimachinery.quantity import parse
 
 Object = dict[str, Any]
 Lookup = Callable[[str, str, str], Object | None]  # collection, namespace, name

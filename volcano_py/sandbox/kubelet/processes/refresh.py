@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from volcano_py.sandbox.apiserver.store import DELETED, Event
+from volcano_py.sandbox.apiserver.storage.store import DELETED, Event
 
 Object = dict[str, Any]
 Source = tuple[str, str, str]  # collection, namespace, name

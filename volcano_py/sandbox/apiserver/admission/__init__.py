@@ -1,0 +1,1 @@
+"""Admission plugins: webhooks, policies, LimitRanges, ResourceQuotas, namespaces."""

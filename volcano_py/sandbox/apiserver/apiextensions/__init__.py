@@ -1,0 +1,1 @@
+"""CustomResourceDefinitions: validation of definitions, and serving their resources."""

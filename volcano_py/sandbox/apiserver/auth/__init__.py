@@ -1,0 +1,1 @@
+"""Authentication, authorization, impersonation and RBAC."""

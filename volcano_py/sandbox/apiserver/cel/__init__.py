@@ -1,0 +1,1 @@
+"""The CEL of validation rules and admission policies, with the functions that Kubernetes adds."""

@@ -1,0 +1,84 @@
+"""The functions that Kubernetes adds to CEL: strings, optionals, math, lists, regular expressions, quantities.
+
+A quantity is a map here, as the CEL at hand has no opaque types: `{"quantity": <exact value as a fraction>}`. `indexOf`
+is that of texts only: the CEL at hand takes one declaration a name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from fractions import Fraction
+from functools import cache
+from typing import Any
+
+from volcano_py.sandbox.apiserver.apimachinery.quantity import parse
+
+
+def environment(names: Iterable[str]) -> Any:
+    """A CEL environment with variables of any type, and the libraries of Kubernetes."""
+    from cel_expr_python import cel  # type: ignore[import-untyped]
+    from cel_expr_python.ext import ext_math, ext_optional, ext_strings  # type: ignore[import-untyped]
+
+    return cel.NewEnv(
+        variables=dict.fromkeys(names, cel.Type.DYN),
+        extensions=[ext_strings.ExtStrings(), ext_optional.ExtOptional(), ext_math.ExtMath()],
+        functions=_functions(),
+    )
+
+
+@cache
+def _functions() -> list[Any]:
+    from cel_expr_python import cel
+
+    kinds = cel.Type
+    one, text = [kinds.LIST], [kinds.STRING]
+    amounts = [kinds.MAP, kinds.MAP]
+    rows: list[tuple[str, Any, list[Any], bool, Callable[..., Any]]] = [
+        ("sum", kinds.DYN, one, True, sum),
+        ("min", kinds.DYN, one, True, min),
+        ("max", kinds.DYN, one, True, max),
+        ("isSorted", kinds.BOOL, one, True, lambda items: list(items) == sorted(items)),
+        ("find", kinds.STRING, [*text, *text], True, _find),
+        ("isQuantity", kinds.BOOL, text, False, _is_quantity),
+        ("quantity", kinds.MAP, text, False, _quantity),
+        ("compareTo", kinds.INT, amounts, True, lambda a, b: (_value(a) > _value(b)) - (_value(a) < _value(b))),
+        ("isGreaterThan", kinds.BOOL, amounts, True, lambda a, b: _value(a) > _value(b)),
+        ("isLessThan", kinds.BOOL, amounts, True, lambda a, b: _value(a) < _value(b)),
+        ("add", kinds.MAP, amounts, True, lambda a, b: _of(_value(a) + _value(b))),
+        ("sub", kinds.MAP, amounts, True, lambda a, b: _of(_value(a) - _value(b))),
+        ("sign", kinds.INT, [kinds.MAP], True, lambda a: (_value(a) > 0) - (_value(a) < 0)),
+        ("isInteger", kinds.BOOL, [kinds.MAP], True, lambda a: _value(a).denominator == 1),
+        ("asInteger", kinds.INT, [kinds.MAP], True, lambda a: int(_value(a))),
+        ("asApproximateFloat", kinds.DOUBLE, [kinds.MAP], True, lambda a: float(_value(a))),
+    ]
+    return [
+        cel.FunctionDecl(name, [cel.Overload(f"k8s_{name}", result, given, member, impl)])
+        for name, result, given, member, impl in rows
+    ]
+
+
+def _find(text: str, pattern: str) -> str:
+    import re2  # type: ignore[import-untyped]
+
+    found = re2.search(pattern, text)
+    return found.group(0) if found else ""
+
+
+def _is_quantity(text: str) -> bool:
+    try:
+        parse(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _quantity(text: str) -> dict[str, str]:
+    return _of(parse(text))
+
+
+def _of(value: Fraction) -> dict[str, str]:
+    return {"quantity": str(value)}
+
+
+def _value(quantity: dict[str, str]) -> Fraction:
+    return Fraction(quantity["quantity"])

@@ -1,0 +1,145 @@
+"""From a path to the resource it names, or to the part of discovery that it asks for, and from a method to a verb."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import unquote
+
+from volcano_py.sandbox.apiserver.apimachinery import errors
+from volcano_py.sandbox.apiserver.apimachinery.errors import PageNotFound, no_such_path
+from volcano_py.sandbox.apiserver.registry.request import flag
+from volcano_py.sandbox.apiserver.registry.resources import Registry, Resource
+
+
+@dataclass(slots=True)
+class Target:
+    """A resource, one of its objects, or a subresource of one."""
+
+    resource: Resource
+    namespace: str = ""
+    name: str = ""
+    subresource: str = ""
+    watch: bool = False  # asked for through the old /watch/ paths
+
+
+@dataclass(slots=True)
+class Route:
+    """A path of discovery: level is core (/api), groups (/apis), group, or version."""
+
+    level: str
+    group: str = ""
+    version: str = ""
+
+
+def route(registry: Registry, path: str) -> Target | Route:
+    """Raises PageNotFound for paths outside the API, StatusError 404 inside it."""
+    parts = path.split("/")[1:]
+    if parts and parts[-1] == "" and len(parts) > 1:
+        parts.pop()
+    head = parts[0]
+    if path == "/":
+        raise PageNotFound
+    if head == "api":
+        if len(parts) == 1:
+            return Route("core")
+        group, version, rest = "", parts[1], parts[2:]
+    elif head == "apis":
+        if len(parts) == 1:
+            return Route("groups")
+        group = parts[1]
+        if group not in registry.groups or not group:
+            raise PageNotFound
+        if len(parts) == 2:
+            return Route("group", group)
+        version, rest = parts[2], parts[3:]
+    else:
+        raise PageNotFound
+    resources = registry.groups.get(group, {}).get(version)
+    custom = _is_custom(registry, group)
+    if resources is None:
+        raise PageNotFound if custom else no_such_path()
+    if not rest:
+        return Route("version", group, version)
+    if "" in rest:
+        raise PageNotFound if custom else no_such_path()
+    watch = rest[0] == "watch" and len(rest) > 1
+    if watch:
+        rest = rest[1:]
+    namespace = ""
+    if rest[0] == "namespaces" and len(rest) >= 3:
+        whole = resources.get("namespaces")
+        if not (whole is not None and len(rest) == 3 and rest[2] in whole.subresources):
+            namespace = unquote(rest[1])
+            rest = rest[2:]
+    resource = resources.get(rest[0])
+    if resource is None:
+        raise PageNotFound if custom else no_such_path()
+    name = unquote(rest[1]) if len(rest) > 1 else ""
+    subresource = "/".join(rest[2:])
+    misplaced = bool(namespace) != resource.namespaced and (bool(namespace) or bool(name))
+    if misplaced or len(rest) > 3:
+        raise PageNotFound if custom else no_such_path()
+    return Target(resource, namespace, name, subresource, watch)
+
+
+def _is_custom(registry: Registry, group: str) -> bool:
+    for resources in registry.groups.get(group, {}).values():
+        for resource in resources.values():
+            return resource.custom is not None
+    return False
+
+
+_VERBS = {"GET": "get", "HEAD": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+
+
+def verb_of(method: str, target: Target, query: Any) -> str:
+    """The verb of a method on a path; 404 and 405 as the server has them."""
+    resource = target.resource
+    verb = _VERBS.get(method, "")
+    if target.subresource:
+        sub = resource.subresources.get(target.subresource)
+        if sub is None:
+            if resource.custom is not None and target.subresource in ("status", "scale"):
+                raise errors.not_found(resource.group, resource.plural, target.name)
+            raise no_such_path() if resource.custom is None else PageNotFound
+        if verb not in sub.verbs:
+            if resource.custom is not None:
+                raise errors.method_not_supported(resource.group, resource.plural, verb)
+            raise errors.method_not_allowed()
+        return verb
+    if target.watch:
+        return "watch"
+    if resource.custom is not None:
+        return _custom_verb(method, verb, target, query)
+    if not target.name:
+        if verb == "get":
+            if "list" not in resource.verbs:
+                raise errors.method_not_allowed()
+            return "watch" if flag(query, "watch") else "list"
+        if verb == "delete":
+            verb = "deletecollection"
+        if resource.namespaced and not target.namespace:
+            raise errors.method_not_allowed()
+        if verb not in ("create", "deletecollection") or verb not in resource.verbs:
+            raise errors.method_not_allowed()
+        return verb
+    if verb == "create" or verb not in resource.verbs:
+        raise errors.method_not_allowed()
+    return verb
+
+
+def _custom_verb(method: str, verb: str, target: Target, query: Any) -> str:
+    resource = target.resource
+    if not verb:
+        raise errors.method_not_supported(resource.group, resource.plural, "")
+    if not target.name:
+        if verb == "get":
+            return "watch" if flag(query, "watch") else "list"
+        if verb == "delete":
+            return "deletecollection"
+        if verb in ("update", "patch"):
+            raise errors.bad_request("name must be provided")
+        if resource.namespaced and not target.namespace:
+            raise PageNotFound
+    return verb

@@ -1,0 +1,1 @@
+"""Tables for kubectl get: columns of built-in kinds, JSONPath for those of custom resources."""

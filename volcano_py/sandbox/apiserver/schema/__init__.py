@@ -1,0 +1,1 @@
+"""Types of built-in kinds and structural schemas of custom resources: decoding, pruning, validation."""

@@ -1,0 +1,225 @@
+"""Writes that last: the store's writes go to the data folder in groups, and answers wait until their group is there.
+
+The store stays what everybody reads. Its writes of one turn of the event loop are one transaction; what the server
+tells a client is held back by `settled` until everything the client could have seen is committed. So whatever anyone
+was told survives a kill -9, and (`fsync`) a power cut.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import sqlite3
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+from volcano_py.sandbox.apiserver.apimachinery.errors import internal
+from volcano_py.sandbox.apiserver.storage.database import Database, DataError, Row, row
+from volcano_py.sandbox.apiserver.storage.store import ADDED, DELETED, Collection, Entry, Event, Store
+
+LOG = logging.getLogger(__name__)
+
+Decode = Callable[[Collection, int, bytes], Entry]
+"""Makes an entry from a collection, a revision and stored bytes; raises ValueError, KeyError or TypeError."""
+
+KEPT_REVISIONS = 5_000  # that watches can go on from after a restart
+REMOVED_AT_ONCE = 500  # superseded rows that one transaction drops, so that none takes long
+CHECKPOINT_BYTES = 16 * 1024 * 1024  # written since the last one
+LOG_LIMIT = 64 * 1024 * 1024  # of the write-ahead log; beyond it writes pause until it can start anew
+
+
+class Durable:
+    """The way from a store to a data folder."""
+
+    def __init__(self, database: Database, *, fsync: bool = False) -> None:
+        self.database = database
+        self.fsync = fsync
+        self.failure = ""  # why nothing can be written any more
+        self.pending: list[Row] = []
+        # (revision of an event, the revision whose row nobody needs once that event is compacted)
+        self.superseded: deque[tuple[int, int]] = deque()
+        self.waiting: list[asyncio.Future[None]] = []
+        self.scheduled = False
+        self.committing: list[asyncio.Future[None]] | None = None
+        self.unsaved = 0  # bytes since the last checkpoint
+        self.checkpointing = False
+        self.threads = ThreadPoolExecutor(2, thread_name_prefix="durable")
+
+    # --- from the store ----------------------------------------------------------------------------------------------
+
+    def observe(self, collection: Collection, event: Event) -> None:
+        """A write happened; it is committed with the others of this turn."""
+        self.pending.append(row(event.rv, event.type, collection.name, event.entry.key, event.entry.tail))
+        self._supersede(event)
+        if not self.scheduled and self.committing is None:
+            self.scheduled = True
+            asyncio.get_running_loop().call_soon(self._commit)
+
+    def _supersede(self, event: Event) -> None:
+        if event.prev is not None:
+            self.superseded.append((event.rv, event.prev.rv))
+        if event.type == DELETED:
+            self.superseded.append((event.rv, event.rv))
+
+    # --- to the folder -----------------------------------------------------------------------------------------------
+
+    async def settled(self) -> None:
+        """Wait until all that has been written so far is committed; a StatusError when it cannot be."""
+        if self.pending and not self.failure:
+            waiter = asyncio.get_running_loop().create_future()
+            self.waiting.append(waiter)
+            await waiter
+        elif self.committing is not None:
+            waiter = asyncio.get_running_loop().create_future()
+            self.committing.append(waiter)
+            await waiter
+        if self.failure:
+            raise internal(self.failure)
+
+    def _commit(self) -> None:
+        """One transaction with everything that is pending; only its wait for the disk leaves this thread."""
+        self.scheduled = False
+        if self.failure or self.committing is not None:
+            return
+        rows, self.pending = self.pending, []
+        waiters, self.waiting = self.waiting, []
+        try:
+            self._write(rows)
+            if not self.fsync:
+                self.database.commit()
+        except sqlite3.Error as error:
+            self._fail(error, waiters)
+            return
+        if not self.fsync:
+            _wake(waiters)
+            self._checkpoint_if_due()
+            return
+        self.committing = waiters
+        future = asyncio.get_running_loop().run_in_executor(self.threads, self.database.commit)
+        future.add_done_callback(self._committed)
+
+    def _write(self, rows: list[Row]) -> None:
+        self.database.begin()
+        self.database.add(rows)
+        self.unsaved += sum(len(found.tail) for found in rows) + 4096
+        oldest = rows[-1].revision - KEPT_REVISIONS
+        if self.superseded and self.superseded[0][0] <= oldest:
+            gone: list[int] = []
+            compacted = 0
+            while self.superseded and self.superseded[0][0] <= oldest and len(gone) < REMOVED_AT_ONCE:
+                compacted, revision = self.superseded.popleft()
+                gone.append(revision)
+            # a deletion has two rows to its name: both go before its revision counts as compacted
+            while self.superseded and self.superseded[0][0] == compacted:
+                gone.append(self.superseded.popleft()[1])
+            self.database.remove(gone, compacted)
+
+    def _committed(self, future: asyncio.Future[None]) -> None:
+        waiters, self.committing = self.committing or [], None
+        error = future.exception()
+        if error is not None:
+            self._fail(error, waiters)
+            return
+        _wake(waiters)
+        self._checkpoint_if_due()
+        if self.pending:
+            self._commit()
+
+    def _fail(self, error: BaseException, waiters: list[asyncio.Future[None]]) -> None:
+        """Nothing more is acknowledged: what is in memory is ahead of the folder from here on."""
+        self.failure = f"cannot write {self.database.path} ({error}); make room or name another folder, and start again"
+        LOG.error("%s", self.failure)
+        _wake([*waiters, *self.waiting])
+        self.waiting = []
+
+    def _checkpoint_if_due(self) -> None:
+        if self.unsaved < CHECKPOINT_BYTES or self.checkpointing:
+            return
+        self.unsaved, self.checkpointing = 0, True
+        future = asyncio.get_running_loop().run_in_executor(self.threads, self.database.checkpoint)
+        future.add_done_callback(self._checkpointed)
+
+    def _checkpointed(self, future: asyncio.Future[None]) -> None:
+        """The log is in the file up to where it was; while others write it never gets to its end, and grows."""
+        self.checkpointing = False
+        if future.exception() is not None:  # it is tried again later; nothing is lost with it
+            LOG.warning("%s: checkpoint: %s", self.database.path, future.exception())
+        elif self.database.log_bytes() > LOG_LIMIT and self.committing is None and not self.failure:
+            self.committing = []
+            rest = asyncio.get_running_loop().run_in_executor(self.threads, self.database.checkpoint)
+            rest.add_done_callback(self._caught_up)
+
+    def _caught_up(self, future: asyncio.Future[None]) -> None:
+        """The next commit starts the log anew."""
+        if future.exception() is not None:
+            LOG.warning("%s: checkpoint: %s", self.database.path, future.exception())
+        waiters, self.committing = self.committing or [], None
+        _wake(waiters)
+        if self.pending:
+            self._commit()
+
+    async def close(self) -> None:
+        """Commit what is pending and give the folder free."""
+        while (self.pending or self.committing is not None) and not self.failure:
+            await self.settled()
+        self.threads.shutdown(wait=True)
+        self.database.close()
+
+    # --- back --------------------------------------------------------------------------------------------------------
+
+    def restore(self, store: Store, decode: Decode, first: str) -> None:
+        """Fill an empty store from the folder; raises DataError when the folder is damaged.
+
+        decode: makes an entry from stored bytes. first: the collection to restore before all others, that of the
+        definitions, because decode needs them for custom resources.
+        """
+        collected = gc.isenabled()
+        gc.disable()  # there is nothing to collect yet, and much to look through
+        try:
+            rows: dict[str, list[Row]] = {}
+            head = self.database.compacted
+            for found in self.database.rows():
+                rows.setdefault(found.collection, []).append(found)
+                head = max(head, found.revision)
+            store.revision = head
+            for name in sorted(rows, key=lambda name: name != first):
+                self._replay(decode, store.collection(name), rows[name])
+            for collection in store.collections.values():
+                collection.floor = self.database.compacted
+            self.superseded = deque(sorted(self.superseded))
+        finally:
+            if collected:
+                gc.enable()
+
+    def _replay(self, decode: Decode, collection: Collection, rows: list[Row]) -> None:
+        """Repeat a collection's writes; those that are not compacted are its history again."""
+        compacted = self.database.compacted
+        entries: dict[str, Entry] = {}
+        for found in rows:
+            prev = entries.get(found.key)
+            try:
+                entry = decode(collection, found.revision, found.tail)
+            except (ValueError, KeyError, TypeError):
+                what = f"{collection.name} {found.key} at revision {found.revision} is not readable"
+                raise DataError(self.database.damaged(what)) from None
+            event = Event(found.type, entry, prev)
+            self._supersede(event)
+            if found.type == DELETED:
+                entries.pop(found.key, None)
+            else:
+                entries[found.key] = entry
+            if found.revision > compacted:
+                collection.remember(event)
+        collection.entries = entries
+        collection.keys = sorted(entries)
+        for entry in list(entries.values()):
+            for observer in collection.observers:
+                observer(Event(ADDED, entry, None))
+
+
+def _wake(waiters: list[asyncio.Future[None]]) -> None:
+    for waiter in waiters:
+        if not waiter.done():
+            waiter.set_result(None)

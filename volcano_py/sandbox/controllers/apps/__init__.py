@@ -1,0 +1,1 @@
+"""Controllers of apps/v1: Deployments, ReplicaSets, StatefulSets, DaemonSets."""

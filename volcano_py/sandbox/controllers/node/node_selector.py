@@ -1,0 +1,29 @@
+"""Whether a node is meant by selector terms: those of volumes and of node affinity. Kubernetes: nodeaffinity."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from volcano_py.sandbox.apiserver.apimachinery.selectors import Requirement
+
+Object = dict[str, Any]
+
+_OPERATORS = {"In": "in", "NotIn": "notin", "Exists": "exists", "DoesNotExist": "!", "Gt": "gt", "Lt": "lt"}
+
+
+def matches(terms: list[Object], labels: Object, name: str = "") -> bool:
+    """One of the terms has to hold; a term without requirements never does."""
+    return any(_holds(term, labels, {"metadata.name": name}) for term in terms)
+
+
+def _holds(term: Object, labels: Object, fields: Object) -> bool:
+    on_labels, on_fields = term.get("matchExpressions") or (), term.get("matchFields") or ()
+    if not on_labels and not on_fields:
+        return False
+    return all(_requirement(row).matches(labels) for row in on_labels) and all(
+        _requirement(row).matches(fields) for row in on_fields
+    )
+
+
+def _requirement(row: Object) -> Requirement:
+    return Requirement(row["key"], _OPERATORS[row["operator"]], frozenset(row.get("values") or ()))

@@ -1,0 +1,1 @@
+"""The controller of policy/v1: PodDisruptionBudgets."""

@@ -1,0 +1,1 @@
+"""What controllers share: informers over the store, work queues, ownership, pod control."""

@@ -1,0 +1,134 @@
+"""The API server's verbs for the controllers in its process: the same admission, checks and field owners as anybody's.
+
+Reads are of the store itself, so a controller sees what it has just written.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import orjson
+
+from volcano_py.kube.events import Correlator, EventWrite, reference
+from volcano_py.sandbox.apiserver.apimachinery.errors import StatusError
+from volcano_py.sandbox.apiserver.endpoints.verbs import create as creation
+from volcano_py.sandbox.apiserver.endpoints.verbs import delete as deletion
+from volcano_py.sandbox.apiserver.endpoints.verbs import update as updating
+from volcano_py.sandbox.apiserver.registry.api import Api, complete
+from volcano_py.sandbox.apiserver.registry.request import Request
+from volcano_py.sandbox.apiserver.registry.resources import Resource
+from volcano_py.sandbox.apiserver.storage.store import Entry
+from volcano_py.sandbox.controllers.runtime.owners import resource_of
+
+Object = dict[str, Any]
+
+MANAGER = "kube-controller-manager"
+SLICE = 8  # writes before others in this process get their turn
+
+
+class Client:
+    """Asks in the name of one controller; refusals are StatusErrors. Collections are named as in the store."""
+
+    def __init__(self, api: Api, name: str) -> None:
+        self.api = api
+        self.name = name
+        self._correlator = Correlator(name)
+        self._writes = 0
+
+    def resource(self, collection: str) -> Resource:
+        found = resource_of(self.api, collection)
+        if found is None:
+            raise KeyError(f"no resource {collection}")
+        return found
+
+    def get(self, collection: str, key: str) -> Object | None:
+        """A copy of an object, complete with kind and apiVersion."""
+        entry = self.api.store.collections[collection].entries.get(key)
+        return complete(self.resource(collection), entry.load()) if entry is not None else None
+
+    async def create(self, collection: str, body: Object) -> Object:
+        await self._take_turns()
+        resource = self.resource(collection)
+        request = self._request("create", resource, body["metadata"].get("namespace", ""), "")
+        made = await creation.create_object(self.api, request, self.api.decode(request, body))
+        return complete(resource, orjson.loads(b"{" + made.tail))
+
+    async def update(
+        self,
+        collection: str,
+        key: str,
+        change: Callable[[Object], Object | None],
+        *,
+        uid: str = "",
+        status: bool = False,
+    ) -> None:
+        """Change an object in place (again, when somebody else was faster); 404 when it is gone or another one."""
+        await self._take_turns()
+        resource = self.resource(collection)
+        namespace, _, name = key.rpartition("/")
+        request = self._request("update", resource, namespace, name)
+        request.subresource = "status" if status else ""
+
+        def changed(old: Object) -> Object:
+            copy = complete(resource, orjson.loads(orjson.dumps(old)))
+            change(copy)
+            return self.api.decode(request, copy)
+
+        await updating.change_object(self.api, request, changed, uid=uid)
+
+    async def set_status(self, collection: str, obj: Object, status: Object) -> None:
+        """Write a status, unless it is what the object has."""
+        meta = obj["metadata"]
+        if (obj.get("status") or {}) != status:
+            key = f"{meta['namespace']}/{meta['name']}" if meta.get("namespace") else meta["name"]
+            await self.update(collection, key, lambda copy: copy.update(status=status), uid=meta["uid"], status=True)
+
+    async def delete(self, collection: str, entry: Entry, policy: str = "Background", grace: int | None = None) -> bool:
+        """Delete an object, as it is now; False when it was gone."""
+        await self._take_turns()
+        resource = self.resource(collection)
+        current = resource.collection.entries.get(entry.key)
+        if current is None:
+            return False
+        request = self._request("delete", resource, entry.namespace, entry.name)
+        request.options = {"propagationPolicy": policy, "preconditions": {"uid": entry.uid}}
+        if grace is not None:
+            request.options["gracePeriodSeconds"] = grace
+        try:
+            await deletion.delete_entry(self.api, request, current)
+        except StatusError as error:
+            if error.code in (404, 409):
+                return False
+            raise
+        return True
+
+    async def event(self, obj: Object, type_: str, reason: str, message: str) -> None:
+        """An Event on an object, as seldom as client-go would; it must not stop anything."""
+        write = self._correlator.correlate(reference(obj), type_, reason, message)
+        if write is None:
+            return
+        try:
+            await self._record(write)
+        except StatusError:  # a namespace that is going, most often
+            self._correlator.forget(write)
+
+    async def _record(self, write: EventWrite) -> None:
+        more, key = write.patch, f"{write.namespace}/{write.name}"
+        if more is not None and key in self.api.store.collections["events"].entries:
+            await self.update("events", key, lambda copy: copy.update(more))
+            return
+        await self.create("events", write.create)
+
+    async def _take_turns(self) -> None:
+        self._writes += 1
+        if self._writes % SLICE == 0:
+            await asyncio.sleep(0)
+
+    def _request(self, verb: str, resource: Resource, namespace: str, name: str) -> Request:
+        user = f"system:serviceaccount:kube-system:{self.name}"
+        request = self.api.system_request(verb, resource, namespace, name, user)
+        request.manager = MANAGER
+        request.field_validation = "Ignore"
+        return request

@@ -1,0 +1,1 @@
+"""Controllers of volumes: binding of claims, protection of what is used."""

@@ -1,0 +1,112 @@
+"""Which volume a claim gets: one that is there, or one made for it.
+
+Kubernetes: the persistent volume controller's index.go, and an external provisioner that never fails.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+from volcano_py.sandbox.apiserver.apimachinery import quantity, selectors
+from volcano_py.sandbox.controllers.node import node_selector
+
+Object = dict[str, Any]
+
+BOUND_BY = "pv.kubernetes.io/bound-by-controller"
+BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
+PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
+SELECTED_NODE = "volume.kubernetes.io/selected-node"
+NO_PROVISIONER = "kubernetes.io/no-provisioner"
+
+
+def is_reserved_for(volume: Object, claim: Object) -> bool:
+    """Whether a volume names this claim."""
+    reference, meta = volume["spec"].get("claimRef"), claim["metadata"]
+    if reference is None or (reference.get("namespace"), reference.get("name")) != (meta["namespace"], meta["name"]):
+        return False
+    return reference.get("uid") in (None, "", meta["uid"])
+
+
+def find(claim: Object, volumes: list[Object], node_labels: Object | None) -> Object | None:
+    """The volume reserved for a claim, else the smallest that fits; `node_labels`: of the node that is to reach it."""
+    fitting = [row for row in volumes if fits(row, claim) and _reaches(row, node_labels)]
+    reserved = [row for row in fitting if is_reserved_for(row, claim)]
+    free = [row for row in fitting if row["spec"].get("claimRef") is None]
+    if reserved:
+        return reserved[0]
+    return min(free, key=lambda row: (size(row["spec"]["capacity"]), row["metadata"]["name"]), default=None)
+
+
+def fits(volume: Object, claim: Object) -> bool:
+    """Class, modes, size and labels, whoever has the volume."""
+    offer, wanted = volume["spec"], claim["spec"]
+    if volume["metadata"].get("deletionTimestamp"):
+        return False
+    if offer.get("storageClassName", "") != (wanted.get("storageClassName") or ""):
+        return False
+    if offer.get("volumeMode", "Filesystem") != wanted.get("volumeMode", "Filesystem"):
+        return False
+    if not set(wanted.get("accessModes") or ()) <= set(offer.get("accessModes") or ()):
+        return False
+    match = selectors.from_label_selector(wanted.get("selector"))
+    if match is not None and not match(volume["metadata"].get("labels") or {}):
+        return False
+    return size(offer.get("capacity") or {}) >= size((wanted.get("resources") or {}).get("requests") or {})
+
+
+def size(amounts: Object) -> Fraction:
+    return quantity.parse(amounts.get("storage", "0"))
+
+
+def _reaches(volume: Object, node_labels: Object | None) -> bool:
+    """Whether a node may use a volume; any may while none is chosen."""
+    terms = ((volume["spec"].get("nodeAffinity") or {}).get("required") or {}).get("nodeSelectorTerms")
+    if terms is None or node_labels is None:
+        return True
+    return node_selector.matches(terms, node_labels)
+
+
+def provision(claim: Object, storage_class: Object, node: str) -> Object:
+    """A new volume for a claim, as its class says."""
+    meta, wanted = claim["metadata"], claim["spec"]
+    name = f"pvc-{meta['uid']}"
+    spec: Object = {
+        "capacity": {"storage": wanted["resources"]["requests"]["storage"]},
+        "accessModes": wanted["accessModes"],
+        "volumeMode": wanted.get("volumeMode", "Filesystem"),
+        "persistentVolumeReclaimPolicy": storage_class.get("reclaimPolicy", "Delete"),
+        "storageClassName": storage_class["metadata"]["name"],
+        "claimRef": claim_reference(claim),
+        "csi": {"driver": storage_class["provisioner"], "volumeHandle": name},
+    }
+    if storage_class.get("mountOptions"):
+        spec["mountOptions"] = storage_class["mountOptions"]
+    annotations = {PROVISIONED_BY: storage_class["provisioner"]}
+    if node:
+        annotations[SELECTED_NODE] = node
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {"name": name, "annotations": annotations},
+        "spec": spec,
+    }
+
+
+def claim_reference(claim: Object) -> Object:
+    meta = claim["metadata"]
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "namespace": meta["namespace"],
+        "name": meta["name"],
+        "uid": meta["uid"],
+        "resourceVersion": meta["resourceVersion"],
+    }
+
+
+def default_class(classes: list[Object]) -> Object | None:
+    """The class of claims that name none: the newest that is marked so."""
+    key = "storageclass.kubernetes.io/is-default-class"
+    marked = [row for row in classes if (row["metadata"].get("annotations") or {}).get(key) == "true"]
+    return max(marked, key=lambda row: (row["metadata"]["creationTimestamp"], row["metadata"]["name"]), default=None)
