@@ -229,7 +229,7 @@ def test_fair_shares_nested_deeply(depth: int) -> None:
     assert trial.bound == {"g-0", "h-0"}
 
 
-BELOW_ROOT = ". Until then it is taken for a queue below root"
+BELOW_ROOT = ". Until then it counts as a queue below root"
 
 
 @pytest.mark.parametrize(

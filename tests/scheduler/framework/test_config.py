@@ -137,7 +137,7 @@ class Arguments(msgspec.Struct):
         ("text", 1, "argument text is 1, it must be text; the default stays in force"),
         ("many", {"a": "b"}, "argument many: Expected `int`, got `str` - at `$[...]`; the default stays in force"),
         ("my.wait", 1, "argument my.wait is unknown and ignored; did you mean my.weight?"),
-        ("zzz", 1, "argument zzz is unknown and ignored; it knows my.weight, part, on, text, many"),
+        ("zzz", 1, "argument zzz is unknown and ignored; known are my.weight, part, on, text, many"),
     ],
 )
 def test_arguments_that_cannot_be_used(key: str, value: Any, message: str) -> None:

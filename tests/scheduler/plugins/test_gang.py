@@ -154,7 +154,7 @@ def test_a_broken_gang_gives_its_room_back(release_after: str, job: Manifest, af
     trial.cycle(after - 1)
     assert len(trial.evicted) == (running if released else 0)
     if released:
-        text = f"gang below its minimum of 3 for {after:.0f} s: its pods give their room back and start together"
+        text = f"gang below its minimum of 3 for {after:.0f} s: its pods release their capacity and start together"
         assert text in trial.told("j") and "default/j" not in trial.simulation.cluster.keep(PartialGangs).since
 
 

@@ -1,4 +1,4 @@
-"""allocate: give jobs their places. Volcano: action allocate.
+"""allocate: place the tasks of jobs. Volcano: action allocate.
 
 Queues are popped in their order, one job each, and pushed back. A job's tasks are placed in a statement until
 the job is ready; then the statement is committed, and what is left of the job (an elastic job's further
@@ -31,7 +31,7 @@ _Waiting = list[tuple[tuple[Any, ...], SessionJob]]
 
 @dataclass
 class Tried:
-    """Jobs that a cycle with a budget tried without success: the next cycle goes on with the others."""
+    """Jobs that a cycle with a budget tried without success: the next cycle continues with the others."""
 
     jobs: set[str] = field(default_factory=set)
 
@@ -99,7 +99,7 @@ class Allocate(Action):
 
 
 def _placeable(task: Task) -> bool:
-    """Best-effort tasks are left to backfill; tasks held by somebody else's gate are not ours yet."""
+    """Best-effort tasks are left to backfill; tasks with another controller's scheduling gate wait."""
     return not task.best_effort and (not task.sched_gated or task.only_queue_gate)
 
 

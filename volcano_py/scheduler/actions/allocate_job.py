@@ -34,7 +34,7 @@ class Solution(NamedTuple):
 
 
 def allocate_job(session: Session, queue: Queue, job: SessionJob, sheet: Worksheet) -> bool:
-    """Place the job in the best HyperNode of the first gradient that has room; whether it is ready, and bound.
+    """Place the job in the best HyperNode of the first gradient with capacity; whether it is ready, and bound.
 
     What is left to do is written back into the worksheet.
     """

@@ -1,4 +1,4 @@
-"""backfill: places for pods that ask for nothing. Volcano: action backfill.
+"""backfill: place pods without requests. Volcano: action backfill.
 
 Best-effort tasks are placed one by one and at once: no resource is checked, only the node rules. Those of a gang that
 has not reached its minimum are placed together or not at all (deviation whole-best-effort).
@@ -21,7 +21,7 @@ from volcano_py.scheduler.model.task import Task
 
 
 class Backfill(Action):
-    """Place best-effort tasks of all jobs that are let in."""
+    """Place the best-effort tasks of all admitted jobs."""
 
     name = "backfill"
 
@@ -64,7 +64,7 @@ def _candidates(session: Session) -> list[tuple[SessionJob, list[Task]]]:
             status = session.statuses[task.slot]
             if status == st.PIPELINED:
                 if kept and task.slot in session.evicting:
-                    continue  # somebody goes for it: it waits for that place
+                    continue  # pods were evicted for it: it waits for that node
                 session.unplace(task)
                 found.append(task)
             elif status == st.PENDING and not task.sched_gated:

@@ -1,7 +1,6 @@
-"""enqueue: let PodGroups in whose minimum could be served, so that their pods are created. Volcano: action
-enqueue.
+"""enqueue: admit PodGroups whose minimum can be served, so that their pods are created. Volcano: action enqueue.
 
-A job that is not let in is dropped for this cycle and holds up nobody. Queues are visited one job at a time,
+A job that is not admitted is skipped in this cycle and blocks no other. Queues are visited one job at a time,
 in the order that their plugins give after each.
 """
 

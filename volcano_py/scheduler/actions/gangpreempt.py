@@ -17,7 +17,7 @@ from volcano_py.scheduler.model.task import Task
 
 
 class GangPreempt(Action):
-    """Make room for starving gangs at the cost of less important jobs of their queue."""
+    """Evict pods of less important jobs of the same queue for starving gangs."""
 
     name = "gangpreempt"
     Arguments = GangEvictionArguments

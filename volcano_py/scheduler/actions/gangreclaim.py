@@ -17,7 +17,7 @@ from volcano_py.scheduler.model.task import Task
 
 
 class GangReclaim(Action):
-    """Make room for starving gangs at the cost of other, reclaimable queues."""
+    """Evict pods of other, reclaimable queues for starving gangs."""
 
     name = "gangreclaim"
     Arguments = GangEvictionArguments

@@ -24,7 +24,7 @@ from volcano_py.scheduler.model.task import Task
 
 class AllocateArguments(ActionArguments):
     error_cache: bool = field(default=True, name="predicateErrorCacheEnable")
-    """Without the deviation own-verdict: do not try a pod where another of its role was refused."""
+    """Without the deviation own-verdict: do not try a pod on a node that rejected another pod of its role."""
 
 
 def settings(session: Session) -> AllocateArguments:
@@ -65,7 +65,7 @@ def _place_all(
         nowhere = not len(session.table) and not session.deviations.explain_topology
     if nowhere:
         return statement, False
-    refused: dict[str, _Refused] = {}
+    rejected: dict[str, _RejectedByRole] = {}
     """By role (only without own-verdict)."""
     remembers = not session.deviations.own_verdict and settings(session).error_cache
     while todo:
@@ -73,7 +73,7 @@ def _place_all(
         session.work.tasks_tried += 1
         if not session.allocatable(queue, task):
             if session.deviations.explain_queue_limits:
-                job.job_fit_errors = _queue_refuses(session, queue)
+                job.job_fit_errors = _queue_limit(session, queue)
             continue
         if task.sched_gated:
             continue
@@ -87,9 +87,9 @@ def _place_all(
             if job.need_continue_allocating(session.statuses, sub):
                 continue
             break
-        if remembers and task.role and task.role not in refused:
-            refused[task.role] = _Refused(outside, len(session.table))
-        of_role = refused.get(task.role)
+        if remembers and task.role and task.role not in rejected:
+            rejected[task.role] = _RejectedByRole(outside, len(session.table))
+        of_role = rejected.get(task.role)
         without = outside if of_role is None else of_role.nodes
         node = _nominated(session, task, without)
         if node is None:
@@ -142,12 +142,12 @@ def place_best_effort(session: Session, job: SessionJob, task: Task) -> int | No
         job.record_fit_errors(task, FitErrors({error: count}, count))
         return None
     placement = session.placement
-    # On a node that holds more than it has, the binder refuses also whoever asks for nothing.
-    overfull = ~placement.room_now(task) if session.deviations.whole_best_effort else None
-    node = placement.best(task, room=False, without=overfull)
+    # On a node that holds more than it has, the binder rejects best-effort pods as well.
+    overfull = ~placement.has_idle(task) if session.deviations.whole_best_effort else None
+    node = placement.best(task, check_capacity=False, without=overfull)
     if node is None:
-        only_overfull = bool(placement.accepted(task, room=False).any())
-        job.record_fit_errors(task, placement.fit_errors(task, room=only_overfull))
+        only_overfull = bool(placement.accepted(task, check_capacity=False).any())
+        job.record_fit_errors(task, placement.fit_errors(task, check_capacity=only_overfull))
     return node
 
 
@@ -163,7 +163,7 @@ def place(session: Session, statement: Statement, task: Task, node: int) -> str 
 def place_as_nominated(
     session: Session, queue: Queue, job: SessionJob, sub: SubJob, todo: list[Task]
 ) -> Statement | None:
-    """Place a sub-job where an eviction has promised it room: all of its waiting tasks, or none (None)."""
+    """Place a sub-job where pods were evicted for it: all of its pending tasks, or none (None)."""
     topology, placement = session.topology, session.placement
     hyper_node, sub.nominated_hyper_node = sub.nominated_hyper_node, ""
     if hyper_node not in topology.infos or not len(topology.columns(hyper_node)):
@@ -197,19 +197,19 @@ def _ready(session: Session, job: SessionJob, sub: SubJob | None) -> bool:
     return session.job_ready(job) if sub is None else session.sub_job_ready(job, sub)
 
 
-class _Refused:
-    """Where pods of one role were refused, and why the first of them was: the next is not tried there, and is told the
-    same. Volcano: the error cache of PredicateNodes."""
+class _RejectedByRole:
+    """The nodes that rejected a pod of one role, and why: the next pod of the role is not tried there and gets the same
+    reasons. Volcano: the error cache of PredicateNodes."""
 
     def __init__(self, outside: NDArray[np.bool_] | None, count: int) -> None:
         self.nodes = np.zeros(count, dtype=bool) if outside is None else outside.copy()
-        """Those that are not looked at (any more)."""
+        """The excluded nodes."""
         self._reasons: dict[str, int] = {}
         self._unresolvable = np.zeros(count, dtype=bool)
         self._count = 0
 
     def ask(self, placement: Placement, task: Task) -> None:
-        """Note what the nodes that are still looked at say."""
+        """Add the reasons of the nodes that were not excluded before."""
         now = ~placement.accepted(task) & ~self.nodes
         if not now.any():
             return
@@ -222,7 +222,7 @@ class _Refused:
         self.nodes |= now
 
     def errors(self, hyper_node: str) -> FitErrors:
-        """Why there is no node for the next of them."""
+        """The fit errors of the next pod of the role."""
         unresolvable = self._unresolvable.copy() if self._unresolvable.any() else None
         errors = FitErrors(dict(self._reasons), self._count, unresolvable)
         errors.hyper_node = "" if hyper_node == ROOT else hyper_node
@@ -236,23 +236,23 @@ def _refusal(session: Session, task: Task, hyper_node: str) -> FitErrors:
 
 
 def _like_its_role(session: Session, job: SessionJob, task: Task) -> FitErrors:
-    """Why a pod is not even tried: what was in the way of the one of its role that was."""
+    """The fit errors of a pod that is not tried: those of the first pod of its role."""
     tried = job.role_errors.get(task.role)
     if tried is not None and session.deviations.quiet_events:
         return tried
     return FitErrors(error=f"Task {task.name} with role spec {task.role} has already predicated failed, skip")
 
 
-def _queue_refuses(session: Session, queue: Queue) -> str:
+def _queue_limit(session: Session, queue: Queue) -> str:
     if queue.name in session.unusable_queues:
         return session.unusable_queues[queue.name]
     if queue.state != "Open":
         return f"queue {queue.name} is {queue.state or 'not opened yet'}; a queue must be Open to take pods"
-    return f"queue {queue.name} may not take more now: it would hold more than its share"
+    return f"queue {queue.name} would exceed its share or capability"
 
 
 def _nominated(session: Session, task: Task, without: NDArray[np.bool_] | None) -> int | None:
-    """The node that an earlier eviction has promised to the pod, if it still takes it and is not left out."""
+    """The node on which pods were evicted for the task, if it still takes the task and is not left out."""
     node = session.nominated_node(task)
     if node is None or (without is not None and without[node]) or not session.placement.fits_soon(task, node):
         return None

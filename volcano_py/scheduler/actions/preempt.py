@@ -1,7 +1,7 @@
-"""preempt: the more important takes the place of the less important, within a queue. Volcano: action preempt.
+"""preempt: evict less important pods for more important ones, within a queue. Volcano: action preempt.
 
 First between jobs of a queue: a starving job evicts for as many of its tasks as it needs; the statement is committed
-if the job is then pipelined, else nobody is evicted. Then inside each job that was starving: one task for another of
+if the job is then pipelined, else no pod is evicted. Then inside each job that was starving: one task for another of
 the same job.
 """
 
@@ -29,30 +29,30 @@ from volcano_py.scheduler.model.task import Task
 _COUNTED_BEFORE = ("InterPodAffinity", "PodTopologySpread")
 """Rules for which Volcano counts pods before it evicts, and not again."""
 Filter = Callable[[Task], bool]
-Refused = dict[tuple[str, str], NDArray[np.bool_]]
-"""By job and role: where one of its pods was refused in this action, evictions or not."""
+Rejected = dict[tuple[str, str], NDArray[np.bool_]]
+"""By job and role: the nodes that rejected one of its pods in this action, with or without evictions."""
 
 
 class PreemptArguments(ActionArguments):
     topology_aware: bool = field(default=False, name="enableTopologyAwarePreemption")
     """Try nodes out and take the one that loses least, instead of the first by score."""
     most_nodes: int = field(default=100, name="maxCandidateNodesAbsolute")
-    """Trying ends when so many nodes could be made to fit."""
+    """Trying ends when this number of nodes can be made to fit."""
     least_nodes: int = field(default=1, name="minCandidateNodesAbsolute")
     percentage: int = field(default=10, name="minCandidateNodesPercentage")
     workers: int = field(default=16, name="topologyAwarePreemptWorkerNum")
     """These three are accepted for Volcano's sake: all nodes are tried, one after another. Only where they ask for no
     node at all, none is (without the deviation fewest-victims)."""
     error_cache: bool = field(default=True, name="predicateErrorCacheEnable")
-    """Without the deviation own-verdict: do not try a pod where another of its role was refused."""
+    """Without the deviation own-verdict: do not try a pod on a node that rejected another pod of its role."""
 
     def candidates(self, count: int) -> int:
-        """How many of so many nodes Volcano wants to be freed before it chooses one."""
+        """How many candidate nodes Volcano looks for before it chooses one. `count`: nodes in all."""
         return min(max(count * self.percentage // 100, self.least_nodes), self.most_nodes, count)
 
 
 class Preempt(Action):
-    """Make room for starving jobs at the cost of others of their queue, then at their own."""
+    """Evict pods of other jobs of the queue for starving jobs, then pods of the same job."""
 
     name = "preempt"
     Arguments = PreemptArguments
@@ -63,12 +63,12 @@ class Preempt(Action):
         starving: dict[str, PriorityQueue[SessionJob]] = {}
         tasks: dict[str, list[Task]] = {}
         remembers = not session.deviations.own_verdict and self.arguments.error_cache
-        refused: Refused | None = {} if remembers else None
+        rejected: Rejected | None = {} if remembers else None
         for job in session.jobs.values():
             if job.is_pending() or session.job_valid(job) is not None or not session.job_starving(job):
                 continue
             if job.wants_topology:
-                continue  # room that is freed here and there is none within one HyperNode: see gangpreempt
+                continue  # scattered capacity is of no use within one HyperNode: gangpreempt handles such jobs
             if job.queue not in starving:
                 starving[job.queue] = PriorityQueue(session.job_before)
                 queues.push(session.queues[job.queue])
@@ -85,19 +85,21 @@ class Preempt(Action):
                 todo = tasks[job.uid]
                 while todo and session.job_starving(job):
                     task = todo.pop()
-                    preempt_for(session, self.arguments, statement, task, _of_other_jobs(session, queue, task), refused)
+                    preempt_for(
+                        session, self.arguments, statement, task, _of_other_jobs(session, queue, task), rejected
+                    )
                 commit_evictions(session, statement, job, "preemptable", "preempt")
             for job in under_request:
-                _within(session, self.arguments, job, refused)
+                _within(session, self.arguments, job, rejected)
 
 
-def _within(session: Session, arguments: PreemptArguments, job: SessionJob, refused: Refused | None) -> None:
+def _within(session: Session, arguments: PreemptArguments, job: SessionJob, rejected: Rejected | None) -> None:
     """One task of a job for another; the first that cannot be helped ends it."""
     todo = task_queue(session, (t for t in session.pending(job) if not t.sched_gated))
     while todo:
         task = todo.pop()
         statement = Statement(session, job.uid)
-        helped = preempt_for(session, arguments, statement, task, _of_its_own_job(session, task), refused)
+        helped = preempt_for(session, arguments, statement, task, _of_its_own_job(session, task), rejected)
         if not helped or breaks_own_gang(session, statement, job, "preemptable"):
             statement.discard()
             return
@@ -135,15 +137,15 @@ def preempt_for(
     statement: Statement,
     task: Task,
     may_go: Filter,
-    refused: Refused | None = None,
+    rejected: Rejected | None = None,
 ) -> bool:
-    """Find a node where evicting those that may go makes room for a task; pipeline it there."""
+    """Find a node where evicting permitted pods frees capacity for a task; pipeline it there."""
     placement = session.placement
     if not may_preempt(session, task) or session.pre_predicate(task) is not None:
         return False
     queue = session.queues[session.jobs[task.job].queue]
     if arguments.topology_aware:
-        nodes = _best_first(session, task, refused)
+        nodes = _best_first(session, task, rejected)
         if arguments.candidates(len(nodes)) <= 0 and not session.deviations.fewest_victims:
             return False
         chosen = best_candidate(session, task, nodes, may_go, arguments.most_nodes)
@@ -162,7 +164,7 @@ def preempt_for(
     counted: dict[int, bool] = {}
 
     def fits(node: int) -> bool:
-        if not live and node not in counted:  # the first time, when nobody there is evicted yet
+        if not live and node not in counted:  # the first time, before any pod there is evicted
             counted[node] = all(placement.accepts_by(task, node, rule) for rule in _COUNTED_BEFORE)
         if not session.allocatable(queue, task) or not placement.fits_soon(task, node):
             return False
@@ -170,18 +172,18 @@ def preempt_for(
             return placement.accepts(task, node)
         return counted[node] and placement.accepts_but(task, node, _COUNTED_BEFORE)
 
-    return free_capacity_for(session, statement, task, _best_first(session, task, refused), victims, fits, "preempt")
+    return free_capacity_for(session, statement, task, _best_first(session, task, rejected), victims, fits, "preempt")
 
 
-def _best_first(session: Session, task: Task, refused: Refused | None) -> list[int]:
+def _best_first(session: Session, task: Task, rejected: Rejected | None) -> list[int]:
     """The nodes that evictions could make fit, best score first."""
     mask = session.placement.resolvable(task)
     errors = session.jobs[task.job].fit_errors.get(task.key)
     hopeless = None if errors is None else errors.unresolvable
-    if refused is not None and task.role:
-        before = refused.get((task.job, task.role))
+    if rejected is not None and task.role:
+        before = rejected.get((task.job, task.role))
         now = ~mask if hopeless is None else ~mask & ~hopeless  # those that are hopeless already are not asked
-        refused[task.job, task.role] = now if before is None else now | before
+        rejected[task.job, task.role] = now if before is None else now | before
         if before is not None:
             mask = mask & ~before
     if hopeless is not None:
@@ -199,24 +201,24 @@ def _best_first(session: Session, task: Task, refused: Refused | None) -> list[i
 
 
 def may_preempt(session: Session, task: Task) -> bool:
-    """Whether a task may evict at all: its policy, and what an earlier nomination still promises."""
+    """Whether a task may evict at all: its policy, and what an earlier nomination still reserves."""
     pod = task.pod
     if pod.spec.preemption_policy == "Never":
         return False
     if not pod.status.nominated_node_name:
         return True
     if session.deviations.stale_nominations:
-        # Were there room, or some on its way, allocate would have taken it: the promise is void.
+        # With capacity there, now or later, allocate would have used it: the nomination is void.
         return True
     nominated = pod.status.nominated_node_name
     node = session.table.index.get(nominated)
     if node is None:
         return False
     # Volcano asks before the plugin has counted anything, unless another action has had it count before.
-    refusal = session.placement.refused_by(task, node, session.without_pre_predicate(task))
-    if refusal is None:
+    rejection = session.placement.rejected_by(task, node, session.without_pre_predicate(task))
+    if rejection is None:
         return False  # it can be placed there without evicting anybody
-    if refusal:
+    if rejection:
         return True  # evicting would not help there: look elsewhere
     mine = pod.spec.priority or 0
     return not any(

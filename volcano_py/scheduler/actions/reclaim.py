@@ -1,4 +1,4 @@
-"""reclaim: queues take back what others hold beyond their share. Volcano: action reclaim."""
+"""reclaim: evict pods of queues that hold more than their share. Volcano: action reclaim."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from volcano_py.scheduler.model.task import Task
 
 
 class Reclaim(Action):
-    """Make room for starving jobs at the cost of other, reclaimable queues."""
+    """Evict pods of other, reclaimable queues for starving jobs."""
 
     name = "reclaim"
 

@@ -64,9 +64,9 @@ def job_message(session: Session, job: SessionJob) -> str:
     if job.job_fit_errors:
         text += f". Origin reason is: {job.job_fit_errors}"
     else:
-        # Also of a task that is placed by now, or promised a place. Volcano takes any; here those that wait come first.
-        refused = [job.tasks[key] for key in job.fit_errors if key in job.tasks]
-        if refused:
-            first = min(refused, key=lambda t: (session.status(t) != st.PENDING, t.key))
+        # Also of a task that has a node by now, or is pipelined. Volcano takes any; here pending ones come first.
+        rejected = [job.tasks[key] for key in job.fit_errors if key in job.tasks]
+        if rejected:
+            first = min(rejected, key=lambda t: (session.status(t) != st.PENDING, t.key))
             text += f". Origin reason is {first.name}: {job.fit_errors[first.key]}"
     return text

@@ -2,7 +2,7 @@
 Arguments.
 
 A plugin declares a msgspec struct; each field has a default, and its wire name is the key users write
-(`binpack.weight`). A value of the wrong type, or a key nobody knows, is a warning that names the key and the
+(`binpack.weight`). A value of the wrong type, or a key that does not exist, is a warning that names the key and the
 nearest valid one; the default stays in force. Nothing here stops the scheduler.
 """
 
@@ -28,7 +28,7 @@ _BOOLS = {
 
 
 def get_int(value: Any) -> int | None:
-    """An int and nothing else: 1.0 and "1" are refused, as in Volcano."""
+    """An int and nothing else: 1.0 and "1" are rejected, as in Volcano."""
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
@@ -46,7 +46,7 @@ def get_string(value: Any) -> str | None:
 
 
 def not_negative(value: N, otherwise: N) -> N:
-    """Many weights are taken for their default where they are negative."""
+    """The value, or a default if it is negative."""
     return value if value >= 0 else otherwise
 
 
@@ -81,7 +81,7 @@ def decode(
                 extra[key] = value
             else:
                 near = get_close_matches(key, [*fields, *prefixes], 1)
-                hint = f"; did you mean {near[0]}?" if near else f"; it knows {', '.join(fields) or 'none'}"
+                hint = f"; did you mean {near[0]}?" if near else f"; known are {', '.join(fields) or 'none'}"
                 warnings.append(f"{owner}: argument {key} is unknown and ignored{hint}")
             continue
         name = getattr(f.type, "__name__", str(f.type))

@@ -26,7 +26,7 @@ Rule = TypeVar("Rule", Filter, Score)
 
 
 class RejectAll:
-    """Stands for a filter that raised."""
+    """Replaces a filter that raised."""
 
     scope: Literal[Scope.DOMAIN] = DOMAIN
 

@@ -2,7 +2,7 @@
 
 Each extension point has a flag in the configuration (or none) and one of the combination rules below. Tiers and the
 order within a tier come from the configuration. All errors of callbacks are handled here: the exception becomes a
-`Fault` that names the plugin, the answer becomes the one that changes least, and the cycle goes on.
+`Fault` that names the plugin, the answer becomes the one that changes least, and the cycle continues.
 
 Volcano: the loops over tiers in session_plugins.go.
 """

@@ -1,4 +1,4 @@
-"""ClassView: what a class of equal pods thinks of every node, as arrays. `Placement` makes it and keeps it up.
+"""ClassView: which nodes take a class of equal pods, and their scores, as arrays. `Placement` makes and updates it.
 Volcano: PrioritizeNodes."""
 
 from __future__ import annotations
@@ -87,22 +87,22 @@ def _sum(terms: list[Any]) -> Any:
 
 
 class ClassView:
-    """What one class thinks of all nodes, up to a position in the log of changed columns."""
+    """The arrays of one class, up to a position in the log of changed columns."""
 
     __slots__ = (
         "all_rows",
         "batch",
         "domain_filters",
         "filters",
+        "fit_errors",
         "future",
+        "future_differs",
         "idle",
         "masked",
         "need",
         "ok",
         "order",
         "position",
-        "promised",
-        "refusal",
         "rows",
         "stale",
         "static",
@@ -134,9 +134,9 @@ class ClassView:
     """Accepted by STATIC and LOCAL filters."""
     idle: Bools
     future: Bools
-    """Has room now; has room once releasing tasks are gone (the same array while nothing is promised)."""
-    promised: bool
+    """Has idle capacity; has capacity once releasing tasks are gone (the same array while nothing is releasing)."""
+    future_differs: bool
     masked: Floats
     """The sum of the scores, with constants for the DOMAIN scores; −inf where the task cannot go at once, or only into
-    room that is promised."""
-    refusal: tuple[int, FitErrors] | None
+    releasing capacity."""
+    fit_errors: tuple[int, FitErrors] | None

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from volcano_py.scheduler.framework.placement import Placement
 
 
-def count_fit_errors(placement: Placement, task: Task, room: bool, nodes: Indices | None = None) -> FitErrors:
-    """The reasons of all nodes, or of some; `room`: a node without room now or soon says only that."""
+def count_fit_errors(placement: Placement, task: Task, check_capacity: bool, nodes: Indices | None = None) -> FitErrors:
+    """The reasons of all nodes, or of some; with `check_capacity` a node without capacity gives only that."""
     view = placement.view(task)
     count = len(placement.table)
     counts: dict[str, int] = {}
@@ -31,16 +31,16 @@ def count_fit_errors(placement: Placement, task: Task, room: bool, nodes: Indice
     if placement.shard is not None and placement.shard_is_hard:
         active &= placement.shard
         _add(counts, "node isn't in scheduler node shard", looked_at - int(active.sum()))
-    if room:
+    if check_capacity:
         lacking = active & ~view.future
         _count_lacking(placement, view, lacking, counts)
         active &= ~lacking
-    refused = np.zeros(count, dtype=bool)
+    rejected = np.zeros(count, dtype=bool)
     previous = None
     for plugin, f in placement.filters:
-        if plugin != previous:  # the first plugin that refuses a node is the one that is heard
-            active &= ~refused
-            refused[:] = False
+        if plugin != previous:  # the first plugin that rejects a node gives its reason
+            active &= ~rejected
+            rejected[:] = False
             previous = plugin
         if not f.applies(task):
             continue
@@ -51,7 +51,7 @@ def count_fit_errors(placement: Placement, task: Task, room: bool, nodes: Indice
         for code, found in enumerate(np.bincount(codes[hit])):
             if found:
                 _add(counts, f.reasons[code - 1].text, int(found))
-        refused |= hit
+        rejected |= hit
         unresolvable |= hit & with_code(f, codes, (Code.UNRESOLVABLE,))
         active &= ~(hit & with_code(f, codes, ABORTING))
     return FitErrors(counts, looked_at, unresolvable if unresolvable.any() else None)

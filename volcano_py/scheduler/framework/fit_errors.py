@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 
 class Code(IntEnum):
-    """What a refusal means. UNRESOLVABLE: evicting pods would not help."""
+    """What a rejection means. UNRESOLVABLE: evictions would not help."""
 
     SUCCESS = 0
     ERROR = 1
@@ -22,18 +22,18 @@ class Code(IntEnum):
 
 
 ABORTING = frozenset((Code.ERROR, Code.UNRESOLVABLE, Code.WAIT, Code.SKIP))
-"""Codes after which a node's remaining rules are not asked."""
+"""Codes after which a node's remaining rules are not evaluated."""
 
 
 class Reason(NamedTuple):
-    """Why one node refuses one task."""
+    """Why one node rejects one task."""
 
     text: str
     code: Code = Code.UNSCHEDULABLE
 
 
 class FitErrors:
-    """The refusals of all nodes for one task, as a histogram."""
+    """Why the nodes reject one task: reasons with the number of nodes."""
 
     __slots__ = ("counts", "error", "hyper_node", "nodes", "unresolvable")
 
@@ -47,7 +47,7 @@ class FitErrors:
         self.counts = counts or {}
         """Reason text → number of nodes; a node with two reasons counts in both."""
         self.nodes = nodes
-        """Number of nodes that refused."""
+        """Number of nodes that rejected the task."""
         self.unresolvable = unresolvable
         """Nodes on which evicting pods would not help; None: none."""
         self.error = error

@@ -1,4 +1,4 @@
-"""GangCounts: what a group of tasks says of itself by counting. Volcano: the counters of JobInfo and SubJobInfo.
+"""GangCounts: whether a group of tasks is ready, by counting them. Volcano: the counters of JobInfo and SubJobInfo.
 
 A job and each of its sub-jobs count their tasks by status; whether they are ready, pipelined or starving is
 arithmetic on these counts and a minimum.
@@ -20,7 +20,7 @@ class GangCounts:
     min_available: int
     tasks: dict[str, Task]
     fit_failed_roles: set[str]
-    """Roles of which a task was refused by all nodes."""
+    """Roles of which a task was rejected by all nodes."""
 
     def moved(self, task: Task, old: int, new: int) -> None:
         """A task went from one status to another."""
@@ -54,5 +54,5 @@ class GangCounts:
         return self.counts[st.PIPELINED] + self.ready_num < self.min_available
 
     def task_has_fit_errors(self, task: Task) -> bool:
-        """A task of the same role was refused already; this one would be as well."""
+        """A task of the same role was rejected by all nodes, so this one would be, too."""
         return task.role != "" and task.role in self.fit_failed_roles

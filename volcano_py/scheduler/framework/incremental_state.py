@@ -1,4 +1,4 @@
-"""State that a plugin keeps between sessions: built once, then moved by what has changed. Volcano rebuilds it
+"""State that a plugin keeps between sessions: built once, then updated for the jobs that changed. Volcano rebuilds it
 every session.
 
 `build(model)` makes the state from nothing, `apply(state, model, jobs)` brings it up to date for the jobs
@@ -32,8 +32,8 @@ def state_of(
     apply: Callable[[S, Cluster, set[str]], None],
     check: bool = False,
 ) -> S:
-    """The plugin's state for now. `version`: what else it depends on; another value means building it
-    anew."""
+    """The plugin's state for now. `version`: what else it depends on; another value means that it is
+    built again."""
     position = cluster.job_changes.position
     states = cluster.keep(PluginStates).of
     kept = states.get(plugin)
@@ -45,6 +45,6 @@ def state_of(
         if changed:
             apply(state, cluster, changed)
         if check and state != build(cluster):
-            raise AssertionError(f"plugin {plugin}: the state that moved is not the state built anew")
+            raise AssertionError(f"plugin {plugin}: the incremental state differs from the one built from scratch")
     states[plugin] = (version, position, state)
     return state

@@ -1,11 +1,11 @@
 """KubeView: the pods on each node as kube-scheduler's own rules see them. Volcano: the session's NodeMap and
 PodLister.
 
-It starts with every task that takes room on a node, releasing ones included. The predicates plugin moves it
+It starts with every task that takes capacity on a node, releasing ones included. The predicates plugin moves it
 with the session's placements and evictions (an evicted pod disappears at once); without that plugin it stays
 as it was, as in Volcano.
 
-Counts per node are arrays in `NodeNumbers`; who the pods are is only put together when a rule asks
+Counts per node are arrays in `NodeNumbers`; the pods themselves are listed only when a rule asks
 (`on_pods`).
 """
 
@@ -31,7 +31,7 @@ class KubeView:
         self._listeners: list[Listener] = []
 
     def on_pods(self, listener: Listener) -> None:
-        """Tell a listener of every pod that is on a node at the session's opening, then of every move since
+        """Call a listener for every pod that was on a node when the session opened, then for every move since
         and to come."""
         index = self._cluster.nodes.index
         for name, tasks in self._cluster.on_node.items():

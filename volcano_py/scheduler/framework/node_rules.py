@@ -78,7 +78,7 @@ class LocalFilter(Protocol):
 
 
 class StaticScore(Protocol):
-    """A score that depends on the Node object. `batch` tells in which of Volcano's two sums it counts."""
+    """A score that depends on the Node object. `batch`: in which of Volcano's two sums it counts."""
 
     name: str
 

@@ -1,9 +1,9 @@
 """Placement: which nodes take a task, and which of them is best. Volcano: PredicateNodes, PrioritizeNodes,
 SelectBestNode.
 
-All nodes are looked at. What a class of equal pods thinks of every node is one set of arrays (`ClassView`),
-made by one vector pass and then kept up column by column as the session places tasks: a gang of equal pods
-costs one pass, and one node's rules per pod.
+All nodes are considered. Which nodes take a class of equal pods, and their scores, is one set of arrays (`ClassView`),
+made by one vector pass and then updated column by column as the session places tasks: a gang of equal pods costs one
+pass, and one node's rules per pod.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from volcano_py.scheduler.model.spec_class import SpecClass
 from volcano_py.scheduler.model.task import Task
 
 _SCALAR_LIMIT = 4
-"""Up to so many changed columns are recomputed one by one; more in one vector pass over them."""
+"""Up to this number of changed columns are computed one by one; more in one vector pass."""
 _ALL = slice(None)
 
 
@@ -79,10 +79,10 @@ class Placement:
     # ---- asking -----------------------------------------------------------------------------------------
 
     @isolating
-    def accepted(self, task: Task, room: bool = True) -> Bools:
-        """The nodes on which the task may be put: by the filters and, if `room`, with room now or soon."""
+    def accepted(self, task: Task, check_capacity: bool = True) -> Bools:
+        """The nodes that take the task: accepted by the filters, and with capacity now or later if `check_capacity`."""
         view = self.view(task)
-        ok = view.ok & view.future if room else view.ok
+        ok = view.ok & view.future if check_capacity else view.ok
         for f in view.domain_filters:
             self.passes += 1
             ok = ok & (f.filter(task) == 0)
@@ -92,7 +92,7 @@ class Placement:
 
     @isolating
     def accepts(self, task: Task, node: int) -> bool:
-        """Whether the filters accept one node; room is not looked at."""
+        """Whether the filters accept one node; its capacity is not checked."""
         return self.accepts_but(task, node, ())
 
     @isolating
@@ -114,7 +114,7 @@ class Placement:
 
     @isolating
     def resolvable(self, task: Task) -> Bools:
-        """The nodes that evicting pods could make fit: no rule refuses them for another reason.
+        """The nodes that evictions could make fit: no rule rejects them for another reason.
 
         Of several plugins the first that rejects a node decides.
         """
@@ -122,24 +122,24 @@ class Placement:
         open_, lost = np.ones(count, dtype=bool), np.zeros(count, dtype=bool)
         if self.shard is not None and self.shard_is_hard:
             lost |= ~self.shard
-        refused = np.zeros(count, dtype=bool)
+        rejected = np.zeros(count, dtype=bool)
         previous = None
         for plugin, f in self.filters:
             if plugin != previous:
-                open_ &= ~refused
-                refused[:] = False
+                open_ &= ~rejected
+                rejected[:] = False
                 previous = plugin
             if not f.applies(task):
                 continue
             codes = self.codes(f, task)
             hit = open_ & (codes != 0)
-            refused |= hit
+            rejected |= hit
             lost |= hit & with_code(f, codes, ABORTING)
         return ~lost
 
     @isolating
-    def refused_by(self, task: Task, node: int, unprepared: Collection[str] = ()) -> bool | None:
-        """Whether the filters refuse one node for a reason that evicting cannot help; None: they accept it.
+    def rejected_by(self, task: Task, node: int, unprepared: Collection[str] = ()) -> bool | None:
+        """Whether the filters reject one node for a reason that evictions do not resolve; None: they accept it.
 
         The first plugin that rejects decides. `unprepared`: plugins that reject the task because their pre_predicate
         has not seen it.
@@ -152,8 +152,8 @@ class Placement:
         return None
 
     @isolating
-    def room_now(self, task: Task) -> Bools:
-        """The nodes that have room for the task now, whatever the filters say of them."""
+    def has_idle(self, task: Task) -> Bools:
+        """The nodes with idle capacity for the task, whether or not the filters accept them."""
         return self.view(task).idle
 
     @isolating
@@ -165,30 +165,30 @@ class Placement:
         return bool(self.view(task).future[node])
 
     @isolating
-    def best(self, task: Task, room: bool = True, without: Bools | None = None) -> int | None:
-        """The best node of the first non-empty group: room now, then room soon; own shard before others.
+    def best(self, task: Task, check_capacity: bool = True, without: Bools | None = None) -> int | None:
+        """The best node of the first non-empty group: idle capacity, then future capacity; own shard before others.
 
-        `without`: nodes that are not to be looked at. None: no node accepts the task; `refusal` says why.
+        `without`: nodes that are left out. None: no node accepts the task; `fit_errors` gives the reasons.
         """
         view = self.view(task)
-        everywhere = room and self.shard is None and without is None and not view.domain_filters
+        everywhere = check_capacity and self.shard is None and without is None and not view.domain_filters
         if everywhere and self._up_to_date(view, task):
             first = self._first_of_best(view.masked)
             if first is not None or not view.future.any():
                 return first
-        ok = self.accepted(task, room)
+        ok = self.accepted(task, check_capacity)
         if without is not None:
             ok = ok & ~without
-        return self._best_of(view, task, ok, room)
+        return self._best_of(view, task, ok, check_capacity)
 
     @isolating
     def best_among(self, task: Task, nodes: Bools) -> int | None:
-        """The best of some nodes that have room now or soon, whatever the filters say of them."""
+        """The best of some nodes with idle or future capacity, whether or not the filters accept them."""
         view = self.view(task)
-        return self._best_of(view, task, nodes & view.future, room=True)
+        return self._best_of(view, task, nodes & view.future, check_capacity=True)
 
-    def _best_of(self, view: ClassView, task: Task, ok: Bools, room: bool) -> int | None:
-        groups = [ok & view.idle, ok & view.future & ~view.idle] if room else [ok]
+    def _best_of(self, view: ClassView, task: Task, ok: Bools, check_capacity: bool) -> int | None:
+        groups = [ok & view.idle, ok & view.future & ~view.idle] if check_capacity else [ok]
         if self.shard is not None:
             groups = [part for g in groups for part in (g & self.shard, g & ~self.shard)]
         for group in groups:
@@ -219,14 +219,14 @@ class Placement:
         return int(top[self.rank[top].argmin()])
 
     @isolating
-    def fit_errors(self, task: Task, room: bool = True) -> FitErrors:
-        """Why no node accepts the task: every node's reasons, counted."""
+    def fit_errors(self, task: Task, check_capacity: bool = True) -> FitErrors:
+        """Why no node accepts the task: the reasons of all nodes, counted."""
         view = self.view(task)
-        if view.refusal is not None and view.refusal[0] == len(self.numbers.log):
-            return view.refusal[1]
-        errors = count_fit_errors(self, task, room)
+        if view.fit_errors is not None and view.fit_errors[0] == len(self.numbers.log):
+            return view.fit_errors[1]
+        errors = count_fit_errors(self, task, check_capacity)
         if not view.domain_filters:
-            view.refusal = (len(self.numbers.log), errors)
+            view.fit_errors = (len(self.numbers.log), errors)
         return errors
 
     @isolating
@@ -273,7 +273,7 @@ class Placement:
         v.need = v.vector[v.rows, None]
         v.all_rows = len(v.rows) == len(self.table.rows)
         v.domain_filters = [f for f in self._domain_filters if f.applies(task)]
-        v.refusal = None
+        v.fit_errors = None
         v.filters = [f for _, f in self.filters if f.scope is LOCAL and f.applies(task)]
         count = len(self.table)
         v.static = self._static_ok(task)
@@ -281,10 +281,10 @@ class Placement:
         v.order, v.batch = shares(task, self.scores, False, static), shares(task, self.scores, True, static)
         v.uneven = [part for part in (*v.order, *v.batch) if part.domain]
         v.position = len(self.numbers.log)
-        v.promised = self.numbers.promised
+        v.future_differs = self.numbers.future_differs
         v.stale = False
         v.ok, v.idle = np.empty(count, dtype=bool), np.empty(count, dtype=bool)
-        v.future = np.empty(count, dtype=bool) if v.promised else v.idle
+        v.future = np.empty(count, dtype=bool) if v.future_differs else v.idle
         v.masked = np.empty(count)
         self._even(v, task)
         self._pass(v, task, _ALL)
@@ -320,7 +320,7 @@ class Placement:
         free = numbers.idle if v.all_rows else numbers.idle[v.rows]
         idle = np.logical_and.reduce(v.need - free < EPS)
         v.idle[nodes] = idle
-        if v.promised:
+        if v.future_differs:
             soon = free + numbers.releasing[v.rows] - numbers.pipelined[v.rows]
             v.future[nodes] = np.logical_and.reduce(v.need - soon < EPS)
         ok: Any = None if v.static is None else v.static[nodes]
@@ -328,7 +328,7 @@ class Placement:
             accepts = f.filter(task, numbers) == 0
             ok = accepts if ok is None else ok & accepts
         v.ok[nodes] = ok = np.ones(len(idle), dtype=bool) if ok is None else ok
-        if v.promised:
+        if v.future_differs:
             idle = idle & v.future[nodes]
         order, batch = total(v.order, task, numbers, nodes, None), total(v.batch, task, numbers, nodes, None)
         v.masked[nodes] = np.where(ok & idle, order + batch, -np.inf)
@@ -336,8 +336,8 @@ class Placement:
 
     def _refresh(self, v: ClassView, task: Task) -> None:
         log = self.numbers.log
-        if v.promised != self.numbers.promised:
-            v.promised = True
+        if v.future_differs != self.numbers.future_differs:
+            v.future_differs = True
             v.future = np.empty(len(v.idle), dtype=bool)
             v.position = len(log)
             self._pass(v, task, _ALL)
@@ -363,10 +363,10 @@ class Placement:
             free = n.idle.item(row, node)
             if need - free >= EPS:
                 idle = False
-            if v.promised and need - (free + n.releasing.item(row, node) - n.pipelined.item(row, node)) >= EPS:
+            if v.future_differs and need - (free + n.releasing.item(row, node) - n.pipelined.item(row, node)) >= EPS:
                 future = False
         v.idle[node] = idle
-        if v.promised:
+        if v.future_differs:
             v.future[node] = future
         ok = v.static is None or bool(v.static[node])
         for f in v.filters:

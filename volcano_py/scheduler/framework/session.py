@@ -65,7 +65,7 @@ class Work:
 
 
 class Session(Orders, VictimSelection, NodeRules, NetworkDomains, TaskMoves):
-    """See the module. `uid` is derived from seed and time, so that a replay writes the same transition ids, also
+    """See the module. `uid` is derived from seed and time, so that a replay writes the same transition IDs, also
     after a restart."""
 
     def __init__(
@@ -126,7 +126,7 @@ class Session(Orders, VictimSelection, NodeRules, NetworkDomains, TaskMoves):
         cluster = self.cluster
         default = next((p.value for p in reversed(cluster.priority_classes.values()) if p.global_default), 0)
         classes = cluster.priority_classes
-        # In the order of their UIDs, since the order in which objects came must decide nothing.
+        # In the order of their UIDs, so that the order in which objects arrived decides nothing.
         for uid, job in sorted(cluster.jobs.items()):
             pod_group = job.pod_group
             if pod_group is None or (job.shadow and not self.deviations.bare_pods):
@@ -197,7 +197,7 @@ class Session(Orders, VictimSelection, NodeRules, NetworkDomains, TaskMoves):
     # ---- reading ----------------------------------------------------------------------------------------
 
     def nominated_node(self, task: Task) -> int | None:
-        """The column of the node that an earlier eviction has promised to a task."""
+        """The column of the node on which an earlier session evicted pods for a task."""
         kept = self.cluster.nominations.node_of.get(task.key) if self.deviations.kept_nominations else None
         name = kept or task.pod.status.nominated_node_name
         return self.table.index.get(name) if name and task.key not in self.forgotten_nominations else None
@@ -209,8 +209,8 @@ class Session(Orders, VictimSelection, NodeRules, NetworkDomains, TaskMoves):
         return [t for t in job.tasks.values() if statuses[t.slot] == st.PENDING]
 
     def on_node(self, node: int) -> list[Task]:
-        """The tasks that take room on a node since before this session, the youngest first: plugins that may only
-        give some of them away then give those."""
+        """The tasks that took capacity on a node when the session opened, the youngest first: a plugin that lets only
+        some of them go then names these."""
         here = self.cluster.on_node.get(self.table.names[node], {}).values()
         return sorted(here, key=lambda t: (t.created, t.index or 0, t.key), reverse=True)
 
@@ -224,7 +224,7 @@ class Session(Orders, VictimSelection, NodeRules, NetworkDomains, TaskMoves):
         return largest
 
     def future_idle(self, node: int) -> Resource:
-        """What will be free on a node: idle, plus what is being released, minus what is promised."""
+        """What a node can take later: idle, plus releasing, minus pipelined."""
         n = self.numbers
         free = Resource(scalars={})
         column = n.idle[:, node] + n.releasing[:, node] - n.pipelined[:, node]
@@ -233,7 +233,7 @@ class Session(Orders, VictimSelection, NodeRules, NetworkDomains, TaskMoves):
         return free
 
     def fits_without(self, task: Task, node: int, victims: Sequence[Task]) -> bool:
-        """Whether a task fits a node once these are gone (ValidateVictims); nobody needs to go is fine."""
+        """Whether a task fits a node without the victims, of which there may be none. Volcano: ValidateVictims."""
         free = self.future_idle(node)
         for victim in victims:
             free.add(victim.request)

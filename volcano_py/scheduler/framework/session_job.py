@@ -83,7 +83,7 @@ class SessionJob(GangCounts):
         """By task key."""
         self.fit_failed_roles = set()
         self.role_errors: dict[str, FitErrors] = {}
-        """By role: the refusal of the first of its tasks that was tried."""
+        """By role: the fit errors of the first of its tasks that was tried."""
         self.job_fit_errors = ""
         self.last_transaction: dict[str, LastTry] | None = None
         """By task key."""
@@ -124,7 +124,7 @@ class SessionJob(GangCounts):
                     sub = SubJob(uid, f"{self.uid}/{policy.name}", size, wants, match_index(values))
             self.sub_jobs[sub.uid] = self._sub_job_of[task.key] = sub
             sub.add(task, statuses[task.slot])
-            if task.key in self.fit_errors:  # it was refused before anybody asked for sub-jobs
+            if task.key in self.fit_errors:  # it was rejected before the job was divided
                 sub.fit_failed_roles.add(task.role)
 
     def sub_job_of(self, task: Task) -> SubJob | None:
@@ -236,7 +236,7 @@ class SessionJob(GangCounts):
                 return False
         return True
 
-    # ---- after a refusal --------------------------------------------------------------------------------
+    # ---- fit errors -------------------------------------------------------------------------------------
 
     def record_fit_errors(self, task: Task, errors: FitErrors) -> None:
         self.fit_errors[task.key] = errors
@@ -246,7 +246,7 @@ class SessionJob(GangCounts):
             self._sub_job_of[task.key].fit_failed_roles.add(task.role)
 
     def forget_fit_errors(self, sub: SubJob | None = None) -> None:
-        """Refusals of an attempt that is over: those of one sub-job, or all."""
+        """Drop the fit errors of an attempt that is over: those of one sub-job, or all."""
         self.role_errors.clear()
         if sub is not None:
             for key in sub.tasks:
@@ -260,7 +260,7 @@ class SessionJob(GangCounts):
             each.fit_failed_roles.clear()
 
     def need_continue_allocating(self, statuses: bytearray, sub: SubJob | None = None) -> bool:
-        """After a refusal: whether the rest of the gang can still reach its minimum without that role."""
+        """After a rejection: whether the rest of the gang can still reach its minimum without that role."""
         gang = sub or self
         if self.min_available == len(self.tasks) or gang.min_available >= len(gang.tasks):
             return False

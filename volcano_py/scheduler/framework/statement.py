@@ -1,4 +1,4 @@
-"""Statement: operations that are applied to the session at once, and then committed together or taken back.
+"""Statement: operations that are applied to the session at once, and then committed together or discarded.
 Volcano: Statement."""
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ from volcano_py.scheduler.model.task import Task
 
 class Step(NamedTuple):
     """One applied operation: kind is "allocate", "pipeline" or "evict". `reason`: of an eviction; `evicted`:
-    somebody was evicted for a pipelined task; `before`: what an earlier statement, since discarded, had in mind for the
-    task."""
+    pods were evicted for a pipelined task; `before`: what an earlier, discarded statement had decided for the task."""
 
     kind: str
     task: Task
@@ -38,7 +37,7 @@ class Statement:
         self.steps: list[Step] = []
 
     def allocate(self, task: Task, node: int) -> str | None:
-        """Give a task its place; returns an error, after which nothing has happened."""
+        """Give a task a node; returns an error, after which nothing has changed."""
         error = self._session.place(task, node, st.ALLOCATED)
         if error is not None:
             self._session.unplace(task)
@@ -47,7 +46,7 @@ class Statement:
         return None
 
     def pipeline(self, task: Task, node: int, evicted: bool) -> str | None:
-        """Promise a task a place that is being freed; `evicted`: somebody was evicted for it."""
+        """Let a task wait on a node for capacity that is being released; `evicted`: pods were evicted for it."""
         hold = evicted and self._session.deviations.kept_nominations
         error = self._session.place(task, node, st.PIPELINED, hold)
         if error is not None:
@@ -70,7 +69,7 @@ class Statement:
         return job.last_transaction.get(task.key) if job is not None and job.last_transaction else None
 
     def spare(self, holds: Callable[[], bool]) -> None:
-        """Let everybody stay without whom it `holds` as well, the last evicted first."""
+        """Undo each eviction without which `holds` is still true, the last one first."""
         session = self._session
         for step in [s for s in reversed(self.steps) if s.kind == "evict"]:
             session.take_back_eviction(step.task)
@@ -89,10 +88,7 @@ class Statement:
         other.steps = []
 
     def replay(self, steps: Iterable[Step]) -> str | None:
-        """Do again what another statement did before it was taken back; stops at the first error and returns it.
-
-        That it was taken back meanwhile is forgotten.
-        """
+        """Repeat what another statement did before it was discarded; stops at the first error and returns it."""
         for step in steps:
             job = self._session.jobs.get(step.task.job)
             if job is not None and job.last_transaction is not None and step.kind != "evict":
@@ -111,7 +107,7 @@ class Statement:
         return None
 
     def commit(self) -> None:
-        """Emit what is to be done, as one part of the plan. Pipelined tasks stay so in this session only."""
+        """Emit the steps as one part of the plan. Pipelined tasks stay pipelined in this session only."""
         session = self._session
         operations: list[Operation] = []
         for kind, task, node, reason, *_ in self.steps:
@@ -129,9 +125,9 @@ class Statement:
             session.emit(operations)
 
     def discard(self) -> None:
-        """Take everything back, last step first; jobs remember what had been possible."""
+        """Undo all steps, the last one first; jobs remember what had been possible."""
         session = self._session
-        told_anyway = not session.deviations.stale_nominations
+        nominate_anyway = not session.deviations.stale_nominations
         for kind, task, node, _, evicted, _ in reversed(self.steps):
             job = session.jobs.get(task.job)
             if kind == "evict":
@@ -140,8 +136,8 @@ class Statement:
             if job is not None:
                 if job.last_transaction is None:
                     job.last_transaction = {}
-                # Volcano nominates the node although nobody is evicted there.
-                tried = (session.statuses[task.slot], session.table.names[node], evicted and told_anyway)
+                # Volcano nominates the node although no pod is evicted there.
+                tried = (session.statuses[task.slot], session.table.names[node], evicted and nominate_anyway)
                 job.last_transaction[task.key] = tried
             session.unplace(task)
         self.steps = []

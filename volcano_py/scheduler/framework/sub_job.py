@@ -67,7 +67,7 @@ class SubJob(GangCounts):
         self.current_hyper_node = ""
         """While tasks are being placed: the HyperNode around those that have a place by now."""
         self.nominated_hyper_node = ""
-        """Where an eviction of this session has made room for it."""
+        """Where this session has evicted pods for it."""
 
     def add(self, task: Task, status: int) -> None:
         self.tasks[task.key] = task
@@ -98,7 +98,7 @@ def constraint(topology: NetworkTopology | None, tier_of_name: dict[str, int], s
 
 
 def sub_group_of(task: Task, policies: Iterable[SubGroupPolicy]) -> tuple[SubGroupPolicy, list[str]] | None:
-    """The first policy that a task matches, with the values that tell its sub-jobs apart."""
+    """The first policy that a task matches, with the values that distinguish its sub-jobs."""
     labels = task.pod.metadata.labels or {}
     for policy in policies:
         values = match_values(policy, labels)
@@ -113,7 +113,7 @@ def match_values(policy: SubGroupPolicy, labels: Mapping[str, str]) -> list[str]
         if policy.label_selector is not None and not matches(policy.label_selector, labels):
             return None
     except ValueError:
-        return None  # a selector that cannot be read means nobody
+        return None  # a selector that cannot be read matches no pod
     values = [labels.get(key, "") for key in policy.match_label_keys or ()]
     return values if all(values) else None
 

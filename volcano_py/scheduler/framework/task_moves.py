@@ -72,7 +72,7 @@ class TaskMoves(Events, JobStates):
         v = task.spec_class.vector(self.table)
         if new == st.PIPELINED:
             n.pipelined[:, node] += v
-            n.promised = True
+            n.future_differs = True
             if hold:
                 self._keep_idle(task, node)
         else:
@@ -103,7 +103,7 @@ class TaskMoves(Events, JobStates):
         """Keep capacity for a task that stays Pending: no other task finds it free, now or later."""
         n = self.numbers
         n.pipelined[:, node] += task.spec_class.vector(self.table)
-        n.promised = True
+        n.future_differs = True
         self._keep_idle(task, node)
         n.log.append(node)
 
@@ -133,7 +133,7 @@ class TaskMoves(Events, JobStates):
         self.move(task, st.RELEASING)
         if node is not None:
             self.numbers.releasing[:, node] += task.spec_class.vector(self.table)
-            self.numbers.promised = True
+            self.numbers.future_differs = True
             self._deallocated(task, node)
             self.numbers.log.append(node)
 

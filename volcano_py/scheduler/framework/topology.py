@@ -1,7 +1,7 @@
 """Topology: the forest of HyperNodes as one session sees it. Volcano: RealNodesList, HyperNodesTiers,
 GetAncestors, GetLCAHyperNode, recovery of allocated HyperNodes.
 
-Above all HyperNodes stands one for the whole cluster, `ROOT`, so that every two of them have an ancestor in common.
+`ROOT` is above all HyperNodes, for the whole cluster, so that every two of them have a common ancestor.
 Nodes are columns of the session's table.
 """
 
@@ -21,7 +21,7 @@ ROOT = "<cluster-top-hypernode>"
 
 
 class Topology:
-    """HyperNodes by name, with their nodes' columns, and who is above whom."""
+    """HyperNodes by name, with their nodes' columns, and their ancestors."""
 
     def __init__(self, hyper_nodes: HyperNodes, table: NodeTable) -> None:
         self.ready = hyper_nodes.ready
@@ -118,7 +118,7 @@ class Topology:
 
 
 def topology_of(cluster: Cluster) -> Topology:
-    """The topology of the cluster as it is now; made anew when HyperNodes or nodes have changed."""
+    """The topology of the cluster as it is now; built again when HyperNodes or nodes have changed."""
     cache, key = cluster.rule_cache(), ("topology", 0)
     found: tuple[HyperNodes, Topology] | None = cache.get(key)
     if found is None or found[0] is not cluster.hyper_nodes:
@@ -127,7 +127,7 @@ def topology_of(cluster: Cluster) -> Topology:
 
 
 def _claimed(hyper_nodes: HyperNodes) -> dict[str, str]:
-    """Children whose parent is somebody of a higher tier, although they may not know."""
+    """Children whose parent is a HyperNode of a higher tier, also if only the parent names the relation."""
     tiers = {name: info.tier for name, info in hyper_nodes.infos.items()}
     return {
         child: h.name for h in hyper_nodes.infos.values() for child in h.children if h.tier > tiers.get(child, h.tier)

@@ -1,4 +1,4 @@
-"""In which order victims are taken. Volcano: BuildVictimsPriorityQueue."""
+"""The order in which victims are evicted. Volcano: BuildVictimsPriorityQueue."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from volcano_py.scheduler.model.task import Task
 
 
 def victims_queue(session: Session, victims: Iterable[Task], preemptor: Task) -> PriorityQueue[Task]:
-    """A queue that pops first whom it hurts least.
+    """A heap of victims: the one with the least loss is popped first.
 
     Of one job: the task that would be placed last. Between jobs of the preemptor's queue: the job that would
     be served last. Between queues: what the plugins say. Tasks whose job is not in the session go first.

@@ -39,7 +39,7 @@ T = TypeVar("T")
 
 
 class Cluster:
-    """All that the scheduler knows.
+    """All objects that the scheduler uses.
 
     `shadow_schedulers`: names of schedulers whose pods without a PodGroup are jobs of one task at once.
     `default_queue`: where PodGroups without a queue go.
@@ -52,7 +52,7 @@ class Cluster:
         self.classes = SpecClasses(self.nodes)
         self.tasks: dict[str, Task] = {}
         self.on_node: dict[str, dict[str, Task]] = {}
-        """Tasks that take room, by node name; also for nodes that have no object (yet)."""
+        """Tasks that take capacity, by node name; also for nodes without a Node object."""
         self.jobs: dict[str, Job] = {}
         self.queues: dict[str, Queue] = {}
         self.priority_classes: dict[str, core.PriorityClass] = {}
@@ -69,7 +69,7 @@ class Cluster:
         self.job_changes = Changes()
         """Jobs of which anything but the text of conditions has changed."""
         self.check_states = False
-        """Debug switch: compare states that plugins moved with states built anew."""
+        """Debug switch: compare incremental states with states built from scratch."""
         self._kept: dict[type[Any], Any] = {}
         self._hierarchy: tuple[dict[str, str], dict[str, str]] | None = None
         self._hyper_nodes: HyperNodes | None = None
@@ -104,7 +104,7 @@ class Cluster:
 
     @property
     def hierarchy(self) -> tuple[dict[str, str], dict[str, str]]:
-        """The parent of each queue, and by queue what is wrong with its own; made anew when a queue has changed."""
+        """The parent of each queue, and by queue what is wrong with its own; built again when a queue has changed."""
         if self._hierarchy is None:
             self._hierarchy = parents_of(self.queues)
         return self._hierarchy
@@ -288,13 +288,13 @@ class Cluster:
         if job is not None:
             job.moved(task, task.status, new)
             self.job_changes.add(task.job)
-        had_room, was = task.takes_room, task.status
+        had_capacity, was = task.takes_capacity, task.status
         task.status = new
         self.statuses[task.slot] = new
         if node is not None:
             task.node = node
         i = self.nodes.index.get(task.node)
-        if task.takes_room and not had_room:
+        if task.takes_capacity and not had_capacity:
             self.on_node.setdefault(task.node, {})[task.key] = task
             if i is not None:
                 self._count(i, task, +1)
@@ -320,7 +320,7 @@ class Cluster:
         self.tasks[task.key] = task
         if task.status == status.PENDING and task.pod.status.nominated_node_name:
             self.nominations.node_of[task.key] = task.pod.status.nominated_node_name
-        if task.takes_room:
+        if task.takes_capacity:
             self.on_node.setdefault(task.node, {})[task.key] = task
             i = self.nodes.index.get(task.node)
             if i is not None:
@@ -340,7 +340,7 @@ class Cluster:
         self._free_slots.append(task.slot)
         self.reported.conditions.pop(key, None)
         self.nominations.node_of.pop(key, None)
-        if task.takes_room:
+        if task.takes_capacity:
             here = self.on_node[task.node]
             del here[key]
             if not here:
@@ -379,7 +379,7 @@ class Cluster:
         n.kube_nonzero[:, node] += sign * task.spec_class.nonzero
 
     def _add_up(self, node: int) -> None:
-        """A node's sums anew, when what was in them was too large to be taken away again."""
+        """Add up a node again, after an amount that was too large for exact subtraction."""
         n = self.nodes.numbers
         for column in (n.used, n.kube_requested, n.releasing, n.kube_nonzero):
             column[:, node] = 0.0

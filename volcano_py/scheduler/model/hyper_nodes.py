@@ -1,8 +1,8 @@
 """HyperNodes: domains of nodes between which the network is fast, as a forest. Volcano: HyperNodesInfo.
 
-The forest is built anew, and whole, when a HyperNode or a node has changed: what it looks like depends on the
+The whole forest is built again when a HyperNode or a node has changed: what it looks like depends on the
 objects alone, not on the order in which they came. A link that cannot be (a second parent, a cycle) is left
-out and named in `problems`; the rest stands.
+out and named in `problems`; the rest is used.
 """
 
 from __future__ import annotations

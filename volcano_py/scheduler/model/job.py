@@ -45,7 +45,7 @@ class Job:
         self.namespace, _, self.name = uid.partition("/")
         self.pod_group: PodGroup | None = None
         self.shadow = False
-        """Stands in for the PodGroup that the controller has not made yet, for one bare pod."""
+        """The PodGroup is a substitute for the one that the controller will create for a bare pod."""
         self.queue = ""
         self.created = 0.0
         self.min_available = 0
@@ -121,7 +121,7 @@ class Job:
             self.allocated.sub_unchecked(task.request)
 
     def _add_up(self, without: Task | None = None) -> None:
-        """The sums anew, when what was in them was too large to be taken away. `without`: who holds nothing now."""
+        """Add up again, after an amount too large for exact subtraction. `without`: a task that holds nothing now."""
         self.total_request, self.allocated = Resource(), Resource()
         for task in self.tasks.values():
             self.total_request.add(task.request)

@@ -7,7 +7,7 @@ works on a copy of them, so that the table itself moves only by events.
 idle        allocatable − requests of all tasks but pipelined ones (may be negative)
 used        requests of all tasks but pipelined ones, releasing ones included
 releasing   requests of tasks that are being evicted or deleted
-pipelined   requests of tasks that wait here for room being freed (sessions only)
+pipelined   requests of tasks that wait here for capacity that is being released (sessions only)
 kube_*      what kube-scheduler's own rules count: every pod on the node that is not finished
 """
 
@@ -30,7 +30,7 @@ _ALL_COLUMNS = (*_DENSE, *_PAIRS, *_FLAT)
 class NodeNumbers:
     """The columns of all nodes, and the log of columns that changed since the copy was made."""
 
-    __slots__ = (*_ALL_COLUMNS, "log", "promised")
+    __slots__ = (*_ALL_COLUMNS, "log", "future_differs")
 
     allocatable: Floats
     idle: Floats
@@ -46,10 +46,10 @@ class NodeNumbers:
     kube_nonzero: Floats
     """Non-zero requests, [2 x nodes]: whole milli-cpu and bytes with kube-scheduler's defaults."""
     kube_capacity: Floats
-    """Allocatable cpu and memory without what is oversubscribed, of which kube-scheduler knows nothing: [2 x nodes]."""
+    """Allocatable cpu and memory without what is oversubscribed, which kube-scheduler does not count: [2 x nodes]."""
     log: list[int]
-    promised: bool
-    """Some task is releasing or pipelined somewhere, so that room now and room soon differ."""
+    future_differs: bool
+    """Some task is releasing or pipelined somewhere, so that idle and future capacity differ."""
 
     def __init__(self, rows: int, nodes: int) -> None:
         for name in _DENSE:
@@ -59,7 +59,7 @@ class NodeNumbers:
         for name in _FLAT:
             setattr(self, name, np.zeros(nodes))
         self.log = []
-        self.promised = False
+        self.future_differs = False
 
     def copy(self, rows: int, nodes: int) -> NodeNumbers:
         """A snapshot of the used part of the columns."""
@@ -71,7 +71,7 @@ class NodeNumbers:
         for name in _FLAT:
             setattr(other, name, getattr(self, name)[:nodes].copy())
         other.log = []
-        other.promised = bool(other.releasing.any())
+        other.future_differs = bool(other.releasing.any())
         return other
 
     def future_idle(self) -> Floats:

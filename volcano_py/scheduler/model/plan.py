@@ -39,7 +39,7 @@ class Evict(Struct, tag_field="op", tag="evict", frozen=True, gc=False):
     reason: str
     """The action that wants it, as in the event `Pod is evicted, because of REASON`."""
     beneficiary: str = ""
-    """The job for which room is made, `namespace/podgroup`."""
+    """The job for which the pod is evicted, `namespace/podgroup`."""
 
 
 class PodCondition(Struct, tag_field="op", tag="pod-condition", frozen=True, gc=False):

@@ -1,6 +1,6 @@
 """Which queue is above which, also where the objects contradict themselves.
 
-Admission refuses a parent that does not exist and a circle; queues from before it, or without webhooks, may have them.
+Admission denies a parent that does not exist and a cycle; queues from before it, or without webhooks, may have them.
 Volcano: capacity's buildHierarchicalQueueAttrs, which then gives up for the whole cluster (see the deviation
 partial-hierarchy).
 """

@@ -1,4 +1,4 @@
-"""Spec classes: pods that a node cannot tell apart share one object, and every cache is per class, not per
+"""Spec classes: pods that are equal for every node share one object, and every cache is per class, not per
 pod.
 
 A class holds the request, the selectors, tolerations, affinity terms, ports and images of its pods, decoded
@@ -38,7 +38,7 @@ _encoder = msgspec.msgpack.Encoder()
 
 
 class SpecClass:
-    """What a node sees of a pod. Shared and never written after construction, but for the dense vector."""
+    """What matters to nodes of a pod. Shared and never written after construction, but for the dense vector."""
 
     __slots__ = (
         "__weakref__",
@@ -105,7 +105,7 @@ class SpecClass:
 
 
 class SpecClasses:
-    """All classes in use; a class goes when its last pod goes."""
+    """All classes in use; a class is dropped with its last pod."""
 
     def __init__(self, table: NodeTable) -> None:
         self._table = table
@@ -164,7 +164,7 @@ def _key(pod: Pod, request: Resource | None) -> bytes:
 def _selectors(
     affinity: Affinity | None, spread: list[TopologySpreadConstraint]
 ) -> Iterator[tuple[str, LabelSelector | None]]:
-    """All label selectors, each with the field that it stands in."""
+    """All label selectors, each with its field."""
     sides: tuple[tuple[str, PodAffinity | None], ...] = ()
     if affinity is not None:
         sides = (("podAffinity", affinity.pod_affinity), ("podAntiAffinity", affinity.pod_anti_affinity))

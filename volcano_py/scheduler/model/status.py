@@ -32,7 +32,7 @@ UNKNOWN = 9
 
 STATUS_NAMES = tuple(s.name for s in TaskStatus)
 IS_ALLOCATED = tuple(s in (BOUND, BINDING, RUNNING, ALLOCATED) for s in range(10))
-"""The task holds room on its node, for good."""
+"""The task holds capacity on its node."""
 READY = (BOUND, BINDING, RUNNING, ALLOCATED, SUCCEEDED)
 """What counts towards a gang's minimum."""
 

@@ -1,7 +1,7 @@
 """Task: one pod as the scheduler sees it. Volcano: TaskInfo.
 
-A task is made anew whenever its pod changes and is never written by a session; what a session decides about
-it (status, node, nomination) stands in the session's columns at the task's `slot`.
+A task is replaced whenever its pod changes, and a session does not write it; what a session decides about it (status,
+node, nomination) is in the session's columns at the task's `slot`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _FALSE = frozenset(("0", "f", "F", "FALSE", "false", "False"))
 
 
 class Task:
-    """One pod. `job` is "" for pods that belong to no PodGroup: they only take room on their node."""
+    """One pod. `job` is "" for pods that belong to no PodGroup: they only take capacity on their node."""
 
     __slots__ = (
         "best_effort",
@@ -75,7 +75,7 @@ class Task:
         return len(gates) == 1 and gates[0].name == names.QUEUE_ALLOCATION_GATE
 
     @property
-    def takes_room(self) -> bool:
+    def takes_capacity(self) -> bool:
         """Whether it counts on its node: it has one and is not finished."""
         return bool(self.node) and self.status not in (status.SUCCEEDED, status.FAILED)
 

@@ -46,7 +46,7 @@ class ImageLocality:
     def _held(self, image: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Per node, the size of an image, 0 where it is not, and how many nodes have it.
 
-        Volcano knows an image's size from the first node that has it, and tells a node that comes how many have it
+        Volcano takes an image's size from the first node that has it, and counts for a new node how many have it
         by then.
         """
         objects = self._session.table.objects

@@ -17,7 +17,7 @@ from volcano_py.scheduler.noderules.pod_index import PodIndex, pod_index, terms_
 
 
 class InterPodAffinity:
-    """Refuses nodes by required terms: the pod's own, and the anti-affinity of pods that are there."""
+    """Rejects nodes by required terms: the pod's own, and the anti-affinity of pods that are there."""
 
     name = "InterPodAffinity"
     scope: Literal[Scope.DOMAIN] = DOMAIN

@@ -59,7 +59,7 @@ def conflict(task: Task) -> str | None:
 
 
 class NodeAffinity:
-    """Refuses nodes that do not match."""
+    """Rejects nodes that do not match."""
 
     name = "NodeAffinity"
     scope: Literal[Scope.STATIC] = STATIC

@@ -1,6 +1,6 @@
 """PodIndex: which pods are where, counted so that selectors can be answered per node without looking at pods.
 
-Pods are told apart by namespace and by the labels that some selector in the cluster mentions (job controllers
+Pods are distinguished by namespace and by the labels that some selector in the cluster mentions (job controllers
 label every pod differently; without that projection every pod would be a class of its own). For each such
 label class there is one count per node. Classes of pods that carry affinity terms of their own ("holders")
 are counted as well, for the rules that look from the other side.
@@ -77,7 +77,7 @@ def selector_keys(selector: LabelSelector | None) -> Iterator[str]:
 
 
 class LabelClass:
-    """Pods of one namespace that no selector can tell apart."""
+    """Pods of one namespace that every selector treats alike."""
 
     __slots__ = ("labels", "live", "namespace", "pods")
 

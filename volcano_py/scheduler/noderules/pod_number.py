@@ -14,7 +14,7 @@ from volcano_py.scheduler.model.task import Task
 
 
 class PodNumber:
-    """Refuses nodes whose allocatable `pods` are used up; a node that names none takes none."""
+    """Rejects nodes whose allocatable `pods` are used up; a node that names none takes none."""
 
     name = "PodNumber"
     scope: Literal[Scope.LOCAL] = LOCAL

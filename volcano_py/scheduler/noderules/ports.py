@@ -16,7 +16,7 @@ _ANY = "0.0.0.0"
 
 
 class NodePorts:
-    """Refuses nodes on which a wanted host port is taken (same protocol, same or any address)."""
+    """Rejects nodes on which a wanted host port is taken (same protocol, same or any address)."""
 
     name = "NodePorts"
     scope: Literal[Scope.DOMAIN] = DOMAIN

@@ -36,7 +36,7 @@ def tolerated(taint: Taint, tolerations: list[Toleration]) -> bool:
 
 
 class NodeUnschedulable:
-    """Refuses cordoned nodes, unless the pod tolerates the taint that stands for it."""
+    """Rejects cordoned nodes, unless the pod tolerates the taint unschedulable."""
 
     name = "NodeUnschedulable"
     scope: Literal[Scope.STATIC] = STATIC
@@ -55,7 +55,7 @@ class NodeUnschedulable:
 
 
 class TaintToleration:
-    """Refuses nodes with a NoSchedule or NoExecute taint that the pod does not tolerate."""
+    """Rejects nodes with a NoSchedule or NoExecute taint that the pod does not tolerate."""
 
     name = "TaintToleration"
     scope: Literal[Scope.STATIC] = STATIC

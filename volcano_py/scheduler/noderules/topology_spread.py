@@ -41,7 +41,7 @@ class _Constraint(NamedTuple):
 
 
 class TopologySpread:
-    """Refuses nodes whose domain would get more than maxSkew pods ahead of the emptiest."""
+    """Rejects nodes whose domain would get more than maxSkew pods ahead of the emptiest."""
 
     name = "PodTopologySpread"
     scope: Literal[Scope.DOMAIN] = DOMAIN

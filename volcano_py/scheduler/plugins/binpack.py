@@ -1,4 +1,4 @@
-"""binpack: fill nodes that are in use before others. Volcano: plugin binpack."""
+"""binpack: prefer the fullest node. Volcano: plugin binpack."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""cdp: a pod that has just started is left alone for a while. Volcano: plugin cdp (cool-down protection)."""
+"""cdp: protect a pod that has just started for a while. Volcano: plugin cdp (cool-down protection)."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ class Cdp(Plugin):
     name = "cdp"
 
     def on_session_open(self, session: Session) -> None:
-        def spare(_: object, candidates: list[Task]) -> list[Task]:
+        def unprotected(_: object, candidates: list[Task]) -> list[Task]:
             return [t for t in candidates if not cooling(t, session.now)]
 
-        session.add_preemptable(spare, basis=Basis.PROTECTION)
-        session.add_reclaimable(spare, basis=Basis.PROTECTION)
+        session.add_preemptable(unprotected, basis=Basis.PROTECTION)
+        session.add_reclaimable(unprotected, basis=Basis.PROTECTION)
         if session.deviations.protections_hold:
-            session.add_unified_evictable(spare, basis=Basis.PROTECTION)
+            session.add_unified_evictable(unprotected, basis=Basis.PROTECTION)
 
 
 def cooldown_time(pod: Pod) -> float | None:
-    """The seconds for which a pod is left alone; None: it asks for none, or in words that cannot be read."""
+    """The seconds for which a pod is protected; None: it states none, or not as a duration."""
     meta = pod.metadata
     text = ((meta.annotations or {}) | (meta.labels or {})).get(names.COOLDOWN_TIME)
     try:

@@ -1,4 +1,4 @@
-"""conformance: pods that the cluster itself lives on are nobody's victims. Volcano: plugin conformance."""
+"""conformance: protect the pods that the cluster itself needs. Volcano: plugin conformance."""
 
 from __future__ import annotations
 

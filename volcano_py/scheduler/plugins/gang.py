@@ -1,4 +1,4 @@
-"""gang: all members or none. Volcano: plugin gang."""
+"""gang: run all members of a gang or none. Volcano: plugin gang."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ class Gang(Plugin):
 
     class Arguments(PluginArguments):
         release_after: str = field(default="5m", name="releaseAfter")
-        """How long a gang that has lost members may hold its room in vain (deviation heal-gangs): a duration; 0: for
-        ever."""
+        """How long a gang that has lost members keeps its capacity without running (deviation heal-gangs): a
+        duration; 0: for ever."""
 
     arguments: Arguments
 
@@ -69,7 +69,7 @@ class Gang(Plugin):
                 )
             return None
 
-        def spare(_: Task, candidates: list[Task]) -> list[Task]:
+        def surplus(_: Task, candidates: list[Task]) -> list[Task]:
             """As many of a job's candidates as it has beyond its minimum."""
             left: dict[str, int] = {}
             victims = []
@@ -91,8 +91,8 @@ class Gang(Plugin):
             return Vote.PERMIT if held else Vote.REJECT
 
         session.add_job_valid(valid)
-        session.add_preemptable(spare, basis=Basis.GANG_MINIMUM)
-        session.add_reclaimable(spare, basis=Basis.GANG_MINIMUM)
+        session.add_preemptable(surplus, basis=Basis.GANG_MINIMUM)
+        session.add_reclaimable(surplus, basis=Basis.GANG_MINIMUM)
         session.add_unified_evictable(lambda _, candidates: candidates, basis=Basis.GANG_MINIMUM)
         session.add_job_order(lambda job: int(job.is_ready()))
         session.add_job_ready(ready)
@@ -133,7 +133,7 @@ class Gang(Plugin):
             session.set_condition(job, condition)
 
     def _release(self, session: Session) -> None:
-        """Let go of gangs that run below their minimum, have replacements waiting, and found no room for too long."""
+        """Evict gangs that run below their minimum while their pending members found no capacity for too long."""
         kept = session.cluster.keep(PartialGangs)
         known = kept.since
         partial = {j.uid: min(known.get(j.uid, session.now), session.now) for j in session.jobs.values() if _partial(j)}
@@ -146,7 +146,7 @@ class Gang(Plugin):
                     if session.status(task) in (st.BOUND, st.RUNNING):
                         session.evict(task, text)
                 session.note(
-                    job, "Warning", "GangReleased", f"{text}: its pods give their room back and start together"
+                    job, "Warning", "GangReleased", f"{text}: its pods release their capacity and start together"
                 )
                 del kept.since[uid]
 
@@ -158,7 +158,7 @@ def _partial(job: SessionJob) -> bool:
 
 
 def healing(session: Session, job: SessionJob) -> bool:
-    """Its pods are on their way out and nobody waits for a place: no reason to complain."""
+    """Its pods are ending and none is pending: no condition is needed."""
     counts = job.counts
     if not counts[st.RELEASING] or counts[st.PENDING] or counts[st.PIPELINED]:
         return False

@@ -228,7 +228,7 @@ class Gradients:
         hyper_node: str,
         purpose: str,
     ) -> list[list[str]]:
-        """The HyperNodes below one, in groups by tier; nothing if what is placed already leaves no room."""
+        """The HyperNodes below one, in groups by tier; nothing if the tasks that are placed rule all out."""
         if constraint is None or constraint.tier is None:
             return [[hyper_node]]
         topology, domains = self._topology, self._domains
@@ -267,7 +267,7 @@ class Gradients:
 
 
 def reversed_and_capped(groups: list[list[str]], most: int) -> list[list[str]]:
-    """From the last group on, so many members in all; the last one taken keeps its tail. Without a limit all."""
+    """The last `most` members, from the last group on; 0 or less: all."""
     if most <= 0:
         return groups
     kept: list[list[str]] = []

@@ -78,7 +78,7 @@ class NodeGroup(Plugin):
 
     class Arguments(PluginArguments):
         strict: bool = True
-        """Nodes without a group take nobody; else they take queues without affinity."""
+        """Nodes without a group take no pod; otherwise they take queues without affinity."""
         enablePreferredOrder: bool = False
         """Earlier preferred groups count more than later ones."""
 

@@ -1,4 +1,4 @@
-"""overcommit: let in a little more than the cluster can hold. Volcano: plugin overcommit."""
+"""overcommit: admit a little more than the cluster can hold. Volcano: plugin overcommit."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Overcommit(Plugin):
 
     class Arguments(PluginArguments):
         factor: float = field(default=_DEFAULT, name="overcommit-factor")
-        """How much of the cluster may be promised; below 1 means the default."""
+        """How much may be admitted, as a multiple of the cluster; below 1 means the default."""
 
     arguments: Arguments
 

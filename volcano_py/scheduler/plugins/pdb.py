@@ -1,4 +1,4 @@
-"""pdb: victims only as far as disruption budgets allow. Volcano: plugin pdb."""
+"""pdb: evict only as far as disruption budgets permit. Volcano: plugin pdb."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Pdb(Plugin):
         session.add_preemptable(lambda _, candidates: budgets.allow(candidates), basis=Basis.PROTECTION)
         session.add_reclaimable(lambda _, candidates: budgets.allow(candidates), basis=Basis.PROTECTION)
         if not session.deviations.protections_hold:  # Volcano counts from the start every time
-            session.add_victim_tasks(budgets.allow)  # and shuffles everybody whom a budget would let go
+            session.add_victim_tasks(budgets.allow)  # and shuffles every pod that a budget permits
             return
         session.add_unified_evictable(lambda _, candidates: budgets.allow(candidates), basis=Basis.PROTECTION)
 
@@ -36,8 +36,8 @@ class Pdb(Plugin):
 
 
 class Budgets:
-    """How many pods each budget lets go, and whom a session has evicted so far. A budget whose selector is empty or
-    cannot be read is for nobody."""
+    """How many pods each budget permits to evict, and which ones a session has evicted. A budget whose selector is
+    empty or cannot be read selects no pod."""
 
     def __init__(self, budgets: Iterable[PodDisruptionBudget]) -> None:
         self._in: dict[str, list[PodDisruptionBudget]] = {}
@@ -48,11 +48,11 @@ class Budgets:
             self._in.setdefault(b.metadata.namespace, []).append(b)
             self._left[b.metadata.key] = b.status.disruptions_allowed
         self._of: dict[str, list[str]] = {}
-        """The budgets that a task counts for, by its key, once somebody has asked."""
+        """The budgets that a task counts for, by its key, once computed."""
         self._gone: set[str] = set()
 
     def allow(self, candidates: list[Task]) -> list[Task]:
-        """Those that may go, in their order; a pod without labels never may. Who may not uses budget, too."""
+        """The permitted victims, in order; a pod without labels is never one. Other candidates use budget, too."""
         left = self._left.copy()
         found = []
         for task in candidates:

@@ -1,4 +1,4 @@
-"""priority: the more important first, and the less important make room. Volcano: plugin priority."""
+"""priority: higher priority first; lower priority can be preempted. Volcano: plugin priority."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Priority(Plugin):
             return victims
 
         def outranked(preemptor: Task, victims: list[Task]) -> list[Task]:
-            """Without those of more important jobs, whichever tier named them."""
+            """The victims without those of jobs with a higher priority, whichever tier named them."""
             mine = jobs.get(preemptor.job)
             return [v for v in victims if mine is None or v.job not in jobs or jobs[v.job].priority <= mine.priority]
 

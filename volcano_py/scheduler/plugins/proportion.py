@@ -1,9 +1,8 @@
 """proportion: queues share the cluster by weight. Volcano: plugin proportion.
 
-What a queue deserves is found by water filling: free resources go to the queues by weight, nobody gets more
-than it asks for or may have,
-nor less than it is guaranteed. What each queue's jobs hold and want is kept between sessions (`build`,
-`apply`).
+What a queue deserves is found by water filling: free resources are divided among the queues by weight; no queue gets
+more than it requests or its capability, nor less than its guarantee. What each queue's jobs hold and request is kept
+between sessions (`build`, `apply`).
 """
 
 from __future__ import annotations
@@ -88,7 +87,7 @@ class Attributes:
         self.update_share()
 
     def claims(self, whole: list[tuple[str, float]]) -> float:
-        """The largest part of the cluster that it holds or was promised, by weight."""
+        """The largest part of the cluster that it holds or was admitted for, by weight."""
         if self.claimed < 0:
             parts = ((self.allocated[d] + self.inqueue[d]) / of for d, of in whole)
             self.claimed = max(parts, default=0.0) / self.weight
@@ -299,7 +298,7 @@ def _attributes(session: Session) -> dict[str, Attributes]:
 
 
 def _without_pods(job: SessionJob, minimum: Resource) -> Resource:
-    """What was let in of a job and has no pods yet."""
+    """What was admitted of a job that has no pods yet."""
     missing = Resource()
     for d in minimum.keys():
         if minimum[d] > job.model.total_request[d]:

@@ -33,7 +33,7 @@ class Strategy(msgspec.Struct):
 
 
 class Sra(msgspec.Struct):
-    """Keep nodes with scarce resources for those who ask for them."""
+    """Keep nodes with scarce resources for pods that request them."""
 
     enable: bool = False
     resources: str = ""
@@ -218,7 +218,7 @@ class _Score:
 
 
 class _Filter:
-    """Refuses nodes on which too little cpu or memory would be left beside idle devices."""
+    """Reject nodes on which too little cpu or memory would be left beside idle devices."""
 
     name = "resource-strategy-fit"
     scope: Literal[Scope.DOMAIN] = DOMAIN
@@ -249,7 +249,7 @@ class _Filter:
             short = (n.idle[0] - task.request.milli_cpu < idle * keep.cpu) | (
                 n.idle[1] - task.request.memory < idle * keep.memory * 1000 * 1000
             )
-            counted = self._known[i] | (idle != 0)  # somebody may hold it on a node that does not name it
+            counted = self._known[i] | (idle != 0)  # pods may hold it on a node that does not name it
             codes[(codes == 0) & counted & short] = i + 1
         return codes
 

@@ -1,4 +1,4 @@
-"""resourcequota: let in only what the namespace's quotas leave. Volcano: plugin resourcequota."""
+"""resourcequota: admit only what the namespace's quotas leave. Volcano: plugin resourcequota."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ class ResourceQuotas(Plugin):
 
     def on_session_open(self, session: Session) -> None:
         quotas: dict[str, list[ResourceQuota]] = {}
-        # In the order of their names: the first that is exceeded is told.
+        # In the order of their names: the first one that is exceeded is reported.
         for _, quota in sorted(session.cluster.others.get("ResourceQuota", {}).items()):
             quotas.setdefault(quota.metadata.namespace, []).append(quota)
-        promised: dict[str, Amounts] = {}
+        admitted: dict[str, Amounts] = {}
 
         def enqueueable(job: SessionJob) -> Vote:
             minimum = job.pod_group.spec.min_resources
             if minimum is None:
                 return Vote.PERMIT
-            pending = promised.get(job.namespace, {})
+            pending = admitted.get(job.namespace, {})
             for quota in quotas.get(job.namespace, ()):
                 hard, used = _amounts(quota.status.hard), _amounts(quota.status.used)
                 wanted = {name: amount for name, amount in _amounts(minimum).items() if name in hard}
@@ -46,7 +46,7 @@ class ResourceQuotas(Plugin):
         def enqueued(job: SessionJob) -> None:
             minimum = job.pod_group.spec.min_resources
             if minimum is not None and job.namespace in quotas:
-                pending = promised.setdefault(job.namespace, {})
+                pending = admitted.setdefault(job.namespace, {})
                 for name, amount in _amounts(minimum).items():
                     pending[name] = pending.get(name, Fraction(0)) + amount
 

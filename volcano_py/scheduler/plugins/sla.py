@@ -1,4 +1,4 @@
-"""sla: who has waited for too long is let in and served first. Volcano: plugin sla.
+"""sla: a job that has waited too long is admitted and served first. Volcano: plugin sla.
 
 The waiting time of a job is its PodGroup's annotation `sla-waiting-time`, else the plugin's argument. A
 Permit only ends the vote at the end of its tier: put sla in an earlier tier than gang and overcommit for it
@@ -27,7 +27,7 @@ class Sla(Plugin):
 
     class Arguments(PluginArguments):
         waiting_time: str = field(default="", name="sla-waiting-time")
-        """For jobs that say nothing themselves: a duration such as 1h30m; empty, unreadable or not positive:
+        """For jobs without the annotation: a duration such as 1h30m; empty, unreadable or not positive:
         none."""
 
     arguments: Arguments
@@ -46,7 +46,7 @@ class Sla(Plugin):
 
     def on_session_open(self, session: Session) -> None:
         def due(job: SessionJob) -> float:
-            """When its patience ends, in seconds since the epoch."""
+            """When its waiting time ends, in seconds since the epoch."""
             waiting = self.waiting_time if job.model.waiting_time is None else job.model.waiting_time
             return inf if waiting is None else job.created + waiting
 

@@ -1,4 +1,4 @@
-"""task-topology: which roles of a job want to be on one node, and which do not. Volcano: plugin task-topology.
+"""task-topology: which roles of a job should share a node, and which should not. Volcano: plugin task-topology.
 
 The PodGroup's annotations name groups of roles with affinity (`volcano.sh/task-topology-affinity`) or anti-affinity,
 and an order of roles. The waiting tasks of such a job are divided into buckets of tasks that go well together; a node
@@ -39,7 +39,7 @@ class Topology(NamedTuple):
 
 def read(annotations: Mapping[str, str], roles: Collection[str], job: str) -> Topology | None:
     """The annotations of a job with these roles; None if it has none. Raises ValueError for an unknown role, or one
-    that stands twice in a group."""
+    that is twice in a group."""
     if not any(annotations.get(key) for key in (AFFINITY, ANTI_AFFINITY, TASK_ORDER)):
         return None
     affinity = _groups(annotations.get(AFFINITY, ""))
@@ -173,7 +173,7 @@ def _amount(request: Resource) -> float:
 
 
 class _WithinJob:
-    """A key that tells tasks of one job apart; those of two jobs are the same to it."""
+    """A key that orders the tasks of one job; tasks of two jobs are equal."""
 
     __slots__ = ("job", "key")
 
@@ -285,16 +285,16 @@ class _Together:
         return rates * self._weight * 100 / manager.largest
 
     def _room(self, bucket: _Bucket, task: Task, candidates: Indices) -> tuple[Bools, Indices]:
-        """For each candidate whether the task has room there, and how many of the others in its bucket have to stay
-        away for the rest to have it, too."""
+        """For each candidate whether the task fits, and how many of the others in its bucket must be left out so that
+        the rest fits, too."""
         table, n = self._session.table, self._session.numbers
-        room = n.idle[:, candidates] + n.releasing[:, candidates]
-        fits: Bools = np.logical_and.reduce(task.spec_class.vector(table)[:, None] <= room)
+        free = n.idle[:, candidates] + n.releasing[:, candidates]
+        fits: Bools = np.logical_and.reduce(task.spec_class.vector(table)[:, None] <= free)
         for name in task.spec_class.idle_wishes:
             # Nothing is asked of something that the node does not even name: Volcano finds it lacking.
             named = [name in (table.objects[i].status.allocatable or {}) for i in candidates.tolist()]
-            fits &= np.array(named, dtype=bool) | (room[table.rows[name]] != 0)
-        lacking = -room
+            fits &= np.array(named, dtype=bool) | (free[table.rows[name]] != 0)
+        lacking = -free
         for name, amount in bucket.request.as_dict().items():
             lacking[table.rows[name]] += amount
         without = np.zeros(len(candidates), dtype=np.intp)

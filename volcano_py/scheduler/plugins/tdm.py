@@ -98,7 +98,7 @@ class Tdm(Plugin):
             self.warn(f"argument tdm.evict.period: {e}; 1m stays in force")
 
     def closed_reason(self, zone: str, now: float) -> str:
-        """Why a zone takes nobody now; "" if its hours are on."""
+        """Why a zone takes no pod now; "" within its hours."""
         raw = self.hours.get(zone)
         hours = window(raw, now)
         if hours is None:
@@ -109,7 +109,7 @@ class Tdm(Plugin):
 
     def on_session_open(self, session: Session) -> None:
         zones = [(n.metadata.labels or {}).get(names.REVOCABLE_ZONE, "") for n in session.table.objects]
-        refused = {zone: self.closed_reason(zone, session.now) for zone in {*zones, *self.hours} if zone}
+        closed = {zone: self.closed_reason(zone, session.now) for zone in {*zones, *self.hours} if zone}
 
         def preemptable(preemptor: Task, candidates: list[Task]) -> list[Task]:
             if preemptor.preemptable or zone_of(preemptor):
@@ -129,7 +129,7 @@ class Tdm(Plugin):
             last.at = session.now
             found: list[Task] = []
             for zone in self.hours:
-                if not refused[zone]:
+                if not closed[zone]:
                     continue
                 by_job: dict[str, list[Task]] = {}
                 for node, of in enumerate(zones):
@@ -139,8 +139,8 @@ class Tdm(Plugin):
                 found += _few_of_each(session, by_job)
             return found
 
-        session.add_filters(_Filter(zones, refused))
-        session.add_scores(_Score(zones, refused))
+        session.add_filters(_Filter(zones, closed))
+        session.add_scores(_Score(zones, closed))
         session.add_preemptable(preemptable)
         session.add_victim_tasks(victims)
         session.add_job_order(lambda job: int(job.model.preemptable))
@@ -185,12 +185,12 @@ class _Filter:
     prefixes = (_PREFIX,)
     scope: Literal[Scope.DOMAIN] = DOMAIN
 
-    def __init__(self, zones: list[str], refused: dict[str, str]) -> None:
-        texts = ["not allow to dispatch to revocable node", *sorted({t for t in refused.values() if t})]
+    def __init__(self, zones: list[str], closed: dict[str, str]) -> None:
+        texts = ["not allow to dispatch to revocable node", *sorted({t for t in closed.values() if t})]
         self.reasons = [Reason(text, Code.UNRESOLVABLE) for text in texts]
         number = {"": 1} | {text: i + 1 for i, text in enumerate(texts) if i}
-        self._guest = np.array([number[refused[z]] if z and refused[z] else 0 for z in zones], dtype=np.int8)
-        self._other = np.array([number[refused[z]] if z else 0 for z in zones], dtype=np.int8)
+        self._guest = np.array([number[closed[z]] if z and closed[z] else 0 for z in zones], dtype=np.int8)
+        self._other = np.array([number[closed[z]] if z else 0 for z in zones], dtype=np.int8)
 
     def applies(self, task: Task) -> bool:
         return bool(self._other.any())
@@ -200,17 +200,17 @@ class _Filter:
 
 
 class _Score:
-    """Nodes that are lent now are good for those who accept it; one whose zone takes nobody now has no score, and none
-    of other plugins either: only where `enablePredicate` is off does anybody ask for it."""
+    """Prefer lent nodes for pods that accept them. A node whose zone is closed has no score, and none of other plugins
+    either; it is scored only if `enablePredicate` is off."""
 
     name = "tdm"
     prefixes = (_PREFIX,)
     scope: Literal[Scope.DOMAIN] = DOMAIN
     batch = False
 
-    def __init__(self, zones: list[str], refused: dict[str, str]) -> None:
+    def __init__(self, zones: list[str], closed: dict[str, str]) -> None:
         self._lent = np.array([bool(z) for z in zones], dtype=bool)
-        self._closed = np.array([bool(z and refused[z]) for z in zones], dtype=bool)
+        self._closed = np.array([bool(z and closed[z]) for z in zones], dtype=bool)
         self.may_fail = bool(self._closed.any())
 
     def applies(self, task: Task) -> bool:

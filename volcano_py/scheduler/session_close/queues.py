@@ -51,7 +51,7 @@ def _report_queue(session: Session, queue: Queue) -> None:
         what = "nothing above the capability is kept for the queue"
         wrong.append(f"{fields} above spec.capability: {what}; change one of them")
     if session.deviations.partial_hierarchy and queue.name in session.queue_faults:
-        wrong.append(f"{session.queue_faults[queue.name]}. Until then it is taken for a queue below root")
+        wrong.append(f"{session.queue_faults[queue.name]}. Until then it counts as a queue below root")
     text = ". ".join(wrong)
     if text and session.cluster.reported.events.get(("Queue", f"/{queue.name}")) != text:
         uid = queue.object.metadata.uid

@@ -1,6 +1,6 @@
-"""Bundles: which tasks of a job can go together, and which bundle goes first. Volcano: actions/utils/bundle.go.
+"""Bundles: which tasks of a job can be evicted together, and which bundle first. Volcano: actions/utils/bundle.go.
 
-A job's tasks in a domain fall into two bundles: those it can spare, and the rest, which only goes as a whole.
+A job's tasks in a domain form two bundles: those above its minimum, and the rest, which is evicted as a whole.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ def requests(tasks: Iterable[Task]) -> Resource:
 
 
 def bundles_of(job: SessionJob, tasks: Iterable[Task], statuses: bytearray, *, exact: bool = False) -> list[Bundle]:
-    """The bundles of a job's tasks, the less important tasks first. `exact`: see `_Spare`."""
-    spare = _Spare(job, statuses, exact)
+    """The bundles of a job's tasks, the less important tasks first. `exact`: see `_Surplus`."""
+    surplus = _Surplus(job, statuses, exact)
     safe: list[Task] = []
     rest: list[Task] = []
     for task in sorted(tasks, key=lambda t: (t.priority, t.uid)):
-        (safe if spare.take(task) else rest).append(task)
+        (safe if surplus.take(task) else rest).append(task)
     found = []
     if safe:
         found.append(Bundle(job, safe, False, requests(safe), Resource()))
@@ -51,7 +51,7 @@ def bundles_of(job: SessionJob, tasks: Iterable[Task], statuses: bytearray, *, e
     return found
 
 
-class _Spare:
+class _Surplus:
     """What a job has beyond its minimums: of tasks, of each role, of each group of sub-jobs.
 
     `exact`: a sub-job breaks when it falls below its minimum, and only what is placed counts for a role. In Volcano a
@@ -82,7 +82,7 @@ class _Spare:
         }
 
     def take(self, task: Task) -> bool:
-        """Whether the task can be spared; if so it is counted as gone."""
+        """Whether the task is above the minimum; if so it is counted as evicted."""
         if self.broken:
             return True
         if self._left <= 0 or self._roles.get(task.role, 1) <= 0:
@@ -114,7 +114,7 @@ class _Spare:
 def in_order(
     bundles: Iterable[Bundle], need: Resource, before: Callable[[SessionJob, SessionJob], bool]
 ) -> list[Bundle]:
-    """Those that can be spared first; then as `before` says; then those of which most serves the need.
+    """Those above a minimum first; then as `before` says; then those of which most serves the need.
 
     A `before` that says yes in both directions says nothing.
     """
@@ -146,7 +146,7 @@ def serves(have: Resource, need: Resource, cap: float = 1.0) -> float:
 
 
 def only_allowed(bundles: Iterable[Bundle], allowed: Collection[str]) -> list[Bundle]:
-    """What is left when only these tasks (by UID) may go: bundles that can be spared shrink, whole ones fall out."""
+    """What is left when only these tasks (by UID) may go: bundles above a minimum shrink, whole ones are dropped."""
     kept = []
     for bundle in bundles:
         tasks = [t for t in bundle.tasks if t.uid in allowed]

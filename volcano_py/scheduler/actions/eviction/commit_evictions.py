@@ -1,7 +1,7 @@
-"""What preempt and reclaim do with a job's plan when it is complete: all of it, or nothing.
+"""The end of preempt and reclaim for one job: all of its plan is committed, or nothing.
 
-First whoever need not go stays (deviation fewest-victims); then gangs that fall below their minimum fall as a whole
-(deviation whole-gangs). Volcano: statement.Commit at the end of preempt and reclaim.
+Needless evictions are undone first (deviation fewest-victims); then gangs that fall below their minimum are evicted as
+a whole (deviation whole-gangs). Volcano: statement.Commit at the end of preempt and reclaim.
 """
 
 from __future__ import annotations
@@ -16,43 +16,43 @@ from volcano_py.scheduler.model.task import Task
 
 
 def commit_evictions(session: Session, statement: Statement, job: SessionJob, point: str, reason: str) -> None:
-    """Commit the evictions if the job is pipelined by them, else take them back. `point`: where plugins were asked who
-    may go."""
+    """Commit the evictions if the job is pipelined by them, else take them back. `point`: the extension
+    point that chose the victims."""
     good = session.job_pipelined(job)
     if good:
-        _spare_needless(session, statement)
-        good = _take_them_whole(session, statement, point, reason)
+        _undo_needless(session, statement)
+        good = _evict_whole_gangs(session, statement, point, reason)
     statement.commit() if good else statement.discard()
 
 
-def _spare_needless(session: Session, statement: Statement) -> None:
-    """Let everybody stay without whom all that the statement promised is possible as well, the last evicted first.
+def _undo_needless(session: Session, statement: Statement) -> None:
+    """Undo each eviction without which all that was pipelined is still possible, the last one first.
 
     What one task of a gang needed may have become needless by what another one needed.
     """
     if not session.deviations.fewest_victims:
         return
     for step in [s for s in reversed(statement.steps) if s.kind == "evict"]:
-        promised = [s for s in statement.steps if s.kind == "pipeline" and s.node == step.node]
+        pipelined = [s for s in statement.steps if s.kind == "pipeline" and s.node == step.node]
         session.take_back_eviction(step.task)
-        if all(_stands(session, p) for p in promised):
+        if all(_still_fits(session, p) for p in pipelined):
             statement.steps.remove(step)
         else:
             session.start_eviction(step.task)
 
 
-def _stands(session: Session, promise: Step) -> bool:
-    """Whether a promise could be made again as things are now."""
-    task, node = promise.task, promise.node
+def _still_fits(session: Session, step: Step) -> bool:
+    """Whether a task can still be pipelined where it was."""
+    task, node = step.task, step.node
     session.unplace(task)
-    stands = session.placement.fits_soon(task, node) and session.placement.accepts(task, node)
-    session.place(task, node, st.PIPELINED, hold=promise.evicted and session.deviations.kept_nominations)
-    if promise.evicted:
+    fits = session.placement.fits_soon(task, node) and session.placement.accepts(task, node)
+    session.place(task, node, st.PIPELINED, hold=step.evicted and session.deviations.kept_nominations)
+    if step.evicted:
         session.evicting.add(task.slot)
-    return stands
+    return fits
 
 
-def _take_them_whole(session: Session, statement: Statement, point: str, reason: str) -> bool:
+def _evict_whole_gangs(session: Session, statement: Statement, point: str, reason: str) -> bool:
     """Evict the rest of every gang that falls below its minimum; False, and nothing more done, if one of the rest may
     not go. `point`: where the plugin gang would have been asked."""
     if not _keeps_gangs(session, point):
@@ -91,5 +91,5 @@ def _broken(session: Session, statement: Statement) -> list[SessionJob]:
 
 
 def _falls(job: SessionJob, lost: int) -> bool:
-    """Whether it has fewer than its minimum, and had not before it lost so many."""
+    """Whether the job has fewer than its minimum, and had it before it lost this number of tasks."""
     return job.ready_num < job.min_available <= job.ready_num + lost

@@ -1,4 +1,4 @@
-"""Topology-aware preemption: try every node, keep as many pods as possible, take the node that loses least.
+"""Topology-aware preemption: try every node, evict as few pods as possible, choose the node with the smallest loss.
 
 Volcano: preempt with enableTopologyAwarePreemption; kube-scheduler's preemption evaluator.
 """
@@ -21,7 +21,7 @@ _AFFINITY = "InterPodAffinity"
 
 
 class Candidate(NamedTuple):
-    """A node, and who would have to go; the most important first."""
+    """A node with its victims, the most important first."""
 
     node: int
     victims: list[Task]
@@ -45,7 +45,7 @@ def best_candidate(
 
 
 def _dry_run(session: Session, task: Task, node: int, may_go: Callable[[Task], bool]) -> list[Task]:
-    """Evict one by one until the task fits, then bring back whoever need not go; the session is as before."""
+    """Evict one by one until the task fits, then undo each eviction that is not needed; the session is as before."""
     placement = session.placement
     candidates = [v for v in session.on_node(node) if may_go(v)]
     victims = session.preemptable(task, candidates) if candidates else []
@@ -67,7 +67,7 @@ def _dry_run(session: Session, task: Task, node: int, may_go: Callable[[Task], b
     statements: dict[str, Statement] = {}
     bound = [v for v in victims if session.status(v) == st.BOUND]
     queued = victims_queue(session, victims, task)
-    in_order = [queued.pop() for _ in victims]  # a simulation moves nobody's share, and so no job's place in the queue
+    in_order = [queued.pop() for _ in victims]  # a dry run changes no share, so the order of jobs stays
     gone: list[Task] = []
     for victim in in_order:
         statements[victim.key] = Statement(session)

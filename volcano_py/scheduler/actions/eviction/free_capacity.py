@@ -1,4 +1,4 @@
-"""Which node to free for a task, and of whom. Volcano: normalPreempt, reclaimForTask."""
+"""Which node to free for a task, and which pods to evict there. Volcano: normalPreempt, reclaimForTask."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from volcano_py.scheduler.model.resource import EPS
 from volcano_py.scheduler.model.task import Task
 
 _MOST_NODES = 100
-"""So many nodes are compared with the first that could be freed."""
+"""How many nodes are compared with the first one that can be freed."""
 
 Victims = Callable[[int], list[Task] | None]
-"""Who may go from a node; None: the node is not to be looked at."""
+"""The permitted victims on a node; None: the node is left out."""
 
 
 def free_capacity_for(
@@ -29,18 +29,18 @@ def free_capacity_for(
     fits: Callable[[int], bool],
     reason: str,
 ) -> bool:
-    """Evict on one of the nodes until the task fits, and promise it the room; whether it worked.
+    """Evict on one of the nodes until the task fits, and pipeline it there; whether that was possible.
 
-    The first node that works is taken; with fewest-victims it is compared with the hundred that follow.
+    The first node that works is used; with fewest-victims it is compared with the hundred that follow.
     """
-    sparing = session.deviations.fewest_victims
-    if sparing:
+    fewest = session.deviations.fewest_victims
+    if fewest:
         nodes = list(nodes)
         for node in _free_already(session, task, nodes):
-            nobody = Statement(session, statement.beneficiary)
-            if fits(node) and _promise(session, statement, nobody, task, node, reason):
+            without_victims = Statement(session, statement.beneficiary)
+            if fits(node) and _pipeline(session, statement, without_victims, task, node, reason):
                 return True
-    floor = _fewest_anywhere(session, task) if sparing else 0
+    floor = _fewest_anywhere(session, task) if fewest else 0
     best: tuple[int, int] | None = None
     compared = 0
     for node in nodes:
@@ -51,12 +51,12 @@ def free_capacity_for(
             if _fewest_on(session, task, node) >= best[0]:
                 continue
         found = victims(node)
-        own = None if found is None else _free(session, statement, task, node, found, fits, reason, sparing)
+        own = None if found is None else _free(session, statement, task, node, found, fits, reason, fewest)
         if own is None:
             continue
         cost = len(own.steps)
-        if not sparing or cost <= floor:
-            if _promise(session, statement, own, task, node, reason):
+        if not fewest or cost <= floor:
+            if _pipeline(session, statement, own, task, node, reason):
                 return True
             continue
         own.discard()
@@ -64,25 +64,25 @@ def free_capacity_for(
             best = (cost, node)
     if best is None:
         return False
-    own = _free(session, statement, task, best[1], victims(best[1]) or [], fits, reason, sparing)
-    return own is not None and _promise(session, statement, own, task, best[1], reason)
+    own = _free(session, statement, task, best[1], victims(best[1]) or [], fits, reason, fewest)
+    return own is not None and _pipeline(session, statement, own, task, best[1], reason)
 
 
 def _free_already(session: Session, task: Task, nodes: list[int]) -> list[int]:
-    """The nodes on which nobody needs to go: there may be some, for one member of a gang that did not fit whole."""
+    """The nodes that need no victim: there can be some for one member of a gang that does not fit as a whole."""
     accepted = session.placement.accepted(task)
     return [node for node in nodes if accepted[node]]
 
 
 def _fewest_anywhere(session: Session, task: Task) -> int:
-    """So many must go at least, whatever the node: what the emptiest one lacks, in units of the largest pod."""
+    """The least number of victims on any node: what the emptiest one lacks, in units of the largest pod."""
     n = session.numbers
     free = (n.idle + n.releasing - n.pipelined).max(axis=1, initial=0.0)
     return max(1, _units(task.spec_class.vector(session.table) - free, session.largest_request))
 
 
 def _fewest_on(session: Session, task: Task, node: int) -> int:
-    """So many must go at least from one node: as if its largest pods could, of each resource."""
+    """The least number of victims on one node, if for each resource the largest pods were evicted."""
     n = session.numbers
     lacking = task.spec_class.vector(session.table) - n.idle[:, node] - n.releasing[:, node] + n.pipelined[:, node]
     rows = np.flatnonzero(lacking > EPS)
@@ -111,9 +111,9 @@ def _free(
     victims: list[Task],
     fits: Callable[[int], bool],
     reason: str,
-    sparing: bool,
+    fewest: bool,
 ) -> Statement | None:
-    """Evict, those first whom it hurts least, until the task fits; None, and nobody evicted, if it does not."""
+    """Evict in the order of least loss until the task fits; None, and no pod evicted, if it never does."""
     own = Statement(session, statement.beneficiary)
     order = victims_queue(session, victims, task)
     while order and not fits(node):
@@ -121,12 +121,12 @@ def _free(
     if not fits(node):
         own.discard()
         return None
-    if sparing:
+    if fewest:
         own.spare(lambda: fits(node))
     return own
 
 
-def _promise(session: Session, statement: Statement, own: Statement, task: Task, node: int, reason: str) -> bool:
+def _pipeline(session: Session, statement: Statement, own: Statement, task: Task, node: int, reason: str) -> bool:
     evicted = own.evictions
     if evicted and reason == "preempt" and not session.deviations.kept_nominations:
         # Volcano adds up what the evicted ask for, and `pods` does not count.

@@ -1,7 +1,7 @@
-"""Making room for a whole gang in one domain of the network. Volcano: what gangpreempt and gangreclaim share.
+"""Evicting for a whole gang in one domain of the network. Volcano: what gangpreempt and gangreclaim share.
 
-Domain by domain, bundle by bundle, everything is tried in the session before anybody is evicted: the bundles go, the
-gang is promised its places, and only if all of it has one is the statement kept.
+Domain by domain and bundle by bundle, the plan is tried in the session: the bundles are evicted, the gang is pipelined,
+and only if all of it fits is the statement kept.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class GangEvictionArguments(ActionArguments):
     max_domains: int = field(default=8, name="maxDomains")
     """How many domains are tried for a job."""
     whole_bundles: bool = field(default=True, name="allowWholeBundle")
-    """Whether a job may lose more than it can spare."""
+    """Whether a job may fall below its minimum, and is then evicted as a whole."""
 
 
 class Policy(msgspec.Struct, frozen=True):
@@ -55,13 +55,13 @@ class Policy(msgspec.Struct, frozen=True):
     may_go: Callable[[Session, SessionJob, Task], bool]
     """Whether a task may be a victim of a job."""
     before: Callable[[Session, SessionJob, SessionJob, SessionJob], bool]
-    """Whether the first of two victim jobs goes before the second; the last is the job for which they go."""
+    """Whether the first of two victim jobs is evicted before the second; the last is the job that gains."""
     reclaims: bool
     """Others' queues are concerned: overused queues wait, and the queue is asked whether it may."""
 
 
 def evict_for_gangs(session: Session, policy: Policy, arguments: GangEvictionArguments) -> None:
-    """Make room for the starving jobs, in the order of queues and jobs."""
+    """Evict for the starving jobs, in the order of queues and jobs."""
     settings = arguments if arguments.max_domains > 0 else msgspec.structs.replace(arguments, max_domains=8)
     queues, starving = starving_by_queue(session)
     while queues:
@@ -77,7 +77,7 @@ def evict_for_gangs(session: Session, policy: Policy, arguments: GangEvictionArg
 def _evict_for(
     session: Session, policy: Policy, settings: GangEvictionArguments, queue: Queue, job: SessionJob
 ) -> None:
-    """Find a domain and bundles that make room for a job; evict them, and promise it the room."""
+    """Find a domain and bundles whose eviction lets a job fit; evict them, and nominate the nodes."""
     if not job.sub_jobs:
         session.divide(job)
     pending = _pending(session, job)
@@ -120,11 +120,11 @@ _Plan = tuple[Statement, list[tuple[SubJob, str]]]
 def _fewest(
     chosen: list[Bundle], bundles: list[Bundle], need: Resource, size: int, works: Callable[[list[Task]], bool]
 ) -> list[Task]:
-    """Of all bundles, the fewest tasks that make room for a gang as those chosen do. `size`: of the gang.
+    """The fewest tasks of all bundles that free as much for a gang as the chosen ones. `size`: of the gang.
 
-    Tasks that a job can spare are looked at one by one, what falls whole as a whole. From the chosen ones, and from all
-    together, units are spared as long as the rest `works`: the dearest first, and the smallest first. That is no exact
-    search, but comes near one.
+    Tasks above a job's minimum are tried one by one, whole bundles as a whole. From the chosen ones, and from all
+    together, units are left out as long as the rest `works`: the dearest first, and the smallest first. The search is
+    not exact, but comes near.
     """
     best = flattened(chosen)
     for start in (chosen, bundles):
@@ -178,7 +178,7 @@ def domains(gradients: Iterable[Iterable[str]], most: int, fallback: str) -> lis
 
 
 def _free(session: Session, domain: str) -> Resource:
-    """What is idle or being released in a domain; promises are not subtracted."""
+    """What is idle or being released in a domain; pipelined tasks are not subtracted."""
     n, columns = session.numbers, session.topology.columns(domain)
     total = (n.idle[:, columns] + n.releasing[:, columns]).sum(axis=1)
     free = Resource(scalars={})
@@ -190,7 +190,7 @@ def _free(session: Session, domain: str) -> Resource:
 def _bundles(
     session: Session, policy: Policy, settings: GangEvictionArguments, job: SessionJob, domain: str, need: Resource
 ) -> list[Bundle]:
-    """What may go in a domain for a job, in the order in which it goes."""
+    """The permitted victims of a job in a domain as bundles, in the order of eviction."""
     of: dict[str, list[Task]] = {}
     for node in session.topology.columns(domain).tolist():
         for task in session.on_node(node):
@@ -222,7 +222,7 @@ def victim_job_may_go(job: SessionJob) -> bool:
 def _plan(
     session: Session, reason: str, queue: Queue, job: SessionJob, domain: str, victims: list[Task]
 ) -> _Plan | None:
-    """Evict the victims and promise the job its places in the domain; applied to the session, or None and undone."""
+    """Evict the victims and pipeline the job in the domain; applied to the session, or None and undone."""
     sheet = worksheet(session, job, _wanted)
     if not sheet:
         return None
@@ -258,13 +258,13 @@ def _plan(
 def _trial(
     session: Session, queue: Queue, job: SessionJob, sub: SubJob, tasks: list[Task], hyper_node: str, evicted: bool
 ) -> Statement | None:
-    """Promise all tasks of a sub-job places in a HyperNode; None, and nothing done, if one finds none."""
+    """Pipeline all tasks of a sub-job in a HyperNode; None, and nothing done, if one does not fit."""
     placement = session.placement
     statement = Statement(session, job.uid)
     inside = session.topology.mask(hyper_node)
     remembers = not session.deviations.own_verdict and allocate_settings(session).error_cache
-    refused: dict[str, NDArray[np.bool_]] = {}
-    """By role: where one of its tasks was refused."""
+    rejected: dict[str, NDArray[np.bool_]] = {}
+    """By role: the nodes that rejected one of its tasks."""
     waiting = tasks.copy()
     while waiting:
         task = waiting.pop()
@@ -276,8 +276,8 @@ def _trial(
                 asked = inside & ~_hopeless(session, job, task)
                 ok = asked & placement.resolvable(task) & placement.view(task).future
                 if remembers and task.role:
-                    before = refused.get(task.role)
-                    refused[task.role] = asked & ~ok if before is None else before | (asked & ~ok)
+                    before = rejected.get(task.role)
+                    rejected[task.role] = asked & ~ok if before is None else before | (asked & ~ok)
                     ok = ok if before is None else ok & ~before
                 node = placement.best_among(task, ok)
         if node is None or statement.pipeline(task, node, evicted=evicted) is not None:
@@ -290,7 +290,7 @@ def _trial(
 
 
 def _hopeless(session: Session, job: SessionJob, task: Task) -> NDArray[np.bool_]:
-    """The nodes that were found in this session to refuse the task for what evictions do not cure.
+    """The nodes that rejected the task in this session for reasons that evictions do not resolve.
 
     None if all were: Volcano takes an empty list of the others for no list.
     """

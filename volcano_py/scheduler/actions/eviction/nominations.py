@@ -1,7 +1,7 @@
-"""Reservations: room that was freed for somebody is his until he has used it (deviation kept-nominations).
+"""Nominations: capacity that was freed for a pod is kept for it until it is used (deviation kept-nominations).
 
-Who evicts is promised the place (`status.nominatedNodeName`), and gets it in a later cycle, when the evicted are gone.
-Until then the room is held at the start of every allocate, so that neither the evicted nor anybody else takes it; when
+The pod is nominated to the node (`status.nominatedNodeName`) and placed there in a later cycle, when the victims have
+ended. Until then the capacity is held at the start of every allocate, so that no other pod takes it; when
 the job's turn comes, its reservations are dissolved and it is placed as any other.
 """
 
@@ -14,7 +14,7 @@ from volcano_py.scheduler.model.task import Task
 
 
 class Reservations:
-    """Room that is held for waiting tasks, by job. Only the nodes' numbers know of it, plugins do not."""
+    """Capacity that is held for pending tasks, by job, in the nodes' columns only; plugins do not count it."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -34,11 +34,11 @@ class Reservations:
         return job is not None and not job.is_pending() and self._session.job_valid(job) is None
 
     def dissolve(self, job: SessionJob) -> None:
-        """The job's turn has come: the room is as free as any."""
+        """The job is tried now: release what is held for it."""
         for task, node in reversed(self._held.pop(job.uid, ())):
             self._session.release(task, node)
 
     def dissolve_all(self) -> None:
-        """Everybody had his turn."""
+        """Release what is still held."""
         for uid in list(self._held):
             self.dissolve(self._session.jobs[uid])

@@ -1,4 +1,4 @@
-"""Who is short of what its gang needs, queue by queue. Volcano: how reclaim, gangpreempt and gangreclaim begin."""
+"""The jobs that lack tasks, queue by queue. Volcano: how reclaim, gangpreempt and gangreclaim begin."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from volcano_py.scheduler.model.queue import Queue
 def starving_by_queue(session: Session) -> tuple[PriorityQueue[Queue], dict[str, PriorityQueue[SessionJob]]]:
     """The queues of valid, admitted jobs in their order, and of each queue the jobs that starve.
 
-    The order of jobs is looked at whenever one is taken: what is evicted from them meanwhile changes it.
+    Jobs are compared each time one is popped, because evictions in between change their order.
     """
     queues: PriorityQueue[Queue] = PriorityQueue(session.queue_before)
     starving: dict[str, PriorityQueue[SessionJob]] = {}

@@ -123,4 +123,4 @@ class NodeRules(ExtensionPoints):
 
 
 def _nothing(*_: object) -> None:
-    """Stands for a plugin's node rules among its callbacks."""
+    """The callback that stands for a plugin's node rules."""

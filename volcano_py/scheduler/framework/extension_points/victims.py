@@ -220,7 +220,7 @@ class VictimSelection(QueueLimits):
         """The victims that there is a reason to evict; without this rule two jobs can evict each other in turn.
 
         If no plugin of the tier that decided has one, the reason is, between queues, what a queue holds beyond its
-        share, in whatever tier the plugin is that knows; and otherwise which job comes first.
+        share, in whatever tier its plugin is; and otherwise which job comes first.
         """
         between_queues = point == "reclaimable" or getattr(evictor, "kind", "") == "gangreclaim"
         reasons = {Basis.CLAIM} if between_queues else {Basis.CLAIM, Basis.RANK}
@@ -229,11 +229,11 @@ class VictimSelection(QueueLimits):
         if not between_queues:
             return self._of_later_jobs(evictor, found)
         sharing = self.sharing
-        owed = [c for c in self.callbacks.enabled(point) if c.plugin in sharing]
-        for plugin, fn, _ in owed:
+        limits = [c for c in self.callbacks.enabled(point) if c.plugin in sharing]
+        for plugin, fn, _ in limits:
             found = self._that_allows(point, plugin, fn, evictor, candidates, found)
-        return found if owed else self._of_later_jobs(evictor, found)
+        return found if limits else self._of_later_jobs(evictor, found)
 
     def _of_later_jobs(self, evictor: Task | EvictionContext, victims: Victims) -> Victims:
-        """The victims of jobs that come after the evictor's; the session knows the jobs."""
+        """The victims of jobs that come after the evictor's; implemented by the session, which has the jobs."""
         raise NotImplementedError

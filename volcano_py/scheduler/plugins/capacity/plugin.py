@@ -1,4 +1,4 @@
-"""capacity: queues have what they deserve by their own numbers, flat or in a tree. Volcano: plugin capacity.
+"""capacity: queues deserve the amounts of their specs, flat or in a tree. Volcano: plugin capacity.
 
 This module has the callbacks, `queue_tree` reads the tree and adds it up. Without the deviation partial-hierarchy no
 job is admitted, placed or reclaimed from while the hierarchy is invalid, and the sums do not follow tasks.
@@ -85,7 +85,7 @@ class Capacity(Plugin):
         b = self.tree.common_level(self.tree.nodes[right.name], mine)
         return (a < b) - (a > b)
 
-    # ---- letting in and placing -------------------------------------------------------------------------
+    # ---- admission and placing -------------------------------------------------------------------------
 
     def _usable(self, queue: Queue, closed_too: bool = False) -> QueueNode | None:
         """The queue's node, if jobs may be served from it."""
@@ -119,7 +119,7 @@ class Capacity(Plugin):
         levels = self.level if self.hierarchy else 0
         for q in [node, *self.tree.ancestors(node, levels)]:
             used = q.allocated.clone().add(request)
-            # Of an ancestor only what it deserves counts: what it may hold changes when a victim below it goes.
+            # Of an ancestor only what it deserves counts: what it may hold changes with each victim below it.
             if q is node and not used.less_equal_dimension(q.real_capability, request)[0]:
                 return False
             if used.less_equal_partly_dimension(q.deserved, request, drop_zero=True)[0]:

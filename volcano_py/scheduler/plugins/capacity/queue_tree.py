@@ -133,7 +133,7 @@ def flat(session: Session) -> QueueTree:
 
 
 def tree(session: Session) -> QueueTree:
-    """All queues below `root`. A broken hierarchy is told in `problem`."""
+    """All queues below `root`. `problem` describes an invalid hierarchy."""
     found = QueueTree()
     found.nodes = {name: QueueNode(queue, guarantee_of(session, queue)) for name, queue in session.queues.items()}
     found.problem = _link(session, found)

@@ -100,7 +100,7 @@ class Demands:
             self.queues.setdefault(new.queue, Demand()).count(new, +1)
 
     def commit_evictions(self) -> None:
-        """Add up anew what cannot be mended by subtraction."""
+        """Add up again what subtraction cannot correct."""
         for name in self._inexact & self.queues.keys():
             demand = self.queues[name] = Demand()
             for part in self.jobs.values():

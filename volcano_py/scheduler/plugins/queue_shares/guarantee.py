@@ -1,6 +1,6 @@
 """What a queue is guaranteed, also where its object contradicts itself (deviation capability-first).
 
-Admission refuses a guarantee above the capability; a queue from before it, or without webhooks, may have one.
+Admission denies a guarantee above the capability; a queue from before it, or without webhooks, may have one.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What jobs that were let in still claim. Volcano: GetInqueueResource, DeductSchGatedResources."""
+"""What admitted jobs still claim. Volcano: GetInqueueResource, DeductSchGatedResources."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def inqueue_resource(job: SessionJob) -> Resource:
 
 
 def gated_deducted(job: SessionJob, amount: Resource) -> Resource:
-    """Without what tasks would take that somebody else's scheduling gate holds back, whatever their status."""
+    """The amount without the tasks that another controller's scheduling gate holds back, whatever their status."""
     if not job.model.gated:
         return amount
     gated = Resource()
