@@ -63,7 +63,7 @@ def _set_node_error(r: Data, a: list[Any]) -> list[Any]:
         session.add_predicate(ask)
 
     session = opened([*(node(name) for name in given), _TASK], register=register)
-    found = session.placement.fit_errors(session.cluster.tasks["ns/task"], room=False)
+    found = session.placement.fit_errors(session.cluster.tasks["ns/task"], check_capacity=False)
     found.error, found.hyper_node = r.get("err") or "", r.get("hyper_node") or ""
     return [_fit_errors_out(found)]
 
@@ -89,7 +89,7 @@ def _best(_: Any, a: list[Any]) -> list[Any]:
 
     session = opened([*(node(name) for name in rates), _TASK], register=register)
     task = session.cluster.tasks["ns/task"]
-    best = session.placement.best(task, room=False)
+    best = session.placement.best(task, check_capacity=False)
     if best is None:
         return [None, 0]
     rate = session.placement.scores_of(task, np.array([best])).item(0)

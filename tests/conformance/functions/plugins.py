@@ -172,12 +172,12 @@ def _proportional(_: Any, a: list[Any]) -> list[Any]:
     }
     settings = {"enable": True, "resources": ",".join(a[2]), "resourceProportion": rates}
     session, task = _with_plugin(a[0], a[1], {"proportional": settings})
-    refusal = session.placement.fit_errors(task, room=False)
+    refusal = session.placement.fit_errors(task, check_capacity=False)
     status = {"Plugin": ResourceStrategyFit.name}
     if not refusal.counts:
         return [status, None]
     (reason,) = refusal.counts
-    code = 3 if session.placement.refused_by(task, 0) else 2
+    code = 3 if session.placement.rejected_by(task, 0) else 2
     return [{**status, "Code": code, "Reason": reason}, {"error": reason}]
 
 
