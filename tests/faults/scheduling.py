@@ -15,8 +15,8 @@ from volcano_py.api.kinds import EVENT, POD, PODGROUP, QUEUE
 from volcano_py.kube.client import Client
 from volcano_py.sandbox.cluster import Sandbox
 from volcano_py.sandbox.shapes import parse
-from volcano_py.scheduler.loop import Scheduler
 from volcano_py.scheduler.options import Options
+from volcano_py.scheduler.server import Scheduler
 
 Manifest = dict[str, Any]
 
@@ -144,7 +144,7 @@ async def launched(options: Options) -> AsyncIterator[Scheduler]:
     def ready() -> bool:
         if task.done():
             task.result()
-        return hasattr(scheduler, "feed") and scheduler.feed.ready.is_set()
+        return scheduler.cache.ready.is_set()
 
     try:
         await until(ready, "the first lists are not complete", 30)

@@ -13,8 +13,8 @@ from volcano_py.api.kinds import POD
 from volcano_py.kube.client import Client
 from volcano_py.kube.informer import Informer
 from volcano_py.scheduler.cache.kinds import TABLE
-from volcano_py.scheduler.loop import Scheduler
 from volcano_py.scheduler.model.plan import Bind, Event, Evict, PodCondition
+from volcano_py.scheduler.server import Scheduler
 
 WATCHED = [entry.rt.plural for entry in TABLE]
 REQUESTS: set[Request] = {

@@ -19,10 +19,9 @@ from tests.faults.scheduling import Cluster, cluster, pod, pod_group, running, u
 from volcano_py.api import kinds
 from volcano_py.api.kinds import NODE, POD, PODGROUP, ResourceType
 from volcano_py.kube import Client
-from volcano_py.scheduler.cache.feed import Feed
+from volcano_py.scheduler.cache.cache import Cache
 from volcano_py.scheduler.cache.filters import Filters
 from volcano_py.scheduler.cache.kinds import TABLE
-from volcano_py.scheduler.cache.quarantine import Quarantine
 from volcano_py.scheduler.model.cluster import Cluster as Model
 from volcano_py.scheduler.model.plan import Event
 
@@ -63,7 +62,7 @@ def decodes(rt: ResourceType, body: bytes) -> bool:
 
 
 @contextlib.asynccontextmanager
-async def feeding(c: Cluster, reported: Counter[Key]) -> AsyncIterator[Feed]:
+async def cache_of(c: Cluster, reported: Counter[Key]) -> AsyncIterator[Cache]:
     """The informers of a scheduler, its model and its quarantine."""
 
     def report(event: Event) -> bool:
@@ -73,11 +72,12 @@ async def feeding(c: Cluster, reported: Counter[Key]) -> AsyncIterator[Feed]:
     options = c.options()
     async with Client.from_kubeconfig(options.kubeconfig) as client:
         model = Model(shadow_schedulers=frozenset({"volcano"}))
-        feed = Feed(client, model, Filters(["volcano"]), Quarantine(report), lambda: None, lambda *gone: None)
-        task = asyncio.create_task(feed.run())
+        cache = Cache(model, Filters(["volcano"]), report, lambda: None, lambda *deleted: None)
+        cache.start(client)
+        task = asyncio.create_task(cache.run())
         try:
-            await until(feed.ready.is_set, "the first lists are not complete")
-            yield feed
+            await until(cache.ready.is_set, "the first lists are not complete")
+            yield cache
         finally:
             assert not task.done(), task
             task.cancel()
@@ -89,9 +89,9 @@ async def all_watched(c: Cluster) -> None:
     await until(lambda: all(c.proxy.send(rt.plural, b"") for rt in KINDS), "not every kind is watched")
 
 
-async def good_ones_arrive(c: Cluster, feed: Feed, name: str) -> None:
+async def good_ones_arrive(c: Cluster, cache: Cache, name: str) -> None:
     await c.client.create(POD, pod(f"{name}-0", name))
-    await until(lambda: f"default/{name}-0" in feed.informers["Pod"].store, "the watch of pods does not go on")
+    await until(lambda: f"default/{name}-0" in cache.informers["Pod"].store, "the watch of pods does not go on")
 
 
 @pytest.mark.parametrize("through", ["list", "watch"])
@@ -101,21 +101,21 @@ async def test_each_field_with_each_wrong_type_is_reported_once(tmp_path: Path, 
     async with cluster(tmp_path) as c, contextlib.AsyncExitStack() as stack:
         await c.client.create(PODGROUP, pod_group("g", 1))
         await c.client.create(POD, pod("g-0", "g"))
-        feed = await stack.enter_async_context(feeding(c, reported)) if through == "watch" else None
-        if feed is not None:
+        cache = await stack.enter_async_context(cache_of(c, reported)) if through == "watch" else None
+        if cache is not None:
             await all_watched(c)
         for rt in KINDS:
             for name, body in wrong(rt).items():
                 if not decodes(rt, body):
                     bad.add((rt.kind, name))
                 c.proxy.add(rt.plural, body)
-        if feed is None:
-            feed = await stack.enter_async_context(feeding(c, reported))
+        if cache is None:
+            cache = await stack.enter_async_context(cache_of(c, reported))
         await until(lambda: bad <= set(reported), "not every object is reported")
-        await good_ones_arrive(c, feed, "later")
+        await good_ones_arrive(c, cache, "later")
         assert len(bad) > 3000
         assert {key: count for key, count in reported.items() if count != 1} == {}
-        assert len(feed.informers["Node"].store) >= 2 and "default/g-0" in feed.informers["Pod"].store
+        assert len(cache.informers["Node"].store) >= 2 and "default/g-0" in cache.informers["Pod"].store
 
 
 @pytest.mark.parametrize("through", ["list", "watch"])
@@ -123,8 +123,8 @@ async def test_objects_of_any_depth_stop_nothing(tmp_path: Path, through: str) -
     bad: set[Key] = set()
     reported: Counter[Key] = Counter()
     async with cluster(tmp_path) as c, contextlib.AsyncExitStack() as stack:
-        feed = await stack.enter_async_context(feeding(c, reported)) if through == "watch" else None
-        if feed is not None:
+        cache = await stack.enter_async_context(cache_of(c, reported)) if through == "watch" else None
+        if cache is not None:
             await all_watched(c)
         for rt in KINDS:
             for depth in DEPTHS:
@@ -134,18 +134,18 @@ async def test_objects_of_any_depth_stop_nothing(tmp_path: Path, through: str) -
                     if not decodes(rt, body):
                         bad.add((rt.kind, manifest["metadata"]["name"]))
                     c.proxy.add(rt.plural, body)
-        if feed is None:
-            feed = await stack.enter_async_context(feeding(c, reported))
+        if cache is None:
+            cache = await stack.enter_async_context(cache_of(c, reported))
         await until(lambda: bad <= set(reported), "not every object is reported")
-        await good_ones_arrive(c, feed, "later")
+        await good_ones_arrive(c, cache, "later")
         assert {kind for kind, _ in bad} == {rt.kind for rt in KINDS}
         assert {key: count for key, count in reported.items() if count != 1} == {}
 
 
 async def test_an_undecodable_object_is_forgotten_when_it_is_gone(tmp_path: Path) -> None:
     reported: Counter[Key] = Counter()
-    async with cluster(tmp_path) as c, feeding(c, reported) as feed:
-        quarantine = feed._quarantine
+    async with cluster(tmp_path) as c, cache_of(c, reported) as cache:
+        quarantine = cache.quarantine
         await all_watched(c)
         for name in ("deleted", "vanished"):
             c.proxy.add("nodes", deep(named(NODE, name), 1_100))

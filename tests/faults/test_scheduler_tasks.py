@@ -16,18 +16,18 @@ from tests.faults.tasks import Killed, Recorded, Tasks
 from volcano_py.api.kinds import POD
 from volcano_py.scheduler.cache.kinds import TABLE
 from volcano_py.scheduler.dispatch import handle
-from volcano_py.scheduler.loop import Scheduler
 from volcano_py.scheduler.model.plan import Bind
+from volcano_py.scheduler.server import Scheduler
 
 QUICK = {"leader_elect": True, "lease_duration": 1.5, "renew_deadline": 1.0, "retry_period": 0.2}
 INFORMERS = {f"informer {entry.rt.plural}" for entry in TABLE}
 """They list again."""
 DECIDER = {
-    "informers",
+    "cache",
     "first lists",
     "cycles",
     "configuration",
-    "reads",
+    "resync",
     "dispatcher",
     "decider heartbeat",
     "dispatcher watchdog",
@@ -53,9 +53,7 @@ async def started(c: Cluster) -> AsyncIterator[tuple[Scheduler, asyncio.Task[Non
         scheduler = Scheduler(c.options(**QUICK))
         task = asyncio.create_task(scheduler.run(), name="scheduler")
         try:
-            await until(
-                lambda: task.done() or (hasattr(scheduler, "feed") and scheduler.feed.ready.is_set()), "no lists"
-            )
+            await until(lambda: task.done() or scheduler.cache.ready.is_set(), "no lists")
             await until(lambda: task.done() or scheduler.handle.leading, "it does not lead")
             yield scheduler, task, tasks
         finally:
@@ -131,11 +129,11 @@ async def test_a_read_of_an_unknown_pod_survives(tmp_path: Path) -> None:
         await c.scheduled("g", 1)
         meta = (await c.client.get(POD, "g-0", "default"))["metadata"]
         c.proxy.stall(read)
-        scheduler.echoes._settling = 0.1
-        scheduler.echoes._find_out(Bind("default", "g-0", meta["uid"], "node-0", "default/g"))
+        scheduler.cache.resync._request_grace = 0.1
+        scheduler.cache.resync.add(Bind("default", "g-0", meta["uid"], "node-0", "default/g"))
         await until(lambda: c.proxy.stalled, "the pod is not read")
         killed = tasks.kill("read of an unknown pod")
         await until(lambda: killed.raised, "the read could not be killed")
         c.proxy.flow()
-        await until(lambda: scheduler.echoes.unknown == 0, "it stays unknown")
+        await until(lambda: scheduler.cache.resync.unknown == 0, "it stays unknown")
         assert c.proxy.seen[read] == 2 and not task.done()

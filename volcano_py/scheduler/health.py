@@ -1,17 +1,17 @@
 """What the scheduler's /healthz checks. Volcano: its /healthz answers ok for as long as the process runs.
 
-An API server that is away fails none of them: informers and election repeat their requests, and the loop has no work.
+An outage of the API server fails none of them: informers and election retry, and the loop has no work.
 """
 
 from __future__ import annotations
 
 from volcano_py.kube.health import Check, Health, Progress
-from volcano_py.scheduler.cache.feed import Feed
+from volcano_py.scheduler.cache.cache import Cache
 from volcano_py.scheduler.dispatch.handle import DispatcherHandle
 
 
 def checks(progress: Progress, handle: DispatcherHandle) -> Health:
-    """The checks that hold from the start on."""
+    """The checks that exist from the start on."""
     health = Health()
     health.add("ping", lambda: "")
     health.add("cycles", progress.check)
@@ -20,11 +20,11 @@ def checks(progress: Progress, handle: DispatcherHandle) -> Health:
     return health
 
 
-def add_informers(health: Health, feed: Feed) -> None:
+def add_informers(health: Health, cache: Cache) -> None:
     """One check for each watched kind."""
-    for kind, informer in feed.informers.items():
-        health.add(f"informer-{informer.rt.plural}", _runs(feed, kind))
+    for kind, informer in cache.informers.items():
+        health.add(f"informer-{informer.rt.plural}", _runs(cache, kind))
 
 
-def _runs(feed: Feed, kind: str) -> Check:
-    return lambda: "the task has ended" if kind in feed.ended else feed.informers[kind].problem()
+def _runs(cache: Cache, kind: str) -> Check:
+    return lambda: "the task has ended" if kind in cache.ended else cache.informers[kind].problem()

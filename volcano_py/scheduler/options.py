@@ -149,7 +149,7 @@ _IGNORED = [
 def scheduler(**given: Any) -> None:
     """Run the scheduler until SIGTERM or SIGINT."""
     # Imported here: `--help` should not load numpy.
-    from volcano_py.scheduler.loop import main
+    from volcano_py.scheduler.server import main
 
     raise SystemExit(main(options_of(given)))
 

@@ -28,12 +28,12 @@ def pod(name="p", scheduler="volcano", node="", owner=None):
         ("default-scheduler", "n1", True),
     ],
 )
-def test_our_pods_and_all_bound_ones(scheduler, node, ours):
+def test_pods_of_this_scheduler_and_all_bound_pods(scheduler, node, ours):
     filters = Filters(["volcano", "second"])
     assert filters.accepts("Pod", pod(scheduler=scheduler, node=node)) is ours
 
 
-def test_every_other_kind_is_taken():
+def test_every_other_kind_is_accepted():
     assert Filters(["volcano"]).accepts("Service", object())
 
 

@@ -1,4 +1,4 @@
-"""Which nodes are ours when NodeShards divide them."""
+"""The nodes of a scheduler when NodeShards divide them."""
 
 import asyncio
 
@@ -17,13 +17,13 @@ def shard(name, desired=(), used=()):
     )
 
 
-def test_what_another_still_uses_is_not_ours_yet():
+def test_a_node_that_another_shard_uses_is_not_used_yet():
     own = shard("volcano", "abc")
     assert in_use(own, []) == frozenset("abc")
     assert in_use(own, [shard("x", "", "c"), shard("y", "", "d")]) == frozenset("ab")
 
 
-def test_the_status_tells_what_is_in_use_and_what_is_to_change():
+def test_the_status_shows_nodes_in_use_and_pending_changes():
     assert status_of(shard("volcano", "bcd"), frozenset("ab")) == {
         "nodesInUse": ["a", "b"],
         "nodesToRemove": ["a"],
@@ -31,7 +31,7 @@ def test_the_status_tells_what_is_in_use_and_what_is_to_change():
     }
 
 
-async def test_shards_are_followed_and_our_status_is_written_once(api):
+async def test_shards_are_watched_and_the_status_is_written_once(api):
     api.put("nodeshards", {"metadata": {"name": "other"}, "status": {"nodesInUse": ["b"]}})
     changes, may_write = [], False
     async with Client(Credentials(server=api.url)) as client:

@@ -87,7 +87,7 @@ async def test_binds_are_carried_out_and_acknowledged(tmp_path, api):
         assert api.objects[LEASE]["spec"]["holderIdentity"]
         d.handle.emit(binds[:100])
         d.handle.emit(binds[100:])
-        assert d.handle.unanswered == 300 and d.handle.room > 0
+        assert d.handle.unanswered == 300 and d.handle.credits > 0
         await d.until(lambda: not d.handle.unanswered)
         assert all(d.outcome(b) == ["done"] for b in binds)
         assert all(r[0].took > 0 for r in d.results.values())

@@ -16,7 +16,7 @@ import pytest
 from tests.faults.scheduling import cluster, launched, running, until
 from volcano_py.api.kinds import NODESHARD
 from volcano_py.kube import certificates
-from volcano_py.scheduler.loop import Scheduler, serve
+from volcano_py.scheduler.server import Scheduler, serve
 
 SERVED = {"enable_healthz": True, "healthz_address": "127.0.0.1:0"}
 
@@ -55,7 +55,7 @@ async def test_a_loop_that_hangs_fails(tmp_path: Path, monkeypatch: pytest.Monke
     async with cluster(tmp_path) as c, running(c.options(**SERVED, heartbeat_timeout=1.0)) as scheduler:
         await c.submit("before")
         await c.scheduled("before")
-        monkeypatch.setattr(scheduler, "_let_changes_in", asyncio.Event().wait)
+        monkeypatch.setattr(scheduler.cycle_loop, "_wait_for_burst_to_end", asyncio.Event().wait)
         assert await healthz(scheduler) == (200, "ok")
         await c.submit("after")
 
@@ -82,7 +82,7 @@ async def test_a_dispatcher_that_hangs_fails_until_it_is_replaced(tmp_path: Path
 
 async def test_an_informer_that_hangs_fails(tmp_path: Path) -> None:
     async with cluster(tmp_path) as c, running(c.options(**SERVED)) as scheduler:
-        scheduler.feed.informers["Pod"]._active -= 10_000
+        scheduler.cache.informers["Pod"]._active -= 10_000
         code, text = await healthz(scheduler)
         assert code == 500 and "[-]informer-pods failed: no request and no event for" in text
 
@@ -111,7 +111,7 @@ async def test_a_report_that_cannot_be_used_stops_no_cycle(tmp_path: Path, monke
         def broken(*_: Any) -> None:
             raise ValueError("gauges that do not fit together")
 
-        monkeypatch.setattr(scheduler.metrics, "cycle", broken)
+        monkeypatch.setattr(scheduler.reporter.metrics, "cycle", broken)
         for name in ("one", "two"):
             await c.submit(name)
             await c.scheduled(name)

@@ -11,8 +11,8 @@ import pytest
 import yaml
 from fake_api import status
 
-from volcano_py.scheduler.loop import Scheduler
 from volcano_py.scheduler.options import Options
+from volcano_py.scheduler.server import Scheduler
 
 CONF = 'actions: "enqueue, allocate, backfill"\ntiers:\n- plugins:\n  - name: gang\n  - name: predicates\n'
 
@@ -85,7 +85,7 @@ class Live:
 
     async def __aenter__(self):
         self.task = asyncio.create_task(self.scheduler.run())
-        await self.until(lambda: self.scheduler.handle.leading and self.scheduler.feed.ready.is_set(), 15)
+        await self.until(lambda: self.scheduler.handle.leading and self.scheduler.cache.ready.is_set(), 15)
         return self
 
     async def __aexit__(self, *exc):
@@ -214,7 +214,7 @@ async def test_room_stays_taken_until_the_watch_shows_the_bind(tmp_path, api):
         put_gang(api, "two", 1)
         await asyncio.sleep(1.0)
         assert not live.bound("two")
-        numbers = live.scheduler.model.nodes.numbers
+        numbers = live.scheduler.cache.model.nodes.numbers
         assert numbers.idle[0, 0] == 0
 
 
@@ -231,7 +231,7 @@ async def test_an_object_that_cannot_be_used_gets_an_event(tmp_path, api):
         await live.until(told)
         (event,) = told()
         assert event["involvedObject"]["name"] == "odd" and event["type"] == "Warning" and "cpu" in event["message"]
-        assert b'volcano_py_quarantined_objects{kind="Node"} 1.0' in live.scheduler._expose()
+        assert b'volcano_py_quarantined_objects{kind="Node"} 1.0' in live.scheduler.reporter.expose()
 
 
 async def test_the_configuration_is_reloaded_while_it_runs(tmp_path, api):
@@ -266,15 +266,17 @@ async def test_a_plugin_that_cannot_be_opened_places_nobody_and_is_named_once(tm
         await live.until(lambda: live.scheduler.cycles > 3)
         assert caplog.text.count("plugin bad failed") == 1
         assert not live.bound(), "without its callbacks no pod is placed"
-        assert b'volcano_py_plugin_faults_total{plugin="bad",point="on_session_open"}' in live.scheduler._expose()
+        assert (
+            b'volcano_py_plugin_faults_total{plugin="bad",point="on_session_open"}' in live.scheduler.reporter.expose()
+        )
         conf.write_text(CONF)
         await live.until(lambda: live.bound("g"))
 
 
 async def test_a_cycle_that_fails_knows_what_it_emitted(tmp_path, api, monkeypatch):
-    import volcano_py.scheduler.loop as loop
+    import volcano_py.scheduler.server as server
 
-    real, failed = loop.run_once, []
+    real, failed = server.run_once, []
 
     def failing(*arguments, **options):
         report = real(*arguments, **options)
@@ -283,7 +285,7 @@ async def test_a_cycle_that_fails_knows_what_it_emitted(tmp_path, api, monkeypat
             raise RuntimeError("after the plan went out")
         return report
 
-    monkeypatch.setattr(loop, "run_once", failing)
+    monkeypatch.setattr(server, "run_once", failing)
     put_node(api, "n1")
     put_gang(api, "g", 2)
     async with Live(tmp_path, api) as live:

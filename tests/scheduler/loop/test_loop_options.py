@@ -27,9 +27,9 @@ from volcano_py.scheduler.run_once import REGISTRY
 def parse(monkeypatch):
     """Options of a command line; the scheduler itself is not run."""
     seen = []
-    import volcano_py.scheduler.loop as loop
+    import volcano_py.scheduler.server as server
 
-    monkeypatch.setattr(loop, "main", lambda options: seen.append(options) or 0)
+    monkeypatch.setattr(server, "main", lambda options: seen.append(options) or 0)
 
     def run(*arguments):
         result = CliRunner().invoke(module.scheduler, list(arguments))

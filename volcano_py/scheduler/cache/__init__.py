@@ -1,13 +1,13 @@
-"""The way in: what the API server shows becomes the model. Volcano: the scheduler cache's informers and
-handlers.
+"""The cache: what the API server shows, as a model, and the plans assumed on it. Volcano: pkg/scheduler/cache.
 
-    kinds.py       what is watched, and when
-    filters.py     which pods, PodGroups and nodes are ours
-    ring.py        the hash ring of several schedulers
-    feed.py        informers into the model; the first complete picture
-    quarantine.py  objects that cannot be used
-    echoes.py      what became of plans: failures, withdrawn ones, unknown ones
-    shards.py      which nodes are ours when NodeShards divide them
-    queues.py      the queues root and default
-    dump.py        the picture as a file
+cache.py       Cache: informers, the model, assumed plans and their results
+results.py     which results confirm an operation, and which undo it
+resync.py      reads of pods whose operation has an unknown outcome
+quarantine.py  objects that cannot be used
+kinds.py       the kinds that are watched, and their feature gates
+filters.py     the pods, PodGroups and nodes of this scheduler
+ring.py        the hash ring of several schedulers
+shards.py      the nodes of this scheduler when NodeShards divide them
+queues.py      the queues root and default
+dump.py        the cache as a file
 """

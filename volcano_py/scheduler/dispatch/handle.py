@@ -82,10 +82,8 @@ class DispatcherHandle:
         return len(self._unanswered)
 
     @property
-    def room(self) -> int:
-        """Credits: how many operations may be emitted now. A statement may go beyond; a new cycle should
-        wait.
-        """
+    def credits(self) -> int:
+        """The number of operations that may be emitted now. A statement may exceed it; a new cycle waits."""
         return max(0, self._window - len(self._unanswered)) if self.leading else 0
 
     @property

@@ -1,4 +1,4 @@
-"""What the API server shows becomes the model, and what became of plans does too."""
+"""Events of informers change the model, and results of operations confirm or undo what was assumed on it."""
 
 import asyncio
 import json
@@ -12,11 +12,9 @@ from fake_api import pod, status
 from volcano_py.api.kinds import SECRET
 from volcano_py.kube import Client, Informer
 from volcano_py.kube.credentials import Credentials
+from volcano_py.scheduler.cache.cache import Cache
 from volcano_py.scheduler.cache.dump import dump
-from volcano_py.scheduler.cache.echoes import Echoes
-from volcano_py.scheduler.cache.feed import Feed
 from volcano_py.scheduler.cache.filters import Filters
-from volcano_py.scheduler.cache.quarantine import Quarantine
 from volcano_py.scheduler.cache.queues import ensure_queues
 from volcano_py.scheduler.dispatch.messages import Result
 from volcano_py.scheduler.model import status as st
@@ -40,55 +38,48 @@ def our_pod(name, node="", **spec):
 
 
 def node(name, cpu="8"):
-    room = {"cpu": cpu, "memory": "16Gi", "pods": "110"}
-    return {"metadata": {"name": name}, "status": {"allocatable": room, "capacity": room}}
+    capacity = {"cpu": cpu, "memory": "16Gi", "pods": "110"}
+    return {"metadata": {"name": name}, "status": {"allocatable": capacity, "capacity": capacity}}
 
 
 class Live:
+    """A cache over an API server."""
+
     def __init__(self, api):
         self.api = api
-        self.told = []
-        self.gone = []
-        self.takes_events = True
+        self.events = []
+        self.deleted = []
+        self.leading = True
         self.changes = 0
         self.model = Cluster(shadow_schedulers=frozenset({"volcano"}))
-        self.quarantine = Quarantine(self.tell)
+        self.cache = Cache(
+            self.model,
+            Filters(["volcano"]),
+            self.write_event,
+            self.changed,
+            lambda *deleted: self.deleted.append(deleted),
+            request_grace=0.02,
+            first_pause=0.1,
+        )
+        self.quarantine, self.resync = self.cache.quarantine, self.cache.resync
 
-    def tell(self, event):
-        if self.takes_events:
-            self.told.append(event)
-        return self.takes_events
+    def write_event(self, event):
+        if self.leading:
+            self.events.append(event)
+        return self.leading
 
     def changed(self):
         self.changes += 1
 
     async def __aenter__(self):
         self.client = await Client(Credentials(server=self.api.url)).__aenter__()
-        self.feed = Feed(
-            self.client,
-            self.model,
-            Filters(["volcano"]),
-            self.quarantine,
-            self.changed,
-            lambda *gone: self.gone.append(gone),
-        )
-        self.echoes = Echoes(
-            self.client,
-            self.model,
-            self.feed.refresh,
-            self.feed.put,
-            self.changed,
-            self.quarantine.not_written,
-            self.feed.put_undecodable_pod,
-            settling=0.02,
-            pause=0.1,
-        )
-        self.task = asyncio.create_task(self.feed.run())
-        await asyncio.wait_for(self.feed.ready.wait(), 5)
+        self.cache.start(self.client)
+        self.task = asyncio.create_task(self.cache.run())
+        await asyncio.wait_for(self.cache.ready.wait(), 5)
         return self
 
     async def __aexit__(self, *exc):
-        self.echoes.close()
+        self.cache.close()
         self.task.cancel()
         await asyncio.gather(self.task, return_exceptions=True)
         await self.client.close()
@@ -119,7 +110,7 @@ def bind_of(stored, where="n1"):
     return Bind("default", meta["name"], meta["uid"], where, "default/g")
 
 
-async def test_the_first_picture_is_complete_and_changes_follow(api):
+async def test_the_model_is_complete_after_the_first_lists_and_changes_follow(api):
     fill(api)
     async with Live(api) as live:
         assert set(live.model.tasks) == {"default/p0", "default/p1"}
@@ -132,7 +123,7 @@ async def test_the_first_picture_is_complete_and_changes_follow(api):
         await live.until(lambda: "n1" not in live.model.nodes.index and "n2" in live.model.nodes.index)
         await live.until(lambda: set(live.model.tasks) == {"default/p1", "default/p2"})
         assert live.changes > before
-        assert {(kind, name) for kind, _, name, _ in live.gone} == {("Pod", "p0"), ("Node", "n1")}
+        assert {(kind, name) for kind, _, name, _ in live.deleted} == {("Pod", "p0"), ("Node", "n1")}
 
 
 async def test_nothing_is_ready_before_every_kind_is_listed(api):
@@ -153,7 +144,7 @@ async def test_nothing_is_ready_before_every_kind_is_listed(api):
     await live.__aexit__()
 
 
-async def test_a_crd_that_is_not_installed_holds_up_nothing(api):
+async def test_a_crd_that_is_not_installed_delays_nothing(api):
     fill(api)
     api.fault("GET /hypernodes", lambda r: status(404, "NotFound"), times=100)
     api.fault("GET /numatopologies", lambda r: status(403, "Forbidden"), times=100)
@@ -179,7 +170,7 @@ async def test_an_object_that_does_not_decode_is_quarantined_alone(api):
     fill(api)
     api.put("podgroups", {"metadata": {"name": "odd", "namespace": "default"}, "spec": {"minMember": "three"}})
     async with Live(api) as live:
-        (event,) = live.told
+        (event,) = live.events
         assert (event.kind, event.name, event.type) == ("PodGroup", "odd", "Warning")
         assert "minMember" in event.message
         assert live.quarantine.counts() == {"PodGroup": 1}
@@ -189,55 +180,55 @@ async def test_an_object_that_does_not_decode_is_quarantined_alone(api):
         assert live.quarantine.counts() == {}
 
 
-async def test_an_object_that_the_model_refuses_is_quarantined_alone(api):
+async def test_an_object_that_the_model_rejects_is_quarantined_alone(api):
     fill(api)
     api.put("nodes", node("bad", cpu="a lot"))
     async with Live(api) as live:
-        (event,) = live.told
+        (event,) = live.events
         assert (event.kind, event.name) == ("Node", "bad") and "cpu" in event.message
         assert "n1" in live.model.nodes.index and "bad" not in live.model.nodes.index
         api.put("nodes", {**node("bad", cpu="a lot"), "spec": {"unschedulable": True}})
         api.put("pods", our_pod("later"))
         await live.until(lambda: "default/later" in live.model.tasks)
-        assert len(live.told) == 1, "the same trouble is told once"
+        assert len(live.events) == 1, "the same reason is reported once"
         api.remove("nodes", "bad", "")
         await live.until(lambda: not live.quarantine.counts())
 
 
-async def test_quarantine_is_told_when_somebody_can_write(api):
+async def test_quarantine_is_reported_after_leadership_is_won(api):
     api.put("nodes", node("bad", cpu="a lot"))
     live = Live(api)
-    live.takes_events = False
+    live.leading = False
     async with live:
-        assert live.told == []
-        live.takes_events = True
+        assert live.events == []
+        live.leading = True
         live.quarantine.report_again()
-        (event,) = live.told
-        live.echoes.result(event, Result(1, "lost"))
+        (event,) = live.events
+        live.cache.handle_result(event, Result(1, "lost"))
         live.quarantine.report_again()
         live.quarantine.report_again()
-        assert live.told == [event, event]
+        assert live.events == [event, event]
 
 
 @pytest.mark.parametrize("outcome", ["revoked", "lost", "failed"])
-async def test_a_bind_that_did_not_happen_gives_its_room_back(api, outcome):
+async def test_a_bind_that_was_not_carried_out_is_forgotten(api, outcome):
     one, _ = fill(api)
     async with Live(api) as live:
         full = live.idle("n1")
         live.model.assume(bind_of(one))
         assert live.state("p0") == st.BINDING and live.idle("n1") < full
-        live.echoes.result(bind_of(one), Result(1, outcome, "why"))
+        live.cache.handle_result(bind_of(one), Result(1, outcome, "why"))
         if outcome == "failed":
-            assert live.state("p0") == st.BINDING, "it is left alone for a moment"
+            assert live.state("p0") == st.BINDING, "it is decided again only after a back-off"
         await live.until(lambda: live.state("p0") == st.PENDING)
         assert live.idle("n1") == full and live.model.dirty
 
 
-async def test_a_bind_keeps_its_room_until_acknowledged_and_echoed(api):
+async def test_a_bind_stays_assumed_until_the_watch_shows_it(api):
     one, _ = fill(api)
     async with Live(api) as live:
         live.model.assume(bind_of(one))
-        live.echoes.result(bind_of(one), Result(1, "done"))
+        live.cache.handle_result(bind_of(one), Result(1, "done"))
         api.put("pods", {**our_pod("p0"), "status": {"phase": "Pending", "note": "from before the bind"}})
         api.put("pods", our_pod("marker"))
         await live.until(lambda: "default/marker" in live.model.tasks)
@@ -246,7 +237,7 @@ async def test_a_bind_keeps_its_room_until_acknowledged_and_echoed(api):
         await live.until(lambda: live.state("p0") == st.BOUND)
 
 
-async def test_an_unknown_bind_is_looked_up_bound(api):
+async def test_an_unknown_bind_is_read(api):
     one, two = fill(api)
     async with Live(api) as live:
         for stored in (one, two):
@@ -260,9 +251,9 @@ async def test_an_unknown_bind_is_looked_up_bound(api):
         assert watch_is_late["spec"]["nodeName"] == "n1"
         api.fault("GET /pods/p0", lambda r: status(500, "InternalError"), times=1)
         for i, stored in enumerate((one, two)):
-            live.echoes.result(bind_of(stored), Result(i, "unknown"))
-        assert live.echoes.unknown == 2 and live.state("p0") == live.state("p1") == st.BINDING
-        await live.until(lambda: live.echoes.unknown == 0)
+            live.cache.handle_result(bind_of(stored), Result(i, "unknown"))
+        assert live.resync.unknown == 2 and live.state("p0") == live.state("p1") == st.BINDING
+        await live.until(lambda: live.resync.unknown == 0)
         assert live.state("p0") == st.BOUND and live.state("p1") == st.PENDING
 
 
@@ -283,18 +274,18 @@ async def test_an_unknown_bind_of_a_pod_that_cannot_be_decoded(api, bound):
         live.model.assume(bind_of(one))
         body = undecodable(one, "n1" if bound else "")
         api.fault("GET /pods/p0", lambda r: web.Response(body=body, content_type="application/json"))
-        live.echoes.result(bind_of(one), Result(1, "unknown"))
-        await live.until(lambda: live.echoes.unknown == 0)
+        live.cache.handle_result(bind_of(one), Result(1, "unknown"))
+        await live.until(lambda: live.resync.unknown == 0)
         assert live.state("p0") == (st.BOUND if bound else st.PENDING)
-        assert (live.idle("n1") == full) is not bound, "its room is taken exactly if it is on the node"
+        assert (live.idle("n1") == full) is not bound, "its capacity is used exactly if it is on the node"
         assert live.quarantine.counts() == {"Pod": 1}
-        (event,) = live.told
+        (event,) = live.events
         assert event.name == "p0" and "nested too deep" in event.message
-        live.feed.refresh("Pod", "default/p0")
+        live.cache.refresh("Pod", "default/p0")
         assert live.quarantine.counts() == {"Pod": 1}, "an older version does not end the quarantine"
 
 
-async def test_an_odd_answer_does_not_lose_a_read(api):
+async def test_a_read_is_retried_after_an_invalid_response(api):
     one, _ = fill(api)
     async with Live(api) as live:
         live.model.assume(bind_of(one))
@@ -302,13 +293,13 @@ async def test_an_odd_answer_does_not_lose_a_read(api):
         for body in (b"<html>", whole[: len(whole) // 2]):
             answer = web.Response(body=body, content_type="application/json")
             api.fault("GET /pods/p0", lambda r, answer=answer: answer)
-        live.echoes.result(bind_of(one), Result(1, "unknown"))
-        await live.until(lambda: live.echoes.unknown == 0, 20)
+        live.cache.handle_result(bind_of(one), Result(1, "unknown"))
+        await live.until(lambda: live.resync.unknown == 0, 20)
         assert sum(entry.startswith("GET /api/v1/namespaces/default/pods/p0") for entry in api.log) == 3
         assert live.state("p0") == st.PENDING and live.quarantine.counts() == {}
 
 
-async def test_an_unexpected_error_does_not_lose_a_read(api, monkeypatch):
+async def test_a_read_is_retried_after_an_unexpected_error(api, monkeypatch):
     one, _ = fill(api)
     async with Live(api) as live:
         live.model.assume(bind_of(one))
@@ -320,8 +311,8 @@ async def test_an_unexpected_error_does_not_lose_a_read(api, monkeypatch):
             real(op)
 
         monkeypatch.setattr(live.model, "forget", failing)
-        live.echoes.result(bind_of(one), Result(1, "unknown"))
-        await live.until(lambda: live.echoes.unknown == 0)
+        live.cache.handle_result(bind_of(one), Result(1, "unknown"))
+        await live.until(lambda: live.resync.unknown == 0)
         assert live.state("p0") == st.PENDING and not failures
 
 
@@ -332,26 +323,27 @@ async def test_a_conflict_waits_for_the_watch(api):
         wrote = PodGroupStatus("default", "g", uid, {"phase": "Running"})
         live.model.assume(wrote)
         live.model.dirty = False
-        live.echoes.result(wrote, Result(1, "conflict"))
-        assert not live.model.dirty, "nothing is decided again before there is something new"
+        live.cache.handle_result(wrote, Result(1, "conflict"))
+        assert not live.model.dirty, "nothing is decided again before the watch shows a newer object"
         group = {"metadata": {"name": "g", "namespace": "default"}, "spec": {"minMember": 1, "queue": "default"}}
         api.put("podgroups", {**group, "status": {"phase": "Inqueue"}})
         await live.until(lambda: live.model.jobs["default/g"].pod_group.status.phase == "Inqueue")
         assert live.model.dirty
 
 
-async def test_refusals_are_forgotten_with_their_pod(api):
+async def test_the_back_off_of_a_pod_ends_with_the_pod(api):
     one, two = fill(api)
     async with Live(api) as live:
         for stored in (one, two):
-            live.echoes.result(bind_of(stored), Result(1, "failed", "no"))
-        assert len(live.echoes._failures) == 2
-        live.echoes.forget(one["metadata"]["uid"])
-        live.echoes.result(bind_of(two), Result(2, "done"))
-        assert live.echoes._failures == {}
+            live.cache.handle_result(bind_of(stored), Result(1, "failed", "no"))
+        assert len(live.cache._results._failures) == 2
+        api.remove("pods", "p0")
+        await live.until(lambda: len(live.cache._results._failures) == 1)
+        live.cache.handle_result(bind_of(two), Result(2, "done"))
+        assert live.cache._results._failures == {}
 
 
-async def test_an_informer_that_ends_is_not_waited_for(api, monkeypatch):
+async def test_an_informer_that_ends_ends_the_cache(api, monkeypatch):
     fill(api)
     live = Live(api)
 
@@ -366,7 +358,7 @@ async def test_an_informer_that_ends_is_not_waited_for(api, monkeypatch):
             await live.__aenter__()
     with pytest.raises(RuntimeError, match="dead"):
         await live.task
-    assert live.feed.ended >= {"Node"}
+    assert live.cache.ended >= {"Node"}
     await live.client.close()
 
 
@@ -374,12 +366,12 @@ async def test_an_unknown_bind_of_a_deleted_pod(api):
     one, _ = fill(api)
     async with Live(api) as live:
         live.model.assume(bind_of(one))
-        live.echoes.result(bind_of(one), Result(1, "unknown"))
+        live.cache.handle_result(bind_of(one), Result(1, "unknown"))
         api.remove("pods", "p0")
-        await live.until(lambda: "default/p0" not in live.model.tasks and live.echoes.unknown == 0)
+        await live.until(lambda: "default/p0" not in live.model.tasks and live.resync.unknown == 0)
 
 
-async def test_an_eviction_that_failed_is_taken_back(api):
+async def test_an_eviction_that_failed_is_forgotten(api):
     fill(api)
     running = our_pod("r", "n1")
     running["status"] = {"phase": "Running"}
@@ -388,29 +380,29 @@ async def test_an_eviction_that_failed_is_taken_back(api):
     async with Live(api) as live:
         live.model.assume(evict)
         assert live.state("r") == st.RELEASING
-        live.echoes.result(evict, Result(1, "failed", "forbidden"))
+        live.cache.handle_result(evict, Result(1, "failed", "forbidden"))
         await live.until(lambda: live.state("r") == st.RUNNING)
 
 
-async def test_a_status_that_failed_is_as_the_server_has_it(api):
+async def test_a_status_that_failed_is_as_the_watch_showed_it(api):
     fill(api)
     async with Live(api) as live:
         uid = live.model.jobs["default/g"].pod_group.metadata.uid
         wrote = PodGroupStatus("default", "g", uid, {"phase": "Running"})
         live.model.assume(wrote)
         assert live.model.jobs["default/g"].pod_group.status.phase == "Running"
-        live.echoes.result(wrote, Result(1, "lost"))
+        live.cache.handle_result(wrote, Result(1, "lost"))
         assert live.model.jobs["default/g"].pod_group.status.phase != "Running"
 
 
-async def test_what_was_not_told_may_be_told_again(api):
+async def test_a_report_that_was_not_written_may_be_repeated(api):
     fill(api)
     async with Live(api) as live:
-        event = Event("PodGroup", "default", "g", "u", "Warning", "Unschedulable", "no room")
+        event = Event("PodGroup", "default", "g", "u", "Warning", "Unschedulable", "no capacity")
         condition = PodCondition("default", "p0", live.model.tasks["default/p0"].uid, "r", "m")
         for op in (event, condition):
             live.model.assume(op)
-            live.echoes.result(op, Result(1, "lost"))
+            live.cache.handle_result(op, Result(1, "lost"))
         assert ("PodGroup", "default/g") not in live.model.reported.events
         assert "default/p0" not in live.model.reported.conditions
 
@@ -425,7 +417,7 @@ async def test_a_queue_that_cannot_be_decoded_exists(api):
         assert not any(entry.startswith("POST") for entry in api.log)
 
 
-async def test_queues_are_made_once(api):
+async def test_queues_are_created_once(api):
     async with Client(Credentials(server=api.url)) as client:
         api.fault("GET /queues", lambda r: status(500, "InternalError"), times=2)
         await ensure_queues(client, "default", pause=0.01)
@@ -444,19 +436,19 @@ async def test_a_dump_follows_no_link_and_overwrites_nothing(api, tmp_path, monk
     (tmp_path / "snapshot-1-known.json").symlink_to(target)
     async with Live(api) as live:
         with pytest.raises(FileExistsError):
-            dump(live.feed.informers.values(), tmp_path)
+            dump(live.cache.informers.values(), tmp_path)
     assert not target.exists()
 
 
 async def test_a_dump_is_a_list_that_names_its_kinds(api, tmp_path):
     fill(api)
     async with Live(api) as live:
-        file = dump(live.feed.informers.values(), tmp_path)
-        again = dump(live.feed.informers.values(), tmp_path)
+        file = dump(live.cache.informers.values(), tmp_path)
+        again = dump(live.cache.informers.values(), tmp_path)
         assert again != file, "a name is never used twice"
         assert stat.S_IMODE(os.stat(file).st_mode) == 0o600
-        live.feed.informers["Node"].rt = SECRET
-        assert "n1" not in dump(live.feed.informers.values(), tmp_path).read_text()
+        live.cache.informers["Node"].rt = SECRET
+        assert "n1" not in dump(live.cache.informers.values(), tmp_path).read_text()
     items = json.loads(file.read_bytes())["items"]
     kinds = sorted((item["apiVersion"], item["kind"]) for item in items)
     assert kinds == [

@@ -1,0 +1,234 @@
+"""Cache: what the API server shows, as a model, and the plans that were assumed on it. Volcano: SchedulerCache.
+
+The way of a pod through it: an informer's event changes the model; a session reads the model; the planner assumes the
+session's plan on it (`Cluster.assume`); the dispatcher's result confirms that, or undoes it (`forget`).
+
+Event handlers run in the event loop and never during a cycle (a cycle does not let the loop run), so the model needs no
+lock. The first cycle may start when `ready` is set: every watched kind has then been listed once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+from collections.abc import Callable, Collection
+from typing import Any
+
+import msgspec
+
+from volcano_py.api import core, kinds
+from volcano_py.kube import Client, Informer, Refused, scan
+from volcano_py.kube.supervise import run_all
+from volcano_py.scheduler.cache.filters import Filters
+from volcano_py.scheduler.cache.kinds import DEFAULT_GATES, watched
+from volcano_py.scheduler.cache.quarantine import Quarantine
+from volcano_py.scheduler.cache.results import FIRST_PAUSE, ResultHandler
+from volcano_py.scheduler.cache.resync import REQUEST_GRACE, Resync
+from volcano_py.scheduler.dispatch.messages import Result
+from volcano_py.scheduler.model.cluster import Cluster
+from volcano_py.scheduler.model.plan import (
+    Bind,
+    Event,
+    Evict,
+    Operation,
+    PodCondition,
+    PodGroupStatus,
+    QueueStatus,
+)
+
+log = logging.getLogger(__name__)
+
+MAIN_KINDS = ("Pod", "Node", "PodGroup", "Queue")
+"""The kinds that `connected` is about."""
+
+
+class Cache:
+    """Owns the model. Informers exist after `start`; `run` keeps the model current.
+
+    write_event(event)                     emits an Event about an object in quarantine; whether this replica may write
+    on_change()                            is called after each change of the model
+    on_delete(kind, namespace, name, uid)  is called after each deletion of an object
+    """
+
+    def __init__(
+        self,
+        model: Cluster,
+        filters: Filters,
+        write_event: Callable[[Event], bool],
+        on_change: Callable[[], None],
+        on_delete: Callable[[str, str, str, str], None],
+        gates: Collection[str] = DEFAULT_GATES,
+        request_grace: float = REQUEST_GRACE,
+        first_pause: float = FIRST_PAUSE,
+    ) -> None:
+        self.model = model
+        self.quarantine = Quarantine(write_event)
+        self.ready = asyncio.Event()
+        self.events = 0
+        """Changes so far."""
+        self.informers: dict[str, Informer[Any]] = {}
+        self.ended: set[str] = set()
+        """Kinds whose informer has ended, which ends `run`."""
+        self._filters = filters
+        self._on_change = on_change
+        self._on_delete = on_delete
+        self._gates = gates
+        self.resync = Resync(self, request_grace)
+        self._results = ResultHandler(self, self.resync, first_pause)
+
+    def start(self, client: Client) -> None:
+        """Make the informers; they list and watch with `client` when `run` begins."""
+        self.resync.client = client
+        for entry in watched(self._gates):
+            self.informers[entry.rt.kind] = self._informer(client, entry.rt, entry.optional)
+
+    async def run(self) -> None:
+        """List and watch until cancelled. Raises what ended an informer or a read."""
+        # A large list makes the cyclic collector traverse all of it again and again (most of 11 s for 50,000
+        # pods); what is loaded now lives long, so it is frozen.
+        gc.disable()
+        watches = {f"informer {i.rt.plural}": self._watch(kind, i) for kind, i in self.informers.items()}
+        try:
+            await run_all(watches | {"first lists": self._wait_for_lists(), "resync": self.resync.run()})
+        finally:
+            gc.enable()
+
+    def close(self) -> None:
+        """Stop reads and timers."""
+        self.resync.close()
+        self._results.close()
+
+    @property
+    def connected(self) -> bool:
+        """Whether the kinds that decide most are being watched right now."""
+        return all(kind in self.informers and self.informers[kind].connected for kind in MAIN_KINDS)
+
+    def sizes(self) -> str:
+        """The number of objects of each kind, for the log."""
+        sizes = {informer.rt.plural: len(informer.store) for informer in self.informers.values()}
+        return ", ".join(f"{size} {plural}" for plural, size in sizes.items() if size) or "nothing"
+
+    # ---- plans -------------------------------------------------------------------------------------------
+
+    def handle_result(self, op: Operation, result: Result) -> None:
+        """Confirm an assumed operation, or undo it, after its result."""
+        self._results.handle(op, result)
+
+    def forget(self, op: Operation) -> None:
+        """Undo an assumed operation: the model shows its object as the watch showed it last."""
+        self.model.forget(op)
+        match op:
+            case Bind() | Evict() | PodCondition():
+                self.refresh("Pod", f"{op.namespace}/{op.name}")
+            case PodGroupStatus():
+                self.refresh("PodGroup", f"{op.namespace}/{op.name}")
+            case QueueStatus():
+                self.refresh("Queue", op.name)
+            case Event():
+                # It was not written, so it may be emitted again.
+                self.model.reported.events.pop((op.kind, f"{op.namespace}/{op.name}"), None)
+                self.quarantine.not_written(op)
+
+    def refresh(self, kind: str, key: str) -> None:
+        """Put the object into the model again, as the watch showed it last."""
+        obj = self.informers[kind].store.get(key)
+        if obj is not None and self._filters.accepts(kind, obj):
+            # The newest version may be one that cannot be decoded: a quarantine stays.
+            self._upsert(kind, obj, newest=False)
+
+    # ---- objects -----------------------------------------------------------------------------------------
+
+    def put(self, kind: str, obj: Any) -> None:
+        """Put an object into the model that was read apart from the watch."""
+        if self._filters.accepts(kind, obj):
+            self._upsert(kind, obj)
+
+    def put_undecodable_pod(self, refused: Refused) -> None:
+        """Quarantine a pod that was read apart from the watch and cannot be decoded.
+
+        The model gets the last version that could be decoded, with the node and the deletion of this one, so that the
+        capacity that the pod uses is right.
+        """
+        key = f"{refused.namespace}/{refused.name}"
+        known = self.informers["Pod"].store.get(key)
+        if known is not None and known.metadata.uid == refused.uid:
+            node = scan.texts(refused.raw, "spec").get("nodeName", "")
+            deleted = scan.texts(refused.raw, "metadata").get("deletionTimestamp")
+            spec = msgspec.structs.replace(known.spec, node_name=node)
+            metadata = msgspec.structs.replace(known.metadata, deletion_timestamp=deleted)
+            self.put("Pod", msgspec.structs.replace(known, metadata=metadata, spec=spec))
+        self._reject("Pod", refused)
+
+    def changed(self) -> None:
+        """Report a change of the model."""
+        self.events += 1
+        self._on_change()
+
+    async def _watch(self, kind: str, informer: Informer[Any]) -> None:
+        try:
+            await informer.run()
+        finally:
+            self.ended.add(kind)
+
+    async def _wait_for_lists(self) -> None:
+        await asyncio.gather(*(informer.synced.wait() for informer in self.informers.values()))
+        gc.collect()
+        gc.freeze()
+        gc.set_threshold(50_000, 20, 50)
+        gc.enable()
+        log.info("all kinds are listed: %s", self.sizes())
+        self.ready.set()
+        self.changed()
+        await asyncio.Event().wait()
+
+    def _informer(self, client: Client, rt: kinds.ResourceType, optional: bool) -> Informer[Any]:
+        kind = rt.kind
+
+        def add(new: Any) -> None:
+            if self._filters.accepts(kind, new):
+                self._upsert(kind, new)
+
+        def update(old: Any, new: Any) -> None:
+            if self._filters.accepts(kind, new):
+                self._upsert(kind, new)
+            elif self._filters.accepts(kind, old):
+                self._remove(kind, new)
+
+        def delete(last: Any) -> None:
+            self._remove(kind, last)
+            if kind == "Pod":
+                self._results.pod_deleted(last.metadata.uid)
+            self._on_delete(kind, last.metadata.namespace, last.metadata.name, last.metadata.uid)
+
+        return Informer(
+            client,
+            rt,
+            kinds.STRUCTS[rt],
+            decode_error=lambda refused: self._reject(kind, refused),
+            refused_gone=lambda key: self.quarantine.release(kind, key),
+            prepare=core.detach if kind == "Pod" else None,
+            optional=optional,
+        ).on(add, update, delete)
+
+    def _reject(self, kind: str, refused: Refused) -> None:
+        self.quarantine.put(kind, refused.namespace, refused.name, refused.uid, refused.error)
+
+    def _upsert(self, kind: str, obj: Any, newest: bool = True) -> None:
+        try:
+            self.model.upsert(kind, obj)
+        except Exception as error:
+            # The model raises ValueError on purpose; any other exception costs this object only, too.
+            meta, why = obj.metadata, str(error) if isinstance(error, ValueError) else repr(error)
+            if not isinstance(error, ValueError):
+                log.exception("%s %s cannot be used", kind, meta.key)
+            self.quarantine.put(kind, meta.namespace, meta.name, meta.uid, why)
+        else:
+            if newest:
+                self.quarantine.release(kind, obj.metadata.key)
+        self.changed()
+
+    def _remove(self, kind: str, obj: Any) -> None:
+        self.quarantine.release(kind, obj.metadata.key)
+        self.model.remove(kind, obj.metadata.namespace, obj.metadata.name)
+        self.changed()

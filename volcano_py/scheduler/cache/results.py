@@ -1,0 +1,66 @@
+"""What the results of operations change in the cache. Volcano: the error paths of the cache's Bind and Evict.
+
+The model assumed every operation when it was emitted. `done` changes nothing: the watch shows the object, and until
+then the assumption holds. `conflict` changes nothing either: the watch shows the newer object. An operation that was
+certainly not carried out is forgotten. If the outcome is unknown, `Resync` reads the pod.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from volcano_py.scheduler.cache.resync import Assumptions, Resync
+from volcano_py.scheduler.dispatch.messages import Result
+from volcano_py.scheduler.model.plan import Bind, Evict, Operation
+
+FIRST_PAUSE, MAX_PAUSE = 1.0, 30.0
+"""Seconds before a pod may be decided again after the API server rejected its bind or eviction; doubles each time."""
+MAX_TIMERS = 1_000
+"""Timers that are kept before those that are over are dropped."""
+
+
+class ResultHandler:
+    """Forgets operations that failed, at once or after a back-off."""
+
+    def __init__(self, cache: Assumptions, resync: Resync, first_pause: float = FIRST_PAUSE) -> None:
+        self._cache = cache
+        self._resync = resync
+        self._first_pause = first_pause
+        self._failures: dict[str, int] = {}
+        self._timers: set[asyncio.TimerHandle] = set()
+
+    def handle(self, op: Operation, result: Result) -> None:
+        """Apply the result of one operation."""
+        if result.outcome == "conflict":
+            return
+        if result.outcome in ("done", "superseded"):
+            if self._failures and isinstance(op, Bind | Evict):
+                self._failures.pop(op.uid, None)
+            return
+        if result.outcome == "unknown" and isinstance(op, Bind | Evict):
+            self._resync.add(op)
+            return
+        if result.outcome == "failed" and isinstance(op, Bind | Evict):
+            # The API server would reject the same operation again: without a back-off, a pod that cannot be bound
+            # would keep scheduler and server busy.
+            failures = self._failures[op.uid] = self._failures.get(op.uid, 0) + 1
+            pause = min(MAX_PAUSE, self._first_pause * 2 ** (failures - 1))
+            self._timers.add(asyncio.get_running_loop().call_later(pause, self._forget, op))
+            return
+        self._forget(op)
+
+    def pod_deleted(self, uid: str) -> None:
+        """Drop the back-off of a pod that is gone."""
+        self._failures.pop(uid, None)
+
+    def close(self) -> None:
+        """Cancel the timers."""
+        for timer in self._timers:
+            timer.cancel()
+
+    def _forget(self, op: Operation) -> None:
+        self._cache.forget(op)
+        self._cache.changed()
+        if len(self._timers) > MAX_TIMERS:
+            now = asyncio.get_running_loop().time()
+            self._timers = {timer for timer in self._timers if timer.when() >= now}

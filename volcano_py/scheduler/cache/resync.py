@@ -1,0 +1,130 @@
+"""Reads of pods whose bind or eviction has an unknown outcome. Volcano: the resync worker of the scheduler cache.
+
+The operation stays assumed, and the pod keeps its capacity, until the API server has answered what became of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any, Protocol
+
+from volcano_py.api import core, kinds
+from volcano_py.kube import Backoff, Client, KubeError, NotFound, Refused, scan, wire
+from volcano_py.kube.errors import InvalidResponse
+from volcano_py.scheduler.model.plan import Bind, Evict, Operation
+
+log = logging.getLogger(__name__)
+
+REQUEST_GRACE = 2.0
+"""Seconds before an unknown pod is read: its request may still be on its way to the server."""
+MAX_READS = 16
+"""Reads at a time."""
+
+
+class Assumptions(Protocol):
+    """The part of `Cache` that an outcome changes."""
+
+    def forget(self, op: Operation) -> None: ...
+
+    def put(self, kind: str, obj: Any) -> None: ...
+
+    def put_undecodable_pod(self, refused: Refused) -> None: ...
+
+    def changed(self) -> None: ...
+
+
+class Resync:
+    """Reads each pod until the outcome of its operation is known."""
+
+    client: Client
+
+    def __init__(self, cache: Assumptions, request_grace: float = REQUEST_GRACE) -> None:
+        self._cache = cache
+        self._request_grace = request_grace
+        self._limit = asyncio.Semaphore(MAX_READS)
+        self._reads: dict[tuple[str, str], asyncio.Task[None]] = {}
+        self._failed = asyncio.Event()
+        self._error: BaseException = asyncio.CancelledError()
+
+    @property
+    def unknown(self) -> int:
+        """Pods whose bind or eviction has an unknown outcome."""
+        return len(self._reads)
+
+    async def run(self) -> None:
+        """Run until cancelled. Raises what ended a read unexpectedly: its pod would keep the capacity forever."""
+        await self._failed.wait()
+        raise self._error
+
+    def add(self, op: Bind | Evict) -> None:
+        """Read the pod of an operation with an unknown outcome."""
+        key = (f"{op.namespace}/{op.name}", op.uid)
+        if key in self._reads:
+            return
+        task = self._reads[key] = asyncio.create_task(self._read(op), name="read of an unknown pod")
+        task.add_done_callback(lambda task: self._finished(key, task))
+
+    def close(self) -> None:
+        """Stop reading."""
+        for task in self._reads.values():
+            task.cancel()
+
+    def _finished(self, key: tuple[str, str], task: asyncio.Task[None]) -> None:
+        self._reads.pop(key, None)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._error = error
+            self._failed.set()
+
+    async def _read(self, op: Bind | Evict) -> None:
+        backoff = Backoff(0.5, 10.0)
+        pause = self._request_grace
+        while True:
+            try:
+                await asyncio.sleep(pause)
+                async with self._limit:
+                    pod = await self._pod(op)
+                self._resolve(op, pod)
+                return
+            except KubeError as error:
+                # With many pods to read, one line about an unreachable server is enough.
+                first = next(iter(self._reads)) == (f"{op.namespace}/{op.name}", op.uid)
+                log.log(
+                    logging.WARNING if first else logging.DEBUG,
+                    "%d pods cannot be read yet, retrying: %s",
+                    len(self._reads),
+                    error,
+                )
+            except Exception:
+                log.exception("pod %s/%s cannot be read yet, retrying", op.namespace, op.name)
+            pause = backoff.next()
+
+    async def _pod(self, op: Bind | Evict) -> core.Pod | Refused | None:
+        try:
+            pod: core.Pod = await self.client.get(kinds.POD, op.name, op.namespace, type=core.Pod)
+            return pod
+        except NotFound:
+            return None
+        except InvalidResponse as error:
+            # The decoder's own error, so that the report is the same as that of the watch.
+            cause = error.__context__
+            refused = wire.refuse(error.body, cause if isinstance(cause, Exception) else error)
+            if (refused.namespace, refused.name) != (op.namespace, op.name) or not scan.complete(error.body):
+                raise
+            return refused
+
+    def _resolve(self, op: Bind | Evict, pod: core.Pod | Refused | None) -> None:
+        """Confirm or forget the operation: the pod as it was read shows its outcome."""
+        uid = "" if pod is None else pod.uid if isinstance(pod, Refused) else pod.metadata.uid
+        if pod is None or uid != op.uid:
+            # The watch shows the deletion, and the object that has the name now.
+            self._cache.forget(op)
+        elif isinstance(pod, Refused):
+            self._cache.forget(op)
+            self._cache.put_undecodable_pod(pod)
+        else:
+            done = pod.spec.node_name if isinstance(op, Bind) else pod.metadata.deletion_timestamp
+            if not done:
+                self._cache.forget(op)
+            self._cache.put("Pod", core.detach(pod))
+        self._cache.changed()

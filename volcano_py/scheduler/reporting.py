@@ -1,0 +1,93 @@
+"""Reports of the scheduler about itself: log lines, Events on its ConfigMap, metrics. Volcano: klog and metrics."""
+
+from __future__ import annotations
+
+import logging
+import time
+
+from volcano_py.scheduler.cache.cache import Cache
+from volcano_py.scheduler.dispatch.handle import DispatcherHandle
+from volcano_py.scheduler.dispatch.messages import Result
+from volcano_py.scheduler.metrics import Metrics
+from volcano_py.scheduler.model.plan import Event, Operation
+from volcano_py.scheduler.reload import ConfigurationSource
+from volcano_py.scheduler.run_once import Report
+
+log = logging.getLogger(__name__)
+
+MAX_DISTINCT_WARNINGS = 1_000
+"""Different warnings since the configuration was read; more are not logged."""
+
+
+class Reporter:
+    """Reports cycles and results; each warning once per configuration."""
+
+    def __init__(
+        self, metrics: Metrics, cache: Cache, handle: DispatcherHandle, configuration: ConfigurationSource
+    ) -> None:
+        self.metrics = metrics
+        self._cache = cache
+        self._handle = handle
+        self._configuration = configuration
+        self._reported_warnings: set[str] = set()
+
+    def configuration_changed(self) -> None:
+        """Report warnings again that occur with the new configuration, too."""
+        self._reported_warnings.clear()
+
+    def cycle(self, number: int, report: Report, seconds: float) -> None:
+        """Report a cycle that has ended."""
+        if report.bound or report.evicted:
+            log.info("cycle %d: %d bound, %d evicted in %.0f ms", number, report.bound, report.evicted, seconds * 1000)
+        try:
+            self.metrics.cycle(report, seconds)
+            self._warnings(report)
+        except Exception:
+            # The gauges of a user's plugin may contradict each other.
+            log.exception("cycle %d: its metrics and warnings cannot be reported", number)
+
+    def result(self, op: Operation, result: Result) -> None:
+        """Report the result of an operation."""
+        self.metrics.result(op, result, self._cache.model, time.time())
+        if result.outcome == "failed":
+            log.log(
+                logging.DEBUG if isinstance(op, Event) else logging.WARNING,
+                "%s of %s: %s",
+                type(op).__name__,
+                f"{getattr(op, 'namespace', '')}/{op.name}".strip("/"),
+                result.message,
+            )
+
+    def expose(self) -> bytes:
+        """All metrics in Prometheus' text format."""
+        m = self.metrics
+        m.leading.set(self._handle.leading)
+        m.unanswered.set(self._handle.unanswered)
+        m.restarts.set(self._handle.restarts)
+        counts = self._cache.quarantine.counts()
+        for kind in self._cache.informers:
+            m.quarantined.labels(kind).set(counts.get(kind, 0))
+        m.connected.set(self._cache.connected)
+        m.unknown.set(self._cache.resync.unknown)
+        return m.expose()
+
+    def _warnings(self, report: Report) -> None:
+        for text in report.warnings:
+            if self._warn(text, text):
+                self._configuration.warn(text)
+        for fault in report.faults:
+            # Once per fault, whatever its subject: a predicate that raises does so for every pod and node.
+            at = f" at {fault.subject}" if fault.subject else ""
+            self._warn(
+                f"{fault.plugin} {fault.point} {fault.error}",
+                f"plugin {fault.plugin} failed in {fault.point}{at}: {fault.error}; "
+                "the cycle continues with the answer that changes least",
+            )
+
+    def _warn(self, key: str, text: str) -> bool:
+        """Log a warning once; whether it was new."""
+        new = key not in self._reported_warnings and len(self._reported_warnings) < MAX_DISTINCT_WARNINGS
+        if new:
+            self._reported_warnings.add(key)
+            log.warning("%s", text)
+        return new

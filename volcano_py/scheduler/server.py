@@ -1,0 +1,282 @@
+"""The scheduler's process, the decider: its parts and what connects them. Volcano: cmd/scheduler/app/server.go.
+
+watch event → Cache → CycleLoop → run_once (session, planner) → DispatcherHandle → dispatcher process
+                ↑                                                      │ result
+                └──────────────────────────────────────────────────────┘
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import signal
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from volcano_py.kube import Client, KubeError
+from volcano_py.kube.health import Progress
+from volcano_py.kube.serve import serving, tls_context
+from volcano_py.kube.supervise import run_all
+from volcano_py.scheduler.cache.cache import Cache
+from volcano_py.scheduler.cache.dump import dump
+from volcano_py.scheduler.cache.filters import Filters, parse_node_selector
+from volcano_py.scheduler.cache.kinds import enabled_gates
+from volcano_py.scheduler.cache.queues import ensure_queues
+from volcano_py.scheduler.cache.ring import from_environment
+from volcano_py.scheduler.cache.shards import Shards
+from volcano_py.scheduler.configmap import source_of
+from volcano_py.scheduler.dispatch.handle import DispatcherHandle
+from volcano_py.scheduler.dispatch.messages import Result, Revoke, Settings
+from volcano_py.scheduler.extensions import ExtensionError, extended
+from volcano_py.scheduler.framework.config import ConfigurationError
+from volcano_py.scheduler.framework.registry import Registry
+from volcano_py.scheduler.health import add_informers, checks
+from volcano_py.scheduler.loop import CycleLoop
+from volcano_py.scheduler.metrics import Metrics
+from volcano_py.scheduler.model.cluster import Cluster
+from volcano_py.scheduler.model.plan import Event, Operation
+from volcano_py.scheduler.options import Options
+from volcano_py.scheduler.reload import INTERVAL
+from volcano_py.scheduler.reporting import Reporter
+from volcano_py.scheduler.run_once import REGISTRY, Report, run_once
+
+log = logging.getLogger(__name__)
+
+
+class Scheduler:
+    """One scheduler process, the decider. `run` lasts until it is cancelled."""
+
+    def __init__(self, options: Options, *, registry: Registry = REGISTRY, seed: int | None = None) -> None:
+        """Raises ConfigurationError and ExtensionError for mistakes that are found before the process connects."""
+        self.options = options
+        self.registry = extended(registry, options.plugins_dir)
+        self.source = source_of(options, self.registry)
+        self.cycles = 0
+        """Sessions opened so far."""
+        self.last_report: Report | None = None
+        self.ports: dict[str, int] = {}
+        """The ports of metrics and healthz."""
+        self.stopping = False
+        self.shards: Shards | None = None
+        self._seed = options.seed if seed is None else seed
+        self.handle = DispatcherHandle(settings_of(options), self._handle_result, self._leadership_changed)
+        # A cycle may last as long as the dispatcher waits for a heartbeat.
+        progress = Progress(options.heartbeat_timeout)
+        self.cache = Cache(
+            Cluster(shadow_schedulers=frozenset(options.scheduler_names), default_queue=options.default_queue),
+            Filters(options.scheduler_names, from_environment(), parse_node_selector(options.node_selector)),
+            self._write_event,
+            lambda: self.cycle_loop.wake(),
+            self._object_deleted,
+            enabled_gates(options.feature_gates, options.priority_class),
+        )
+        self.cycle_loop = CycleLoop(self.cache, self.handle, progress, options.schedule_period, self._run_cycle)
+        self.reporter = Reporter(Metrics(), self.cache, self.handle, self.source)
+        self.health = checks(progress, self.handle)
+
+    # ---- the parts ---------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Schedule until cancelled; then let writes that have begun end, and release the Lease.
+
+        Raises KubeError when there are no usable credentials or the first queues cannot be created, and the error that
+        ended one of the parts: none of them works without the others.
+        """
+        options = self.options
+        async with (
+            Client.for_flags(options.kubeconfig, options.master, user_agent="volcano-py/scheduler") as client,
+            self._endpoints() as self.ports,
+        ):
+            await self.source.start(client)
+            await ensure_queues(client, options.default_queue)
+            self.cache.start(client)
+            add_informers(self.health, self.cache)
+            parts = {
+                "dispatcher": self.handle.run(),
+                "cache": self.cache.run(),
+                "configuration": self._follow_configuration(),
+                **self.source.parts(),
+            }
+            synced = []
+            if options.sharding_mode != "none":
+                hard = options.sharding_mode == "hard"
+                self.shards = Shards(client, options.sharding_name, hard, self._make_dirty, lambda: self.handle.leading)
+                parts["shards"] = self.shards.run()
+                synced.append(self.shards.informer.synced)
+            parts["cycles"] = self.cycle_loop.run(*synced)
+            try:
+                await run_all(parts)
+            finally:
+                self.cache.close()
+
+    @contextlib.asynccontextmanager
+    async def _endpoints(self) -> AsyncIterator[dict[str, int]]:
+        o = self.options
+        async with serving(
+            metrics=(o.listen_address, self.reporter.expose) if o.enable_metrics else None,
+            healthz=(o.healthz_address, self.health) if o.enable_healthz else None,
+            tls=tls_context(o.ca_cert_file, o.tls_cert_file, o.tls_private_key_file),
+        ) as ports:
+            yield ports
+
+    # ---- from the cache to the dispatcher ----------------------------------------------------------------
+
+    def _run_cycle(self) -> None:
+        begun = time.monotonic()
+        self.cycles += 1
+        try:
+            report = run_once(
+                self.cache.model,
+                self.source.configuration,
+                time.time(),
+                self._seed,
+                self.options.cycle_budget or None,
+                self._send,
+                registry=self.registry,
+                shard=self.shards.shard if self.shards is not None else None,
+                timer=self.reporter.metrics.timer,
+            )
+        except Exception:
+            log.exception("a cycle failed; the next one follows in %s s", self.options.schedule_period)
+            self.cache.model.dirty = False
+        else:
+            self.last_report = report
+            self.reporter.cycle(self.cycles, report, time.monotonic() - begun)
+
+    def _send(self, operations: Sequence[Operation]) -> None:
+        self.handle.emit(operations)
+        self.reporter.metrics.emitted(operations, self.cache.model, time.time())
+
+    # ---- from the dispatcher to the cache ----------------------------------------------------------------
+
+    def _handle_result(self, op: Operation, result: Result) -> None:
+        self.cache.handle_result(op, result)
+        self.reporter.result(op, result)
+        if not self.handle.unanswered or self.handle.credits:
+            self.cycle_loop.wake()
+
+    def _leadership_changed(self, leading: bool) -> None:
+        if leading:
+            log.info("leading: cycles may run")
+            self.cache.quarantine.report_again()
+            self.cache.model.dirty = True
+        elif not self.stopping:
+            log.warning("not leading; the Lease is held by %s", self.handle.holder or "no candidate")
+        self.cycle_loop.wake()
+
+    # ---- from the cache and the configuration ------------------------------------------------------------
+
+    def _object_deleted(self, kind: str, namespace: str, name: str, uid: str) -> None:
+        """Withdraw operations that wait for an object that is gone."""
+        if kind == "Node":
+            self.handle.revoke(Revoke("Node", name))
+        elif kind == "PodGroup":
+            self.handle.revoke(Revoke("Job", f"{namespace}/{name}"))
+            self.reporter.metrics.forget_job(namespace, name)
+        elif kind == "Pod":
+            self.handle.revoke(Revoke("Pod", f"{namespace}/{name}", uid))
+
+    def _write_event(self, event: Event) -> bool:
+        if self.handle.leading:
+            self.handle.emit([event])
+        else:
+            log.warning("%s %s/%s: %s", event.kind, event.namespace, event.name, event.message)
+        return self.handle.leading
+
+    async def _follow_configuration(self) -> None:
+        while True:
+            await asyncio.sleep(INTERVAL)
+            if self.source.poll():
+                self.reporter.configuration_changed()
+                self._make_dirty()
+            if self.handle.leading and (events := self.source.operations()):
+                self.handle.emit(events)
+
+    def _make_dirty(self) -> None:
+        self.cache.model.dirty = True
+        self.cycle_loop.wake()
+
+    def write_dump(self) -> None:
+        """Write the objects of the cache to `--cache-dump-dir`."""
+        try:
+            file = dump(self.cache.informers.values(), Path(self.options.cache_dump_dir))
+        except OSError as error:
+            log.error("the cache cannot be dumped to --cache-dump-dir %s: %s", self.options.cache_dump_dir, error)
+        else:
+            log.info("dumped the cache to %s", file)
+
+
+def settings_of(options: Options) -> Settings:
+    """The dispatcher's part of the options."""
+    o = options
+    return Settings(
+        kubeconfig=o.kubeconfig,
+        master=o.master,
+        qps=o.kube_api_qps,
+        burst=o.kube_api_burst,
+        component=o.component,
+        leader_elect=o.leader_elect,
+        lease_namespace=o.lease_namespace,
+        lease_name=o.lease_name,
+        lease_duration=o.lease_duration,
+        renew_deadline=o.renew_deadline,
+        retry_period=o.retry_period,
+        heartbeat_timeout=o.heartbeat_timeout,
+        log_level=o.log_level,
+    )
+
+
+async def serve(options: Options, started: Callable[[Scheduler], None] = lambda scheduler: None) -> None:
+    """Run a scheduler until SIGTERM or SIGINT. `started` is called with it, for tests and the sandbox."""
+    scheduler = Scheduler(options)
+    started(scheduler)
+    task = asyncio.create_task(scheduler.run())
+    loop = asyncio.get_running_loop()
+    broken: list[Exception] = []
+
+    def unexpected(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        loop.default_exception_handler(context)
+        error = context.get("exception")
+        if "handle" in context and isinstance(error, Exception):
+            # A callback (of a timer or a signal) failed half-way: the state may be inconsistent.
+            broken.append(error)
+            task.cancel()
+
+    loop.set_exception_handler(unexpected)
+
+    def stop(name: str) -> None:
+        log.info("%s: stopping", name)
+        scheduler.stopping = True
+        task.cancel()
+
+    for signal_ in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(signal_, stop, signal_.name)
+    if options.cache_dumper:
+        loop.add_signal_handler(signal.SIGUSR1, scheduler.write_dump)
+    try:
+        await task
+    except asyncio.CancelledError:
+        if broken:
+            raise broken[0] from None
+
+
+def main(options: Options) -> int:
+    """The process. Exit codes: 0 after a signal, 2 for a bad configuration or plugin, 1 for any other error."""
+    logging.basicConfig(level=options.log_level, format="%(asctime)s %(levelname)s scheduler: %(message)s")
+    for flag in options.ignored:
+        log.info("%s is accepted and has no effect", flag)
+    try:
+        asyncio.run(serve(options))
+    except (ConfigurationError, ExtensionError) as error:
+        log.error("%s", error)
+        return 2
+    except (KubeError, OSError, ValueError) as error:
+        log.error("%s", error)
+        return 1
+    except Exception:
+        log.exception("the scheduler ends after an unexpected error")
+        return 1
+    return 0
