@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from pathlib import Path
 
 from tests.e2e.cluster import SERVE_METRICS, bound, cluster, job, log_of, metrics_of, nodes_of, until
-from volcano_py.api.kinds import JOB
+from volcano_py.api.kinds import EVENT, JOB
 
 PLUGIN = """
 import msgspec
@@ -45,6 +46,35 @@ tiers:
   - {name: binpack}
   - {name: moody, arguments: {moody.node: node-0}}
 """
+
+
+TUTORIAL = Path(__file__).parents[2] / "docs" / "plugin-authors.md"
+BLOCK = re.compile(r"^```\w+ name=(\S+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+async def test_the_tutorial_runs_in_a_live_scheduler(tmp_path: Path) -> None:
+    plugins = tmp_path / "plugins"
+    plugins.mkdir()
+    files = dict(BLOCK.findall(TUTORIAL.read_text()))
+    for name in ("fewest_pods.py", "teams.py", "tally.py"):
+        (plugins / name).write_text(files[name])
+    conf = tmp_path / "my.conf"
+    conf.write_text(files["my.conf"])
+    flags = (f"--plugins-dir={plugins}", f"--scheduler-conf={conf}")
+    async with cluster(tmp_path, nodes=3, scheduler=flags) as (_, client):
+        await client.create(JOB, job("spread", 3, "100m", seconds=600), "default")
+
+        async def placed() -> bool:
+            return await bound(client, "spread") == 3
+
+        await until(placed)
+        assert len(set(await nodes_of(client, "spread"))) == 3
+
+        async def reported() -> bool:
+            events = await client.list(EVENT, "default")
+            return any(e["reason"] == "Placement" and "node-0: 1" in e["message"] for e in events)
+
+        await until(reported)
 
 
 async def test_a_plugin_that_raises_is_closed_named_and_counted_and_the_cycle_goes_on(tmp_path: Path) -> None:
