@@ -98,7 +98,6 @@ def test_times():
     assert meta.parse_time("1970-01-01T00:01:00Z") == 60
     assert meta.parse_time("1970-01-01T01:00:00.5+01:00") == 0.5
     assert meta.format_time(60.9) == "1970-01-01T00:01:00Z"
-    assert meta.format_micro_time(0.25) == "1970-01-01T00:00:00.250000Z"
     for wrong in ("yesterday", "2026-01-01T00:00:00", ""):
         with pytest.raises(ValueError, match="invalid time"):
             meta.parse_time(wrong)

@@ -68,12 +68,6 @@ class ApiObject(Struct, rename="camel", gc=False, kw_only=True):
         return self.metadata.key
 
 
-class ListMeta(ApiType):
-    resource_version: str = ""
-    continue_: str = field(default="", name="continue")
-    remaining_item_count: int | None = None
-
-
 class LabelSelectorRequirement(ApiType):
     key: str = ""
     operator: str = ""
@@ -123,8 +117,3 @@ def parse_time(timestamp: str) -> float:
 def format_time(seconds: float) -> str:
     """Seconds since the epoch as the API server writes times: UTC, whole seconds."""
     return datetime.fromtimestamp(int(seconds // 1), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def format_micro_time(seconds: float) -> str:
-    """Seconds since the epoch with microseconds, as in Leases and events."""
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -106,11 +106,6 @@ def test_sums_products_and_bounds() -> None:
     assert amount(5).min_dimension(amount(9, 9, g=1), ZERO) == amount(5)
 
 
-def test_what_is_left_after_a_request_is_a_little_less_than_the_difference() -> None:
-    left = amount(2, 5, g=1).fit_delta(amount(1, 0, g=2))
-    assert left.milli_cpu == pytest.approx(0.9) and left.memory == 5 and left[GPU] == pytest.approx(-1.1)
-
-
 def test_differences() -> None:
     more, less = amount(3, 1, g=2).diff(amount(1, 4, p=1), ZERO)
     assert more.as_dict() == {"cpu": 2, "memory": 0, GPU: 2}

@@ -128,21 +128,3 @@ class NodeView:
 
     def __repr__(self) -> str:
         return f"NodeView({self.name})"
-
-
-class NodeViews:
-    """The views of a session's nodes, made when a rule first asks."""
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
-        self._views: dict[tuple[int, bool], NodeView] = {}
-
-    def __len__(self) -> int:
-        return len(self._session.table)
-
-    def __call__(self, index: int, numbers: bool = True) -> NodeView:
-        """The view of the node in a column; `numbers`: whether it shows what changes without the Node object."""
-        view = self._views.get((index, numbers))
-        if view is None:
-            view = self._views[index, numbers] = NodeView(self._session, index, numbers)
-        return view

@@ -244,13 +244,6 @@ class Resource:
                     self.scalars[name] = 0.0
         return self
 
-    def fit_delta(self, request: Resource) -> Resource:
-        """What is left after a request; a negative dimension is lacking."""
-        for name in request.keys():
-            if request[name] > 0:
-                self[name] = self[name] - (request[name] + EPS)
-        return self
-
     def diff(self, other: Resource, default: float) -> tuple[Resource, Resource]:
         """(increased, decreased) from `other` to this amount; missing scalars count as `default`."""
         left, right = self.clone(), other.clone()
