@@ -67,14 +67,14 @@ async def test_the_tutorial_runs_in_a_live_scheduler(tmp_path: Path) -> None:
         async def placed() -> bool:
             return await bound(client, "spread") == 3
 
-        await until(placed)
+        await until(placed, "the job is not bound")
         assert len(set(await nodes_of(client, "spread"))) == 3
 
         async def reported() -> bool:
             events = await client.list(EVENT, "default")
             return any(e["reason"] == "Placement" and "node-0: 1" in e["message"] for e in events)
 
-        await until(reported)
+        await until(reported, "the action reports nothing")
 
 
 async def test_a_plugin_that_raises_is_closed_named_and_counted_and_the_cycle_goes_on(tmp_path: Path) -> None:
@@ -93,24 +93,24 @@ async def test_a_plugin_that_raises_is_closed_named_and_counted_and_the_cycle_go
         await until(good, "the good job is not bound")
         assert "node-0" not in await nodes_of(client, "good"), "where the predicate raises, the node is refused"
 
-        async def told() -> bool:
+        async def logged() -> bool:
             log = log_of(sandbox, "scheduler")
             return all(
                 f"plugin moody failed in {point}" in log and error in log
                 for point, error in (
                     ("predicate", "ValueError: not that one"),
-                    ("score", "KeyError: 'no score'"),
+                    ("node_order", "KeyError: 'no score'"),
                     ("job_ready", "RuntimeError: no opinion"),
                 )
             )
 
-        await until(told, "the faults are not logged")
+        await until(logged, "the faults are not logged")
         await asyncio.sleep(1.0)
         assert await bound(client, "unlucky") == 0, "a job that the plugin cannot judge is not ready"
         lines = [line for line in log_of(sandbox, "scheduler").splitlines() if "plugin moody failed" in line]
         assert len(lines) == 3, "one line a fault, however many pods and nodes and cycles it hits"
         counted = await metrics_of(sandbox)
-        for point in ("predicate", "score", "job_ready"):
+        for point in ("predicate", "node_order", "job_ready"):
             assert counted[f'volcano_py_plugin_faults_total{{plugin="moody",point="{point}"}}'] >= 1
         before = counted["volcano_py_cycles_total"]
 
