@@ -78,5 +78,7 @@ def test_many_clusters() -> None:
 def test_what_was_found_before(path: Path, request: pytest.FixtureRequest) -> None:
     if path.stem in KNOWN:
         request.applymarker(pytest.mark.xfail(reason=KNOWN[path.stem], strict=True))
-    told = difference(json.loads(path.read_text()), known=())
-    assert not told, told
+    case = json.loads(path.read_text())
+    assert case["name"] == path.stem.replace("-", " ") and case["sentence"].endswith(".")
+    found = difference(case, known=())
+    assert not found, f"{case['sentence']} {found}"
