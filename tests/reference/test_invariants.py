@@ -54,7 +54,7 @@ def test_a_few_clusters(parity: bool) -> None:
 
 
 def test_backfill_leaves_pods_the_place_that_others_are_evicted_for() -> None:
-    assert check_cycles(json.loads((FOUND / "promise-to-an-empty-pod.json").read_text()), LONG, parity=False)
+    assert check_cycles(json.loads((FOUND / "nomination-of-an-empty-pod.json").read_text()), LONG, parity=False)
 
 
 @pytest.mark.slow
