@@ -67,7 +67,7 @@ async def test_events_are_written_and_counted_on_the_server(api, client):
     task.cancel()
 
 
-async def test_an_event_that_expired_is_made_anew(api, client):
+async def test_an_event_that_expired_is_created_again(api, client):
     recorder = EventRecorder(client, "volcano")
     task = asyncio.create_task(recorder.run())
     recorder.event(REF, "Normal", "R", "m")
@@ -81,7 +81,7 @@ async def test_an_event_that_expired_is_made_anew(api, client):
     task.cancel()
 
 
-async def test_a_refused_event_is_dropped_and_the_next_written(api, client):
+async def test_a_rejected_event_is_dropped_and_the_next_written(api, client):
     recorder = EventRecorder(client, "volcano")
     task = asyncio.create_task(recorder.run())
     api.fault("POST ", lambda r: status(403, "Forbidden", "the namespace is being terminated"))

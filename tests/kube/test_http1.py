@@ -190,7 +190,7 @@ async def test_a_cancelled_request_takes_its_connection_along():
         pool.close()
 
 
-async def test_no_more_connections_than_allowed_and_everybody_gets_an_answer():
+async def test_no_more_connections_than_allowed_and_each_request_gets_an_answer():
     async with Script(length(b"x"), pause=0.002) as server:
         pool = Pool(server.url, None, None, 3)
         answers = await asyncio.gather(*(pool.request(REQUEST, 5) for _ in range(100)))
@@ -223,7 +223,7 @@ async def test_connections_that_the_server_closed_are_replaced():
         pool.close()
 
 
-async def test_nobody_listens():
+async def test_a_port_without_a_server():
     async with Script(length(b"x")) as server:
         pass
     pool = Pool(server.url, None, None, 2)
@@ -254,7 +254,7 @@ async def test_tls_is_verified(tmp_path):
         suspicious.close()
 
 
-async def test_paths_with_a_prefix_and_odd_names(api):
+async def test_paths_with_a_prefix_and_escaped_names(api):
     api.put("pods", pod("a b"))
     async with Client(Credentials(server=api.url), lean=True) as client:
         assert (await client.get(PODS, "a b", "default"))["metadata"]["name"] == "a b"

@@ -77,7 +77,7 @@ async def test_a_stream_that_is_cut_resumes_where_it_was(api, client):
         assert "resourceVersion=102" in api.log[-1]
 
 
-async def test_410_lists_again_and_tells_the_difference(api, client):
+async def test_410_lists_again_and_reports_the_difference(api, client):
     api.put("pods", pod("gone"))
     api.put("pods", pod("same"))
     api.put("pods", pod("changed"))
@@ -135,7 +135,7 @@ async def test_a_silent_stream_is_opened_again(api, client):
         await w.until(lambda: "default/a" in w.informer.store, 3)
 
 
-async def test_a_server_that_is_gone_and_comes_back(api):
+async def test_an_outage_of_the_server(api):
     async with Client(Credentials(server=api.url)) as client:
         api.put("pods", pod("a"))
         async with Watched(client) as w:

@@ -44,7 +44,7 @@ async def test_the_first_becomes_leader_renews_and_releases(api, client):
     assert not one.holds()
 
 
-async def test_the_second_takes_over_at_once_after_a_release(api, client):
+async def test_a_follower_acquires_a_released_lease_at_once(api, client):
     one, two = candidate(client, "one"), candidate(client, "two")
     first = asyncio.create_task(one.run())
     await until(one.holds)
@@ -142,7 +142,7 @@ async def test_a_lease_taken_by_another_ends_leadership(api, client):
     assert api.objects[KEY]["spec"]["holderIdentity"] == "thief"
 
 
-async def test_a_conflict_is_looked_into_and_renewed(api, client):
+async def test_after_a_conflict_the_lease_is_read_and_renewed(api, client):
     one = candidate(client, "one")
     task = asyncio.create_task(one.run())
     await until(one.holds)
@@ -152,7 +152,7 @@ async def test_a_conflict_is_looked_into_and_renewed(api, client):
     await stop(task)
 
 
-def test_times_that_cannot_work_are_refused():
+def test_times_that_cannot_work_are_rejected():
     with pytest.raises(ValueError, match="lease duration"):
         LeaderElection(None, "n", "n", lease_duration=5, renew_deadline=10, retry_period=2)
 
@@ -160,7 +160,7 @@ def test_times_that_cannot_work_are_refused():
 @pytest.mark.parametrize(
     "body", [b"<html></html>", b"", b"[]", b"{}", b'{"spec": []}', b'{"spec": {"holderIdentity": 7}}']
 )
-async def test_leadership_follows_the_lease_through_odd_answers(api, client, body):
+async def test_leadership_follows_the_lease_through_invalid_responses(api, client, body):
     one = candidate(client, "one", lease_duration=2.0, renew_deadline=1.5)
     task = asyncio.create_task(one.run())
     await until(one.holds)

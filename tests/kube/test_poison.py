@@ -52,7 +52,7 @@ async def test_a_deep_object_in_a_list_is_set_aside(api, client, depth):
 
 
 @pytest.mark.parametrize("depth", FAR)
-async def test_a_deep_object_on_a_watch_is_set_aside_and_its_deletion_is_seen(api, client, depth):
+async def test_a_deep_object_on_a_watch_is_reported_and_so_is_its_deletion(api, client, depth):
     api.put("pods", pod("poison"))
 
     async def events(request):
@@ -72,7 +72,7 @@ async def test_a_deep_object_on_a_watch_is_set_aside_and_its_deletion_is_seen(ap
         assert "default/poison" not in w.informer.store
 
 
-async def test_a_refused_object_is_logged_once(api, client, caplog):
+async def test_an_undecodable_object_is_logged_once(api, client, caplog):
     def poisoned(request):
         return listing(deep(MANIFEST, 5_000))
 
@@ -121,7 +121,7 @@ async def test_an_error_body_that_is_nested_too_deep_is_still_an_api_error(api, 
     assert caught.value.status == 403
 
 
-async def test_a_fault_of_ours_does_not_end_the_informer(api, client, caplog):
+async def test_an_unexpected_error_does_not_end_the_informer(api, client, caplog):
     api.put("pods", pod("a"))
 
     def prepare(obj):
@@ -137,7 +137,7 @@ async def test_a_fault_of_ours_does_not_end_the_informer(api, client, caplog):
 
 
 @pytest.mark.parametrize("lean", [False, True])
-async def test_the_gate_is_asked_again_when_there_is_a_connection(api, lean):
+async def test_the_gate_is_called_again_when_there_is_a_connection(api, lean):
     class Closed(Exception):
         pass
 

@@ -26,7 +26,7 @@ from volcano_py.kube import wire
 from volcano_py.kube.backoff import Backoff
 from volcano_py.kube.client import Client
 from volcano_py.kube.errors import KubeError
-from volcano_py.kube.wire import Refused
+from volcano_py.kube.wire import Undecodable
 
 T = TypeVar("T", bound=ApiObject)
 log = logging.getLogger(__name__)
@@ -96,7 +96,7 @@ class HandFeed(Generic[T]):
         else:
             _call(self._update, old, obj)
 
-    def listed(self, objects: Iterable[T], refused: Iterable[Refused], version: str) -> None:
+    def listed(self, objects: Iterable[T], refused: Iterable[Undecodable], version: str) -> None:
         """All that existed at a version of the cluster; what is not in it, and is not newer, is gone.
 
         What was known of an object in `refused` stays.
@@ -199,7 +199,7 @@ class HandWatch:
 
     async def _list(self, feed: HandFeed[Any]) -> None:
         objects: list[Any] = []
-        refused: list[Refused] = []
+        refused: list[Undecodable] = []
         version = ""
         async for body in self._client.raw_pages(feed.rt):
             page, bad = wire.decode_list_lenient(body, feed.struct)

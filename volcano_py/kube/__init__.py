@@ -1,6 +1,6 @@
-"""Talking to a Kubernetes API: client, list and watch, informer, work queue, Lease election, event recorder.
+"""Client library for a Kubernetes API: client, list and watch, informer, work queue, Lease election, event recorder.
 
-Knows nothing of scheduling. A real cluster and the sandbox's API server are the same to it.
+Independent of scheduling; it works with a real cluster and with the sandbox's API server.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from volcano_py.kube.events import EventRecorder
     from volcano_py.kube.informer import Informer
     from volcano_py.kube.leader import LeaderElection
-    from volcano_py.kube.wire import Items, Refused
+    from volcano_py.kube.wire import Items, Undecodable
     from volcano_py.kube.workqueue import ShutDown, WorkQueue
 
 __all__ = [
@@ -45,10 +45,10 @@ __all__ = [
     "KubeError",
     "LeaderElection",
     "NotFound",
-    "Refused",
     "ShutDown",
     "TooManyRequests",
     "Unauthorized",
+    "Undecodable",
     "Unreachable",
     "WorkQueue",
 ]
@@ -68,7 +68,7 @@ _HOMES = {
     "KubeError": "errors",
     "LeaderElection": "leader",
     "NotFound": "errors",
-    "Refused": "wire",
+    "Undecodable": "wire",
     "ShutDown": "workqueue",
     "TooManyRequests": "errors",
     "Unauthorized": "errors",
@@ -78,7 +78,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Import a name when it is used: a command line that only wants flags answers at once."""
+    """Import a name when it is used: a command line that only needs flags starts at once."""
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

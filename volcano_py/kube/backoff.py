@@ -1,4 +1,4 @@
-"""Waiting longer after each failure, with jitter so that many clients do not come back at once."""
+"""Waiting longer after each failure, with jitter so that many clients do not retry at once."""
 
 from __future__ import annotations
 
@@ -21,5 +21,5 @@ class Backoff:
         return base * random.uniform(0.5, 1.5)
 
     def reset(self) -> None:
-        """It worked."""
+        """The attempt succeeded: start again at `first`."""
         self.failures = 0

@@ -1,4 +1,4 @@
-"""Certificates that we make ourselves: an authority, and what it signs for servers.
+"""Self-made certificates: an authority, and the server certificates that it signs.
 
 The sandbox's API server has one for this machine's own addresses, the webhook server one for its Service.
 """

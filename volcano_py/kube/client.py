@@ -5,7 +5,7 @@
         await client.patch(PODS, "web-0", {"metadata": {"labels": {"a": "b"}}}, "default")
 
 Answers are dicts, or Structs when `type` names one. Failures are `ApiError` and its subclasses when the
-server said no, `Unreachable` when there was no answer. Waits that the server asks for (429, or 5xx with
+server rejects the request, `Unreachable` when there is no answer. Waits that the server requests (429, or 5xx with
 Retry-After) are honoured.
 """
 
@@ -31,11 +31,11 @@ from volcano_py.kube.watch import INACTIVITY, WatchEvent, watch_events
 if TYPE_CHECKING:
     import os
 
-    from volcano_py.api.kinds import ResourceType
+    from volcano_py.api.resource_types import ResourceType
 
 PAGE_SIZE = 500
 MAX_RETRIES = 10
-"""How often one call is repeated because the server said so."""
+"""Retries of one call after 429, or after 5xx with Retry-After."""
 LONGEST_WAIT = 60.0
 """Seconds; a longer Retry-After is cut to this."""
 
@@ -51,8 +51,8 @@ _PATCH_CONTENT = {
 class Client:
     """An API server, its verbs as coroutines. Use it as an asynchronous context manager, or call `close()`.
 
-    `qps` and `burst` limit the rate (0: no limit); `timeout` is for one answer, in seconds; `retries` says
-    how often one call is repeated when the server asks for it; `gate` is called before each request waits for a
+    `qps` and `burst` limit the rate (0: no limit); `timeout` is for one answer, in seconds; `retries`
+    limits the retries of one call after 429 and Retry-After; `gate` is called before each request waits for a
     connection, and again right before its bytes are written, and may raise to stop it.
     """
 
@@ -313,8 +313,7 @@ class Client:
             if status < 400:
                 return answer
             error = from_response(status, answer, wait)
-            # A client that waits as it is told relieves the server; without a header only 429 is worth
-            # repeating.
+            # Waiting for Retry-After relieves the server; without the header only 429 is worth a retry.
             if attempt >= (self._retries if retries is None else retries) or not (
                 wait is not None or error.status == 429
             ):
@@ -372,7 +371,7 @@ class Client:
     async def stream(
         self, path: str, params: Mapping[str, Any] | None = None, inactivity: float | None = None
     ) -> AsyncIterator[aiohttp.StreamReader]:
-        """A GET whose answer is read as it comes (watch, logs); `inactivity` seconds of silence end it.
+        """A GET whose answer is streamed (watch, logs); it ends after `inactivity` seconds without data.
 
         Raises as `raw` does; errors while reading are aiohttp's and are translated by `unreachable`.
         """
@@ -440,7 +439,7 @@ class Client:
 
 
 def _gated(gate: Callable[[], None]) -> type[aiohttp.ClientRequest]:
-    """Requests that ask `gate` when they have a connection, which may be seconds after they were made."""
+    """Requests that call `gate` when they have a connection, which may be seconds after they were created."""
 
     class GatedRequest(aiohttp.ClientRequest):
         async def send(self, conn: Any) -> aiohttp.ClientResponse:

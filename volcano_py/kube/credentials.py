@@ -1,4 +1,4 @@
-"""Who we are and whom we talk to: server address, TLS and request headers.
+"""Credentials of a client: server address, TLS and request headers.
 
 A kubeconfig with certificates, tokens or basic auth is resolved here (it must be fast: every CLI call does
 it). All else (exec plugins, auth providers, several files in KUBECONFIG) goes to the official `kubernetes`
@@ -171,7 +171,7 @@ def _tls(cluster: dict[str, Any], user: dict[str, Any], base: Path) -> ssl.SSLCo
 
 
 def _load_pair(context: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
-    # OpenSSL's Python binding reads pairs from files only; the directory is private and lives for this call.
+    # OpenSSL's Python binding reads pairs from files only; the directory is private and exists during this call.
     with tempfile.TemporaryDirectory() as folder:
         for name, content in (("tls.crt", certificate), ("tls.key", key)):
             (Path(folder) / name).write_bytes(content)
@@ -211,7 +211,7 @@ def _token_file(path: Path) -> Callable[[], dict[str, str]]:
 
 
 def with_scheme(server: str, cluster: dict[str, Any]) -> str:
-    """The address as a URL: without a scheme it is https where the cluster says something about TLS, as in kubectl."""
+    """The address as a URL: without a scheme it is https if the cluster has TLS settings, as in kubectl."""
     if "://" in server:
         return server
     tls = ("certificate-authority", "certificate-authority-data", "insecure-skip-tls-verify")

@@ -16,9 +16,9 @@ class KubeError(Exception):
 
 
 class Unreachable(KubeError):
-    """No answer: connection refused or lost, name not resolved, TLS refused, time-out.
+    """No answer: connection refused or lost, name not resolved, TLS rejected, time-out.
 
-    `sent` is False only when the request surely never reached the server; otherwise it may have been carried
+    `sent` is False only when the request certainly did not reach the server; otherwise it may have been carried
     out.
     """
 
@@ -32,7 +32,7 @@ class Silent(Unreachable):
 
 
 class InvalidResponse(KubeError):
-    """The server reported success, but the body is not what was asked for: HTML, nothing, a list, other JSON.
+    """The server reported success, but the body is not the requested object: HTML, nothing, a list, other JSON.
 
     A write that raises it may have been carried out.
     """
@@ -60,7 +60,7 @@ class ApiError(KubeError):
         self.message = message
         self.details = details or {}
         self.retry_after = retry_after
-        """Seconds the server asked us to wait, or None."""
+        """Seconds of Retry-After, or None."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(status={self.status}, reason={self.reason!r}, message={self.message!r})"
@@ -79,7 +79,7 @@ class AlreadyExists(ApiError):
 
 
 class Invalid(ApiError):
-    """422: the object was refused by validation; `details["causes"]` lists the fields."""
+    """422: validation rejected the object; `details["causes"]` lists the fields."""
 
 
 class Gone(ApiError):
@@ -95,7 +95,7 @@ class Unauthorized(ApiError):
 
 
 class TooManyRequests(ApiError):
-    """429, after the retries that Retry-After asked for."""
+    """429, after the retries of the client."""
 
 
 _BY_REASON: dict[str, type[ApiError]] = {

@@ -1,4 +1,4 @@
-"""Events on objects, without drowning anybody in them.
+"""Events on objects, aggregated and rate limited. client-go: tools/record.
 
 Follows client-go's correlator: the same event again raises `count` on the stored one; from the tenth
 different message of one reason on one object within ten minutes they become one `(combined from similar
@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from volcano_py.api.kinds import EVENT
+from volcano_py.api.resource_types import EVENT
 from volcano_py.kube.client import Client
 from volcano_py.kube.errors import ApiError, KubeError, NotFound
 from volcano_py.kube.ratelimit import TokenBucket
@@ -82,7 +82,7 @@ def _attribute(obj: Any, name: str) -> str | None:
 
 
 class Correlator:
-    """Decides what an event becomes: new, one more of a known one, or nothing."""
+    """Decides whether an event is created, counted on a stored one, or dropped."""
 
     def __init__(self, component: str, host: str = "", clock: Callable[[], float] = time.monotonic) -> None:
         self._source = {"component": component} | ({"host": host} if host else {})
@@ -97,28 +97,28 @@ class Correlator:
     def correlate(
         self, ref: dict[str, str], type: str, reason: str, message: str, now: float | None = None
     ) -> EventWrite | None:
-        """The write for one event; `now` is wall time in seconds, for the timestamps. None: say nothing."""
-        who = tuple(ref.get(k, "") for k in ("kind", "namespace", "name", "uid", "apiVersion"))
-        bucket = _remember(self._spam, who, lambda: TokenBucket(SPAM_QPS, SPAM_BURST, self._clock))
+        """The write for one event; `now` is wall time in seconds, for the timestamps. None: drop it."""
+        subject = tuple(ref.get(k, "") for k in ("kind", "namespace", "name", "uid", "apiVersion"))
+        bucket = _remember(self._spam, subject, lambda: TokenBucket(SPAM_QPS, SPAM_BURST, self._clock))
         if not bucket.try_take():
             self.dropped += 1
             return None
-        what = (*who, type, reason)
-        similar = _remember(self._similar, what, lambda: _Similar(self._clock()))
+        series = (*subject, type, reason)
+        similar = _remember(self._similar, series, lambda: _Similar(self._clock()))
         if self._clock() - similar.last > SIMILAR_SECONDS:
             similar.messages.clear()
         similar.last = self._clock()
         similar.messages.add(message)
         if len(similar.messages) >= SIMILAR_MESSAGES:
             similar.messages.pop()
-            key, text = what, f"(combined from similar events): {message}"
+            key, text = series, f"(combined from similar events): {message}"
         else:
-            key, text = (*what, message), message
+            key, text = (*series, message), message
         stamp = datetime.fromtimestamp(time.time() if now is None else now, UTC)
         return self._write(ref, key, type, reason, text, stamp)
 
     def forget(self, write: EventWrite) -> None:
-        """The stored event is gone (events live an hour): the next one is created anew."""
+        """The stored event is gone (events live an hour): the next one creates a new one."""
         for key, stored in self._stored.items():
             if stored.name == write.name:
                 del self._stored[key]
@@ -178,7 +178,7 @@ class EventRecorder:
         self._correlator = Correlator(component, host)
         self._queue: asyncio.Queue[tuple[dict[str, str], str, str, str, float]] = asyncio.Queue(QUEUE_SIZE)
         self.dropped = 0
-        """Events lost because the queue was full or the server refused them."""
+        """Events lost because the queue was full or the server rejected them."""
 
     def event(self, ref: Any, type: str, reason: str, message: str) -> None:
         """Note an event on an object or reference. `type` is Normal or Warning."""
@@ -212,7 +212,7 @@ class EventRecorder:
                 await send(self._client, self._correlator, write)
                 return
             except ApiError as error:
-                # Refused for good: a namespace that terminates, a message that does not validate.
+                # Rejected without a retry: a namespace that terminates, a message that does not validate.
                 log.debug("event %s/%s: %s", write.namespace, write.name, error)
                 break
             except KubeError as error:

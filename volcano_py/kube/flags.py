@@ -23,7 +23,7 @@ KLOG = (
     "add-dir-header",
     "vmodule",
 )
-"""Flags of Go's logging; they are taken so that a deployment's arguments can be kept."""
+"""Flags of Go's logging; they are accepted so that a deployment's arguments can be kept."""
 
 
 class Duration(click.ParamType):  # type: ignore[type-arg]  # generic only since click 8.5
@@ -41,7 +41,7 @@ class Duration(click.ParamType):  # type: ignore[type-arg]  # generic only since
 
 
 class Verbosity(click.ParamType):  # type: ignore[type-arg]
-    """A klog level; Go also takes `-v=3` for what others write `-v 3` or `-v3`."""
+    """A klog level: `-v=3` as in Go, `-v 3` or `-v3`."""
 
     name = "level"
 
@@ -61,7 +61,7 @@ def flag(name: str, default: bool, help: str, attribute: str | None = None) -> C
 
 
 def ignored_flags(names: Sequence[str]) -> Callable[[Any], Any]:
-    """Take flags that have no effect here; their parameters are None where they were not given."""
+    """Accept flags that have no effect here; their parameters are None where they were not given."""
 
     def decorate(command: Any) -> Any:
         for name in names:

@@ -29,7 +29,7 @@ class Health:
         self.add(name, lambda: "the task has ended" if task.done() else "")
 
     async def watched(self, name: str, part: Coroutine[Any, Any, None], check: Check = lambda: "") -> None:
-        """Run a part of the process under a check of its own, which also fails once the part has ended."""
+        """Run a part of the process under its own check, which also fails once the part has ended."""
         self.add(name, check)
         try:
             await part
@@ -57,9 +57,9 @@ class Health:
 
 
 class Progress:
-    """Whether a loop comes round while it has work.
+    """Whether a loop makes progress while it has work.
 
-    The loop calls `idle` before it waits for work and `working` when it goes on; whoever gives it work calls `due`.
+    The loop calls `idle` before it waits for work and `working` when it continues; code that gives it work calls `due`.
     `limit` is in seconds; the time during which the machine is suspended does not count.
     """
 
@@ -69,7 +69,7 @@ class Progress:
         self._since: float | None = None
 
     def working(self) -> None:
-        """The loop goes on, and has to come here or to `idle` again within the limit."""
+        """The loop continues; it must call this or `idle` again within the limit."""
         self._since = self._clock()
 
     def idle(self, seconds: float | None = None) -> None:

@@ -1,9 +1,9 @@
 """A small HTTP/1.1 client for many small requests to one server.
 
 Binding a pod costs the dispatcher several times less this way than through aiohttp, which matters where API
-server, scheduler and dispatcher share a few cores. It does what an API server needs of a client and nothing
-else: keep-alive, TLS, bodies by length, in chunks or until the end; no redirects, cookies, compression,
-pipelining or proxies. httptools (the parser of Node.js) reads the answers.
+server, scheduler and dispatcher share a few cores. It supports only the features
+that an API server needs: keep-alive, TLS, bodies by length, in chunks or until the end; no redirects, cookies,
+compression, pipelining or proxies. httptools (the parser of Node.js) reads the answers.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ IDLE = 45.0
 more.
 """
 SWEEP = 0.5
-"""Seconds between two looks at time-outs."""
+"""Seconds between two checks of time-outs."""
 MAX_HEAD = 1 << 17
-"""Bytes that may come before the headers of an answer are complete."""
+"""Bytes of the headers of an answer."""
 MAX_ANSWER = 1 << 26
 """Bytes of a whole answer, framing included. An API server stores no object above a few MiB."""
 
@@ -42,11 +42,11 @@ class Answer:
 
 
 class Malformed(Exception):
-    """The server does not speak HTTP/1.1, or its answer is too large."""
+    """The answer is not HTTP/1.1, or too large."""
 
 
-class NotTaken(Exception):
-    """The server did not take the whole request at once, although it must not be written later."""
+class PartialWrite(Exception):
+    """The socket did not accept the whole request at once, and the rest must not be written later."""
 
 
 class Connection(asyncio.Protocol):
@@ -61,7 +61,7 @@ class Connection(asyncio.Protocol):
         self._begin()
 
     def _begin(self) -> None:
-        """Forget the last answer. A parser of its own for each costs less than a microsecond."""
+        """Forget the last answer. A new parser for each costs less than a microsecond."""
         self._parser = httptools.HttpResponseParser(self)
         self._received = 0
         self._headers: dict[bytes, bytes] = {}
@@ -77,7 +77,7 @@ class Connection(asyncio.Protocol):
         """Send a whole request; the answer, or the error, comes in the future.
 
         `at_once`: when the kernel does not take all of it now, the rest is never sent, and the future fails with
-        NotTaken.
+        PartialWrite.
         """
         assert self.transport is not None and self._waiter is None
         self.deadline = deadline
@@ -85,7 +85,7 @@ class Connection(asyncio.Protocol):
         self._begin()
         self.transport.write(request)
         if at_once and self.transport.get_write_buffer_size():
-            self.fail(NotTaken("the server does not read the request"))
+            self.fail(PartialWrite("the server does not read the request"))
         return waiter
 
     def fail(self, error: Exception) -> None:
@@ -158,7 +158,7 @@ class Connection(asyncio.Protocol):
 
 
 class Pool:
-    """Connections to one server, at most `size`. Those who come when all are busy wait in line."""
+    """Connections to one server, at most `size`. Further requests wait until one is free."""
 
     def __init__(
         self,
@@ -188,8 +188,8 @@ class Pool:
         """Send a whole request, get the whole answer. Raises Unreachable.
 
         `gate` is called when there is a connection, which may be seconds later, and may raise to send nothing. A
-        request with a gate is written at once or never: bytes that wait in this process could leave it after the
-        Lease has moved on.
+        request with a gate is written at once or never: bytes that wait in this process could leave it after another
+        candidate has the Lease.
         """
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout
@@ -199,7 +199,7 @@ class Pool:
             if gate is not None:
                 gate()
             return await connection.send(data, deadline, at_once=gate is not None)
-        except (OSError, Malformed, NotTaken, TimeoutError) as error:
+        except (OSError, Malformed, PartialWrite, TimeoutError) as error:
             raise Unreachable(str(error) or repr(error)) from error
         except asyncio.CancelledError:
             connection.fail(ConnectionAbortedError())
@@ -212,7 +212,7 @@ class Pool:
             self._next()
 
     def close(self) -> None:
-        """Close all connections; requests under way fail."""
+        """Close all connections; requests in flight fail."""
         if self._sweeper is not None:
             self._sweeper.cancel()
             self._sweeper = None

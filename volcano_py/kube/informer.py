@@ -3,8 +3,8 @@
 Follows client-go's reflector where it matters: paged list, watch from the list's version with bookmarks,
 resume at the last version after a disconnect, list again after 410 and turn the difference into events. Two
 things are stricter: a stream that is silent for too long is reopened (half-open connections), and an object
-that does not decode is handed to `decode_error` while everything else goes on; what was known of it before
-stays in the store, and `refused_gone` gets its key when it is gone or can be decoded again.
+that does not decode is passed to `decode_error`, and the watch continues; the version that was known before stays in
+the store, and `decode_error_cleared` gets its key when it is gone or can be decoded again.
 """
 
 from __future__ import annotations
@@ -21,25 +21,24 @@ from volcano_py.kube.backoff import Backoff
 from volcano_py.kube.client import PAGE_SIZE, Client, selectors
 from volcano_py.kube.errors import Forbidden, Gone, KubeError, NotFound, Silent
 from volcano_py.kube.watch import INACTIVITY, StreamBroken, WatchEvent, watch_blocks
-from volcano_py.kube.wire import Refused
+from volcano_py.kube.wire import Undecodable
 
 if TYPE_CHECKING:
-    from volcano_py.api.kinds import ResourceType
+    from volcano_py.api.resource_types import ResourceType
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 WATCH_SECONDS = (300, 600)
-"""The server is asked to end each watch after a random time in this range, so that load moves between
-servers.
+"""Requested lengths of a watch, chosen at random, so that load moves between servers.
 """
 SHORT_STREAM = 1.0
-"""Seconds; a watch that ends sooner without an event counts as a failure, or a broken proxy would be
-hammered.
+"""Seconds; a watch that ends sooner without an event counts as a failure, or a broken
+proxy would get a request without a pause each time.
 """
 STUCK = 900.0
 """Seconds beyond the inactivity of a watch after which an informer that does nothing counts as stuck: longer than the
-client repeats one request for a server that asks for it (Retry-After).
+retries of one request take (Retry-After).
 """
 
 
@@ -56,9 +55,9 @@ class Informer(Generic[T]):
         namespace: str | None = None,
         label_selector: str | None = None,
         field_selector: str | None = None,
-        decode_error: Callable[[Refused], None] | None = None,
+        decode_error: Callable[[Undecodable], None] | None = None,
         *,
-        refused_gone: Callable[[str], None] | None = None,
+        decode_error_cleared: Callable[[str], None] | None = None,
         prepare: Callable[[T], T] | None = None,
         page_size: int = PAGE_SIZE,
         inactivity: float = INACTIVITY,
@@ -72,7 +71,7 @@ class Informer(Generic[T]):
         self.connected = False
         """Whether a watch is open now; while False the store ages."""
         self.resource_version = ""
-        """Where the watch goes on."""
+        """The version from which the next watch starts."""
         self._active = time.monotonic()
         self._client = client
         self._type = type
@@ -80,7 +79,7 @@ class Informer(Generic[T]):
         self._label_selector = label_selector
         self._field_selector = field_selector
         self._decode_error = decode_error
-        self._refused_gone = refused_gone
+        self._decode_error_cleared = decode_error_cleared
         self._prepare = prepare
         self._optional = optional
         self._broken = 0
@@ -100,11 +99,8 @@ class Informer(Generic[T]):
     ) -> Informer[T]:
         """Call `add(new)`, `update(old, new)`, `delete(last known)`.
 
-        Handlers do not block; what they raise is
-        logged.
-
-        They are called after the store has changed. An object deleted and made anew under its name between
-        two looks is a delete and an add.
+        Handlers do not block; exceptions in them are logged. They are called after the store has changed. An object
+        deleted and created again under its name between two lists is a delete and an add.
         """
         self._add += [add] if add is not None else []
         self._update += [update] if update is not None else []
@@ -112,7 +108,7 @@ class Informer(Generic[T]):
         return self
 
     def problem(self) -> str:
-        """Why `run` counts as stuck, for /healthz; empty when it comes round, with or without a server."""
+        """Why `run` counts as stuck, for /healthz; empty when it makes progress, with or without a server."""
         silent = time.monotonic() - self._active
         return f"no request and no event for {silent:.0f} s" if silent > self._inactivity + STUCK else ""
 
@@ -153,7 +149,7 @@ class Informer(Generic[T]):
                 if self._broken > 2:
                     self.resource_version, self._broken = "", 0
         else:
-            # A fault of ours must not end the watch; a new list starts from a known state.
+            # An unexpected error must not end the watch; a new list starts from a known state.
             log.error("%s: unexpected error; listing again", self.rt.plural, exc_info=error if first else None)
             self.resource_version = ""
         return self._backoff.next()
@@ -165,16 +161,16 @@ class Informer(Generic[T]):
             self.rt, self._namespace, self._label_selector, self._field_selector, self._page_size
         ):
             self._active = time.monotonic()
-            page, refused = wire.decode_list_lenient(body, self._type)
+            page, undecodable = wire.decode_list_lenient(body, self._type)
             version = page.resource_version
             for obj in page:
                 seen.add(key_of(obj))
                 self._put(obj)
-            for one in refused:
+            for one in undecodable:
                 seen.add(f"{one.namespace}/{one.name}" if one.namespace else one.name)
-                self._refuse(one)
+                self._report_undecodable(one)
         for key in [key for key in self._reported if key not in seen]:
-            self._forget(key)
+            self._clear_error(key)
         for key in [key for key in self.store if key not in seen]:
             self._drop(key, self.store[key])
         self.resource_version = version
@@ -210,19 +206,19 @@ class Informer(Generic[T]):
 
     def _apply(self, event: WatchEvent[Any]) -> None:
         obj = event.object
-        if isinstance(obj, Refused):
+        if isinstance(obj, Undecodable):
             key = f"{obj.namespace}/{obj.name}" if obj.namespace else obj.name
             if event.type == "DELETED":
-                self._forget(key)
+                self._clear_error(key)
                 if key in self.store:
                     self._drop(key, self.store[key])
             elif event.type != "BOOKMARK":
-                self._refuse(obj)
+                self._report_undecodable(obj)
             self.resource_version = obj.resource_version or self.resource_version
             return
         if event.type == "DELETED":
             key = key_of(obj)
-            self._forget(key)
+            self._clear_error(key)
             if key in self.store:
                 self._drop(key, obj)
         elif event.type != "BOOKMARK":
@@ -231,7 +227,7 @@ class Informer(Generic[T]):
 
     def _put(self, obj: Any) -> None:
         key = key_of(obj)
-        self._forget(key)
+        self._clear_error(key)
         old: Any = self.store.get(key)
         if old is not None and wire.version(old) == wire.version(obj) != "":
             return
@@ -250,18 +246,20 @@ class Informer(Generic[T]):
         del self.store[key]
         self._call(self._delete, last)
 
-    def _refuse(self, refused: Refused) -> None:
-        key = f"{refused.namespace}/{refused.name}".lstrip("/")
-        known, self._reported[key] = self._reported.get(key), refused.error
+    def _report_undecodable(self, undecodable: Undecodable) -> None:
+        key = f"{undecodable.namespace}/{undecodable.name}".lstrip("/")
+        known, self._reported[key] = self._reported.get(key), undecodable.error
         if self._decode_error is not None:
-            self._call([self._decode_error], refused)
-        elif known != refused.error:
-            log.error("%s %s cannot be used and is ignored: %s; correct or delete it", self.rt.kind, key, refused.error)
+            self._call([self._decode_error], undecodable)
+        elif known != undecodable.error:
+            log.error(
+                "%s %s cannot be used and is ignored: %s; correct or delete it", self.rt.kind, key, undecodable.error
+            )
 
-    def _forget(self, key: str) -> None:
-        """An object is gone or can be decoded again."""
-        if self._reported.pop(key, None) is not None and self._refused_gone is not None:
-            self._call([self._refused_gone], key)
+    def _clear_error(self, key: str) -> None:
+        """Report that an object is gone or can be decoded again."""
+        if self._reported.pop(key, None) is not None and self._decode_error_cleared is not None:
+            self._call([self._decode_error_cleared], key)
 
     def _call(self, handlers: list[Any], *args: Any) -> None:
         for handler in handlers:
@@ -272,7 +270,7 @@ class Informer(Generic[T]):
 
 
 def key_of(obj: Any) -> str:
-    """`namespace/name`, or `name` for objects of the whole cluster."""
+    """`namespace/name`, or `name` for cluster-scoped objects."""
     namespace, name = wire.identity(obj)
     return f"{namespace}/{name}" if namespace else name
 

@@ -1,11 +1,11 @@
 """Leader election on a coordination.k8s.io/v1 Lease.
 
 As client-go's elector (15 s lease, 10 s renew deadline, 2 s retries with jitter): the holder renews, the
-others watch the record and take over when they have not seen it change for a lease duration *by their own
+others watch the record and take over when it has not changed for a lease duration *by their own
 clock*, which also counts the time of a suspended machine; clocks of machines are never compared. Every write is
 guarded by the resourceVersion. On a stop the Lease is released, so that the next leader need not wait.
 
-`holds()` is what a writer asks right before each write: it turns False by itself when renewals fail, five seconds
+A writer calls `holds()` right before each write: it turns False by itself when renewals fail, five seconds
 before another candidate may take over.
 """
 
@@ -24,7 +24,7 @@ from typing import Any
 
 import msgspec
 
-from volcano_py.api.kinds import LEASE
+from volcano_py.api.resource_types import LEASE
 from volcano_py.kube.client import Client
 from volcano_py.kube.clock import boottime
 from volcano_py.kube.errors import ApiError, Conflict, InvalidResponse, KubeError, NotFound
@@ -72,7 +72,7 @@ class LeaderElection:
             )
         self.identity = identity or default_identity()
         self.leader = False
-        """Whether the last successful write made us the holder; writers ask `holds()`."""
+        """Whether the last successful write made this candidate the holder; writers call `holds()`."""
         self.observed_holder = ""
         self._client = client
         self._namespace = namespace
@@ -123,23 +123,23 @@ class LeaderElection:
         try:
             async with asyncio.timeout(self._retry_period):
                 try:
-                    await self._client.update(LEASE, _given_back(self._record))
+                    await self._client.update(LEASE, _released(self._record))
                 except Conflict:
-                    # A renewal of ours was under way when we were stopped.
+                    # A renewal was in flight when this candidate was stopped.
                     lease = await self._client.get(LEASE, self._name, self._namespace)
                     if _spec_of(lease).holder_identity == self.identity:
-                        await self._client.update(LEASE, _given_back(lease))
+                        await self._client.update(LEASE, _released(lease))
             log.info("released %s/%s", self._namespace, self._name)
         except (KubeError, TimeoutError) as error:
             log.warning("could not release %s/%s: %s", self._namespace, self._name, error)
 
     async def _try(self) -> bool:
-        """Take or renew once; whether we hold the Lease now."""
+        """Acquire or renew once; whether this candidate holds the Lease now."""
         begun = self._clock()
         try:
             if self.leader and self._record is not None:
                 try:
-                    # The holder need not look first: the resourceVersion guards the write.
+                    # The holder need not read it first: the resourceVersion guards the write.
                     self._took(await self._write(self._record), begun)
                     return True
                 except ApiError as error:
@@ -222,8 +222,8 @@ def _spec_of(lease: dict[str, Any]) -> _Spec:
         raise InvalidResponse(f"the server's answer is no Lease: {error}") from None
 
 
-def _given_back(lease: dict[str, Any]) -> dict[str, Any]:
-    """The Lease without a holder, for whoever comes next to take at once."""
+def _released(lease: dict[str, Any]) -> dict[str, Any]:
+    """The Lease without a holder, which the next candidate can acquire at once."""
     now = micro_time()
     free = {"holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": now, "acquireTime": now}
     return {**lease, "spec": {**(lease.get("spec") or {}), **free}}

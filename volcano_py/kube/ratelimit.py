@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 
 class TokenBucket:
-    """Lets `burst` calls through at once and `qps` a second in the long run; `qps <= 0` means no limit."""
+    """Allows `burst` calls at once and `qps` a second on average; `qps <= 0` means no limit."""
 
     def __init__(self, qps: float, burst: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._qps = qps

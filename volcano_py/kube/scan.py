@@ -28,32 +28,32 @@ def _tokens(raw: bytes) -> Iterator[tuple[int, bytes, int, int]]:
 
 def texts(raw: bytes, *path: str) -> dict[str, str]:
     """The string fields of the object at `path`; empty when there is no such object. Never raises."""
-    wanted = [key.encode() for key in path]
+    keys = [key.encode() for key in path]
     depth = matched = 0
     key = b""
     result: dict[str, str] = {}
     for kind, text, _, _ in _tokens(raw):
         if kind == _OPEN:
             depth += 1
-            if matched == depth - 2 < len(wanted) and text == b"{" and key == wanted[depth - 2]:
+            if matched == depth - 2 < len(keys) and text == b"{" and key == keys[depth - 2]:
                 matched = depth - 1
             key = b""
         elif kind == _CLOSE:
             depth -= 1
             if matched > max(0, depth - 1):
-                if matched == len(wanted):
+                if matched == len(keys):
                     return result
                 matched = max(0, depth - 1)
         elif kind == _KEY:
             key = _unquoted(text).encode() if depth == matched + 1 else b""
-        elif matched == len(wanted) == depth - 1 and key:
+        elif matched == len(keys) == depth - 1 and key:
             result[key.decode()] = _unquoted(text)
             key = b""
-    return result if matched == len(wanted) else {}
+    return result if matched == len(keys) else {}
 
 
 def complete(raw: bytes) -> bool:
-    """Whether it is one whole JSON object, as far as brackets say: a body that was cut off is not."""
+    """Whether it is one complete JSON object, judging by brackets: a body that was cut off is not."""
     depth = 0
     for kind, text, _, _ in _tokens(raw):
         if kind == _OPEN:

@@ -1,6 +1,6 @@
 """Named tasks that belong together: when one of them ends, all of them end.
 
-A process whose election, informer or worker has died must not go on with the rest: it would answer `ok` and do
+A process whose election, informer or worker has ended must not continue without it: it would answer `ok` and do
 nothing. Ending is safe, because the container is restarted and every component starts from what the API server
 has. Corresponds to client-go's rule that a component exits when a part that it cannot do without stops.
 """
@@ -39,14 +39,14 @@ async def run_all(parts: Mapping[str, Coroutine[Any, Any, None]]) -> None:
 
 async def first(awaitable: Awaitable[T], *tasks: asyncio.Task[Any]) -> T:
     """The result of `awaitable`, unless one of the tasks ends before it: then what ended that task is raised."""
-    wanted = asyncio.ensure_future(awaitable)
+    future = asyncio.ensure_future(awaitable)
     try:
-        await asyncio.wait({wanted, *tasks}, return_when=asyncio.FIRST_COMPLETED)
-        if wanted.done():
-            return wanted.result()
+        await asyncio.wait({future, *tasks}, return_when=asyncio.FIRST_COMPLETED)
+        if future.done():
+            return future.result()
         raise _cause(next(task for task in tasks if task.done()))
     finally:
-        wanted.cancel()
+        future.cancel()
 
 
 def _cause(task: asyncio.Task[Any]) -> BaseException:

@@ -1,7 +1,7 @@
 """Watching: a stream of lines into events.
 
-Events come in blocks (all lines of what the socket held), so that 60,000 a second cost no task switch each. A
-line whose object does not fit the wanted type becomes a `Refused`, and the stream goes on.
+Events come in blocks (all complete lines of one read), so that 60,000 a second cost no task switch each. A
+line whose object does not fit the requested type becomes an `Undecodable`, and the stream continues.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MAX_LINE = 1 << 26
 
 
 class WatchEvent(msgspec.Struct, Generic[T]):
-    """`type` is ADDED, MODIFIED, DELETED or BOOKMARK; `object` a Struct, a dict, or `wire.Refused`."""
+    """`type` is ADDED, MODIFIED, DELETED or BOOKMARK; `object` a Struct, a dict, or `wire.Undecodable`."""
 
     type: str
     object: T
@@ -116,10 +116,10 @@ def decode_event(line: bytes, type_: Any) -> WatchEvent[Any]:
     kind, raw = _envelope(line)
     if kind == "ERROR":
         raise from_response(500, raw)
-    refused = wire.refuse(raw, problem)
+    found = wire.undecodable(raw, problem)
     # As a list names the place, so that the same object is not reported a second time after a new list.
-    refused.error = refused.error.replace("`$.object", "`$")
-    return WatchEvent(kind, refused)
+    found.error = found.error.replace("`$.object", "`$")
+    return WatchEvent(kind, found)
 
 
 def _envelope(line: bytes) -> tuple[str, bytes]:

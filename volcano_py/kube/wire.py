@@ -1,7 +1,7 @@
 """Objects to bytes and back: what is sent (dict or Struct) and what is received (dict, Struct, list page).
 
-Reading into a Struct that names only the needed fields costs 6 us a pod, so that is the way for anything hot;
-a dict (`type=None`) is for callers that must keep fields they do not know.
+Reading into a Struct that names only the needed fields costs 6 us a pod, so hot paths do that;
+a dict (`type=None`) is for callers that must keep unknown fields.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from volcano_py.kube import scan
 from volcano_py.kube.errors import UNDECODABLE, InvalidResponse
 
 if TYPE_CHECKING:
-    from volcano_py.api.kinds import ResourceType
+    from volcano_py.api.resource_types import ResourceType
 
 T = TypeVar("T")
 
 
 class Items(list[T]):
-    """The objects of one list answer, and where to go on from it."""
+    """The objects of one list answer, and where to continue."""
 
     def __init__(
         self,
@@ -38,16 +38,16 @@ class Items(list[T]):
         self.continue_token = continue_token
         """Empty on the last page."""
         self.remaining = remaining
-        """How many objects the server says follow; 0 when it does not say."""
+        """The number of objects that follow; 0 when the server does not report it."""
 
     @property
     def items(self) -> Items[T]:
-        """Itself, for those who think of a List object."""
+        """The list itself, as the field of a List object."""
         return self
 
 
-class Refused(msgspec.Struct):
-    """An object that could not be decoded: who it is, its bytes and why."""
+class Undecodable(msgspec.Struct):
+    """An object that could not be decoded: its identity, its bytes and the reason."""
 
     namespace: str
     name: str
@@ -108,8 +108,8 @@ def decode_list(body: bytes, type_: Any) -> Items[Any]:
     return _items(_decoded(_list_decoder(type_), body))
 
 
-def decode_list_lenient(body: bytes, type_: Any) -> tuple[Items[Any], list[Refused]]:
-    """A list answer where an object that does not fit is set aside instead of spoiling the rest.
+def decode_list_lenient(body: bytes, type_: Any) -> tuple[Items[Any], list[Undecodable]]:
+    """A list answer where an object that does not fit is returned separately.
 
     Raises InvalidResponse for anything that is no list with a resourceVersion, from which a watch could start.
     """
@@ -120,14 +120,14 @@ def decode_list_lenient(body: bytes, type_: Any) -> tuple[Items[Any], list[Refus
     page = _versioned(body, _raw_items(body))
     one = decoder(type_)
     good: list[Any] = []
-    refused: list[Refused] = []
+    failed: list[Undecodable] = []
     for raw in page:
         try:
             good.append(one.decode(raw))
         except UNDECODABLE as error:
-            refused.append(refuse(bytes(raw), error))
+            failed.append(undecodable(bytes(raw), error))
     page[:] = good
-    return page, refused
+    return page, failed
 
 
 def _raw_items(body: bytes) -> Items[Any]:
@@ -161,11 +161,11 @@ def _invalid(body: bytes, why: object) -> InvalidResponse:
     return InvalidResponse(f"the server's answer cannot be used: {why}; it starts with {shown!r}", body)
 
 
-def refuse(raw: bytes, error: Exception) -> Refused:
+def undecodable(raw: bytes, error: Exception) -> Undecodable:
     """Identify an undecodable object as well as its metadata allows."""
     meta = scan.texts(raw, "metadata")
     why = "it is nested too deep" if isinstance(error, RecursionError) else str(error)
-    return Refused(
+    return Undecodable(
         meta.get("namespace", ""), meta.get("name", ""), meta.get("uid", ""), meta.get("resourceVersion", ""), raw, why
     )
 

@@ -1,6 +1,6 @@
 """The work queue of a controller: keys, each at most once, and never by two workers at a time.
 
-As client-go's rate limiting queue: a key added while it is worked on comes again when it is done; retries
+As client-go's rate limiting queue: a key added while it is processed is queued again when it is done; retries
 wait 5 ms, 10 ms, ... per key, and a bucket of 10 a second (burst 100) over all.
 """
 
@@ -46,7 +46,7 @@ class WorkQueue(Generic[K]):
         return len(self._ready)
 
     def add(self, key: K) -> None:
-        """Ask for `key` to be worked on; nothing happens if it already waits."""
+        """Queue `key` for processing; nothing happens if it already waits."""
         if self._shutting_down or key in self._dirty:
             return
         self._dirty.add(key)
@@ -77,7 +77,7 @@ class WorkQueue(Generic[K]):
         self.add_after(key, max(own, self._bucket.reserve()))
 
     def forget(self, key: K) -> None:
-        """Work on the key succeeded, or is given up: its back-off begins anew."""
+        """Reset the back-off of a key: processing succeeded, or was given up."""
         self._failures.pop(key, None)
 
     def retries(self, key: K) -> int:
@@ -113,7 +113,7 @@ class WorkQueue(Generic[K]):
             self._wake()
 
     def shut_down(self) -> None:
-        """Take nothing more; `get` hands out what is there and then raises ShutDown."""
+        """Accept no more keys; `get` returns those that are queued and then raises ShutDown."""
         self._shutting_down = True
         for timer in self._timers.values():
             timer.cancel()

@@ -1,7 +1,7 @@
 """The configuration as a ConfigMap that is read and watched directly, so that `kubectl edit` takes effect at once.
 
-Volcano mounts the ConfigMap as a file instead, which the kubelet updates within a minute or two. Mistakes are Warning
-Events on the ConfigMap, with the place and the nearest valid name; the configuration in force is kept.
+Volcano mounts the ConfigMap as a file instead, which the kubelet updates within a minute or two. Errors are Warning
+Events on the ConfigMap, with the field and the nearest valid name; the configuration in force is kept.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from volcano_py.kube.client import Client
 from volcano_py.kube.errors import NotFound
 from volcano_py.kube.events import Correlator, send
 from volcano_py.kube.informer import Informer
-from volcano_py.kube.wire import Refused
+from volcano_py.kube.wire import Undecodable
 from volcano_py.scheduler.framework.config import ConfigurationError
 from volcano_py.scheduler.framework.registry import Registry
 from volcano_py.scheduler.model.plan import Event, Operation
@@ -29,7 +29,7 @@ KEY = "volcano-scheduler.conf"
 INVALID, WARNING, IN_FORCE = "InvalidConfiguration", "ConfigurationWarning", "ConfigurationInForce"
 """Reasons of the Events on the ConfigMap."""
 _MAX_EVENTS = 100
-"""Events that wait until this replica leads; of more the oldest are dropped."""
+"""Limit of Events that wait until this replica leads; the oldest are dropped."""
 
 
 class ConfigurationMap(ConfigurationSource):
@@ -48,7 +48,7 @@ class ConfigurationMap(ConfigurationSource):
         super().__init__(f"ConfigMap {namespace}/{name}", actions, plugins, strict=strict, default=default)
         self._namespace, self._name = namespace, name
         self._found: ConfigMap | None = None
-        self._refused = ""
+        self._error = ""
         self._changed = False
         self._events: list[Event] = []
         self._informer: Informer[ConfigMap]
@@ -97,10 +97,10 @@ class ConfigurationMap(ConfigurationSource):
         self._note("Normal", IN_FORCE, text)
 
     def _text(self) -> str:
-        if self._refused:
-            raise ConfigurationError(f"{self.where}: {self._refused}")
+        if self._error:
+            raise ConfigurationError(f"{self.where}: {self._error}")
         if self._found is None:
-            text = f"{self.where} not found; create it with the key {KEY}, or give --scheduler-conf"
+            text = f"{self.where} not found; create it with the key {KEY}, or use --scheduler-conf"
             raise ConfigurationError(text)
         data = self._found.data or {}
         if KEY not in data:
@@ -112,15 +112,15 @@ class ConfigurationMap(ConfigurationSource):
     def _set(self, found: ConfigMap | None) -> None:
         known = self._found.data if self._found is not None else None
         if found is None:
-            self._refused = f"it was deleted; create it again with the key {KEY}"
+            self._error = f"it was deleted; create it again with the key {KEY}"
             self._changed = True
-            return  # Events about its deletion are on the ConfigMap that was there
-        if self._refused or found.data != known:
+            return  # the Events about its deletion are on the deleted ConfigMap
+        if self._error or found.data != known:
             self._changed = True
-        self._refused, self._found = "", found
+        self._error, self._found = "", found
 
-    def _undecodable(self, refused: Refused) -> None:
-        self._refused = str(refused.error)
+    def _undecodable(self, refused: Undecodable) -> None:
+        self._error = str(refused.error)
         self._changed = True
 
     def _note(self, kind: str, reason: str, text: str) -> None:
@@ -129,7 +129,7 @@ class ConfigurationMap(ConfigurationSource):
         self._events = [*self._events, event][-_MAX_EVENTS:]
 
     async def _report_end(self, client: Client, problem: str) -> None:
-        """Write the Event of a mistake that ends the process: nothing else will write it."""
+        """Write the Event of an error that ends the process, because there is no dispatcher yet."""
         if self._found is None:
             return
         about = {
@@ -147,7 +147,7 @@ class ConfigurationMap(ConfigurationSource):
 
 
 def source_of(options: Options, registry: Registry) -> ConfigurationSource:
-    """Where the flags say that the configuration is. Raises ConfigurationError for a file, as its constructor does."""
+    """The source of the configuration by the flags. Raises ConfigurationError for a file, as its constructor does."""
     strict, default = options.strict_config, not options.disable_default_scheduler_config
     known = registry.actions, registry.plugins
     if options.scheduler_configmap is not None:

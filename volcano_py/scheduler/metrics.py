@@ -1,4 +1,4 @@
-"""The scheduler's metrics, under Volcano's names (prefix `volcano_`), and a few of our own (`volcano_py_`).
+"""The scheduler's metrics, under Volcano's names (prefix `volcano_`), and additions (`volcano_py_`).
 
 Times are milliseconds, as in Volcano; negative ones count as 0.
 """
@@ -32,13 +32,13 @@ disable_created_metrics()  # type: ignore[no-untyped-call]
 
 
 def exponential(first: float, last: float, count: int) -> list[float]:
-    """`count` bucket bounds from `first` to `last`, each the same multiple of the one before."""
+    """`count` bucket bounds from `first` to `last`, in geometric progression."""
     factor = (last / first) ** (1 / (count - 1))
     return [first * factor**i for i in range(count - 1)] + [last]
 
 
 class Metrics:
-    """One set of metrics in a registry of its own."""
+    """One set of metrics in its own registry."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
@@ -189,7 +189,7 @@ class Metrics:
             now = reported.setdefault(name, {})
             for values in before.keys() - now.keys():
                 if name.endswith("_scalar_resources") and values and values[0] in queues:
-                    # A resource once seen for a queue stays, at 0.
+                    # A resource that a queue has had stays, at 0.
                     self._families[name].labels(*values).set(0)
                     now[values] = values
                 elif values:

@@ -1,7 +1,7 @@
-"""The scheduler's command line: Volcano's flags with their names and defaults, and a few of our own.
+"""The scheduler's command line: Volcano's flags with their names and defaults, and a few additions.
 
-Flags that only steer Go's libraries (klog, pprof, worker threads, node sampling) are taken and have no
-effect, so that a Volcano deployment's arguments can be kept; each is named once in the log.
+Flags that only configure Go's libraries (klog, pprof, worker threads, node sampling) are accepted without effect, so
+that a Volcano deployment's arguments can be kept; each is logged once.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from volcano_py.kube.flags import KLOG, Duration, Verbosity, flag, ignored_flags
 
 @dataclass(frozen=True)
 class Options:
-    """What the command line said. Times in seconds."""
+    """The options of the command line. Times in seconds."""
 
     master: str = ""
     kubeconfig: str = ""
@@ -61,7 +61,7 @@ class Options:
 
     @property
     def component(self) -> str:
-        """The source of our Events: the scheduler's name when there is exactly one."""
+        """The source of Events: the scheduler's name when there is exactly one."""
         return self.scheduler_names[0] if len(self.scheduler_names) == 1 else "volcano"
 
 
@@ -82,14 +82,14 @@ _IGNORED = [
 
 
 @click.command(context_settings={"max_content_width": 110, "show_default": True})
-@click.option("--kubeconfig", default="", help="File that says how to reach the API server.")
+@click.option("--kubeconfig", default="", help="Path to a kubeconfig file.")
 @click.option("--master", default="", help="Address of the API server; overrides the kubeconfig's.")
 @click.option(
     "--scheduler-name",
     "scheduler_names",
     multiple=True,
     default=("volcano",),
-    help="Take pods with this spec.schedulerName; may be repeated.",
+    help="Schedule pods with this spec.schedulerName; may be repeated.",
 )
 @click.option("--scheduler-conf", default="", help="Configuration file; it is read again when it changes.")
 @click.option(
@@ -101,7 +101,7 @@ _IGNORED = [
 @flag(
     "--strict-config",
     True,
-    "End with code 2 when the configuration is bad at the start; false: use the default.",
+    "Exit with code 2 if the configuration is invalid at the start; false: use the built-in one.",
 )
 @flag("--disable-default-scheduler-config", False, "Do not fall back to the built-in configuration.")
 @click.option(
@@ -110,26 +110,30 @@ _IGNORED = [
     default="1s",
     help="Longest pause between cycles while anything is pending.",
 )
-@click.option("--cycle-budget", type=click.IntRange(0), default=0, help="Tasks tried in one cycle at most; 0: all.")
-@click.option("--default-queue", default="default", help="Queue of PodGroups that name none.")
-@click.option("--kube-api-qps", type=float, default=2000.0, help="Writes a second; 0: no limit.")
-@click.option("--kube-api-burst", type=int, default=2000, help="Writes at once.")
-@click.option("--listen-address", default=":8080", help="Where /metrics is served.")
-@click.option("--healthz-address", default=":11251", help="Where /healthz is served.")
+@click.option(
+    "--cycle-budget", type=click.IntRange(0), default=0, help="Limit of tasks tried in one cycle; 0: no limit."
+)
+@click.option("--default-queue", default="default", help="Queue of PodGroups without spec.queue.")
+@click.option("--kube-api-qps", type=float, default=2000.0, help="Limit of writes per second; 0: no limit.")
+@click.option("--kube-api-burst", type=int, default=2000, help="Limit of writes in a burst.")
+@click.option("--listen-address", default=":8080", help="Address of /metrics.")
+@click.option("--healthz-address", default=":11251", help="Address of /healthz.")
 @flag("--enable-metrics", False, "Serve /metrics.")
 @flag("--enable-healthz", False, "Serve /healthz.")
 @click.option("--ca-cert-file", default="", help="CA for clients of /metrics and /healthz (needs the next two).")
 @click.option("--tls-cert-file", default="", help="Certificate of /metrics and /healthz.")
 @click.option("--tls-private-key-file", default="", help="Key of /metrics and /healthz.")
 @click.option("--node-selector", multiple=True, help="key:value; use only nodes with any of these labels.")
-@click.option("--plugins-dir", default="", help="Folder of Python files with plugins of your own.")
-@flag("--cache-dumper", True, "Write what the scheduler sees to a file on SIGUSR1.")
+@click.option("--plugins-dir", default="", help="Folder of Python files with custom plugins and actions.")
+@flag("--cache-dumper", True, "Write the objects of the cache to a file on SIGUSR1.")
 @click.option("--cache-dump-dir", default="/tmp", help="Folder for that file.")
 @flag("--priority-class", True, "Use PriorityClasses.")
 @click.option("--feature-gates", default="", help="Name=true|false, separated by commas.")
 @click.option("--scheduler-sharding-mode", "sharding_mode", type=click.Choice(["none", "hard", "soft"]), default="none")
-@click.option("--scheduler-sharding-name", "sharding_name", default="volcano", help="Our NodeShard.")
-@flag("--leader-elect", True, "Write only while holding a Lease.")
+@click.option(
+    "--scheduler-sharding-name", "sharding_name", default="volcano", help="Name of this scheduler's NodeShard."
+)
+@flag("--leader-elect", True, "Write only while holding the Lease.")
 @click.option("--leader-elect-lease-duration", "lease_duration", type=Duration(), default="15s")
 @click.option("--leader-elect-renew-deadline", "renew_deadline", type=Duration(), default="10s")
 @click.option("--leader-elect-retry-period", "retry_period", type=Duration(), default="2s")
@@ -140,15 +144,15 @@ _IGNORED = [
     "--heartbeat-timeout",
     type=Duration(),
     default="60s",
-    help="A cycle that takes longer is ended, with the process; a dispatcher that is silent for longer is replaced.",
+    help="Limit of a cycle, which ends the process, and of the dispatcher's silence, which replaces it.",
 )
-@click.option("--seed", type=int, default=0, help="Decides among equal nodes.")
+@click.option("--seed", type=int, default=0, help="Seed of the choice among nodes of equal score.")
 @click.option("--log-level", type=click.Choice(["DEBUG", "INFO", "WARNING", "ERROR"]), default="INFO")
 @click.option("-v", "--v", "verbosity", type=Verbosity(), default=None, help="klog's verbosity: 4 and more is DEBUG.")
 @ignored_flags(_IGNORED)
 def scheduler(**given: Any) -> None:
     """Run the scheduler until SIGTERM or SIGINT."""
-    # Imported here: `--help` should not load numpy.
+    # Imported here, so that `--help` does not load numpy.
     from volcano_py.scheduler.server import main
 
     raise SystemExit(main(options_of(given)))
@@ -174,7 +178,7 @@ def options_of(given: dict[str, Any]) -> Options:
         given[name] = os.path.expanduser(given[name])
     given["scheduler_configmap"] = _configmap(given["scheduler_configmap"])
     if given["scheduler_configmap"] and given["scheduler_conf"]:
-        raise click.BadParameter("--scheduler-conf and --scheduler-configmap are both given; give one of them")
+        raise click.BadParameter("--scheduler-conf and --scheduler-configmap are both set; use one of them")
     known = {entry.name for entry in fields(Options)}
     return Options(**{key: value for key, value in given.items() if key in known}, ignored=ignored)
 
@@ -184,6 +188,6 @@ def _configmap(text: str) -> tuple[str, str] | None:
     namespace, _, name = text.partition("/")
     if text and (not namespace or not name or "/" in name):
         raise click.BadParameter(
-            f"--scheduler-configmap is {text!r}; give NAMESPACE/NAME, e.g. volcano-system/volcano-scheduler-configmap"
+            f"--scheduler-configmap is {text!r}; use NAMESPACE/NAME, e.g. volcano-system/volcano-scheduler-configmap"
         )
     return (namespace, name) if text else None

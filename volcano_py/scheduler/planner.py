@@ -1,9 +1,9 @@
-"""Planner: the plan of one cycle. It is sent, counted and assumed in one place. Volcano: Statement.Commit, and the
-cache's Bind, Evict and status updaters.
+"""Planner: the plan of one cycle. Sent, counted and assumed in one place. Volcano: Statement.Commit, and the cache's
+Bind, Evict and status updaters.
 
 Operations are sent statement by statement while the cycle runs, so that the dispatcher can begin. The model assumes
 them when the session has ended, because the session reads the model; it does so also if the cycle fails half-way, since
-what was sent is on its way.
+operations that were sent will be written.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from volcano_py.scheduler.model.plan import Emit, Operation, PodGroupStatus
 
 
 class Planner:
-    """`send` gets each statement's operations at once; None: nothing is sent (simulations)."""
+    """`send` is called with each statement's operations at once; None: nothing is sent (simulations)."""
 
     def __init__(self, model: Cluster, send: Emit | None = None) -> None:
         self._model = model
@@ -35,7 +35,7 @@ class Planner:
         return sum(isinstance(operation, kinds) for operation in self.operations)
 
     def assume(self, statuses: Mapping[str, api.PodGroupStatus]) -> None:
-        """Let the model count the plan as done until the API server confirms it or a result says otherwise.
+        """Count the plan as done in the model, until events confirm it or a result undoes it.
 
         `statuses`: the PodGroup statuses that the session has written, by job.
         """

@@ -1,9 +1,9 @@
 """The configuration: read at the start and again when it changes. Volcano: loadSchedulerConf and its watcher.
 
 It comes from a file (`ConfigurationFile`) or from a ConfigMap (`configmap.ConfigurationMap`); what both do with a new
-document is in `ConfigurationSource`. A document that cannot be used is one error line; the last good one stays in
-force. A change of a file is seen by looking at the file behind the path once a second (inode, size, time), which works
-with the symlinks of a mounted ConfigMap.
+document is in `ConfigurationSource`. A document that cannot be used is one error line; the last valid one stays in
+force. A change of a file is detected by its inode, size and time once a second, which works with the symlinks of a
+mounted ConfigMap.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from volcano_py.scheduler.model.plan import Operation
 log = logging.getLogger(__name__)
 
 INTERVAL = 1.0
-"""Seconds between two looks."""
+"""Seconds between two checks."""
 
 
 class ConfigurationSource:
@@ -41,14 +41,17 @@ class ConfigurationSource:
         self._problem = ""
 
     async def start(self, client: Client) -> None:
-        """Read what only the API server has. Raises ConfigurationError as the constructor of a file does, KubeError."""
+        """Read the first document, if it is in the API server.
+
+        Raises KubeError, and ConfigurationError as the constructor of a file does.
+        """
 
     def parts(self) -> dict[str, Coroutine[Any, Any, None]]:
-        """What has to run beside the scheduler, by name."""
+        """Tasks that must run beside the scheduler, by name."""
         return {}
 
     def poll(self) -> bool:
-        """Look for a change; whether a new configuration is in force now."""
+        """Check for a change; whether a new configuration is in force now."""
         raise NotImplementedError
 
     def operations(self) -> list[Operation]:
@@ -56,7 +59,7 @@ class ConfigurationSource:
         return []
 
     def warn(self, text: str) -> None:
-        """Report what is odd in the configuration in force, where the source has a place for it beside the log."""
+        """Report a warning about the configuration in force, if the source has a place beside the log."""
 
     def failed(self, text: str) -> None:
         """Report a document that cannot be used."""
@@ -71,8 +74,8 @@ class ConfigurationSource:
     def _first(self) -> None:
         """Put the first configuration in force.
 
-        Raises ConfigurationError when the document is bad or missing and the source is strict, or when there is
-        nothing to fall back to because the built-in configuration is off.
+        Raises ConfigurationError when the document is invalid or missing and the source is strict, or when the
+        built-in configuration is off.
         """
         try:
             self.configuration = self._read()
@@ -83,7 +86,7 @@ class ConfigurationSource:
             self.configuration = self._load(DEFAULT_TEXT)
 
     def _next(self) -> bool:
-        """Put a changed document in force, if it can be used and says something new."""
+        """Put a changed document in force, if it is valid and differs."""
         try:
             new = self._read()
         except ConfigurationError as error:
@@ -145,29 +148,29 @@ class ConfigurationFile(ConfigurationSource):
     ) -> None:
         """Read it for the first time.
 
-        Raises ConfigurationError when the file is bad or missing and `strict` is set, or when there is
-        nothing to fall back to because `default` (the built-in configuration) is off.
+        Raises ConfigurationError when the file is invalid or missing and `strict` is set, or when
+        `default` (the built-in configuration) is off.
         """
         super().__init__(path, actions, plugins, strict=strict, default=default)
-        self._seen: tuple[int, ...] | None = None
+        self._version: tuple[int, ...] | None = None
         if not path:
             if not default:
                 raise ConfigurationError(
-                    "neither --scheduler-conf nor --scheduler-configmap is given, "
+                    "neither --scheduler-conf nor --scheduler-configmap is set, "
                     "and --disable-default-scheduler-config forbids the built-in configuration"
                 )
             self.configuration = self._load(DEFAULT_TEXT)
             return
-        self._seen = self._look()
+        self._version = self._file_version()
         self._first()
 
     def poll(self) -> bool:
         if not self.where:
             return False
-        seen = self._look()
-        if seen == self._seen:
+        version = self._file_version()
+        if version == self._version:
             return False
-        self._seen = seen
+        self._version = version
         return self._next()
 
     def _text(self) -> str:
@@ -179,7 +182,7 @@ class ConfigurationFile(ConfigurationSource):
         except UnicodeDecodeError as error:
             raise ConfigurationError(f"{self.where} cannot be read: {error}; save it as UTF-8") from None
 
-    def _look(self) -> tuple[int, ...] | None:
+    def _file_version(self) -> tuple[int, ...] | None:
         try:
             found = os.stat(self.where)
         except OSError:

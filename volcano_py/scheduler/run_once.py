@@ -28,11 +28,11 @@ REGISTRY = Registry(PLUGINS, ACTIONS)
 
 
 class Report(Struct):
-    """What a cycle did, beside its plan."""
+    """The outcome of a cycle."""
 
     session: Session
     plan: list[Operation] = []
-    """All that was emitted, in order."""
+    """The emitted operations, in order."""
     bound: int = 0
     evicted: int = 0
     faults: list[Fault] = []
@@ -52,7 +52,7 @@ class Report(Struct):
         }
 
     def pipelined(self) -> dict[str, str]:
-        """Tasks that were promised room, by key: the node."""
+        """The node of each pipelined task, by the task's key."""
         s = self.session
         return {
             key: s.table.names[s.placed[task.slot]]
@@ -77,10 +77,10 @@ def run_once(
 ) -> Report:
     """Run the configured actions once over the model.
 
-    now     seconds since the epoch; all that depends on time depends on this
+    now     seconds since the epoch; the only source of time
     seed    decides among nodes of equal score
-    budget  tasks to try at most; None: no limit
-    emit    gets the plan, statement by statement
+    budget  limit of tasks to try; None: no limit
+    emit    is called with the operations of each statement
     """
     planner = Planner(model, emit)
     timed = timer or (lambda _kind, _name: nullcontext())
@@ -116,7 +116,7 @@ def _execute(name: str, session: Session, registry: Registry, report: Report) ->
 
 
 def open_plugins(session: Session, registry: Registry, report: Report, timed: Timer) -> list[Plugin]:
-    """Construct the configured plugins and let them register; unknown ones are a warning."""
+    """Construct the configured plugins and open them; unknown ones are a warning."""
     plugins: list[Plugin] = []
     for tier in session.configuration.tiers:
         for option in tier:

@@ -80,7 +80,7 @@ class Scheduler:
     # ---- the parts ---------------------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Schedule until cancelled; then let writes that have begun end, and release the Lease.
+        """Schedule until cancelled; then finish writes in flight, and release the Lease.
 
         Raises KubeError when there are no usable credentials or the first queues cannot be created, and the error that
         ended one of the parts: none of them works without the others.

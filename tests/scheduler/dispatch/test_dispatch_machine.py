@@ -21,7 +21,7 @@ from volcano_py.scheduler.model.plan import (
 DOWN = Failure("unreachable", "connection refused", sent=False)
 HALF = Failure("unreachable", "no answer in time", sent=True)
 BUSY = Failure("busy", "internal error")
-NO = Failure("refused", "no such node")
+NO = Failure("rejected", "no such node")
 
 
 def bind(name="a", node="n1", group="ns/g"):
@@ -46,7 +46,7 @@ def event(name="a", message="m"):
 
 @pytest.fixture
 def machine():
-    made = Machine(in_flight=4, heartbeat_timeout=30, jitter=lambda: 0.5)
+    made = Machine(max_in_flight=4, heartbeat_timeout=30, jitter=lambda: 0.5)
     made.lead(True, 0.0)
     return made
 
@@ -81,7 +81,7 @@ def test_a_bind_is_followed_by_volcanos_event(machine):
     assert machine.backlog == 0
 
 
-def test_an_eviction_is_told_on_pod_and_group():
+def test_an_eviction_is_reported_on_pod_and_group():
     pod, group = follow_ups(evict())
     assert (pod.type, pod.reason, pod.message) == ("Warning", "Evict", "Pod is evicted, because of preempt")
     assert (group.kind, group.name, group.type, group.reason, group.message) == (
@@ -93,7 +93,7 @@ def test_an_eviction_is_told_on_pod_and_group():
     )
 
 
-def test_no_more_than_the_limit_are_on_their_way(machine):
+def test_no_more_than_the_limit_are_in_flight(machine):
     machine.plan(1, [bind(f"p{i}") for i in range(10)], 0)
     first = machine.take(0)
     assert len(first) == 4 and machine.take(0) == []
@@ -108,20 +108,20 @@ def test_nothing_is_written_without_leadership():
     assert outcomes(machine) == {1: "lost", 2: "lost"}
 
 
-def test_losing_leadership_loses_what_waits_and_lets_the_rest_end(machine):
+def test_after_leadership_waiting_operations_are_lost_and_the_others_end(machine):
     machine.plan(1, [bind(f"p{i}") for i in range(6)], 0)
-    flying = machine.take(0)
+    in_flight = machine.take(0)
     machine.lead(False, 1)
     assert outcomes(machine) == {5: "lost", 6: "lost"}
-    machine.done(flying[0], 2)
-    machine.failed(flying[1], DOWN, 2)
-    machine.failed(flying[2], HALF, 2)
-    machine.failed(flying[3], Failure("not-leading", "x", sent=False), 2)
+    machine.done(in_flight[0], 2)
+    machine.failed(in_flight[1], DOWN, 2)
+    machine.failed(in_flight[2], HALF, 2)
+    machine.failed(in_flight[3], Failure("not-leading", "x", sent=False), 2)
     assert outcomes(machine) == {1: "done", 2: "lost", 3: "unknown", 4: "lost"}
     assert machine.take(3) == [] and machine.backlog == 0
 
 
-def test_what_may_have_got_through_is_never_called_lost(machine):
+def test_an_operation_that_may_have_been_carried_out_is_never_lost(machine):
     machine.plan(1, [bind()], 0)
     machine.failed(machine.take(0)[0], HALF, 1)
     machine.lead(False, 2)
@@ -155,7 +155,7 @@ def test_binds_do_not_starve_conditions_and_events(machine):
 def test_lower_lanes_never_take_all_places(machine):
     machine.plan(1, [condition(f"c{i}") for i in range(50)] + [event(f"e{i}") for i in range(50)], 0)
     machine.take(0)
-    assert machine.flying < 4
+    assert machine.in_flight < 4
     machine.plan(200, [bind("b")], 0)
     assert ops(machine.take(0)) == [bind("b")]
 
@@ -171,11 +171,11 @@ def test_writes_on_one_object_never_overlap_and_keep_their_order(machine):
 
 def test_of_waiting_statuses_only_the_newest_is_written(machine):
     machine.plan(1, [status(phase="Pending")], 0)
-    (flying,) = machine.take(0)
+    (in_flight,) = machine.take(0)
     machine.plan(2, [status(phase="Inqueue", urgent=True)], 0)
     machine.plan(3, [status(phase="Running")], 0)
     assert outcomes(machine) == {2: "superseded"}
-    machine.done(flying, 1)
+    machine.done(in_flight, 1)
     (item,) = machine.take(1)
     assert item.op.status == {"phase": "Running"}
     assert item.lane == 0, "it inherits the haste of the one it replaced"
@@ -201,11 +201,11 @@ def test_conditions_of_one_pod_are_a_second_apart(machine):
     assert outcomes(machine) == {1: "done", 2: "superseded"}
 
 
-def test_a_condition_behind_one_on_its_way_waits_its_second_too(machine):
+def test_a_condition_behind_one_in_flight_waits_a_second_too(machine):
     machine.plan(1, [condition(message="one")], 0)
-    (flying,) = machine.take(0)
+    (in_flight,) = machine.take(0)
     machine.plan(2, [condition(message="two")], 0)
-    machine.done(flying, 1)
+    machine.done(in_flight, 1)
     assert not [i for i in machine.take(1.5) if isinstance(i.op, PodCondition)]
     assert [i for i in machine.take(2.0) if isinstance(i.op, PodCondition)]
 
@@ -217,7 +217,7 @@ def test_a_bind_makes_the_waiting_condition_pointless(machine):
     assert ops(machine.take(0)) == [bind("a")]
 
 
-def test_a_refused_bind_fails_and_the_pod_says_so(machine):
+def test_a_rejected_bind_fails_and_the_pod_gets_a_condition(machine):
     machine.plan(1, [bind()], 0)
     machine.failed(machine.take(0)[0], NO, 1)
     (result,) = machine.results()
@@ -226,13 +226,13 @@ def test_a_refused_bind_fails_and_the_pod_says_so(machine):
     assert item.op == PodCondition("ns", "a", "uid-a", "SchedulerError", "failed to bind to node n1: no such node")
 
 
-def test_a_refused_bind_of_a_pod_that_is_gone_says_nothing(machine):
+def test_a_rejected_bind_of_a_pod_that_is_gone_gets_no_condition(machine):
     machine.plan(1, [bind()], 0)
-    machine.failed(machine.take(0)[0], Failure("refused", "not found", pod_gone=True), 1)
+    machine.failed(machine.take(0)[0], Failure("rejected", "not found", pod_gone=True), 1)
     assert machine.take(1) == [] and outcomes(machine) == {1: "failed"}
 
 
-def test_a_busy_server_is_asked_again_with_growing_pauses_then_given_up(machine):
+def test_a_write_to_a_busy_server_is_retried_with_back_off_then_given_up(machine):
     machine.plan(1, [bind()], 0)
     now, pauses = 0.0, []
     while True:
@@ -303,10 +303,10 @@ def test_an_outage_loses_nothing_and_doubles_nothing(machine):
 
 def test_revoking_a_node_withdraws_its_waiting_binds_only(machine):
     machine.plan(1, [bind(f"p{i}", "dead" if i % 2 else "n1") for i in range(8)], 0)
-    flying = machine.take(0)
+    in_flight = machine.take(0)
     machine.revoke(Revoke("Node", "dead"), 0)
     assert outcomes(machine) == {6: "revoked", 8: "revoked"}
-    for item in flying:
+    for item in in_flight:
         machine.done(item, 1)
     assert {i.op.node for i in machine.take(1) if isinstance(i.op, Bind)} == {"n1"}
 
@@ -319,7 +319,7 @@ def test_revoking_a_job_withdraws_binds_and_evictions(machine):
     assert outcomes(machine) == {5: "revoked", 6: "revoked"}
 
 
-def test_revoking_a_pod_looks_at_its_uid(machine):
+def test_revoking_a_pod_compares_its_uid(machine):
     machine.plan(1, [bind(f"x{i}") for i in range(4)], 0)
     machine.take(0)
     machine.plan(5, [bind("a")], 0)
@@ -350,10 +350,10 @@ class Random(RuleBasedStateMachine):
 
     @initialize()
     def begin(self):
-        self.machine = Machine(in_flight=3, jitter=lambda: 0.5)
+        self.machine = Machine(max_in_flight=3, jitter=lambda: 0.5)
         self.now = 0.0
         self.next_id = 1
-        self.flying = []
+        self.in_flight = []
         self.results = {}
         self.sent = {}
         self.lead(True)
@@ -394,12 +394,12 @@ class Random(RuleBasedStateMachine):
     @rule(seconds=st.sampled_from([0.0, 0.05, 0.3, 1.0, 6.0]))
     def take(self, seconds):
         self.now += seconds
-        self.flying += self.machine.take(self.now)
+        self.in_flight += self.machine.take(self.now)
 
-    @precondition(lambda self: self.flying)
+    @precondition(lambda self: self.in_flight)
     @rule(how=st.sampled_from([None, None, DOWN, HALF, BUSY, NO]), data=st.data())
     def answer(self, how, data):
-        item = self.flying.pop(data.draw(st.integers(0, len(self.flying) - 1)))
+        item = self.in_flight.pop(data.draw(st.integers(0, len(self.in_flight) - 1)))
         if how is None:
             self.machine.done(item, self.now)
         else:
@@ -408,16 +408,16 @@ class Random(RuleBasedStateMachine):
     @invariant()
     def one_write_an_object(self):
         self.collect()
-        assert all(n == 1 for n in Counter(i.key for i in self.flying).values())
-        assert len(self.flying) <= 3 and self.machine.flying == len(self.flying)
+        assert all(n == 1 for n in Counter(i.key for i in self.in_flight).values())
+        assert len(self.in_flight) <= 3 and self.machine.in_flight == len(self.in_flight)
 
     def teardown(self):
         # Let everything come to an end, with a server that works.
         for _ in range(10_000):
-            for item in self.flying:
+            for item in self.in_flight:
                 self.machine.done(item, self.now)
-            self.flying = self.machine.take(self.now)
-            if not self.flying:
+            self.in_flight = self.machine.take(self.now)
+            if not self.in_flight:
                 wake = self.machine.wake_at(self.now)
                 if wake is None:
                     break

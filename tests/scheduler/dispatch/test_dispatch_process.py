@@ -13,7 +13,7 @@ import pytest
 import yaml
 from fake_api import pod, status
 
-from volcano_py.scheduler.dispatch.frames import Garbled, Reader, encode
+from volcano_py.scheduler.dispatch.frames import InvalidFrame, Reader, encode
 from volcano_py.scheduler.dispatch.handle import DispatcherHandle
 from volcano_py.scheduler.dispatch.messages import (
     FromDecider,
@@ -139,7 +139,7 @@ async def test_losing_the_lease_stops_writing_and_winning_it_starts_again(tmp_pa
         assert d.leading == [True, False, True]
 
 
-async def test_a_dispatcher_that_dies_is_replaced_and_its_work_is_unknown(tmp_path, api):
+async def test_a_dispatcher_that_ends_is_replaced_and_its_operations_are_unknown(tmp_path, api):
     binds = put_pods(api, 3)
 
     async def silence(request):
@@ -162,7 +162,7 @@ async def test_a_dispatcher_that_dies_is_replaced_and_its_work_is_unknown(tmp_pa
         await d.until(lambda: all(d.outcome(b) == ["unknown", "done"] for b in binds))
 
 
-async def test_a_dispatcher_that_hangs_is_replaced_and_its_work_is_unknown(tmp_path, api):
+async def test_a_dispatcher_that_hangs_is_replaced_and_its_operations_are_unknown(tmp_path, api):
     binds = put_pods(api, 3)
     async with Running(tmp_path, api, leader_elect=False, heartbeat_timeout=2.0) as d:
         os.kill(d.handle.pid, signal.SIGSTOP)
@@ -219,7 +219,7 @@ async def test_what_waits_for_a_dead_node_is_revoked(tmp_path, api):
         return status(403, "Forbidden")
 
     api.fault("POST ", slow, times=1000)
-    async with Running(tmp_path, api, leader_elect=False, in_flight=4) as d:
+    async with Running(tmp_path, api, leader_elect=False, max_in_flight=4) as d:
         d.handle.emit(binds)
         d.handle.revoke(Revoke("Node", "n1"))
         await d.until(lambda: not d.handle.unanswered)
@@ -264,7 +264,7 @@ DECIDER = """
 
 
 @pytest.mark.parametrize("how", ["hang", "kill"])
-async def test_a_decider_that_hangs_is_ended_and_one_that_dies_is_survived_by_nobody(tmp_path, api, how):
+async def test_the_dispatcher_ends_with_its_decider(tmp_path, api, how):
     decider = subprocess.Popen(
         [sys.executable, "-c", textwrap.dedent(DECIDER), kubeconfig(tmp_path, api), how],
         stdout=subprocess.PIPE,
@@ -304,9 +304,9 @@ def test_frames_survive_any_cut():
 
 
 def test_nonsense_is_noticed():
-    with pytest.raises(Garbled):
+    with pytest.raises(InvalidFrame):
         list(Reader(FromDecider).feed(b"HTTP/1.1 200 OK\r\n"))
-    with pytest.raises(Garbled):
+    with pytest.raises(InvalidFrame):
         list(Reader(FromDecider).feed(b"\x00\x00\x00\x02hi"))
 
 

@@ -68,7 +68,7 @@ async def test_a_pod_on_another_node_is_a_failure_that_names_it(api, writer):
     put_pod(api)
     assert await writer.write(BIND) is None
     failure = await writer.write(Bind("default", "a", "u", "n2", "default/g"))
-    assert failure.kind == "refused" and "on node n1 already" in failure.message
+    assert failure.kind == "rejected" and "already on node n1" in failure.message
     assert not failure.pod_gone
 
 
@@ -76,12 +76,12 @@ async def test_a_pod_of_another_uid_is_gone(api, writer):
     put_pod(api)
     await writer.write(BIND)
     failure = await writer.write(Bind("default", "a", "former", "n1", "default/g"))
-    assert failure.kind == "refused" and failure.pod_gone
+    assert failure.kind == "rejected" and failure.pod_gone
 
 
 async def test_a_missing_pod_is_gone(writer):
     failure = await writer.write(BIND)
-    assert failure.kind == "refused" and failure.pod_gone
+    assert failure.kind == "rejected" and failure.pod_gone
 
 
 async def test_an_eviction_sets_volcanos_conditions_then_deletes_with_the_uid(api, writer):
@@ -102,7 +102,7 @@ async def test_an_eviction_sets_volcanos_conditions_then_deletes_with_the_uid(ap
     assert options["preconditions"]["uid"] == "u" and options["preconditions"]["resourceVersion"]
 
 
-async def test_evicting_what_is_gone_or_leaving_is_done(api, writer):
+async def test_evicting_a_pod_that_is_gone_or_terminating_is_done(api, writer):
     assert await writer.write(EVICT) is None
     put_pod(api, uid="another")
     assert await writer.write(EVICT) is None
@@ -113,7 +113,7 @@ async def test_evicting_what_is_gone_or_leaving_is_done(api, writer):
     assert not [call for call in api.log if call.startswith(("PATCH", "DELETE"))]
 
 
-async def test_a_pod_that_changes_meanwhile_is_deleted_all_the_same(api, writer):
+async def test_a_pod_that_changes_meanwhile_is_deleted(api, writer):
     put_pod(api)
 
     def meanwhile(request):
@@ -144,13 +144,13 @@ async def test_a_condition_keeps_the_others_and_its_first_transition_time(api, w
     ]
 
 
-async def test_a_condition_for_an_earlier_pod_of_that_name_is_refused(api, writer):
+async def test_a_condition_for_an_earlier_pod_of_that_name_is_rejected(api, writer):
     put_pod(api, uid="another")
     failure = await writer.write(PodCondition("default", "a", "u", "r", "m"))
-    assert failure.kind == "refused" and "status" not in stored(api)
+    assert failure.kind == "rejected" and "status" not in stored(api)
 
 
-async def test_a_pod_group_status_replaces_the_whole_one(api, writer):
+async def test_a_pod_group_status_replaces_the_old_one(api, writer):
     group = {
         "metadata": {"name": "g", "namespace": "default", "uid": "u"},
         "status": {"phase": "Pending", "running": 3},
@@ -159,7 +159,7 @@ async def test_a_pod_group_status_replaces_the_whole_one(api, writer):
     assert await writer.write(PodGroupStatus("default", "g", "u", {"phase": "Inqueue"})) is None
     assert stored(api, "podgroups", "g")["status"] == {"phase": "Inqueue"}
     failure = await writer.write(PodGroupStatus("default", "g", "another", {"phase": "Running"}))
-    assert failure.kind == "refused"
+    assert failure.kind == "rejected"
     assert "/status" not in api.log[0].split("?")[0].removeprefix("PATCH ")
 
 
@@ -191,8 +191,8 @@ async def test_an_event_names_the_kind_of_its_object(api, writer):
         (500, {}, "busy", True, 0.0),
         (503, {"Retry-After": "3"}, "busy", True, 3.0),
         (429, {"Retry-After": "2"}, "busy", False, 2.0),
-        (403, {}, "refused", True, 0.0),
-        (422, {}, "refused", True, 0.0),
+        (403, {}, "rejected", True, 0.0),
+        (422, {}, "rejected", True, 0.0),
     ],
 )
 async def test_answers_become_failures(api, writer, code, headers, kind, sent, after):
@@ -210,7 +210,7 @@ async def test_no_server(api, writer):
 
 async def test_the_gate_stops_a_request_before_it_is_sent(api):
     def gate():
-        raise NotLeading("the Lease may have run out")
+        raise NotLeading("the Lease may have expired")
 
     put_pod(api)
     async with Client(Credentials(server=api.url), gate=gate) as client:
@@ -254,10 +254,10 @@ async def test_our_own_last_write_is_no_change_by_another(api, writer):
     assert await writer.write(decided("Pending", newest)) is None
 
 
-async def test_a_conflict_of_anything_else_is_a_refusal(api, writer):
+async def test_a_conflict_of_anything_else_is_a_rejection(api, writer):
     put_pod(api, uid="another")
     failure = await writer.write(PodCondition("default", "a", "u", "Unschedulable", "m"))
-    assert failure.kind == "refused"
+    assert failure.kind == "rejected"
 
 
 def undecodable(obj):
@@ -290,7 +290,7 @@ async def test_a_bound_pod_that_cannot_be_decoded_is_bound(api, writer):
     assert await writer.write(BIND) is None
     api.faults.clear()
     answers(api, "GET ", undecodable({**made, "spec": {"nodeName": "n2"}}))
-    assert (await writer.write(BIND)).message == "pod default/a: it is on node n2 already"
+    assert (await writer.write(BIND)).message == "pod default/a: it is already on node n2"
 
 
 @pytest.mark.parametrize("body", [b"<html>", b"", b"[]", "half"])

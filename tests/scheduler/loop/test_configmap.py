@@ -7,7 +7,7 @@ import pytest
 
 from volcano_py.api.core import ConfigMap
 from volcano_py.api.meta import ObjectMeta
-from volcano_py.kube.wire import Refused
+from volcano_py.kube.wire import Undecodable
 from volcano_py.scheduler.configmap import KEY, ConfigurationMap
 from volcano_py.scheduler.framework.config import ConfigurationError
 from volcano_py.scheduler.model.plan import Event
@@ -26,7 +26,7 @@ def test_the_flag_names_one_configmap() -> None:
     for wrong in ("a", "/b", "a/", "a/b/c"):
         with pytest.raises(click.UsageError, match="give NAMESPACE/NAME"):
             parse(f"--scheduler-configmap={wrong}")
-    with pytest.raises(click.UsageError, match="give one of them"):
+    with pytest.raises(click.UsageError, match="use one of them"):
         parse("--scheduler-configmap=a/b", "--scheduler-conf=c")
 
 
@@ -84,7 +84,7 @@ def test_versions_that_cannot_be_used_change_nothing_and_are_reported_once() -> 
     assert events(made) == []
     made._set(None)
     assert not made.poll() and "it was deleted" in events(made)[0][2]
-    made._undecodable(Refused("system", "conf", "1", "2", b"", "nested too deep"))
+    made._undecodable(Undecodable("system", "conf", "1", "2", b"", "nested too deep"))
     assert not made.poll() and "nested too deep" in events(made)[0][2]
     assert made.configuration.actions == ("enqueue", "allocate")
     made._set(version())

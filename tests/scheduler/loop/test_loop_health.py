@@ -1,4 +1,4 @@
-"""/healthz of a scheduler that runs: what fails it, and what must not."""
+"""/healthz of a running scheduler: conditions that fail it, and conditions that must not."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ async def test_every_part_is_listed(tmp_path: Path) -> None:
             assert f"[+]{name} ok" in text
 
 
-async def test_an_api_server_that_is_away_fails_nothing(tmp_path: Path) -> None:
+async def test_an_outage_of_the_api_server_fails_nothing(tmp_path: Path) -> None:
     async with cluster(tmp_path) as c, running(c.options(**SERVED, heartbeat_timeout=1.0)) as scheduler:
         await c.submit("before")
         await c.scheduled("before")

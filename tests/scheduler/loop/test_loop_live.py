@@ -29,11 +29,11 @@ def kubeconfig(tmp_path, api):
 
 
 def put_node(api, name, cpu="8"):
-    room = {"cpu": cpu, "memory": "256Gi", "pods": "110"}
+    capacity = {"cpu": cpu, "memory": "256Gi", "pods": "110"}
     ready = [{"type": "Ready", "status": "True"}]
     api.put(
         "nodes",
-        {"metadata": {"name": name}, "status": {"allocatable": room, "capacity": room, "conditions": ready}},
+        {"metadata": {"name": name}, "status": {"allocatable": capacity, "capacity": capacity, "conditions": ready}},
     )
 
 
@@ -71,7 +71,7 @@ def put_pod(api, name, group, cpu="1", node=""):
 
 
 def open_queues(api):
-    """What the queue controller says of every queue."""
+    """Set the state of every queue, as the queue controller does."""
     for name in ("root", "default"):
         api.put("queues", {"metadata": {"name": name}, "spec": {"weight": 1}, "status": {"state": "Open"}})
 
@@ -150,7 +150,7 @@ async def test_no_session_without_anything_to_do(tmp_path, api):
         await live.until(lambda: live.bound("later"))
 
 
-async def test_pending_work_is_looked_at_once_a_period(tmp_path, api):
+async def test_pending_work_gets_a_cycle_once_a_period(tmp_path, api):
     put_node(api, "n1", "1")
     put_gang(api, "g", 5)
     async with Live(tmp_path, api) as live:
@@ -173,7 +173,7 @@ async def test_a_burst_is_few_cycles(tmp_path, api):
         assert live.scheduler.cycles - before < 40
 
 
-async def test_the_server_is_gone_for_a_while(tmp_path, api):
+async def test_an_outage_of_the_server(tmp_path, api):
     put_node(api, "n1")
     put_gang(api, "before", 2)
     async with Live(tmp_path, api) as live:
@@ -188,7 +188,7 @@ async def test_the_server_is_gone_for_a_while(tmp_path, api):
         assert sorted(set(firsts)) == sorted(live.bound())
 
 
-async def test_a_node_that_fails_to_take_a_pod_is_not_hammered(tmp_path, api):
+async def test_a_rejected_bind_is_retried_with_back_off(tmp_path, api):
     put_node(api, "n1")
     put_gang(api, "g", 1)
     api.fault("POST /binding", lambda r: status(403, "Forbidden", "not today"), times=1000)
@@ -200,7 +200,7 @@ async def test_a_node_that_fails_to_take_a_pod_is_not_hammered(tmp_path, api):
         await live.until(lambda: live.bound("g"))
 
 
-async def test_room_stays_taken_until_the_watch_shows_the_bind(tmp_path, api):
+async def test_capacity_stays_used_until_the_watch_shows_the_bind(tmp_path, api):
     put_node(api, "n1", "1")
     put_gang(api, "one", 1)
 
@@ -225,11 +225,11 @@ async def test_an_object_that_cannot_be_used_gets_an_event(tmp_path, api):
     async with Live(tmp_path, api) as live:
         await live.until(lambda: live.bound("g"))
 
-        def told():
+        def quarantined():
             return [o for (p, _, _), o in api.objects.items() if p == "events" and o["reason"] == "Quarantined"]
 
-        await live.until(told)
-        (event,) = told()
+        await live.until(quarantined)
+        (event,) = quarantined()
         assert event["involvedObject"]["name"] == "odd" and event["type"] == "Warning" and "cpu" in event["message"]
         assert b'volcano_py_quarantined_objects{kind="Node"} 1.0' in live.scheduler.reporter.expose()
 
@@ -248,7 +248,7 @@ async def test_the_configuration_is_reloaded_while_it_runs(tmp_path, api):
         await live.until(lambda: live.bound("g"))
 
 
-async def test_a_plugin_that_cannot_be_opened_places_nobody_and_is_named_once(tmp_path, api, caplog):
+async def test_a_plugin_that_cannot_be_opened_places_no_pod_and_is_reported_once(tmp_path, api, caplog):
     plugins = tmp_path / "plugins"
     plugins.mkdir()
     (plugins / "bad.py").write_text(
@@ -273,7 +273,7 @@ async def test_a_plugin_that_cannot_be_opened_places_nobody_and_is_named_once(tm
         await live.until(lambda: live.bound("g"))
 
 
-async def test_a_cycle_that_fails_knows_what_it_emitted(tmp_path, api, monkeypatch):
+async def test_a_cycle_that_fails_has_assumed_its_plan(tmp_path, api, monkeypatch):
     import volcano_py.scheduler.server as server
 
     real, failed = server.run_once, []
@@ -341,7 +341,7 @@ async def test_a_bad_configuration_is_exit_code_2_and_one_line(tmp_path, api):
         process.kill()
 
 
-async def test_without_credentials_it_ends_and_says_so(tmp_path, api):
+async def test_without_credentials_it_ends_with_an_error(tmp_path, api):
     process = subprocess.Popen(
         [sys.executable, "-m", "volcano_py.cli.main", "scheduler", "--kubeconfig", str(tmp_path / "none")],
         stderr=subprocess.PIPE,

@@ -1,4 +1,4 @@
-"""The command line, the configuration file, the endpoints, the metrics: what surrounds the loop."""
+"""The command line, the configuration file, the endpoints, the metrics: the modules around the loop."""
 
 import os
 import ssl
@@ -49,7 +49,7 @@ def test_defaults_are_volcanos(parse):
     assert not o.enable_healthz and not o.enable_metrics and o.priority_class
 
 
-def test_the_arguments_of_volcanos_chart_are_taken(parse):
+def test_the_arguments_of_volcanos_chart_are_accepted(parse):
     o = parse(
         "--logtostderr",
         "--scheduler-conf=/volcano.scheduler/volcano-scheduler.conf",
@@ -247,7 +247,7 @@ async def test_metrics_and_health_are_served():
             assert (answer.status, await answer.text()) == (500, "no dispatcher")
 
 
-async def test_nothing_is_served_unless_asked():
+async def test_nothing_is_served_by_default():
     async with serving() as ports:
         assert ports == {}
     assert tls_context("ca", "", "key") is None

@@ -1,9 +1,9 @@
 """Cache: what the API server shows, as a model, and the plans that were assumed on it. Volcano: SchedulerCache.
 
-The way of a pod through it: an informer's event changes the model; a session reads the model; the planner assumes the
+The path of a pod: an informer's event changes the model; a session reads the model; the planner assumes the
 session's plan on it (`Cluster.assume`); the dispatcher's result confirms that, or undoes it (`forget`).
 
-Event handlers run in the event loop and never during a cycle (a cycle does not let the loop run), so the model needs no
+Event handlers run in the event loop and never during a cycle, which does not yield to the loop: the model needs no
 lock. The first cycle may start when `ready` is set: every watched kind has then been listed once.
 """
 
@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 
 from volcano_py.api import core, kinds
-from volcano_py.kube import Client, Informer, Refused, scan
+from volcano_py.kube import Client, Informer, Undecodable, scan
 from volcano_py.kube.supervise import run_all
 from volcano_py.scheduler.cache.filters import Filters
 from volcano_py.scheduler.cache.kinds import DEFAULT_GATES, watched
@@ -86,7 +86,7 @@ class Cache:
     async def run(self) -> None:
         """List and watch until cancelled. Raises what ended an informer or a read."""
         # A large list makes the cyclic collector traverse all of it again and again (most of 11 s for 50,000
-        # pods); what is loaded now lives long, so it is frozen.
+        # pods); the loaded objects are long-lived, so they are frozen.
         gc.disable()
         watches = {f"informer {i.rt.plural}": self._watch(kind, i) for kind, i in self.informers.items()}
         try:
@@ -144,21 +144,21 @@ class Cache:
         if self._filters.accepts(kind, obj):
             self._upsert(kind, obj)
 
-    def put_undecodable_pod(self, refused: Refused) -> None:
+    def put_undecodable_pod(self, undecodable: Undecodable) -> None:
         """Quarantine a pod that was read apart from the watch and cannot be decoded.
 
         The model gets the last version that could be decoded, with the node and the deletion of this one, so that the
         capacity that the pod uses is right.
         """
-        key = f"{refused.namespace}/{refused.name}"
+        key = f"{undecodable.namespace}/{undecodable.name}"
         known = self.informers["Pod"].store.get(key)
-        if known is not None and known.metadata.uid == refused.uid:
-            node = scan.texts(refused.raw, "spec").get("nodeName", "")
-            deleted = scan.texts(refused.raw, "metadata").get("deletionTimestamp")
+        if known is not None and known.metadata.uid == undecodable.uid:
+            node = scan.texts(undecodable.raw, "spec").get("nodeName", "")
+            deleted = scan.texts(undecodable.raw, "metadata").get("deletionTimestamp")
             spec = msgspec.structs.replace(known.spec, node_name=node)
             metadata = msgspec.structs.replace(known.metadata, deletion_timestamp=deleted)
             self.put("Pod", msgspec.structs.replace(known, metadata=metadata, spec=spec))
-        self._reject("Pod", refused)
+        self._reject("Pod", undecodable)
 
     def changed(self) -> None:
         """Report a change of the model."""
@@ -205,14 +205,14 @@ class Cache:
             client,
             rt,
             kinds.STRUCTS[rt],
-            decode_error=lambda refused: self._reject(kind, refused),
-            refused_gone=lambda key: self.quarantine.release(kind, key),
+            decode_error=lambda undecodable: self._reject(kind, undecodable),
+            decode_error_cleared=lambda key: self.quarantine.release(kind, key),
             prepare=core.detach if kind == "Pod" else None,
             optional=optional,
         ).on(add, update, delete)
 
-    def _reject(self, kind: str, refused: Refused) -> None:
-        self.quarantine.put(kind, refused.namespace, refused.name, refused.uid, refused.error)
+    def _reject(self, kind: str, undecodable: Undecodable) -> None:
+        self.quarantine.put(kind, undecodable.namespace, undecodable.name, undecodable.uid, undecodable.error)
 
     def _upsert(self, kind: str, obj: Any, newest: bool = True) -> None:
         try:

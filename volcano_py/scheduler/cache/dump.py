@@ -1,8 +1,8 @@
-"""The picture as a file: everything the scheduler watches, as one Kubernetes List. Volcano: the cache dumper.
+"""The cache as a file: all objects that the scheduler watches, as one Kubernetes List. Volcano: the cache dumper.
 
-The file is what `volcano-py simulate` reads, so that a decision can be looked at again at leisure. Fields
-that the scheduler does not read are not in it, nor are Secrets. Only the user of the process can read it; its name
-cannot be guessed, so that a link prepared under that name leads nowhere.
+The file is what `volcano-py simulate` reads, so that a decision can be reproduced. Fields that the
+scheduler does not read and Secrets are not in it. Only the user of the process can read it; its name is random, so that
+no link can be prepared under that name.
 """
 
 from __future__ import annotations

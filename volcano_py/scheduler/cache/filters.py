@@ -1,6 +1,6 @@
-"""Which objects are this scheduler's. Volcano: responsibleForPod, responsibleForNode, responsibleForPodGroup.
+"""The objects of this scheduler. Volcano: responsibleForPod, responsibleForNode, responsibleForPodGroup.
 
-Pods of our scheduler names, and pods of anybody once they are bound, because they take room. With several
+Pods with its scheduler names, and pods of other schedulers once they are bound, because they use capacity. With several
 schedulers a hash ring decides by the owner's name; with `--node-selector` only labelled nodes are used.
 """
 
@@ -13,7 +13,7 @@ from volcano_py.scheduler.cache.ring import Ring
 
 
 class Filters:
-    """`accepts(kind, object)`: whether the model should know it."""
+    """`accepts(kind, object)`: whether the object belongs in the model."""
 
     def __init__(
         self,

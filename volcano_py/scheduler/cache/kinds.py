@@ -1,4 +1,4 @@
-"""What the scheduler watches: one table. Volcano: the informers of the scheduler cache."""
+"""The kinds that the scheduler watches. Volcano: the informers of the scheduler cache."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ class Watched:
     gate: str = ""
     """The feature gate it depends on; empty: always."""
     optional: bool = False
-    """The cluster may lack it (a CRD of ours that is not installed)."""
+    """The cluster may lack it (its CRD is not installed)."""
 
 
 TABLE: tuple[Watched, ...] = (
-    # Pods last: by then their nodes, groups and queues are known, which saves work (the order is not needed).
+    # Pods last: their nodes, groups and queues then exist, which saves work (any order is correct).
     Watched(kinds.PRIORITYCLASS, "PriorityClass"),
     Watched(kinds.QUEUE),
     Watched(kinds.NODE),

@@ -1,7 +1,6 @@
-"""Objects that cannot be used: they do not decode, or the model refuses them. The rest is scheduled.
+"""Objects that cannot be used: they do not decode, or the model rejects them. The others are scheduled.
 
-Each gets one Warning Event that says why and what to do, once per reason, and counts in a metric until it is
-corrected or deleted.
+Each gets one Warning Event per reason, with the remedy, and counts in a metric until it is corrected or deleted.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ class _Entry:
 
 
 class Quarantine:
-    """`write(event)` hands an Event to the dispatcher and answers whether it was taken."""
+    """`write(event)` emits an Event; whether this replica may write."""
 
     def __init__(self, write: Callable[[Event], bool]) -> None:
         self._write = write
@@ -32,7 +31,7 @@ class Quarantine:
         return key in self._entries
 
     def put(self, kind: str, namespace: str, name: str, uid: str, why: str) -> None:
-        """The object cannot be used."""
+        """Quarantine an object that cannot be used."""
         text = f"volcano-py cannot use this {kind} and ignores it: {why}"
         event = Event(kind, namespace, name, uid, "Warning", REASON, text[:1000])
         key = (kind, f"{namespace}/{name}" if namespace else name)
@@ -41,24 +40,24 @@ class Quarantine:
             self._entries[key] = _Entry(event, self._write(event))
 
     def release(self, kind: str, key: str) -> None:
-        """The object is fine again, or gone."""
+        """Release an object that can be used again, or is gone."""
         if self._entries:
             self._entries.pop((kind, key), None)
 
     def report_again(self) -> None:
-        """Report what has not been reported yet, after leadership was won."""
+        """Report entries that have not been reported yet, after leadership was won."""
         for entry in self._entries.values():
             if not entry.reported:
                 entry.reported = self._write(entry.event)
 
     def not_written(self, event: Event) -> None:
-        """The dispatcher could not write this one after all."""
+        """Record that the dispatcher has not written this Event."""
         for entry in self._entries.values():
             if entry.event == event:
                 entry.reported = False
 
     def counts(self) -> dict[str, int]:
-        """How many objects of each kind are quarantined."""
+        """The number of quarantined objects of each kind."""
         return dict(Counter(kind for kind, _ in self._entries))
 
     def reasons(self) -> dict[tuple[str, str], str]:

@@ -17,7 +17,7 @@ ATTEMPTS = 60
 
 
 async def ensure_queues(client: Client, default_queue: str, pause: float = 1.0) -> None:
-    """Create what is missing. Tries 60 times, a second apart; then raises the KubeError."""
+    """Create the missing ones. Tries 60 times, a second apart; then raises the KubeError."""
     await _ensure(client, "root", {"reclaimable": False, "weight": 1}, pause)
     await _ensure(client, default_queue, {"reclaimable": True, "weight": 1}, pause)
 
@@ -35,7 +35,7 @@ async def _ensure(client: Client, name: str, spec: dict[str, Any], pause: float)
             return
         except InvalidResponse as error:
             if scan.texts(error.body, "metadata").get("name") == name:
-                # It exists, and cannot be decoded: the feed reports it.
+                # It exists, and cannot be decoded: the cache reports it.
                 return
             await _retry(name, attempt, error, pause)
         except KubeError as error:
@@ -46,5 +46,5 @@ async def _retry(name: str, attempt: int, error: KubeError, pause: float) -> Non
     if attempt == ATTEMPTS:
         raise error
     if attempt in (1, 10):
-        log.warning("queue %s cannot be created yet: %s", name, error)
+        log.warning("queue %s cannot be created yet, retrying: %s", name, error)
     await asyncio.sleep(pause * random.uniform(1.0, 1.1))

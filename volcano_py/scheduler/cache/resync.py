@@ -1,6 +1,6 @@
 """Reads of pods whose bind or eviction has an unknown outcome. Volcano: the resync worker of the scheduler cache.
 
-The operation stays assumed, and the pod keeps its capacity, until the API server has answered what became of it.
+The operation stays assumed, and the pod keeps its capacity, until the API server's answer shows the outcome.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ import logging
 from typing import Any, Protocol
 
 from volcano_py.api import core, kinds
-from volcano_py.kube import Backoff, Client, KubeError, NotFound, Refused, scan, wire
+from volcano_py.kube import Backoff, Client, KubeError, NotFound, Undecodable, scan, wire
 from volcano_py.kube.errors import InvalidResponse
 from volcano_py.scheduler.model.plan import Bind, Evict, Operation
 
 log = logging.getLogger(__name__)
 
 REQUEST_GRACE = 2.0
-"""Seconds before an unknown pod is read: its request may still be on its way to the server."""
+"""Seconds before an unknown pod is read: its request may still be in flight."""
 MAX_READS = 16
 """Reads at a time."""
 
@@ -29,7 +29,7 @@ class Assumptions(Protocol):
 
     def put(self, kind: str, obj: Any) -> None: ...
 
-    def put_undecodable_pod(self, refused: Refused) -> None: ...
+    def put_undecodable_pod(self, undecodable: Undecodable) -> None: ...
 
     def changed(self) -> None: ...
 
@@ -99,7 +99,7 @@ class Resync:
                 log.exception("pod %s/%s cannot be read yet, retrying", op.namespace, op.name)
             pause = backoff.next()
 
-    async def _pod(self, op: Bind | Evict) -> core.Pod | Refused | None:
+    async def _pod(self, op: Bind | Evict) -> core.Pod | Undecodable | None:
         try:
             pod: core.Pod = await self.client.get(kinds.POD, op.name, op.namespace, type=core.Pod)
             return pod
@@ -108,18 +108,18 @@ class Resync:
         except InvalidResponse as error:
             # The decoder's own error, so that the report is the same as that of the watch.
             cause = error.__context__
-            refused = wire.refuse(error.body, cause if isinstance(cause, Exception) else error)
-            if (refused.namespace, refused.name) != (op.namespace, op.name) or not scan.complete(error.body):
+            undecodable = wire.undecodable(error.body, cause if isinstance(cause, Exception) else error)
+            if (undecodable.namespace, undecodable.name) != (op.namespace, op.name) or not scan.complete(error.body):
                 raise
-            return refused
+            return undecodable
 
-    def _resolve(self, op: Bind | Evict, pod: core.Pod | Refused | None) -> None:
+    def _resolve(self, op: Bind | Evict, pod: core.Pod | Undecodable | None) -> None:
         """Confirm or forget the operation: the pod as it was read shows its outcome."""
-        uid = "" if pod is None else pod.uid if isinstance(pod, Refused) else pod.metadata.uid
+        uid = "" if pod is None else pod.uid if isinstance(pod, Undecodable) else pod.metadata.uid
         if pod is None or uid != op.uid:
             # The watch shows the deletion, and the object that has the name now.
             self._cache.forget(op)
-        elif isinstance(pod, Refused):
+        elif isinstance(pod, Undecodable):
             self._cache.forget(op)
             self._cache.put_undecodable_pod(pod)
         else:

@@ -15,7 +15,7 @@ POINTS = 20
 
 
 class Ring:
-    """Who is responsible for a key."""
+    """The member that is responsible for a key."""
 
     def __init__(self, members: Iterable[str]) -> None:
         points = {zlib.crc32(f"{i}{member}".encode()): member for member in members for i in range(POINTS)}
@@ -31,7 +31,7 @@ class Ring:
 
 
 def from_environment(environment: Mapping[str, str] = os.environ) -> tuple[Ring, str] | None:
-    """The ring and our own name in it, when MULTI_SCHEDULER_ENABLE is `true`; else None.
+    """The ring and this scheduler's name in it, when MULTI_SCHEDULER_ENABLE is `true`; else None.
 
     SCHEDULER_POD_NAME is `<base>-<index>` as a StatefulSet names its pods, SCHEDULER_NUM how many there are
     (1 if it is no number).

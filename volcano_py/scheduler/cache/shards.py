@@ -1,7 +1,7 @@
-"""Which nodes are this scheduler's, when NodeShards divide them. Volcano: the shard coordinator.
+"""The nodes of this scheduler when NodeShards divide them. Volcano: the shard coordinator.
 
-Our nodes are those our NodeShard asks for, less those that another one still uses; what we use, and how that
-differs from what is asked for, is written to our shard's status.
+Its nodes are spec.nodesDesired of its NodeShard, less those that another shard still uses. The nodes in use, and how
+they differ from nodesDesired, are written to the status of its NodeShard.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 
 
 class Shards:
-    """`shard` is what the next cycle gets: no node at all until our own NodeShard has been seen."""
+    """`shard` is for the next cycle: it is empty until this scheduler's NodeShard has been read."""
 
     def __init__(
         self,
@@ -39,16 +39,16 @@ class Shards:
         self._on_change = on_change
         self._may_write = may_write
         self._stale = asyncio.Event()
-        self._missing_told = False
-        self.informer.on(lambda new: self._look(), lambda old, new: self._look(), lambda last: self._look())
+        self._missing_reported = False
+        self.informer.on(lambda new: self._update(), lambda old, new: self._update(), lambda last: self._update())
 
     async def run(self) -> None:
-        """Watch, and keep our status true, until cancelled. Raises what ended one of the two."""
+        """Watch and keep the status current until cancelled. Raises the error that ended one of the two."""
         await run_all({"informer nodeshards": self.informer.run(), "shard status": self._keep_status()})
 
     async def _keep_status(self) -> None:
         await self.informer.synced.wait()
-        self._look()
+        self._update()
         while True:
             await self._stale.wait()
             self._stale.clear()
@@ -56,14 +56,17 @@ class Shards:
                 await asyncio.sleep(1.0)
                 self._stale.set()
 
-    def _look(self) -> None:
+    def _update(self) -> None:
         own = self.informer.store.get(self._name)
         if own is None:
-            if self.informer.synced.is_set() and not self._missing_told:
-                self._missing_told = True
-                log.error("there is no NodeShard %s; the nodes in use stay as they are", self._name)
+            if self.informer.synced.is_set() and not self._missing_reported:
+                self._missing_reported = True
+                log.error(
+                    "NodeShard %s not found; create it, or change --scheduler-sharding-name; keeping the nodes in use",
+                    self._name,
+                )
             return
-        self._missing_told = False
+        self._missing_reported = False
         nodes = in_use(own, [s for name, s in self.informer.store.items() if name != self._name])
         if self.shard.nodes != nodes:
             self.shard = Shard(nodes, self._hard)
@@ -75,9 +78,9 @@ class Shards:
         if own is None:
             return True
         status = status_of(own, self.shard.nodes)
-        seen = own.status
+        current = own.status
         same = all(
-            set(getattr(seen, attribute) or ()) == set(status[key])
+            set(getattr(current, attribute) or ()) == set(status[key])
             for key, attribute in (
                 ("nodesInUse", "nodes_in_use"),
                 ("nodesToRemove", "nodes_to_remove"),
@@ -88,18 +91,18 @@ class Shards:
             return True
         if not self._may_write():
             return False
-        # Decided from this version: if it has changed since, the watch brings the newer one.
+        # Decided from this version: if it has changed since, the watch shows the newer one.
         body = {"metadata": {"resourceVersion": own.metadata.resource_version}, "status": status}
         try:
             await self._client.patch(kinds.NODESHARD, self._name, body, subresource="status")
         except KubeError as error:
-            log.warning("the status of NodeShard %s cannot be written yet: %s", self._name, error)
+            log.warning("the status of NodeShard %s cannot be written yet, retrying: %s", self._name, error)
             return False
         return True
 
 
 def in_use(own: NodeShard, others: list[NodeShard]) -> frozenset[str]:
-    """What we are to use: asked for by our shard, and no longer used by another."""
+    """The nodes to use: desired by this shard, and not used by another."""
     nodes = set(own.spec.nodes_desired or ())
     for other in others:
         nodes.difference_update(other.status.nodes_in_use or ())
@@ -107,7 +110,7 @@ def in_use(own: NodeShard, others: list[NodeShard]) -> frozenset[str]:
 
 
 def status_of(own: NodeShard, nodes: frozenset[str]) -> dict[str, Any]:
-    """The status our shard should have while we use `nodes`."""
+    """The status of this shard while `nodes` are in use."""
     desired = set(own.spec.nodes_desired or ())
     return {
         "nodesInUse": sorted(nodes),

@@ -1,7 +1,7 @@
-"""What the dispatcher reads of an object that the API server answers with. Volcano: client-go's typed objects.
+"""The fields that the dispatcher reads from an object in the API server's answer. Volcano: client-go's typed objects.
 
-An object that any tenant made undecodable (nested thousands of levels deep, say) is still read as far as its
-identity, its node and its deletion go: a write on it has been carried out, and a pod can still be evicted.
+Of an object that cannot be decoded (for example, nested thousands of levels deep by a tenant) the identity, the node
+and the deletion are still read: a write on it has been carried out, and a pod can still be evicted.
 """
 
 from __future__ import annotations
@@ -27,26 +27,26 @@ class Spec(Struct, rename="camel"):
     scheduler_name: str = ""
 
 
-class Seen(Struct):
+class PodAnswer(Struct):
     """A pod, or the metadata of any other object."""
 
     metadata: Meta = field(default_factory=Meta)
     spec: Spec = field(default_factory=Spec)
 
 
-class SeenMeta(Struct):
-    """An object of which only the metadata is of interest."""
+class MetaAnswer(Struct):
+    """An object of which only the metadata is read."""
 
     metadata: Meta = field(default_factory=Meta)
 
 
-def scanned(error: InvalidResponse, namespace: str, name: str) -> Seen:
-    """The object in an answer that could not be decoded. Raises `error` when it is another one or not whole."""
+def scan_answer(error: InvalidResponse, namespace: str, name: str) -> PodAnswer:
+    """The object in an answer that could not be decoded. Raises `error` when it is another object or incomplete."""
     meta = scan.texts(error.body, "metadata")
     if (meta.get("namespace", ""), meta.get("name")) != (namespace, name) or not scan.complete(error.body):
         raise error
     spec = scan.texts(error.body, "spec")
-    return Seen(
+    return PodAnswer(
         Meta(meta.get("uid", ""), meta.get("resourceVersion", ""), meta.get("deletionTimestamp")),
         Spec(spec.get("nodeName", ""), spec.get("schedulerName", "")),
     )

@@ -8,15 +8,15 @@ from typing import Any
 
 import msgspec
 
-LONGEST = 1 << 28
-"""Bytes; a longer frame means that the two ends are out of step."""
+MAX_FRAME = 1 << 28
+"""Bytes; a longer frame means that the stream is corrupt."""
 
 _length = struct.Struct(">I")
 _encoder = msgspec.msgpack.Encoder()
 
 
-class Garbled(Exception):
-    """What came through the pipe is no frame."""
+class InvalidFrame(Exception):
+    """The bytes on the pipe are no frame."""
 
 
 def encode(message: msgspec.Struct) -> bytes:
@@ -26,21 +26,21 @@ def encode(message: msgspec.Struct) -> bytes:
 
 
 class Reader:
-    """Cuts a stream of bytes into messages of `union`."""
+    """Splits a stream of bytes into messages of `union`."""
 
     def __init__(self, union: Any) -> None:
         self._decoder = msgspec.msgpack.Decoder(union)
         self._buffer = bytearray()
 
     def feed(self, data: bytes) -> Iterator[Any]:
-        """The messages that `data` completes. Raises Garbled."""
+        """The messages that `data` completes. Raises InvalidFrame."""
         self._buffer += data
         begin, buffer = 0, self._buffer
         try:
             while len(buffer) - begin >= 4:
                 (length,) = _length.unpack_from(buffer, begin)
-                if length > LONGEST:
-                    raise Garbled(f"a frame of {length} bytes")
+                if length > MAX_FRAME:
+                    raise InvalidFrame(f"a frame of {length} bytes")
                 end = begin + 4 + length
                 if len(buffer) < end:
                     break
@@ -49,6 +49,6 @@ class Reader:
                 try:
                     yield self._decoder.decode(body)
                 except msgspec.MsgspecError as error:
-                    raise Garbled(str(error)) from error
+                    raise InvalidFrame(str(error)) from error
         finally:
             del buffer[:begin]

@@ -1,8 +1,8 @@
-"""The decider's side of the dispatcher: starts it, sends it plans, receives results, and replaces it.
+"""The decider's side of the dispatcher: starts and replaces it, sends plans, and receives results.
 
 It corresponds to the calls of Volcano's scheduler cache (Bind, Evict, UpdateJobStatus). `emit` fits `run_once`; it
 never waits and never calls back. Results come from the event loop, one for every operation ever emitted, even if the
-dispatcher dies or hangs: then each unanswered one is `unknown` and its object must be read.
+dispatcher ends or hangs: then each operation without a result is `unknown` and its object must be read.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ from volcano_py.scheduler.model.plan import Operation
 
 log = logging.getLogger(__name__)
 
-STOPPING = 10.0
-"""Seconds the dispatcher gets to end after Stop."""
+STOP_TIMEOUT = 10.0
+"""Seconds between Stop and SIGKILL."""
 STEADY = 60.0
 """Seconds a dispatcher has to run before an end counts as the first one."""
 MAX_ENDS = 5
@@ -58,7 +58,7 @@ class DispatcherHandle:
         self.leading = False
         """Whether the dispatcher accepts plans."""
         self.holder = ""
-        """The holder of the Lease, as far as the dispatcher saw."""
+        """The holder of the Lease, as the dispatcher observed it."""
         self.restarts = 0
         self._settings = settings
         self._on_result = on_result
@@ -92,7 +92,7 @@ class DispatcherHandle:
         return self._process.pid if self._process else 0
 
     def problem(self) -> str:
-        """Why the dispatcher does not work, for /healthz; empty when it does."""
+        """Why the dispatcher is unhealthy, for /healthz; empty when it is healthy."""
         if self._ends >= MAX_ENDS:
             return f"it ended {self._ends} times in a row soon after it was started"
         if self._silent > self._settings.heartbeat_timeout / 2:
@@ -100,7 +100,7 @@ class DispatcherHandle:
         return ""
 
     def election_problem(self) -> str:
-        """Why the dispatcher's election does not work, for /healthz; empty when it does, whoever leads."""
+        """Why the election is unhealthy, for /healthz; empty when it is healthy, with any leader."""
         return self._problem
 
     def emit(self, operations: Sequence[Operation]) -> None:
@@ -112,12 +112,12 @@ class DispatcherHandle:
             self._statements += 1
             self._pipe.send(Plan(self._statements, first, list(operations)))
         else:
-            # Not now: the caller is in the middle of its cycle.
+            # Later: the caller is in the middle of its cycle.
             ids = list(range(first, self._next_id))
             asyncio.get_running_loop().call_soon(self._answer, ids, "lost", "the dispatcher does not run")
 
     def revoke(self, what: Revoke) -> None:
-        """Withdraw what waits for something that is gone."""
+        """Withdraw operations that wait for an object that is gone."""
         if self._pipe is not None and self._unanswered:
             self._pipe.send(what)
 
@@ -127,7 +127,7 @@ class DispatcherHandle:
             self._pipe.send(Heartbeat())
 
     async def run(self) -> None:
-        """Keep a dispatcher running until cancelled, then stop it. Raises what ended one of its parts."""
+        """Keep a dispatcher running until cancelled, then stop it. Raises the error that ended one of its parts."""
         try:
             await run_all(
                 {
@@ -165,30 +165,30 @@ class DispatcherHandle:
         while True:
             await asyncio.sleep(pause)
             now = boottime()
-            # A long cycle of ours stops this event loop: while it lasts nothing can be received.
+            # A long cycle stops this event loop: nothing can be received meanwhile.
             self._silent += min(now - before, 2 * pause)
             before = now
             if self._silent > self._settings.heartbeat_timeout and self._pipe is not None and not self._pipe.closed:
-                log.error("no heartbeat from the dispatcher for %.0f s: it is ended", self._silent)
+                log.error("no heartbeat from the dispatcher for %.0f s: killing it", self._silent)
                 if self._process is not None:
                     self._process.kill()
                 self._pipe.close()
-                self._lost("it was silent")
+                self._lost("it sent no heartbeat")
 
     async def _spawn(self) -> None:
-        ours, theirs = socket.socketpair()
+        own_end, other_end = socket.socketpair()
         try:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "volcano_py.scheduler.dispatch", str(theirs.fileno())],
-                pass_fds=(theirs.fileno(),),
+                [sys.executable, "-m", "volcano_py.scheduler.dispatch", str(other_end.fileno())],
+                pass_fds=(other_end.fileno(),),
                 stdin=subprocess.DEVNULL,
             )
         finally:
-            theirs.close()
+            other_end.close()
         self._gone.clear()
         self._started = time.monotonic()
         self._silent, self._problem = 0.0, ""
-        self._pipe = Pipe(ours, FromDispatcher, self._receive, self._lost)
+        self._pipe = Pipe(own_end, FromDispatcher, self._receive, self._lost)
         self._pipe.send(Start(self._settings, os.getpid()))
 
     def _receive(self, message: FromDispatcher) -> None:
@@ -214,7 +214,7 @@ class DispatcherHandle:
         if self.leading:
             self.leading = False
             self._on_leading(False)
-        self._answer(list(self._unanswered), "unknown", "the dispatcher died")
+        self._answer(list(self._unanswered), "unknown", "the dispatcher ended")
         self._gone.set()
 
     def _answer(self, ids: list[int], outcome: str, message: str) -> None:
@@ -227,14 +227,14 @@ class DispatcherHandle:
         try:
             self._on_result(op, result)
         except Exception:
-            # One result that cannot be used must not cost the others.
+            # An error in one result must not affect the others.
             log.exception("result %s of %s", result.outcome, type(op).__name__)
 
-    async def _reap(self, patience: float = STOPPING) -> int | None:
+    async def _reap(self, timeout: float = STOP_TIMEOUT) -> int | None:
         process = self._process
         if process is None:
             return None
-        deadline = asyncio.get_running_loop().time() + patience
+        deadline = asyncio.get_running_loop().time() + timeout
         while process.poll() is None and asyncio.get_running_loop().time() < deadline:
             await asyncio.sleep(0.02)
         if process.poll() is None:

@@ -1,7 +1,7 @@
-"""Whether this dispatcher may write: leadership follows the Lease. Volcano: leaderelection in cmd/scheduler/app.
+"""Leadership of this dispatcher, which follows the Lease. Volcano: leaderelection in cmd/scheduler/app.
 
-The election acquires and renews the Lease; `follow` compares what was reported with what the Lease says a few times a
-second, so that leadership ends when the Lease has run out, whatever state the election is in.
+The election acquires and renews the Lease; `follow` compares the reported leadership with the Lease a few times a
+second, so that leadership ends when the Lease has expired, in any state of the election.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ class Leadership:
 
     @property
     def holder(self) -> str:
-        """Who holds the Lease, as far as it was seen."""
+        """The holder of the Lease, as it was last observed."""
         return self._election.observed_holder if self._election else ""
 
     def holds(self) -> bool:
-        """Whether a write may begin at this moment."""
+        """Whether a write may begin now."""
         if not self._settings.leader_elect:
             return self._reported
         return self._election is not None and self._election.holds()
@@ -48,7 +48,7 @@ class Leadership:
         self._attempts += 1
 
     def problem(self) -> str:
-        """Why the election does not work; empty when it does, whoever leads."""
+        """Why the election is unhealthy; empty when it is healthy, with any leader."""
         if self._silent < STUCK / 2 * self._settings.lease_duration:
             return ""
         return f"no attempt to acquire or renew the Lease for {self._silent:.0f} s"
@@ -59,7 +59,7 @@ class Leadership:
         if not settings.leader_elect:
             self._report(True)
             await asyncio.Event().wait()
-        # One identity for the life of the process: after an outage the Lease may be acquired again at once.
+        # One identity per process: after an outage the Lease can be acquired again at once.
         identity = settings.identity or default_identity()
         while True:
             self._election = LeaderElection(
@@ -76,15 +76,15 @@ class Leadership:
             await self._election.run()
 
     async def follow(self) -> None:
-        """Report when the Lease has run out, until cancelled. Raises Stuck when the election makes no requests."""
+        """Report when the Lease has expired, until cancelled. Raises Stuck when the election makes no requests."""
         settings = self._settings
         pause = min(0.5, settings.retry_period / 4)
-        seen = -1
+        before = -1
         while settings.leader_elect:
             self._report(self.holds())
-            # The time of this event loop is counted: that in which the process was stopped is no fault of the election.
-            self._silent = 0.0 if self._attempts != seen else self._silent + pause
-            seen = self._attempts
+            # Only time of this event loop counts: while the process is stopped, the election cannot run.
+            self._silent = 0.0 if self._attempts != before else self._silent + pause
+            before = self._attempts
             if self._silent > STUCK * settings.lease_duration:
                 raise Stuck(self.problem())
             await asyncio.sleep(pause)

@@ -1,19 +1,18 @@
-"""Which write may begin now, and what became of it.
+"""Which write may begin now, and its result.
 
 Pure: events in, writes and results out; no I/O, no clock.
 
-Every method takes `now` (monotonic seconds). The shell calls `take` for writes to begin, answers each with
-`done` or `failed`, and sends on what `results` gives. What Volcano's cache reports beside a write (Events, the
-SchedulerError condition) is enqueued here as a follow-up of its own.
+Every method takes `now` (monotonic seconds). The process calls `take` for writes to begin, answers each with
+`done` or `failed`, and forwards `results`. Reports that Volcano's cache adds to a write (Events, the SchedulerError
+condition) are enqueued here as follow-ups.
 
-Rules worth knowing:
-* Nothing is written without leadership. What waits when it ends is `lost`; what may have got through is
-`unknown`.
-* A write that found no server stops all others; one at a time tries again, at growing distances.
-* A write that the server could not serve (5xx, 429) tries again alone.
+Rules:
+* Nothing is written without leadership. Operations that wait when it ends are `lost`; those that may have
+  been carried out are `unknown`.
+* A write that cannot reach the server stops all others; one at a time is retried, with back-off.
+* A write that the server cannot serve (5xx, 429) is retried alone.
 * Of conditions and statuses that wait for the same object only the newest is written; conditions of one
-object at
-  least a second apart.
+  object at least a second apart.
 """
 
 from __future__ import annotations
@@ -37,30 +36,30 @@ from volcano_py.scheduler.model.plan import (
 
 CONDITION_SPACING = 1.0
 """Seconds between two conditions written on one pod."""
-MOST_EVENTS = 10_000
-"""Events that may wait; beyond that the oldest news is dropped."""
+MAX_EVENTS = 10_000
+"""Events that may wait; further ones are dropped."""
 BUSY_ATTEMPTS = 8
 """Attempts of one write that the server answers with 5xx or 429 (Events: 2) before it is given up."""
-FIRST_PAUSE, LONGEST_PAUSE = 0.1, 5.0
-REMEMBERED = 200_000
-"""Pods whose last condition is remembered for the spacing."""
+MIN_BACKOFF, MAX_BACKOFF = 0.1, 5.0
+MAX_SPACED = 200_000
+"""Pods whose last condition is kept for the spacing."""
 
 
 @dataclass(frozen=True)
 class Failure:
-    """Why a write did not get through."""
+    """Why a write failed."""
 
-    kind: Literal["unreachable", "busy", "refused", "conflict", "not-leading"]
-    """No answer; a 5xx, 429 or an answer that cannot be used; a no; the object has another version than the status
-    was decided from; the Lease ran out just before it was sent.
+    kind: Literal["unreachable", "busy", "rejected", "conflict", "not-leading"]
+    """No answer; a 5xx, 429 or an invalid answer; any other error; the object has another version than the status was
+    decided from; the Lease expired just before the request was sent.
     """
     message: str
     sent: bool = True
-    """False when the server surely did not see it."""
+    """False when the request certainly did not reach the server."""
     pod_gone: bool = False
     """The pod (of that uid) does not exist, so it gets no condition."""
     retry_after: float = 0.0
-    """Seconds the server asked us to wait."""
+    """Seconds of the server's Retry-After."""
 
 
 class Machine:
@@ -68,12 +67,12 @@ class Machine:
 
     def __init__(
         self,
-        in_flight: int = 64,
+        max_in_flight: int = 64,
         heartbeat_timeout: float = 30.0,
         jitter: Callable[[], float] = random.random,
     ) -> None:
         self.leading = False
-        self._waiting = Waiting(in_flight)
+        self._waiting = Waiting(max_in_flight)
         self._heartbeat_timeout = heartbeat_timeout
         self._jitter = jitter
         self._last_beat = 0.0
@@ -82,7 +81,7 @@ class Machine:
         self._paused_until = 0.0
         self._written: dict[tuple[str, str, str], float] = {}
 
-    # ---- what the decider says -------------------------------------------------------------------------
+    # ---- from the decider -------------------------------------------------------------------------
 
     def plan(self, first: int, operations: Sequence[Operation], now: float) -> None:
         """Operations that belong together, with the ids first, first+1, …"""
@@ -94,7 +93,7 @@ class Machine:
                 self._results.append(Result(first + offset, "lost", "this dispatcher does not lead"))
 
     def revoke(self, what: Revoke, now: float) -> None:
-        """What waits for a node, job or pod that is gone is withdrawn; what is on its way is not."""
+        """Withdraw operations that wait for a node, job or pod that is gone, but none in flight."""
         self._last_beat = now
         if what.kind == "Node":
             items = list(self._waiting.binds_to.get(what.name, ()))
@@ -105,43 +104,43 @@ class Machine:
             line = self._waiting.objects.get(("Pod", namespace, name), ())
             items = [i for i in line if not what.uid or getattr(i.op, "uid", "") == what.uid]
         for item in sorted(items, key=lambda i: i.id):
-            if not item.flying:
+            if not item.in_flight:
                 self._end(item, "unknown" if item.unknown else "revoked", f"{what.kind} {what.name} is gone")
 
     def beat(self, now: float) -> None:
-        """The decider lives."""
+        """A heartbeat of the decider has arrived."""
         self._last_beat = now
 
     def silent(self, now: float) -> bool:
-        """Whether the decider has been silent for too long: stop writing, give the Lease back, end it."""
+        """Whether the decider has been silent for too long: stop writing, release the Lease, end it."""
         return now - self._last_beat > self._heartbeat_timeout
 
-    # ---- what the Lease says ---------------------------------------------------------------------------
+    # ---- from the Lease ---------------------------------------------------------------------------
 
     def lead(self, leading: bool, now: float) -> None:
         """Leadership was won or lost."""
         if self.leading and not leading:
             self.leading = False
             for item in self._waiting.all():
-                if not item.flying:
+                if not item.in_flight:
                     self._end(item, "unknown" if item.unknown else "lost", "leadership was lost")
         self.leading = leading
         if leading:
             self._outages, self._paused_until = 0, 0.0
 
-    # ---- what the API server says ----------------------------------------------------------------------
+    # ---- from the API server ----------------------------------------------------------------------
 
     def take(self, now: float) -> list[Item]:
         """The writes that may begin now; each must be answered with `done` or `failed`."""
         if not self.leading or now < self._paused_until:
             return []
         if self._outages:
-            # One write finds out whether the server is back.
-            return list(self._waiting.take(now, 0 if self._waiting.flying else 1))
+            # One write checks whether the outage is over.
+            return list(self._waiting.take(now, 0 if self._waiting.in_flight else 1))
         return list(self._waiting.take(now))
 
     def done(self, item: Item, now: float) -> None:
-        """A write got through."""
+        """A write has succeeded."""
         self._answered()
         if isinstance(item.op, PodCondition):
             self._remember(item, now)
@@ -150,7 +149,7 @@ class Machine:
             self._enqueue(0, op, now)
 
     def failed(self, item: Item, failure: Failure, now: float) -> None:
-        """A write did not get through, at least not surely."""
+        """A write has failed, or its outcome is unknown."""
         op = item.op
         if failure.kind == "not-leading":
             self._end(item, "unknown" if item.unknown else "lost", failure.message, now)
@@ -159,7 +158,7 @@ class Machine:
             self._answered()
             self._end(item, "conflict", failure.message, now)
             return
-        if failure.kind == "refused":
+        if failure.kind == "rejected":
             self._answered()
             self._end(item, "failed", failure.message, now)
             if isinstance(op, Bind) and not failure.pod_gone and self.leading:
@@ -179,9 +178,9 @@ class Machine:
         if not self.leading:
             self._end(item, "unknown" if item.unknown else "lost", failure.message, now)
         else:
-            self._waiting.again(item, now + pause if pause else 0.0)
+            self._waiting.put_back(item, now + pause if pause else 0.0)
 
-    # ---- what the shell asks ---------------------------------------------------------------------------
+    # ---- for the process ---------------------------------------------------------------------------
 
     def results(self) -> list[Result]:
         """Results since the last call."""
@@ -189,23 +188,23 @@ class Machine:
         return results
 
     def wake_at(self, now: float) -> float | None:
-        """When `take` should be called again though nothing happened; None: when something happens."""
+        """When `take` should be called again without an event; None: after the next event."""
         if not self.leading:
             return None
         due = self._waiting.due()
-        if self._outages and not self._waiting.flying and self._waiting.ready:
+        if self._outages and not self._waiting.in_flight and self._waiting.ready:
             due = self._paused_until if due is None else min(due, self._paused_until)
         return None if due is None else max(due, self._paused_until)
 
     @property
     def backlog(self) -> int:
-        """Everything unanswered or unfinished."""
+        """Operations without a result, and follow-ups."""
         return len(self._waiting)
 
     @property
-    def flying(self) -> int:
-        """Writes on their way."""
-        return self._waiting.flying
+    def in_flight(self) -> int:
+        """Writes in flight."""
+        return self._waiting.in_flight
 
     # ---- inside ----------------------------------------------------------------------------------------
 
@@ -214,12 +213,12 @@ class Machine:
         item = Item(id, op, key, lane_of(op), now)
         line = self._waiting.objects.get(key, ())
         if isinstance(op, Bind | Evict):
-            for older in [i for i in line if isinstance(i.op, PodCondition) and not i.flying]:
+            for older in [i for i in line if isinstance(i.op, PodCondition) and not i.in_flight]:
                 self._end(older, "superseded")
         elif isinstance(op, PodCondition | PodGroupStatus | QueueStatus):
             for older in line:
-                if type(older.op) is type(op) and not older.flying:
-                    # The newest takes the place of the older one in its lane, or a more urgent place.
+                if type(older.op) is type(op) and not older.in_flight:
+                    # The newest replaces the older one in its lane, or in a more urgent one.
                     self._report(older, "superseded", "", None)
                     older.id, older.op = id, op
                     self._waiting.promote(older, item.lane)
@@ -229,8 +228,8 @@ class Machine:
                 item.not_before = 0.0 if last is None else last + CONDITION_SPACING
                 if item.not_before <= now:
                     item.not_before = 0.0
-        elif isinstance(op, Event) and self._waiting.events() >= MOST_EVENTS:
-            self._report(item, "failed", "too many events wait", now)
+        elif isinstance(op, Event) and self._waiting.events() >= MAX_EVENTS:
+            self._report(item, "failed", "too many Events wait", now)
             return
         self._waiting.push(item)
 
@@ -246,31 +245,31 @@ class Machine:
             self._results.append(Result(item.id, outcome, message, waited, took))
 
     def _remember(self, item: Item, now: float) -> None:
-        if len(self._written) >= REMEMBERED:
+        if len(self._written) >= MAX_SPACED:
             for key in [k for k, at in self._written.items() if at + CONDITION_SPACING < now]:
                 del self._written[key]
         self._written[item.key] = now
         for later in self._waiting.objects.get(item.key, ()):
-            if isinstance(later.op, PodCondition) and not later.flying:
+            if isinstance(later.op, PodCondition) and not later.in_flight:
                 later.not_before = now + CONDITION_SPACING
 
     def _answered(self) -> None:
         self._outages, self._paused_until = 0, 0.0
 
     def _outage(self, item: Item, now: float) -> float:
-        # Of the many that fail together only one counts as a try.
+        # Of the writes that fail together only one counts as an attempt.
         if now >= self._paused_until:
             self._outages += 1
             self._paused_until = now + self._pause(self._outages)
         return 0.0
 
     def _pause(self, failures: int) -> float:
-        base: float = min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** min(failures - 1, 20))
+        base: float = min(MAX_BACKOFF, MIN_BACKOFF * 2 ** min(failures - 1, 20))
         return base * (0.5 + self._jitter())
 
 
 def follow_ups(op: Operation) -> list[Operation]:
-    """The Events that belong to a write that got through; texts are Volcano's."""
+    """The Events that belong to a write that has succeeded; texts are Volcano's."""
     match op:
         case Bind():
             text = f"Successfully assigned {op.namespace}/{op.name} to {op.node}"

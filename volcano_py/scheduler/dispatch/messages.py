@@ -1,7 +1,7 @@
-"""What the decider and the dispatcher say to each other.
+"""The messages between decider and dispatcher.
 
 Every operation has an id; the ids of a plan count on from `first`. Each operation that was sent is answered
-by exactly one `Result`, unless the dispatcher dies: then the decider re-reads what was not answered.
+by exactly one `Result`, unless the dispatcher ends: then the decider reads the objects of the others.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from volcano_py.scheduler.model.plan import Operation
 
 Outcome = Literal["done", "failed", "conflict", "revoked", "superseded", "lost", "unknown"]
 """done        carried out (or no longer needed: the pod to evict is gone)
-failed      refused for good; `message` says why
-conflict    not written: the object has changed since the status was decided, and the watch brings its newest version
+failed      rejected; `message` is the reason
+conflict    not written: the object has changed since the status was decided, and the watch shows its newest version
 revoked     withdrawn before it began
-superseded  a newer operation on the same object took its place
+superseded  replaced by a newer operation on the same object
 lost        not begun, because this dispatcher does not lead (any more)
-unknown     sent, but the answer never came: read the object to know"""
+unknown     sent, but without an answer: read the object to find out"""
 
 
 class Settings(Struct):
@@ -39,11 +39,11 @@ class Settings(Struct):
     renew_deadline: float = 10.0
     retry_period: float = 2.0
     heartbeat_timeout: float = 30.0
-    """Silence of the decider after which nothing more is written, the Lease released and the decider ended; and
-    silence of the dispatcher after which the decider replaces it.
+    """If the decider is silent for longer, writing stops, the Lease is released and the decider ended; a dispatcher
+    that is silent for longer is replaced.
     """
-    in_flight: int = 64
-    """Writes on their way at a time."""
+    max_in_flight: int = 64
+    """Writes in flight at a time."""
     log_level: str = "INFO"
 
 
@@ -55,7 +55,7 @@ class Start(Struct, tag="start"):
 
     settings: Settings
     decider: int
-    """Process id of the decider, which is our parent."""
+    """Process id of the decider, which is the dispatcher's parent."""
 
 
 class Plan(Struct, tag="plan"):
@@ -67,7 +67,7 @@ class Plan(Struct, tag="plan"):
 
 
 class Revoke(Struct, tag="revoke"):
-    """`Node`, `Job` (PodGroup) or `Pod` is gone: what waits for it must not be written."""
+    """`Node`, `Job` (PodGroup) or `Pod` is gone: operations that wait for it must not be written."""
 
     kind: Literal["Node", "Job", "Pod"]
     name: str
@@ -77,13 +77,13 @@ class Revoke(Struct, tag="revoke"):
 
 
 class Heartbeat(Struct, tag="heartbeat"):
-    """The sender's event loop runs. From the dispatcher: what keeps it from leading, if anything does."""
+    """The sender's event loop runs. From the dispatcher: why its election is unhealthy, if it is."""
 
     problem: str = ""
 
 
 class Stop(Struct, tag="stop"):
-    """Finish what is on its way, give back the Lease, end."""
+    """Finish writes in flight, release the Lease, end."""
 
 
 FromDecider = Start | Plan | Revoke | Heartbeat | Stop
@@ -92,7 +92,7 @@ FromDecider = Start | Plan | Revoke | Heartbeat | Stop
 
 
 class Leading(Struct, tag="leading"):
-    """Whether plans are welcome now. Sent on every change, and first of all."""
+    """Whether plans are accepted now. Sent on every change, and first."""
 
     leading: bool
     holder: str = ""
@@ -101,7 +101,7 @@ class Leading(Struct, tag="leading"):
 
 
 class Result(Struct, array_like=True, gc=False):
-    """What became of one operation."""
+    """The result of one operation."""
 
     id: int
     outcome: Outcome

@@ -14,9 +14,9 @@ GRACE = 5.0
 
 
 async def end_parent(pid: int) -> None:
-    """End our parent, if `pid` still is our parent: SIGTERM, then SIGKILL."""
+    """End the parent process, if `pid` still is its id: SIGTERM, then SIGKILL."""
     for signal_, pause in ((signal.SIGTERM, GRACE), (signal.SIGKILL, 0.0)):
-        # A parent has its id for as long as it lives; afterwards we have another parent.
+        # A parent keeps its id while it runs; afterwards this process has another parent.
         if not pid or os.getppid() != pid:
             return
         with contextlib.suppress(ProcessLookupError):

@@ -1,7 +1,7 @@
-"""One end of the pipe between decider and dispatcher: a socket that never makes its user wait.
+"""One end of the pipe between decider and dispatcher: a socket that never blocks.
 
-`send` writes what the kernel takes and keeps the rest. It tries again at every call, so that a long cycle,
-which does not let the event loop run, still hands over its plan while it runs.
+`send` writes the bytes that the kernel accepts and buffers the rest. Each call writes buffered bytes first, so that a
+long cycle, during which the event loop does not run, still sends its plan.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Pipe:
         self._loop.add_reader(sock, self._readable)
 
     def send(self, message: msgspec.Struct) -> None:
-        """Send one message; silently nothing when the other end is gone (`on_close` is then called)."""
+        """Send one message; nothing when the other end is gone (`on_close` is then called)."""
         if not self.closed:
             self._out += frames.encode(message)
             self._flush()
@@ -70,7 +70,7 @@ class Pipe:
     def _flush(self) -> None:
         try:
             while self._out:
-                # A slice, so that a large backlog is not copied for each part of it that goes out.
+                # A slice, so that a large backlog is not copied for each part that is sent.
                 with memoryview(self._out) as view:
                     sent = self._sock.send(view[:CHUNK])
                 del self._out[:sent]
@@ -102,15 +102,15 @@ class Pipe:
                 self._on_message(message)
                 if self.closed:
                     return
-        except frames.Garbled as error:
-            self._lost(f"garbled: {error}")
+        except frames.InvalidFrame as error:
+            self._lost(f"invalid frame: {error}")
         except Exception as error:
-            # A message that was only half handled: both ends start again from what the API server has.
+            # The message was handled in part: both ends start again from the state of the API server.
             log.exception("a message could not be handled")
             self._lost(f"a message could not be handled: {error!r}")
 
     def _lost(self, why: str) -> None:
         if not self.closed:
             self.close()
-            # Not from inside `send`: who sends must not be called back in the middle of it.
+            # Not from inside `send`: its caller must not be called back in the middle of it.
             self._loop.call_soon(self._on_close, why)

@@ -2,8 +2,8 @@
 
 It holds the leadership and needs the decider's heartbeat. When the decider is silent for too long it stops
 writing, releases the Lease, and ends the decider, which is its parent; when the decider is gone it stops
-writing and ends itself. Right before each request it looks at its own clock: once the Lease may have run
-out, nothing is sent. When one of its tasks ends unexpectedly the process ends, and the decider starts another one.
+writing and ends itself. Right before each request it checks its own clock: once the Lease may have expired,
+nothing is sent. When one of its tasks ends unexpectedly the process ends, and the decider starts another one.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ FLUSH = 0.002
 """Seconds for which results are collected before they are sent."""
 REQUEST_TIMEOUT = 8.0
 """Seconds for one request at most. Less where the renew deadline is short: a server that hangs is noticed in time."""
-LAST_WRITES = 5.0
-"""Seconds for which writes on their way are awaited at the end."""
+FINAL_WRITES = 5.0
+"""Seconds that writes in flight get at the end."""
 
 
 SILENT = 3
-"""Exit code when the decider gives no sign of life."""
+"""Exit code when the decider sends no heartbeat."""
 
 
 class _Ended(Exception):
@@ -64,7 +64,7 @@ class _Ended(Exception):
 
 
 class Process:
-    """Runs until the decider says stop, is gone, or is silent. `run` returns the exit code."""
+    """Runs until the decider sends Stop, is gone, or is silent. `run` returns the exit code."""
 
     def __init__(self, sock: socket.socket) -> None:
         self._ended: asyncio.Future[int] = asyncio.get_running_loop().create_future()
@@ -80,10 +80,10 @@ class Process:
         self._wake_timer: asyncio.TimerHandle | None = None
 
     async def run(self) -> int:
-        """Serve the decider. Raises KubeError when there are no credentials, and what ended a task unexpectedly."""
+        """Serve the decider. Raises KubeError when there are no credentials, and the error that ended a task."""
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(self._unexpected)
-        # Ctrl-C reaches the whole process group; the decider then says how we are to end.
+        # Ctrl-C reaches the whole process group; the decider then sends Stop.
         loop.add_signal_handler(signal.SIGINT, lambda: None)
         loop.add_signal_handler(signal.SIGTERM, self._finish, 0)
         await asyncio.wait((self._started, self._ended), return_when=asyncio.FIRST_COMPLETED)
@@ -93,7 +93,7 @@ class Process:
         settings = self._settings = start.settings
         self._decider = start.decider
         logging.getLogger().setLevel(settings.log_level)
-        self._machine = Machine(settings.in_flight, settings.heartbeat_timeout)
+        self._machine = Machine(settings.max_in_flight, settings.heartbeat_timeout)
         self._machine.beat(boottime())
         leadership = self._leadership = Leadership(settings, self._lead)
         self._pipe.send(Leading(False))
@@ -120,7 +120,7 @@ class Process:
         ):
             self._writer = Writer(client, settings.component, socket.gethostname(), time.time)
             parts = {
-                "end": self._until_the_end(),
+                "end": self._until_finished(),
                 "election": leadership.run(lease_client),
                 "lease": leadership.follow(),
                 "decider watchdog": self._watch_the_decider(),
@@ -138,19 +138,19 @@ class Process:
         try:
             await part
         finally:
-            # Whatever ends: nothing may be written any more when the Lease is released.
+            # Writing stops before the Lease is released.
             self._stop_writing()
 
-    async def _until_the_end(self) -> None:
+    async def _until_finished(self) -> None:
         code = await self._ended
-        await self._last_writes()
+        await self._final_writes()
         raise _Ended(code)
 
     def _unexpected(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         loop.default_exception_handler(context)
         error = context.get("exception")
         if "handle" in context and isinstance(error, Exception):
-            # A callback of ours (a timer, a signal) failed half-way.
+            # A callback (of a timer or a signal) failed half-way.
             self._fail(error)
 
     def _fail(self, error: BaseException) -> None:
@@ -188,7 +188,7 @@ class Process:
             await asyncio.sleep(min(1.0, self._settings.heartbeat_timeout / 4))
         log.error("no heartbeat from the decider for %.0f s: writing stops", self._settings.heartbeat_timeout)
         self._finish(SILENT)
-        # Until the end, which is under way.
+        # `_finish` ends this task.
         await asyncio.Event().wait()
 
     async def _keep_beating(self) -> None:
@@ -201,10 +201,10 @@ class Process:
             self._set_leading(False)
             self._ended.set_result(code)
 
-    async def _last_writes(self) -> None:
-        # The Lease is still ours; should it run out meanwhile, `_lead` cuts them off.
+    async def _final_writes(self) -> None:
+        # The Lease is still held; if it expires meanwhile, `_lead` cancels them.
         if self._tasks:
-            await asyncio.wait(self._tasks, timeout=LAST_WRITES)
+            await asyncio.wait(self._tasks, timeout=FINAL_WRITES)
         self._flush()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(1.0):
@@ -213,14 +213,14 @@ class Process:
     # ---- the Lease --------------------------------------------------------------------------------------
 
     def _lead(self, leading: bool) -> None:
-        """Leadership began, or the Lease is lost."""
+        """Leadership has begun, or the Lease is lost."""
         if leading and not self._ended.done():
             self._set_leading(True)
         elif not leading:
             self._stop_writing()
 
     def _stop_writing(self) -> None:
-        """End leadership, and close the connections of writes under way: they may hang until the Lease has moved on."""
+        """End leadership, and close the connections of writes in flight: they could hang until another one leads."""
         self._set_leading(False)
         for task in self._tasks:
             task.cancel()
@@ -236,7 +236,7 @@ class Process:
         if not self._machine.leading:
             raise NotLeading("this dispatcher does not lead")
         if not self._leadership.holds():
-            raise NotLeading("the Lease may have run out")
+            raise NotLeading("the Lease may have expired")
 
     # ---- the API server ---------------------------------------------------------------------------------
 
@@ -264,7 +264,7 @@ class Process:
             self._machine.failed(item, failure, boottime())
             self._pump()
         elif (error := task.exception()) is not None:
-            # Its operation would never be answered.
+            # Its operation would never get a result.
             self._fail(error)
 
     async def _carry_out(self, item: Item) -> None:
@@ -273,16 +273,16 @@ class Process:
             failure = await self._writer.write(item.op)
         except asyncio.CancelledError:
             # Only `_stop_writing` does that.
-            failure = Failure("unreachable", "leadership ended while the write was under way")
+            failure = Failure("unreachable", "leadership ended while the write was in flight")
         except Exception as error:
-            # A mistake of ours in one kind of operation must not keep its object busy for ever.
+            # An error in one kind of operation must not block its object forever.
             log.exception("%s could not be carried out", type(item.op).__name__)
-            failure = Failure("refused", f"{type(error).__name__}: {error}")
+            failure = Failure("rejected", f"{type(error).__name__}: {error}")
         now = boottime()
         if failure is None:
             self._machine.done(item, now)
         else:
-            if failure.kind in ("refused", "busy"):
+            if failure.kind in ("rejected", "busy"):
                 log.warning("%s %s: %s", type(item.op).__name__, "/".join(item.key[1:]), failure.message)
             self._machine.failed(item, failure, now)
         self._pump()

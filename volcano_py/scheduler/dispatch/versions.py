@@ -1,8 +1,8 @@
 """resourceVersions of objects whose status the dispatcher writes. Volcano: UpdateStatus sends the object's own.
 
 A status is decided from one version of the object, and is written only if the object has not changed since. The
-decider may decide again before its watch shows the last write of this dispatcher; that is no change by anybody else,
-so the newer version is then the right guard.
+decider may decide again before its watch shows the last write of this dispatcher. Then no other client has changed the
+object, and the newer version is the right guard.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import OrderedDict
 
 MAX_OBJECTS = 20_000
-"""Objects whose last write is remembered; one that is forgotten costs at most a conflict."""
+"""Objects whose last write is remembered; a forgotten one costs at most a conflict."""
 MAX_BASES = 16
 """Versions remembered of one object."""
 
@@ -24,12 +24,12 @@ class Versions:
         self._chains: OrderedDict[Key, list[str]] = OrderedDict()
 
     def guard(self, key: Key, decided_from: str) -> str:
-        """The version that the object has if only this dispatcher has changed it; empty for an empty one."""
+        """The version of the object if only this dispatcher has changed it; empty if `decided_from` is."""
         chain = self._chains.get(key)
         return chain[-1] if chain is not None and decided_from in chain else decided_from
 
     def wrote(self, key: Key, guard: str, made: str) -> None:
-        """A write guarded by `guard` made version `made`."""
+        """Record that a write guarded by `guard` made version `made`."""
         if not guard:
             return
         chain = self._chains.get(key)

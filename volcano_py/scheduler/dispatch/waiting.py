@@ -1,6 +1,6 @@
-"""What waits to be written: lanes, the order per object, delays.
+"""Operations that wait to be written: lanes, the order per object, delays.
 
-Lanes, most urgent first, each with a cap on what it may have on its way, so that none starves:
+Lanes, most urgent first, each with a limit of writes in flight, so that none starves:
 
     0  evictions, and PodGroups becoming Inqueue (their pods are created only then)
     1  binds
@@ -27,7 +27,7 @@ from volcano_py.scheduler.model.plan import (
 )
 
 ObjectKey = tuple[str, str, str]
-"""Kind, namespace, name. Events have a kind of their own: they do not wait for the object's writes."""
+"""Kind, namespace, name. Events have a separate kind: they do not wait for the object's writes."""
 
 LANES = 4
 EVENTS = 3
@@ -35,7 +35,7 @@ EVENTS = 3
 
 @dataclass(eq=False, slots=True)
 class Item:
-    """One operation on its way through the dispatcher."""
+    """One operation in the dispatcher."""
 
     id: int
     """0: a follow-up of the dispatcher itself; its result is not sent."""
@@ -48,7 +48,7 @@ class Item:
     begun: float = 0.0
     unknown: bool = False
     """An earlier attempt may have been carried out."""
-    flying: bool = False
+    in_flight: bool = False
     gone: bool = False
     """Withdrawn; its place in a lane is skipped."""
 
@@ -82,18 +82,18 @@ def lane_of(op: Operation) -> int:
 
 
 class Waiting:
-    """The queues. `push` puts in, `take` takes out, `land` says that a taken one has ended."""
+    """The queues: `push` adds an item, `take` starts it, `put_back` returns it, `remove` ends it."""
 
-    def __init__(self, in_flight: int) -> None:
-        self._limit = in_flight
-        self._caps = (in_flight, in_flight, max(2, in_flight // 2), max(1, in_flight // 8))
+    def __init__(self, max_in_flight: int) -> None:
+        self._limit = max_in_flight
+        self._caps = (max_in_flight, max_in_flight, max(2, max_in_flight // 2), max(1, max_in_flight // 8))
         self._lanes: tuple[deque[Item], ...] = tuple(deque() for _ in range(LANES))
-        self._flying = [0] * LANES
+        self._in_flight = [0] * LANES
         self._delayed: list[tuple[float, int, Item]] = []
         self._serial = 0
         self._turn = 0
         self.objects: dict[ObjectKey, list[Item]] = {}
-        """Everything there is, by object, in order; the first may be flying."""
+        """All items, by object, in order; the first may be in flight."""
         self.binds_to: dict[str, set[Item]] = defaultdict(set)
         self.of_job: dict[str, set[Item]] = defaultdict(set)
 
@@ -101,9 +101,9 @@ class Waiting:
         return sum(len(items) for items in self.objects.values())
 
     @property
-    def flying(self) -> int:
-        """How many writes are on their way."""
-        return sum(self._flying)
+    def in_flight(self) -> int:
+        """The number of writes in flight."""
+        return sum(self._in_flight)
 
     @property
     def ready(self) -> bool:
@@ -128,8 +128,8 @@ class Waiting:
             self._offer(item)
 
     def promote(self, item: Item, lane: int) -> None:
-        """Move a waiting item to a more urgent lane, and let it wait no longer."""
-        if item.flying or lane >= item.lane:
+        """Move a waiting item to a more urgent lane, without its delay."""
+        if item.in_flight or lane >= item.lane:
             return
         twin = Item(item.id, item.op, item.key, lane, item.since, 0.0, item.attempts, unknown=item.unknown)
         line = self.objects[item.key]
@@ -139,18 +139,18 @@ class Waiting:
         if at == 0:
             self._offer(twin)
 
-    def again(self, item: Item, not_before: float) -> None:
-        """A taken item did not get through: it waits, first in its object's line."""
-        self._flying[item.lane] -= 1
-        item.flying = False
+    def put_back(self, item: Item, not_before: float) -> None:
+        """Let an item wait again after a failed attempt, first in its object's line."""
+        self._in_flight[item.lane] -= 1
+        item.in_flight = False
         item.not_before = not_before
         self._offer(item)
 
     def remove(self, item: Item) -> None:
-        """Withdraw a waiting item, or let a taken one end."""
-        if item.flying:
-            self._flying[item.lane] -= 1
-            item.flying = False
+        """Withdraw a waiting item, or end one in flight."""
+        if item.in_flight:
+            self._in_flight[item.lane] -= 1
+            item.in_flight = False
         item.gone = True
         line = self.objects[item.key]
         first = line[0] is item
@@ -164,25 +164,25 @@ class Waiting:
         elif first:
             self._offer(line[0])
 
-    def take(self, now: float, most: int | None = None) -> Iterator[Item]:
-        """Items whose write may begin, marked as flying; at most `most`."""
+    def take(self, now: float, limit: int | None = None) -> Iterator[Item]:
+        """Items whose write may begin, marked as in flight; at most `limit`."""
         while self._delayed and self._delayed[0][0] <= now:
             item = heapq.heappop(self._delayed)[2]
             if not item.gone:
                 self._lanes[item.lane].append(item)
-        room = self._limit - self.flying
-        if most is not None:
-            room = min(room, most)
-        while room > 0:
+        free = self._limit - self.in_flight
+        if limit is not None:
+            free = min(free, limit)
+        while free > 0:
             found = self._next()
             if found is None:
                 return
             item = found
-            item.flying = True
+            item.in_flight = True
             item.begun = now
             item.attempts += 1
-            self._flying[item.lane] += 1
-            room -= 1
+            self._in_flight[item.lane] += 1
+            free -= 1
             yield item
 
     def due(self) -> float | None:
@@ -192,7 +192,7 @@ class Waiting:
         return self._delayed[0][0] if self._delayed else None
 
     def all(self) -> list[Item]:
-        """Every item, flying or waiting."""
+        """Every item, in flight or waiting."""
         return [item for line in self.objects.values() for item in line]
 
     def _offer(self, item: Item) -> None:
@@ -212,7 +212,7 @@ class Waiting:
         elif self._turn == 8:
             order = [2, 0, 1, 3]
         for lane in order:
-            if self._flying[lane] >= self._caps[lane]:
+            if self._in_flight[lane] >= self._caps[lane]:
                 continue
             queue = self._lanes[lane]
             while queue:

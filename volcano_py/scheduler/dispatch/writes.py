@@ -16,7 +16,7 @@ from volcano_py.kube import ApiError, Client, Conflict, Invalid, KubeError, NotF
 from volcano_py.kube.client import PatchType
 from volcano_py.kube.errors import InvalidResponse
 from volcano_py.kube.events import Correlator, send
-from volcano_py.scheduler.dispatch.answers import Seen, SeenMeta, scanned
+from volcano_py.scheduler.dispatch.answers import MetaAnswer, PodAnswer, scan_answer
 from volcano_py.scheduler.dispatch.machine import Failure
 from volcano_py.scheduler.dispatch.versions import Versions
 from volcano_py.scheduler.dispatch.waiting import object_key
@@ -35,8 +35,8 @@ class NotLeading(KubeError):
     """The Lease ran out: raised by the client's gate before a request is sent."""
 
 
-class Refused(Exception):
-    """The operation cannot be carried out, for a reason of our own."""
+class Rejected(Exception):
+    """The operation cannot be carried out, for a reason that the dispatcher has found itself."""
 
     def __init__(self, message: str, pod_gone: bool = False) -> None:
         super().__init__(message)
@@ -74,18 +74,18 @@ class Writer:
         except NotLeading as error:
             return Failure("not-leading", str(error), sent=False)
         except InvalidResponse as error:
-            # Repeating is harmless; only the object's own writes wait for it.
+            # Retrying is harmless; only the object's own writes wait for it.
             return Failure("busy", str(error))
         except Conflict as error:
             # Anything else names the uid only: the object is gone, and another has its name.
-            return Failure("conflict" if isinstance(op, PodGroupStatus | QueueStatus) else "refused", str(error))
+            return Failure("conflict" if isinstance(op, PodGroupStatus | QueueStatus) else "rejected", str(error))
         except ApiError as error:
             if error.status >= 500 or error.status == 429:
-                # 429 is sent before the request is looked at; after a 5xx anything may have happened.
+                # 429 is sent before the request is processed; after a 5xx it may have been carried out.
                 return Failure("busy", str(error), error.status >= 500, retry_after=error.retry_after or 0.0)
-            return Failure("refused", str(error), pod_gone=isinstance(error, NotFound))
-        except Refused as error:
-            return Failure("refused", str(error), pod_gone=error.pod_gone)
+            return Failure("rejected", str(error), pod_gone=isinstance(error, NotFound))
+        except Rejected as error:
+            return Failure("rejected", str(error), pod_gone=error.pod_gone)
         return None
 
     async def _bind(self, op: Bind) -> None:
@@ -103,48 +103,48 @@ class Writer:
         except Conflict as error:
             pod = await self._pod(op.namespace, op.name)
             if pod is None or pod.metadata.uid != op.uid:
-                raise Refused(f"pod {op.namespace}/{op.name} of uid {op.uid} is gone", pod_gone=True) from error
+                raise Rejected(f"pod {op.namespace}/{op.name} of uid {op.uid} is gone", pod_gone=True) from error
             if pod.spec.node_name != op.node:
-                where = f"it is on node {pod.spec.node_name} already" if pod.spec.node_name else str(error)
-                raise Refused(f"pod {op.namespace}/{op.name}: {where}") from error
+                where = f"it is already on node {pod.spec.node_name}" if pod.spec.node_name else str(error)
+                raise Rejected(f"pod {op.namespace}/{op.name}: {where}") from error
 
     async def _evict(self, op: Evict) -> None:
         text = f"Pod is evicted, because of {op.reason}"
         pod = await self._pod(op.namespace, op.name)
         if pod is None or pod.metadata.uid != op.uid or pod.metadata.deletion_timestamp:
             return
-        who = f"{pod.spec.scheduler_name}: preempting to accommodate a higher priority pod"
+        message = f"{pod.spec.scheduler_name}: preempting to accommodate a higher priority pod"
         now = format_time(self._wall())
         conditions = [
             _condition("Ready", "False", "Evict", text, now),
-            _condition("DisruptionTarget", "True", "PreemptionByScheduler", who, now),
+            _condition("DisruptionTarget", "True", "PreemptionByScheduler", message, now),
         ]
         body = {"metadata": {"uid": op.uid}, "status": {"conditions": conditions}}
         try:
-            pod = await self._patch(kinds.POD, op.name, op.namespace, body, "strategic", "status", type=Seen)
+            pod = await self._patch(kinds.POD, op.name, op.namespace, body, "strategic", "status", type=PodAnswer)
         except (NotFound, Conflict):
             return
-        # The version as well as the uid: the pod may have ended since. A pod that only changes is tried
-        # again, at last with its uid alone.
+        # The version as well as the uid: the pod may have ended since. If the pod has only changed, the
+        # deletion is retried, the last time with its uid alone.
         version: str | None = pod.metadata.resource_version
         for last in (False, False, True):
             try:
                 await self._client.delete(kinds.POD, op.name, op.namespace, op.uid, None if last else version)
                 return
             except InvalidResponse as error:
-                scanned(error, op.namespace, op.name)
+                scan_answer(error, op.namespace, op.name)
                 return
             except NotFound:
                 return
             except Conflict:
-                seen = await self._pod(op.namespace, op.name)
-                if seen is None or seen.metadata.uid != op.uid or seen.metadata.deletion_timestamp:
+                found = await self._pod(op.namespace, op.name)
+                if found is None or found.metadata.uid != op.uid or found.metadata.deletion_timestamp:
                     return
-                version = seen.metadata.resource_version
-        raise Refused(f"pod {op.namespace}/{op.name} cannot be deleted: its uid is not {op.uid}")
+                version = found.metadata.resource_version
+        raise Rejected(f"pod {op.namespace}/{op.name} cannot be deleted: its uid is not {op.uid}")
 
     async def _condition(self, op: PodCondition) -> None:
-        # lastTransitionTime moves with the status only; the status is always False, so it is given once a
+        # lastTransitionTime moves with the status only; the status is always False, so it is written once per
         # pod.
         now = format_time(self._wall()) if op.uid not in self._dated else None
         status: dict[str, Any] = {"conditions": [_condition("PodScheduled", "False", op.reason, op.message, now)]}
@@ -158,29 +158,29 @@ class Writer:
 
     async def _pod_group(self, op: PodGroupStatus) -> None:
         # The kind has no status subresource. A JSON patch replaces the whole status (a merge would leave
-        # stale counts behind) and can insist on the uid; a resourceVersion in it makes the server refuse it with a
+        # old counts behind) and can test the uid; a resourceVersion in it makes the server reject it with a
         # Conflict when the object has changed.
         key = object_key(op)
         version = self._versions.guard(key, op.resource_version)
         patch = [*_only_version(version), {"op": "add", "path": "/status", "value": op.status}]
         if op.uid:
             patch.insert(0, {"op": "test", "path": "/metadata/uid", "value": op.uid})
-        seen = await self._patch(kinds.PODGROUP, op.name, op.namespace, patch, "json")
-        self._versions.wrote(key, version, seen.metadata.resource_version)
+        found = await self._patch(kinds.PODGROUP, op.name, op.namespace, patch, "json")
+        self._versions.wrote(key, version, found.metadata.resource_version)
 
     async def _queue(self, op: QueueStatus) -> None:
         key = object_key(op)
         version = self._versions.guard(key, op.resource_version)
         patch = [*_only_version(version), {"op": "add", "path": "/status/allocated", "value": op.allocated}]
         try:
-            seen = await self._patch(kinds.QUEUE, op.name, "", patch, "json", "status")
+            found = await self._patch(kinds.QUEUE, op.name, "", patch, "json", "status")
         except Invalid:
-            # There is no status yet to put it into.
+            # There is no status yet.
             body: dict[str, Any] = {"status": {"allocated": op.allocated}}
             if version:
                 body["metadata"] = {"resourceVersion": version}
-            seen = await self._patch(kinds.QUEUE, op.name, "", body, "merge", "status")
-        self._versions.wrote(key, version, seen.metadata.resource_version)
+            found = await self._patch(kinds.QUEUE, op.name, "", body, "merge", "status")
+        self._versions.wrote(key, version, found.metadata.resource_version)
 
     async def _event(self, op: Event) -> None:
         rt = _BY_KIND.get(op.kind)
@@ -192,12 +192,12 @@ class Writer:
         if write is not None:
             await send(self._client, self._correlator, write)
 
-    async def _pod(self, namespace: str, name: str) -> Seen | None:
+    async def _pod(self, namespace: str, name: str) -> PodAnswer | None:
         try:
-            pod: Seen = await self._client.get(kinds.POD, name, namespace, type=Seen)
+            pod: PodAnswer = await self._client.get(kinds.POD, name, namespace, type=PodAnswer)
             return pod
         except InvalidResponse as error:
-            return scanned(error, namespace, name)
+            return scan_answer(error, namespace, name)
         except NotFound:
             return None
 
@@ -209,13 +209,13 @@ class Writer:
         body: Any,
         patch_type: PatchType,
         subresource: str | None = None,
-        type: Any = SeenMeta,
+        type: Any = MetaAnswer,
     ) -> Any:
         try:
             return await self._client.patch(rt, name, body, namespace or None, patch_type, subresource, type=type)
         except InvalidResponse as error:
-            # It is the object, and the server reports success: the object itself cannot be decoded.
-            return scanned(error, namespace, name)
+            # The answer is the object, and the server reports success: only the object cannot be decoded.
+            return scan_answer(error, namespace, name)
 
 
 _BY_KIND = {
@@ -225,7 +225,7 @@ _BY_KIND = {
 
 
 def _only_version(version: str) -> list[dict[str, Any]]:
-    """JSON patch steps that make the server refuse the patch when the object has another resourceVersion."""
+    """JSON patch steps that make the server reject the patch when the object has another resourceVersion."""
     return [{"op": "replace", "path": "/metadata/resourceVersion", "value": version}] if version else []
 
 
