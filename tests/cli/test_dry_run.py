@@ -45,7 +45,7 @@ async def test_a_job_with_its_defaults(client: Client, tool: Tool, where: str) -
     assert await client.list(JOB) == []
 
 
-async def test_what_admission_would_refuse(client: Client, tool: Tool, tmp_path: Path) -> None:
+async def test_objects_that_admission_would_deny(client: Client, tool: Tool, tmp_path: Path) -> None:
     wrong = job("x", 2, "1", queue="no-such", minimum=3)
     wrong["spec"]["tasks"][0]["policies"] = [{"event": "Bogus", "action": "AbortJob"}]
     file = file_of(tmp_path, wrong)
@@ -65,7 +65,7 @@ async def test_without_a_cluster(tool: Tool, tmp_path: Path) -> None:
     missing = ("-k", str(tmp_path / "none"))
     code, out, err = await tool("vsub", "-n", "x", "--dry-run", "-o", "name", *missing)
     assert (code, out) == (0, "job.batch.volcano.sh/x\n")
-    assert err.startswith("note: what depends on the cluster's queues is not checked: ") and "does not exist" in err
+    assert err.startswith("note: checks that depend on the cluster's queues are skipped: ") and "does not exist" in err
     code, _, err = await tool("vsub", "-n", "x", "-m", "2", "--dry-run", *missing)
     assert code == 255 and "minAvailable" in err.splitlines()[1]
     code, out, err = await tool("vcctl", "queue", "create", "-n", "q", "--dry-run", *missing)

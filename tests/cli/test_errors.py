@@ -1,4 +1,4 @@
-"""Mistakes at the command line: one line that says what to do, an exit code that is not 0, never a traceback."""
+"""Errors at the command line: one line with the remedy, an exit code other than 0, no traceback."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def one_line(output: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "says"),
+    ("arguments", "code", "message"),
     [
         ("schedule", 2, "no command 'schedule'; did you mean scheduler? (see `volcano-py --help`)"),
         ("bogus", 2, "known are demo, sandbox"),
@@ -119,15 +119,15 @@ def one_line(output: str) -> str:
         ("demo --kubeconfig /proc/nope/kc", 1, "/proc/nope: No such file or directory; name another place"),
     ],
 )
-def test_volcano_py(files: dict[str, str], arguments: str, code: int, says: str) -> None:
+def test_volcano_py(files: dict[str, str], arguments: str, code: int, message: str) -> None:
     result = CliRunner().invoke(volcano_py, arguments.format(**files).split(), prog_name="volcano-py")
     text = result.output.removeprefix("Starting a cluster of 4 nodes with 8 cpu each …\n")
-    assert says in one_line(text)
+    assert message in one_line(text)
     assert result.exit_code == code, result.exception
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "says"),
+    ("arguments", "code", "message"),
     [
         ("bogus", 2, "error: no command 'bogus'; known are job, queue, jobflow, jobtemplate, cronjob, "),
         ("job view", 2, "Missing option '-N' / '--name' (see `vcctl job view --help`)"),
@@ -143,29 +143,29 @@ def test_volcano_py(files: dict[str, str], arguments: str, code: int, says: str)
         ("queue list -k {odd}", 255, "contexts must be a list of maps"),
         ("queue list -k {ca}", 255, "the certificates of cluster 'c'"),
         ("queue list -k {certificate}", 255, "no.crt"),
-        ("pod list -k {dead}", 255, "does the API server run, and does --kubeconfig or --master name it?"),
+        ("pod list -k {dead}", 255, "check that the API server runs, and its address in --kubeconfig or --master"),
         ("pod list -s 127.0.0.1:1", 255, "GET http://127.0.0.1:1/api/v1/namespaces/default/pods: "),
         ("pod list -k {exec}", 255, "no-such-tool gave no credentials; run it by hand to see why"),
         ("queue get -k {dead}", 255, "name is mandatory to get the particular queue details"),
         ("queue delete -k {dead}", 255, "queue name must be specified"),
     ],
 )
-def test_vcctl(files: dict[str, str], arguments: str, code: int, says: str) -> None:
+def test_vcctl(files: dict[str, str], arguments: str, code: int, message: str) -> None:
     result = CliRunner().invoke(vcctl, arguments.format(**files).split(), prog_name="vcctl")
-    assert says in one_line(result.output)
+    assert message in one_line(result.output)
     assert result.exit_code == code, result.exception
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "says"),
+    ("arguments", "code", "message"),
     [
         ("vsub", 255, "Failed to: job name cannot be left blank; give it with -n"),
         ("vsub -n x -R cpu -k {dead}", 255, "Failed to: resource 'cpu' must be name=quantity, such as cpu=1000m"),
         ("vsub -n x -c 'sleep -k {dead}", 255, "Failed to: No closing quotation in the command of -c"),
         ("vsub -n x --wait=Done -k {dead}", 2, "'Done' is not one of 'Pending'"),
-        ("vsub -n x -k {dead} --timeout -1s", 2, "-1s is negative; give 0 to wait for ever"),
-        ("vjobs -k {dead}", 255, "does the API server run, and does --kubeconfig or --master name it?"),
-        ("vjobs --watch -k {dead}", 255, "does the API server run, and does --kubeconfig or --master name it?"),
+        ("vsub -n x -k {dead} --timeout -1s", 2, "-1s is negative; give 0 to wait without a limit"),
+        ("vjobs -k {dead}", 255, "check that the API server runs, and its address in --kubeconfig or --master"),
+        ("vjobs --watch -k {dead}", 255, "check that the API server runs, and its address in --kubeconfig or --master"),
         ("vqueues -k {none}", 255, "does not exist; name one with --kubeconfig or KUBECONFIG"),
         ("vqueues -o xml", 2, "'xml' is not one of 'json', 'yaml', 'wide', 'name'"),
         ("vcancel", 2, "Missing option '-n' / '--name' (see `vcancel --help`)"),
@@ -173,11 +173,11 @@ def test_vcctl(files: dict[str, str], arguments: str, code: int, says: str) -> N
         ("vresume -n x -k {text}", 255, "is not a mapping; is it a kubeconfig?"),
     ],
 )
-def test_tools(files: dict[str, str], arguments: str, code: int, says: str) -> None:
+def test_tools(files: dict[str, str], arguments: str, code: int, message: str) -> None:
     program, *rest = arguments.format(**files).split()
     main = import_module(f"volcano_py.cli.{program}").main
     result = CliRunner().invoke(main, rest, prog_name=program)
-    assert says in one_line(result.output)
+    assert message in one_line(result.output)
     assert result.exit_code == code, result.exception
 
 
@@ -188,7 +188,7 @@ def run(*command: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "says"),
+    ("arguments", "code", "message"),
     [
         ("--kubeconfig {none}", 1, "none does not exist; name one with --kubeconfig or KUBECONFIG"),
         ("--kubeconfig {broken}", 1, "broken is not valid YAML: "),
@@ -200,9 +200,9 @@ def run(*command: str) -> subprocess.CompletedProcess[str]:
         ("--kubeconfig {dead} --enable-metrics --listen-address=127.0.0.1:{port}", 1, "choose another address"),
     ],
 )
-def test_the_scheduler(files: dict[str, str], taken: int, arguments: str, code: int, says: str) -> None:
+def test_the_scheduler(files: dict[str, str], taken: int, arguments: str, code: int, message: str) -> None:
     result = run("volcano_py.cli.main", "scheduler", *arguments.format(**files, port=taken).split())
-    assert says in one_line(result.stdout + result.stderr)
+    assert message in one_line(result.stdout + result.stderr)
     assert result.returncode == code
 
 

@@ -184,7 +184,7 @@ async def test_a_cronjob_is_suspended_and_resumed(client: Client, vcctl: Vcctl, 
     assert code == 255 and out == 'Failed to resume cronjob: cronjobs.batch.volcano.sh "no" not found\n'
 
 
-async def test_podgroups_tell_why_they_wait(client: Client, vcctl: Vcctl) -> None:
+async def test_podgroups_show_why_they_wait(client: Client, vcctl: Vcctl) -> None:
     condition = {"type": "Unschedulable", "status": "True", "reason": "NotEnoughResources", "message": "0/1 nodes fit"}
     group = {
         "metadata": {"name": "g", "labels": {"team": "red"}},
@@ -244,7 +244,7 @@ async def test_wide_tables_stay_aligned(client: Client, vcctl: Vcctl) -> None:
     assert cells(out)[1][-3:] == ["<none>", "n1", "main"]
 
 
-async def test_a_watched_list_goes_on_with_what_changes(client: Client) -> None:
+async def test_a_watched_list_prints_each_change(client: Client) -> None:
     await client.create(JOB, job("a", 1, "1"), "default")
     async with started("vcctl", "job", "list", "--watch") as process:
         assert (await line_of(process)).startswith("Name")

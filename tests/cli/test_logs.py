@@ -70,7 +70,7 @@ async def test_logs(tmp_path: Path, vcctl: Vcctl, monkeypatch: pytest.MonkeyPatc
         assert [line.split()[0] for line in out.splitlines()] == ["[talk-main-0]"] * 3
         assert "T" in out.split()[1] and out.split()[1].endswith("Z")
         code, out = await vcctl("job", "logs", "-N", "talk", "--task", "other")
-        assert code == 255 and "is Completed and has no such pods" in out
+        assert code == 255 and "is Completed and no pods match" in out
         code, out = await vcctl("job", "logs", "-N", "talk", "-c", "no")
         assert code == 0 and "talk-main-0: container no is not valid for pod talk-main-0" in out
 

@@ -69,7 +69,7 @@ def test_what_is_held_below_counts_where_the_status_of_inner_queues_is_empty() -
     assert root.allocated == root.children[0].allocated == {"cpu": 2}
 
 
-def test_queues_without_a_way_to_root_are_shown_all_the_same() -> None:
+def test_queues_that_do_not_lead_to_root_are_shown() -> None:
     odd = [queue("root"), queue("lost", "nowhere"), queue("x", "y"), queue("y", "x"), queue("z", "y")]
     trees = grow(odd, [], TOTAL, {})
     assert [b.name for b in trees] == ["root", "lost", "x"]
@@ -147,7 +147,7 @@ async def test_the_command(tmp_path: Path, vcctl: Vcctl, monkeypatch: pytest.Mon
         await client.create(PODGROUP, let_in, "default")
         code, out = await vcctl("queue", "tree")
         header, root, default, lab, empty, signs = out.splitlines()
-        assert code == 0 and empty == "" and signs.endswith("deserved (~ by weight, when all ask)")
+        assert code == 0 and empty == "" and signs.endswith("deserved (~ by weight, when all queues have demand)")
         assert header.split()[:4] == ["Queue", "State", "Weight", "Resource"]
         assert len({len(line) for line in (header, root, default, lab)}) == 1, "the columns are aligned"
         assert default.split()[-8:] == ["0", "4", "~4", "-", "-", "1", "0", "0"]

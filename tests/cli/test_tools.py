@@ -12,7 +12,7 @@ import pytest
 from tests.cli.conftest import Tool, Vcctl
 from tests.e2e.cluster import bound, cluster, job, phase_of, pods_of, until
 from volcano_py.api.kinds import JOB, QUEUE
-from volcano_py.cli.waiting import Look, Progress
+from volcano_py.cli.waiting import Progress, State
 from volcano_py.kube.client import Client
 
 
@@ -75,14 +75,14 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_progress_is_one_line_on_a_terminal_and_news_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_is_one_line_on_a_terminal_and_a_line_per_change_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "51")
     shown = []
     for stream in (Terminal(), io.StringIO()):
         monkeypatch.setattr(sys, "stderr", stream)
         progress = Progress("job default/x")
-        for look in (Look("Pending"), Look("Running, 1 of 2 running", 1, 2), Look("Running, 1 of 2 running", 1, 2)):
-            progress.show(look)
+        for state in (State("Pending"), State("Running, 1 of 2 running", 1, 2), State("Running, 1 of 2 running", 1, 2)):
+            progress.show(state)
         progress.end()
         shown.append(stream.getvalue())
     drawn = shown[0].split("\r\x1b[K")[1:]
@@ -92,7 +92,7 @@ def test_progress_is_one_line_on_a_terminal_and_news_elsewhere(monkeypatch: pyte
     assert shown[1] == "job default/x: Pending\njob default/x: Running, 1 of 2 running\n"
 
 
-async def test_waiting_ends_with_what_became_of_it(
+async def test_waiting_reports_how_the_job_ended(
     tmp_path: Path, vcctl: Vcctl, tool: Tool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with cluster(tmp_path, nodes=1, shape="cpu=4,memory=8Gi") as (sandbox, client):
@@ -106,7 +106,7 @@ async def test_waiting_ends_with_what_became_of_it(
         assert "Failed to: job default/bad is Failed" in out and "see `vcctl job view -n default -N bad`" in out
 
         code, out, err = await tool("vsub", "-n", "wide", "-R", "cpu=64", "-L", "cpu=64", "--wait", "--timeout", "2s")
-        assert code == 255 and "is still Pending" in out and "after 2s; give more with --timeout" in out
+        assert code == 255 and "is still Pending" in out and "after 2s; increase --timeout" in out
         assert "resource in cluster is overused: overused cpu" in out, "the reason of the scheduler is told"
 
         async def deleted() -> None:
@@ -115,7 +115,7 @@ async def test_waiting_ends_with_what_became_of_it(
 
         odd = ("-n", "odd", "-R", "cpu=64", "-L", "cpu=64", "--wait", "--timeout", "30s")
         ended, _ = await asyncio.gather(tool("vsub", *odd), deleted())
-        assert ended[0] == 255 and "job default/odd was deleted while it was waited for" in ended[1]
+        assert ended[0] == 255 and "job default/odd was deleted meanwhile" in ended[1]
 
         assert (await vcctl("queue", "create", "-n", "lab", "--wait", "--timeout", "20s"))[0] == 0
         assert (await client.get(QUEUE, "lab"))["status"]["state"] == "Open"

@@ -1,4 +1,4 @@
-"""A manifest that is wrong in one place is refused or put right; everything else is decided as ever."""
+"""A manifest that is wrong in one place is rejected or corrected; everything else is decided as before."""
 
 from __future__ import annotations
 
@@ -218,7 +218,7 @@ def with_junk(manifest: Manifest, path: Path, junk: Any) -> Manifest:
 
 @pytest.mark.parametrize("manifest", [NODE, POD, POD_GROUP, QUEUE, *OTHERS], ids=lambda m: str(m["kind"]))
 @pytest.mark.parametrize("raw", [False, True], ids=["completed", "raw"])
-def test_junk_anywhere_harms_nobody_else(manifest: Manifest, raw: bool) -> None:
+def test_junk_in_one_object_leaves_the_others_alone(manifest: Manifest, raw: bool) -> None:
     conf = load(CONF, REGISTRY.actions)
     others = [m for m in (NODE, POD, POD_GROUP, QUEUE, *OTHERS) if m is not manifest]
     if raw:

@@ -27,14 +27,14 @@ def owned_by(kind: str, name: str) -> list[Manifest]:
     return [{"apiVersion": "apps/v1", "kind": kind, "name": name, "uid": f"u-{name}", "controller": True}]
 
 
-def test_it_asks_for_what_its_pod_asks_for() -> None:
+def test_its_min_resources_are_the_requests_of_its_pod() -> None:
     (group,) = groups(bare("a", "1500m")).values()
     assert group["spec"]["minMember"] == 1 and group["spec"]["queue"] == "default"
     asked = {"cpu": "1500m", "requests.cpu": "1500m", "pods": "1", "count/pods": "1"}
     assert group["spec"]["minResources"] == asked
 
 
-def test_a_bare_pod_that_is_too_large_is_not_let_in() -> None:
+def test_a_bare_pod_that_is_too_large_is_not_admitted() -> None:
     simulation = Simulation([NODE, bare("a", "3")])
     (phase,) = simulation.cycle(configuration(DEFAULT_TEXT, True)).phases.values()
     assert phase == "Pending"
@@ -45,7 +45,7 @@ def test_an_empty_name_of_a_group_is_none() -> None:
     assert made["Pod", "a"]["metadata"]["annotations"]["scheduling.k8s.io/group-name"] == "podgroup-pod-default-a"
 
 
-def test_pods_of_one_owner_share_a_group_and_the_oldest_says_what_it_is_like() -> None:
+def test_pods_of_one_owner_share_a_group_and_the_oldest_defines_it() -> None:
     web = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": "web"}, "spec": {}}
     web["metadata"]["annotations"] = {"scheduling.volcano.sh/group-min-member": "2", "volcano.sh/x": "y", "other": "z"}
     pods = [
@@ -60,7 +60,7 @@ def test_pods_of_one_owner_share_a_group_and_the_oldest_says_what_it_is_like() -
         assert group["metadata"]["creationTimestamp"] == "2026-01-01T00:00:01Z"
 
 
-def test_what_runs_was_let_in_long_ago() -> None:
+def test_the_group_of_a_running_pod_is_running() -> None:
     placed = bare("a")
     placed["spec"] |= {"nodeName": "n", "schedulerName": "volcano"}
     placed["status"] = {"phase": "Running"}
@@ -68,7 +68,7 @@ def test_what_runs_was_let_in_long_ago() -> None:
     assert group["status"]["phase"] == "Running"
 
 
-def test_what_runs_and_names_no_scheduler_is_none_of_ours() -> None:
+def test_a_running_pod_without_a_scheduler_name_gets_no_group() -> None:
     placed = bare("a")
     placed["spec"]["nodeName"] = "n"
     assert not groups(placed)
@@ -93,6 +93,6 @@ def test_a_group_may_be_of_a_class_of_the_system() -> None:
     assert simulation.cycle(configuration(DEFAULT_TEXT, True)).bound == {"default/of-z": "n"}
 
 
-def test_a_group_that_asks_for_no_members_needs_none() -> None:
+def test_a_group_without_min_member_needs_none() -> None:
     simulation = Simulation([NODE, {"kind": "PodGroup", "metadata": {"name": "g"}}])
     assert simulation.cycle(configuration(DEFAULT_TEXT, True)).phases == {"default/g": "Completed"}

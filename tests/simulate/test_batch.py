@@ -33,7 +33,7 @@ def test_what_a_case_leaves_out_is_as_on_the_command_line() -> None:
     assert [c["bound"] for c in found["cycles"]] == [{"default/p": "n"}, {}]
 
 
-def test_what_it_says_counts() -> None:
+def test_the_options_of_a_case_win() -> None:
     said = {
         "id": 7,
         "objects": [NODE, POD],
@@ -60,7 +60,7 @@ def test_what_it_says_counts() -> None:
     ],
     ids=str,
 )
-def test_a_case_that_cannot_be_run_says_why_and_the_next_one_runs(case: Any, error: str) -> None:
+def test_a_case_that_cannot_be_run_reports_why_and_the_next_one_runs(case: Any, error: str) -> None:
     bad, good = results(case, {"id": "good", "objects": [NODE, POD]})
     assert error in bad["error"]
     assert good["cycles"][0]["bound"] == {"default/p": "n"}
@@ -73,7 +73,7 @@ def test_an_object_that_cannot_be_used_is_named_and_the_others_are_scheduled() -
     assert found["refused"] == ["Pod odd: Expected `object`, got `int` - at `$.spec`"]
 
 
-def test_a_result_tells_what_groups_and_queues_show_after_the_cycle() -> None:
+def test_a_result_has_the_statuses_of_groups_and_queues_after_the_cycle() -> None:
     groups = [
         {"kind": "PodGroup", "metadata": {"name": "g"}, "spec": {"minMember": 1}},
         {"kind": "PodGroup", "metadata": {"name": "homeless"}, "spec": {"minMember": 1, "queue": "nowhere"}},
@@ -106,7 +106,7 @@ def test_a_group_as_it_is_without_a_queue_is_in_that_of_the_command_line() -> No
     assert found["cycles"][0]["phases"] == {"default/g": "Completed"}
 
 
-def test_a_fault_of_ours_stops_no_other_case(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_internal_error_stops_no_other_case(monkeypatch: pytest.MonkeyPatch) -> None:
     real = batch.Simulation
 
     def faulty(manifests: list[Any], **rest: Any) -> Any:
@@ -116,7 +116,7 @@ def test_a_fault_of_ours_stops_no_other_case(monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr(batch, "Simulation", faulty)
     bad, good = results({"objects": []}, {"objects": [NODE, POD]})
-    assert bad["error"] == "a fault of volcano-py, please report it: RuntimeError: boom" and "cycles" in good
+    assert bad["error"] == "internal error of volcano-py, please report it: RuntimeError: boom" and "cycles" in good
 
 
 def test_cases_come_from_files_or_standard_input(tmp_path: Path) -> None:

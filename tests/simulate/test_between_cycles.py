@@ -35,7 +35,7 @@ def test_what_has_a_node_runs_whoever_gave_it_to_it() -> None:
     assert found["new"]["spec"]["nodeName"] == "n" and found["given"]["status"]["startTime"]
 
 
-def test_what_is_being_deleted_is_gone_and_does_not_begin() -> None:
+def test_a_terminating_pod_is_gone_and_does_not_start() -> None:
     leaving = pod("leaving", "n")
     leaving["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     assert set(after_a_cycle(NODE, leaving, pod("other", "n"))) == {"other"}

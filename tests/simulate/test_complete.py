@@ -39,11 +39,11 @@ def test_without_a_class_it_has_that_of_the_lowest_default_class() -> None:
     assert completed(pod(), *classes)["Pod", "p"]["spec"]["priority"] == 3
 
 
-def test_without_any_default_it_has_none_to_speak_of() -> None:
+def test_without_a_default_class_the_priority_is_0() -> None:
     assert completed(pod(), priority_class("c", 7))["Pod", "p"]["spec"]["priority"] == 0
 
 
-def test_what_is_limited_is_asked_for() -> None:
+def test_limits_are_default_requests() -> None:
     made = completed(
         pod(
             containers=[{"name": "a", "resources": {"limits": {"cpu": 2, "memory": "1Gi"}, "requests": {"cpu": 1}}}],
@@ -60,7 +60,7 @@ def test_ports_in_the_network_of_the_host_are_ports_of_the_host() -> None:
     assert [p["hostPort"] for p in made["containers"][0]["ports"]] == [80, 91]
 
 
-def test_a_node_out_of_reach_is_tolerated_for_a_while_unless_the_pod_says_otherwise() -> None:
+def test_a_node_out_of_reach_is_tolerated_for_a_while_unless_the_pod_has_its_own_toleration() -> None:
     mine = {"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 5}
     made = completed(pod(tolerations=[mine]))["Pod", "p"]["spec"]["tolerations"]
     assert made[0] == mine
@@ -69,7 +69,7 @@ def test_a_node_out_of_reach_is_tolerated_for_a_while_unless_the_pod_says_otherw
     assert completed(pod(tolerations=everything))["Pod", "p"]["spec"]["tolerations"] == everything
 
 
-def test_a_topology_that_does_not_say_how_is_hard() -> None:
+def test_a_topology_without_mode_is_hard() -> None:
     spec = {
         "networkTopology": {"highestTierAllowed": 1},
         "subGroupPolicy": [{"name": "a", "networkTopology": {"mode": "soft"}}, {"name": "b"}],
@@ -80,12 +80,12 @@ def test_a_topology_that_does_not_say_how_is_hard() -> None:
 
 
 @pytest.mark.parametrize("kind", ["Service", "ReplicationController", "PodDisruptionBudget"])
-def test_what_belongs_to_a_namespace_is_in_the_default_one(kind: str) -> None:
+def test_namespaced_objects_are_in_the_default_namespace(kind: str) -> None:
     assert completed({"kind": kind, "metadata": {"name": "o"}})[kind, "o"]["metadata"]["namespace"] == "default"
 
 
 @pytest.mark.parametrize("kind", ["Node", "PriorityClass", "Namespace", "HyperNode"])
-def test_what_belongs_to_the_cluster_is_in_none(kind: str) -> None:
+def test_cluster_scoped_objects_have_no_namespace(kind: str) -> None:
     assert "namespace" not in completed({"kind": kind, "metadata": {"name": "o"}})[kind, "o"]["metadata"]
 
 
@@ -112,7 +112,7 @@ status: {phase: null}
 """
 
 
-def test_what_is_null_or_empty_is_as_if_it_were_missing() -> None:
+def test_null_and_empty_fields_count_as_missing() -> None:
     made = completed(*parse(NULLS, "-"))
     sparse = completed(
         {"kind": "Node", "metadata": {"name": "n"}, "status": {"capacity": {"cpu": 4, "memory": "8Gi", "pods": 10}}},
@@ -129,12 +129,12 @@ def test_what_is_null_or_empty_is_as_if_it_were_missing() -> None:
     assert simulation.cycle(configuration(DEFAULT_TEXT, False)).bound == {"default/p": "n"} and not simulation.refused
 
 
-def test_a_described_object_without_a_namespace_is_in_the_default_one_also_as_it_is() -> None:
+def test_a_described_object_without_a_namespace_is_in_the_default_one_also_with_raw() -> None:
     simulation = Simulation(parse(NULLS, "-"), raw=True)
     assert set(simulation.objects) >= {("Pod", "default/p"), ("PodGroup", "default/g"), ("Node", "n")}
 
 
-def test_a_queue_is_as_admission_leaves_it() -> None:
+def test_a_queue_has_the_defaults_of_admission() -> None:
     path = {"volcano.sh/hierarchy": "a/b", "volcano.sh/hierarchy-weights": "2/3"}
     made = completed({"kind": "Queue", "metadata": {"name": "q", "annotations": path}, "spec": {"weight": 0}})
     annotations = made["Queue", "q"]["metadata"]["annotations"]
@@ -150,13 +150,13 @@ def test_a_namespace_may_name_the_queue_of_its_groups() -> None:
     assert queues == {"g": "theirs", "o": "mine", "podgroup-pod-default-p": "theirs"}
 
 
-def test_what_is_given_is_left_as_it_is() -> None:
+def test_given_values_are_kept() -> None:
     given = pod()
     completed(given)
     assert given == pod()
 
 
-def test_huge_pages_that_a_pod_may_have_it_has_whatever_its_containers_ask_for() -> None:
+def test_huge_pages_of_a_pod_replace_those_of_its_containers() -> None:
     containers = [{"name": "a", "resources": {"limits": {"hugepages-2Mi": "2Mi"}}}]
     made = completed(pod(containers=containers, resources={"limits": {"hugepages-2Mi": "4Mi"}}))["Pod", "p"]["spec"]
     assert made["resources"]["requests"] == {"hugepages-2Mi": "4Mi"}
@@ -186,7 +186,7 @@ def test_label_keys_of_affinity_become_part_of_the_selector_once() -> None:
     assert completed(made)["Pod", "p"]["spec"]["affinity"] == read
 
 
-def test_affinity_that_cannot_be_read_is_told() -> None:
+def test_affinity_that_cannot_be_decoded_is_reported() -> None:
     bad = pod(affinity={"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{"labelSelector": 3}]}})
     assert Simulation([bad]).refused
 

@@ -34,7 +34,7 @@ def pods(simulation: Simulation) -> list[str]:
     return [key for kind, key in simulation.objects if kind == "Pod"]
 
 
-def test_a_job_is_a_gang_of_all_its_pods_unless_it_says_otherwise() -> None:
+def test_a_job_is_a_gang_of_all_its_pods_unless_it_sets_min_available() -> None:
     assert len(Simulation([NODE, job(task(4))]).cycle(CONF).bound) == 4
     result = Simulation([NODE, job(task(5))]).cycle(CONF)
     assert not result.bound and list(result.waiting) == ["default/j-job-default-j"]
@@ -81,16 +81,16 @@ def test_a_job_that_has_started_has_the_pods_that_are_described(phase: str) -> N
         (job(task(1), minAvailable=2), "job 'minAvailable' should not be greater than total replicas"),
         (job(task(1), queue="none"), "queue 'none' not found"),
         (job(), "No task specified in job spec"),
-        (job(task(10**9)), "spec.tasks: more than 100,000 replicas; ask for fewer"),
+        (job(task(10**9)), "spec.tasks: more than 100,000 replicas; use fewer"),
         (job(task("many")), "Job j: Expected `int`, got `str` - at `$.spec.tasks[0].replicas`"),  # type: ignore[arg-type]
     ],
 )
-def test_a_job_that_admission_would_refuse_is_refused_and_the_rest_goes_on(bad: Manifest, reason: str) -> None:
+def test_a_job_that_admission_would_deny_is_reported_and_the_others_run(bad: Manifest, reason: str) -> None:
     good = {"kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": [{"name": "c"}]}}
     simulation = Simulation([NODE, bad, good])
     assert any(reason in r for r in simulation.refused), simulation.refused
     assert simulation.cycle(CONF).bound == {"default/p": "n"}
 
 
-def test_kubernetes_own_jobs_are_not_taken_for_ours() -> None:
+def test_jobs_of_kubernetes_are_not_expanded() -> None:
     assert not pods(Simulation([NODE, {**job(task(2)), "apiVersion": "batch/v1"}]))

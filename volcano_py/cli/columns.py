@@ -25,7 +25,7 @@ _COLOURS = {
 
 
 class Table(NamedTuple):
-    """A table as data; `rows` are in the order of the objects they tell of."""
+    """A table as data; `rows` are in the order of the objects that they show."""
 
     header: Sequence[str]
     rows: Sequence[Sequence[object]]

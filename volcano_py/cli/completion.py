@@ -1,4 +1,4 @@
-"""`volcano-py completion`: what a shell needs to complete our commands."""
+"""`volcano-py completion`: the script with which a shell completes the commands."""
 
 from __future__ import annotations
 

@@ -8,22 +8,27 @@ import yaml
 
 @click.group()
 def config() -> None:
-    """Print documents to be applied to a cluster."""
+    """Print documents to apply to a cluster."""
 
 
 @config.command()
-@click.option("--scheduler-name", default="volcano", show_default=True, help="schedulerName of our pods and new Jobs.")
+@click.option(
+    "--scheduler-name",
+    default="volcano",
+    show_default=True,
+    help="schedulerName of the pods that this scheduler schedules, and of new Jobs.",
+)
 @click.option(
     "--mutating",
     type=click.Choice(["v1", "v1beta1"]),
     default=None,
-    help="Defaults, too, in the version in which the cluster serves MutatingAdmissionPolicies.",
+    help="Print MutatingAdmissionPolicies with the defaults, too, in the version that the cluster serves.",
 )
 def policies(scheduler_name: str, mutating: str | None) -> None:
-    """Admission policies in CEL, for clusters without our webhooks: `volcano-py config policies | kubectl apply -f -`.
+    """Admission policies in CEL, for clusters without the webhooks: `volcano-py config policies | kubectl apply -f -`.
 
-    They say what can be said of one object. What needs others is left out: whether a Job's queue is open, how queues
-    fit into their parents, whether tasks or flows wait for each other in circles, pod templates.
+    They validate one object by itself. Rules that need other objects are left out: whether a Job's queue is open,
+    whether queues fit into their parents, cycles of dependencies among tasks or flows, pod templates.
     """
     from volcano_py.webhooks.policy_documents import documents
 

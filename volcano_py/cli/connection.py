@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from volcano_py.cli.errors import in_words
+from volcano_py.cli.errors import describe_os_error
 from volcano_py.kube.errors import ApiError, KubeError, Unauthorized, Unreachable
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def api_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Adds -s/--master and -k/--kubeconfig."""
     command = click.option("-s", "--master", default="", help="URL of the API server.")(command)
     return click.option(
-        "-k", "--kubeconfig", default="", help="Path of a kubeconfig (else KUBECONFIG, ~/.kube/config)."
+        "-k", "--kubeconfig", default="", help="Path to a kubeconfig file (default: KUBECONFIG, ~/.kube/config)."
     )(command)
 
 
@@ -40,18 +40,18 @@ def call(what: str, kubeconfig: str, master: str, work: Callable[[Client], Await
     try:
         asyncio.run(connected())
     except Unauthorized as e:
-        give_up(what, f"{e}; check the user's token or certificate in the kubeconfig")
+        exit_failed(what, f"{e}; check the user's token or certificate in the kubeconfig")
     except ApiError as e:
-        give_up(what, str(e))
+        exit_failed(what, str(e))
     except Unreachable as e:
-        give_up(what, f"{e}; does the API server run, and does --kubeconfig or --master name it?")
+        exit_failed(what, f"{e}; check that the API server runs, and its address in --kubeconfig or --master")
     except OSError as e:
-        give_up(what, in_words(e))
+        exit_failed(what, describe_os_error(e))
     except (KubeError, ValueError) as e:
-        give_up(what, str(e))
+        exit_failed(what, str(e))
 
 
-def give_up(what: str, error: str) -> NoReturn:
-    """Say that a command failed, as Volcano's tools do. `what` is empty for tools that have no sub-commands."""
+def exit_failed(what: str, error: str) -> NoReturn:
+    """Report that a command failed, as Volcano's tools do, and exit. `what` is empty for tools without sub-commands."""
     click.echo(f"Failed to {what}: {error}" if what else f"Failed to: {error}")
     raise SystemExit(FAILED)

@@ -7,7 +7,7 @@ import logging
 
 import click
 
-from volcano_py.cli.errors import fail, in_words
+from volcano_py.cli.errors import describe_os_error, fail
 
 
 @click.command(
@@ -46,6 +46,6 @@ def controller_manager(flags: tuple[str, ...]) -> None:
     except (KubeError, TaskEnded) as e:
         fail(str(e))
     except OSError as e:
-        fail(in_words(e))
+        fail(describe_os_error(e))
     except KeyboardInterrupt:
         raise SystemExit(0) from None

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import click
 
-from volcano_py.cli.errors import fail, in_words
+from volcano_py.cli.errors import describe_os_error, fail
 
 
 @click.command()
-@click.option("--keep", is_flag=True, help="Leave the cluster up afterwards.")
-@click.option("--seed", type=int, default=0, help="Another seed: other names, sizes and times.")
+@click.option("--keep", is_flag=True, help="Keep the cluster running afterwards.")
+@click.option("--seed", type=int, default=0, help="Seed of the names, sizes and times.")
 @click.option(
     "--kubeconfig",
     type=click.Path(dir_okay=False, path_type=Path),
@@ -33,7 +33,7 @@ def demo(keep: bool, seed: int, kubeconfig: Path) -> None:
     except (DemoError, ApiError, Unreachable) as e:
         fail(str(e))
     except OSError as e:
-        fail(f"{in_words(e)}; name another place with --kubeconfig")
+        fail(f"{describe_os_error(e)}; name another place with --kubeconfig")
     except KeyboardInterrupt:
         fail("interrupted; the cluster of the demo is down", 130)
     if not completed:

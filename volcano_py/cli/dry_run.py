@@ -1,7 +1,7 @@
-"""`--dry-run`: what would be created, and what admission would say of it.
+"""`--dry-run`: what would be created, and the problems that admission would report.
 
-On the client the rules of volcano_py.webhooks are asked, with the queues of the cluster where there is one;
-`--dry-run=server` sends the object with dryRun=All, so that the server decides.
+On the client the rules of volcano_py.webhooks decide, with the queues of the cluster if it can be reached;
+`--dry-run=server` sends the object with dryRun=All, and the server decides.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ dry_run_option: Callable[..., Any] = click.option(
     flag_value="client",
     type=click.Choice(["client", "server"]),
     metavar="[=server]",
-    help="Create nothing: print the object and what is wrong with it, by our rules or by the server's.",
+    help="Create nothing; print the object and the problems that the client's rules or the server report.",
 )
 
 
-async def ask_server(
+async def run_on_server(
     client: Client, rt: ResourceType, objects: Iterable[Manifest], namespace: str | None, output: str | None
 ) -> None:
     """Send objects with dryRun=All, and print what the server would store. Raises ApiError."""
@@ -47,19 +47,19 @@ async def ask_server(
     _print(rt, answers, output)
 
 
-def ask_rules(
+def run_on_client(
     what: str, kubeconfig: str, master: str, rt: ResourceType, objects: Sequence[Manifest], output: str | None
 ) -> None:
-    """Print objects as the rules of admission change them, and on standard error what they object to.
+    """Print objects as admission changes them, and on standard error the problems that it reports.
 
-    Exits with 255 if there is anything. Without a cluster, what depends on its queues is left out, and that is said.
+    Exits with 255 if there are problems. Without a cluster, checks that depend on its queues are left out, with a note.
     """
     queues = asyncio.run(_queues(kubeconfig, master)) if rt in _NEEDS_QUEUES else []
     if isinstance(queues, str):
-        click.echo(f"note: what depends on the cluster's queues is not checked: {queues}", err=True)
+        click.echo(f"note: checks that depend on the cluster's queues are skipped: {queues}", err=True)
     made, problems = [], []
     for obj in objects:
-        changed, found = judged(rt, obj, None if isinstance(queues, str) else queues)
+        changed, found = admitted(rt, obj, None if isinstance(queues, str) else queues)
         made.append(changed)
         problems += found
     _print(rt, made, output)
@@ -70,7 +70,7 @@ def ask_rules(
 
 
 async def _queues(kubeconfig: str, master: str) -> list[Manifest] | str:
-    """The queues of the cluster, or why they are not known."""
+    """The queues of the cluster, or why they cannot be listed."""
     from volcano_py.kube.client import Client
 
     try:
@@ -80,8 +80,8 @@ async def _queues(kubeconfig: str, master: str) -> list[Manifest] | str:
         return str(e)
 
 
-def judged(rt: ResourceType, obj: Manifest, queues: list[Manifest] | None) -> tuple[Manifest, list[str]]:
-    """An object as the rules change it, and what they object to. `queues` None: not known, every queue is open."""
+def admitted(rt: ResourceType, obj: Manifest, queues: list[Manifest] | None) -> tuple[Manifest, list[str]]:
+    """An object as admission changes it, and the problems. `queues` None: unknown, every queue counts as open."""
     from volcano_py.webhooks.lookup import QueueIndex
     from volcano_py.webhooks.paths import CREATE, PATHS, Asked, Surroundings, judge
 

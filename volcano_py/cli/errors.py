@@ -1,4 +1,4 @@
-"""How our programs end when they cannot go on: one line that says what to do, no traceback."""
+"""Errors of the command-line programs: one line that names the remedy, no traceback."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 import click
 
 USAGE = 2
-"""Exit code of a mistake on the command line."""
+"""Exit code of an error on the command line."""
 
 
 def fail(message: str, code: int = 1) -> NoReturn:
@@ -20,7 +20,7 @@ def fail(message: str, code: int = 1) -> NoReturn:
 
 
 class _OneLine(click.Command):
-    """Mistakes of usage are one line, with the command that explains it."""
+    """Reports usage errors in one line, with the command that explains it."""
 
     def main(
         self,
@@ -41,11 +41,11 @@ class _OneLine(click.Command):
         except (click.Abort, KeyboardInterrupt):
             fail("interrupted", 130)
         except BrokenPipeError:
-            # Whoever read our output has seen enough; Python must not complain when it flushes at the end.
+            # The reader of the output has closed the pipe; Python must not report that when it flushes at the end.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             sys.exit(1)
         except OSError as error:
-            fail(in_words(error))
+            fail(describe_os_error(error))
         sys.exit(code if isinstance(code, int) else 0)
 
 
@@ -71,7 +71,7 @@ def _explain(error: click.UsageError) -> NoReturn:
     fail(f"{text} (see `{command} --help`)" if command else text, USAGE)
 
 
-def in_words(error: OSError) -> str:
-    """An operating system error as `file: what is wrong`, without its number."""
+def describe_os_error(error: OSError) -> str:
+    """An operating system error as `file: reason`, without its number."""
     what = error.strerror or str(error) or type(error).__name__
     return f"{error.filename}: {what}" if error.filename else what

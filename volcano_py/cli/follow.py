@@ -17,7 +17,7 @@ Manifest = dict[str, Any]
 
 
 class Source(NamedTuple):
-    """Which objects to follow. `optional`: who may not see them goes without."""
+    """Which objects to follow. `optional`: if the user may not list them, there are none."""
 
     rt: ResourceType
     namespace: str | None = None
@@ -32,7 +32,7 @@ class Source(NamedTuple):
 
 
 class Change(NamedTuple):
-    """What became of one object."""
+    """A change of one object."""
 
     rt: ResourceType
     object: Manifest
@@ -52,7 +52,7 @@ class Followed:
         return [store[key] for key in sorted(store)]
 
     async def next(self, seconds: float | None = None) -> Change | None:
-        """The next change; None when there was none for so many seconds."""
+        """The next change; None when there is none for `seconds`."""
         try:
             return await asyncio.wait_for(self._changes.get(), seconds)
         except TimeoutError:
@@ -61,9 +61,9 @@ class Followed:
 
 @asynccontextmanager
 async def following(client: Client, *sources: Source) -> AsyncIterator[Followed]:
-    """Follow objects; connections that are lost on the way are made anew.
+    """Follow objects; lost connections are opened again.
 
-    Raises KubeError at the beginning, when the server cannot be reached or refuses.
+    Raises KubeError at the beginning, when the server cannot be reached or rejects the request.
     """
     from volcano_py.kube.informer import Informer
 
@@ -71,7 +71,7 @@ async def following(client: Client, *sources: Source) -> AsyncIterator[Followed]
     informers: list[Informer[Manifest]] = []
     stores: list[dict[str, Manifest]] = []
     for source in sources:
-        # An informer tries again whatever happens; what is wrong from the start should be told instead.
+        # An informer retries after every error; errors of the first request are reported instead.
         try:
             await client.list(source.rt, source.namespace, source.label_selector, source.field_selector, limit=1)
         except Forbidden:
@@ -88,7 +88,7 @@ async def following(client: Client, *sources: Source) -> AsyncIterator[Followed]
         )
         informers.append(informer)
         stores.append(informer.store)
-        _pass_on(informer, source.rt, changes)
+        _forward(informer, source.rt, changes)
     tasks = [asyncio.create_task(informer.run()) for informer in informers]
     try:
         for informer in informers:
@@ -102,7 +102,7 @@ async def following(client: Client, *sources: Source) -> AsyncIterator[Followed]
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def _pass_on(informer: Any, rt: ResourceType, changes: asyncio.Queue[Change]) -> None:
+def _forward(informer: Any, rt: ResourceType, changes: asyncio.Queue[Change]) -> None:
     informer.on(
         add=lambda obj: changes.put_nowait(Change(rt, obj)),
         update=lambda _, obj: changes.put_nowait(Change(rt, obj)),

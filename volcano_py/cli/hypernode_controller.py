@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from volcano_py.cli.errors import fail, in_words
+from volcano_py.cli.errors import describe_os_error, fail
 from volcano_py.kube.flags import KLOG, Duration, Verbosity, flag, ignored_flags
 
 if TYPE_CHECKING:
@@ -71,6 +71,6 @@ def _run(options: Options) -> None:
     except (KubeError, TaskEnded, ValueError) as error:
         fail(str(error))
     except OSError as error:
-        fail(in_words(error))
+        fail(describe_os_error(error))
     except KeyboardInterrupt:
         raise SystemExit(0) from None

@@ -1,4 +1,4 @@
-"""What is done to a job from the command line, for `vcctl job` and the tools that do one thing each."""
+"""Commands on a job, for `vcctl job` and the tools with a single command."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
         flag_value=batch.COMPLETED,
         type=click.Choice(batch.PHASES),
         metavar="[=PHASE]",
-        help="Go on when the job has this phase, Completed if none is named.",
+        help="Wait until the job has this phase; without a value: Completed.",
     )(command)
 
 
 class Submission(NamedTuple):
-    """A job to create, and what the options say of it: see `output`, `dry_run`, and `run_options`."""
+    """A job to create, and its options: see `output`, `dry_run`, and `run_options`."""
 
     manifest: Manifest
     namespace: str
@@ -44,14 +44,14 @@ class Submission(NamedTuple):
 
 
 def submit(what: str, kubeconfig: str, master: str, job: Submission) -> None:
-    """Create a job, or say what would be created; and wait for a phase if one is given."""
+    """Create a job, or print what would be created; then wait for a phase if one is given."""
     if job.dry_run == "client":
-        dry_run.ask_rules(what, kubeconfig, master, JOB, [job.manifest], job.output)
+        dry_run.run_on_client(what, kubeconfig, master, JOB, [job.manifest], job.output)
         return
 
     async def work(client: Client) -> None:
         if job.dry_run:
-            await dry_run.ask_server(client, JOB, [job.manifest], job.namespace, job.output)
+            await dry_run.run_on_server(client, JOB, [job.manifest], job.namespace, job.output)
             return
         created = await client.create(JOB, job.manifest, job.namespace)
         if job.output is None:
@@ -64,16 +64,16 @@ def submit(what: str, kubeconfig: str, master: str, job: Submission) -> None:
     call(what, kubeconfig, master, work)
 
 
-async def delete(client: Client, namespace: str, name: str, said: str, wait: bool, timeout: float) -> None:
-    """Delete a job, print what Volcano's tool says, and wait until its pods are gone, too."""
+async def delete(client: Client, namespace: str, name: str, message: str, wait: bool, timeout: float) -> None:
+    """Delete a job, print `message`, and wait until its pods are gone, too."""
     await client.delete(JOB, name, namespace)
-    click.echo(said)
+    click.echo(message)
     if wait:
         await job_waits.until_gone(client, namespace, name, timeout)
 
 
 async def suspend(client: Client, namespace: str, name: str, wait: bool = False, timeout: float = 0.0) -> None:
-    """Ask for a job to be aborted; its pods go, and it can be resumed."""
+    """Abort a job: its pods are deleted, and it can be resumed."""
     job = await client.get(JOB, name, namespace)
     await send(client, JOB, job, "AbortJob", namespace)
     if wait:
@@ -81,7 +81,7 @@ async def suspend(client: Client, namespace: str, name: str, wait: bool = False,
 
 
 async def resume(client: Client, namespace: str, name: str, wait: bool = False, timeout: float = 0.0) -> None:
-    """Ask for an aborted job to go on."""
+    """Resume an aborted job."""
     job = await client.get(JOB, name, namespace)
     await send(client, JOB, job, "ResumeJob", namespace)
     if wait:
@@ -89,7 +89,7 @@ async def resume(client: Client, namespace: str, name: str, wait: bool = False, 
 
 
 async def send(client: Client, rt: ResourceType, target: Manifest, action: str, namespace: str) -> None:
-    """Create the Command that asks for an action on a job or a queue."""
+    """Create the Command for an action on a job or a queue."""
     found = target["metadata"]
     reference = {
         "apiVersion": rt.api_version,

@@ -1,4 +1,4 @@
-"""`vcctl job logs`: what the pods of a job have written, with --follow also what they are going to."""
+"""`vcctl job logs`: the logs of a job's pods, with --follow also new lines."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 Manifest = dict[str, Any]
 _COLOURS = ("cyan", "yellow", "green", "magenta", "blue", "red")
 _RETRY = 0.5
-"""Seconds between two questions after the log of a container that has not started."""
+"""Seconds between two requests for the log of a container that has not started."""
 _PARTS = {"tailLines", "sinceSeconds"}
-"""With these a log that is asked for again does not begin where it did."""
+"""With these, a second request for a log begins at another line."""
 
 
-class Wanted(NamedTuple):
+class Selection(NamedTuple):
     """Which logs, and how much of them. Empty or None: no restriction."""
 
     task: str = ""
@@ -42,24 +42,26 @@ class Wanted(NamedTuple):
         )
 
 
-async def show(client: Client, namespace: str, name: str, wanted: Wanted, follow: bool, prefix: bool | None) -> None:
+async def show(
+    client: Client, namespace: str, name: str, selection: Selection, follow: bool, prefix: bool | None
+) -> None:
     """Print the logs of a job's pods. `prefix` None: each line has its pod's name if there are several.
 
     Raises NotFound for a job that does not exist, ValueError when it has no such pods.
     """
     job = await client.get(JOB, name, namespace)
     if follow:
-        await _follow(client, namespace, name, wanted, prefix is not False)
+        await _follow(client, namespace, name, selection, prefix is not False)
         return
     found = await client.list(POD, namespace, label_selector=f"{names.JOB_NAME}={name}")
-    pods = sorted((p for p in found if wanted.has(p)), key=_in_order)
+    pods = sorted((p for p in found if selection.has(p)), key=_in_order)
     if not pods:
         phase = ((job.get("status") or {}).get("state") or {}).get("phase") or batch.PENDING
-        raise ValueError(f"job {namespace}/{name} is {phase} and has no such pods; see `vcctl job view -N {name}`")
+        raise ValueError(f"job {namespace}/{name} is {phase} and no pods match; see `vcctl job view -N {name}`")
     marked = len(pods) > 1 if prefix is None else prefix
     for number, pod in enumerate(pods):
         try:
-            text = await client.raw("GET", _path(pod), params=_query(pod, wanted))
+            text = await client.raw("GET", _path(pod), params=_query(pod, selection))
         except ApiError as e:
             click.echo(f"{pod['metadata']['name']}: {e}", err=True)
             continue
@@ -67,16 +69,16 @@ async def show(client: Client, namespace: str, name: str, wanted: Wanted, follow
             _print(pod["metadata"]["name"] if marked else "", number, line)
 
 
-async def _follow(client: Client, namespace: str, name: str, wanted: Wanted, marked: bool) -> None:
-    """Print lines as they come, until the job has ended and its pods have nothing more to say."""
+async def _follow(client: Client, namespace: str, name: str, selection: Selection, marked: bool) -> None:
+    """Print new lines until the job and the logs of its pods have ended."""
     pods = Source(POD, namespace, f"{names.JOB_NAME}={name}")
     readers: dict[str, asyncio.Task[None]] = {}
     async with following(client, Source.one(JOB, name, namespace), pods) as followed, asyncio.TaskGroup() as group:
         while True:
-            for pod in sorted(filter(wanted.has, followed.objects(1)), key=_in_order):
+            for pod in sorted(filter(selection.has, followed.objects(1)), key=_in_order):
                 uid = pod["metadata"]["uid"]
                 if uid not in readers and _has_begun(pod):
-                    readers[uid] = group.create_task(_read(client, pod, wanted, len(readers), marked))
+                    readers[uid] = group.create_task(_read(client, pod, selection, len(readers), marked))
             phases = [((job.get("status") or {}).get("state") or {}).get("phase") for job in followed.objects()]
             ended = not phases or phases[0] in (*FINAL, batch.ABORTED)
             if ended and all(task.done() for task in readers.values()):
@@ -85,15 +87,15 @@ async def _follow(client: Client, namespace: str, name: str, wanted: Wanted, mar
 
 
 def _has_begun(pod: Manifest, states: tuple[str, ...] = ("running", "terminated")) -> bool:
-    """Whether there is a log: of a pod without a node the API server says at once that it is empty, and complete."""
+    """Whether there is a log: for a pod without a node the API server answers at once with an empty, complete one."""
     statuses = (pod.get("status") or {}).get("containerStatuses") or ()
     return any(state in (status.get("state") or {}) for status in statuses for state in states)
 
 
-async def _read(client: Client, pod: Manifest, wanted: Wanted, number: int, marked: bool) -> None:
+async def _read(client: Client, pod: Manifest, selection: Selection, number: int, marked: bool) -> None:
     """Print the lines of one pod until its containers have ended.
 
-    A container that has not started is asked again, and so is one that runs again, or whose log was cut off.
+    The request is repeated if the container has not started, has restarted, or if the log was cut off.
     """
     prefix = pod["metadata"]["name"] if marked else ""
     printed = 0
@@ -101,7 +103,7 @@ async def _read(client: Client, pod: Manifest, wanted: Wanted, number: int, mark
         run = _run(pod)
         try:
             before = printed
-            async with client.stream(_path(pod), {**_query(pod, wanted), "follow": "true"}) as reader:
+            async with client.stream(_path(pod), {**_query(pod, selection), "follow": "true"}) as reader:
                 async for line in _lines(reader):
                     if before:
                         before -= 1  # it was printed before the log was cut off
@@ -113,7 +115,7 @@ async def _read(client: Client, pod: Manifest, wanted: Wanted, number: int, mark
                 return
             if _run(after) != run:
                 pod, printed = after, 0
-            elif printed and _PARTS & wanted.query.keys():
+            elif printed and _PARTS & selection.query.keys():
                 return
         except NotFound:
             return
@@ -125,9 +127,9 @@ async def _read(client: Client, pod: Manifest, wanted: Wanted, number: int, mark
 
 
 async def _after(client: Client, pod: Manifest, run: int) -> Manifest | None:
-    """A pod after a log has ended: None when it has ended, too, else as it is when there is more to read.
+    """The pod after the end of its log, if there is more to read; None if the pod has ended, too.
 
-    What its status says comes a little later than the end of the log. Raises NotFound when it is gone.
+    The status changes a little later than the log ends. Raises NotFound when it is gone.
     """
     for _ in range(2):
         await asyncio.sleep(_RETRY)
@@ -140,19 +142,19 @@ async def _after(client: Client, pod: Manifest, run: int) -> Manifest | None:
                 return now if _run(now) != run else None
             if _has_begun(now, ("running",)):
                 break
-            await asyncio.sleep(_RETRY)  # it will be started again
+            await asyncio.sleep(_RETRY)  # the container will restart
         if _run(now) != run:
             return now
     return now
 
 
 def _run(pod: Manifest) -> int:
-    """How often containers of a pod were started again."""
+    """How often containers of a pod have restarted."""
     return sum(status.get("restartCount", 0) for status in (pod.get("status") or {}).get("containerStatuses") or ())
 
 
 async def _lines(reader: Any) -> AsyncIterator[str]:
-    """The lines of a stream, as long as they may be."""
+    """The lines of a stream, of any length."""
     rest = b""
     while chunk := await reader.readany():
         *lines, rest = (rest + chunk).split(b"\n")
@@ -166,9 +168,9 @@ def _path(pod: Manifest) -> str:
     return POD.path(pod["metadata"]["namespace"], pod["metadata"]["name"], "log")
 
 
-def _query(pod: Manifest, wanted: Wanted) -> dict[str, Any]:
+def _query(pod: Manifest, selection: Selection) -> dict[str, Any]:
     containers = (pod.get("spec") or {}).get("containers") or [{}]
-    return {"container": wanted.container or containers[0].get("name", ""), **wanted.query}
+    return {"container": selection.container or containers[0].get("name", ""), **selection.query}
 
 
 def _in_order(pod: Manifest) -> tuple[str, int]:

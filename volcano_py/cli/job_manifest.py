@@ -16,7 +16,7 @@ _DEFAULT_RESOURCES = "cpu=1000m,memory=100Mi"
 
 
 class Shape(NamedTuple):
-    """What the flags say of a job, as they were given."""
+    """The flags of a job, as they were given."""
 
     image: str
     minimum: int

@@ -1,4 +1,4 @@
-"""A job in words, for `vcctl job view`. Volcano: its view command, line by line, so that scripts that read it go on."""
+"""A job as text, for `vcctl job view`. Volcano: its view command, line by line, for scripts that parse it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def describe(job: Manifest, conditions: bool = True) -> list[str]:
         f"Namespace:  \t{metadata.get('namespace', '')}",
         f"Labels:     \t{_json(metadata.get('labels'))}",
         f"Annotations:\t{_json(metadata.get('annotations'))}",
-        # Volcano's client strips these two from what it reads, so they stay empty there, too.
+        # Volcano's client drops these two fields, so they are empty there, too.
         "API Version:\t",
         "Kind:       \t",
         "Metadata:",
@@ -122,8 +122,8 @@ def events(found: list[Manifest]) -> list[str]:
 
 def _event(event: Manifest) -> tuple[str, ...]:
     source = event.get("source") or {}
-    who = source.get("component") or event.get("reportingComponent", "")
-    # Events of today's recorders carry eventTime and a series instead of first, last and count.
+    reporter = source.get("component") or event.get("reportingComponent", "")
+    # Events of current recorders have eventTime and a series instead of first, last and count.
     series = event.get("series") or {}
     first = event.get("firstTimestamp") or event.get("eventTime") or event["metadata"].get("creationTimestamp")
     last = event.get("lastTimestamp") or series.get("lastObservedTime")
@@ -133,7 +133,7 @@ def _event(event: Manifest) -> tuple[str, ...]:
         event.get("type", ""),
         event.get("reason", ""),
         age,
-        ", ".join(filter(None, (who, source.get("host")))),
+        ", ".join(filter(None, (reporter, source.get("host")))),
         event.get("message", "").strip(),
     )
 

@@ -15,7 +15,7 @@ import click
 from volcano_py.api.kinds import ResourceType
 from volcano_py.cli import dry_run as dry_runs
 from volcano_py.cli.columns import Table, fitted
-from volcano_py.cli.connection import api_options, call, give_up
+from volcano_py.cli.connection import api_options, call, exit_failed
 from volcano_py.cli.listing import NOTHING, Listing, show, watch_option
 from volcano_py.cli.output import as_table, output_option, print_object, print_objects, whole, yaml_of
 from volcano_py.cli.selection import label_option
@@ -34,7 +34,7 @@ class Kind(NamedTuple):
 
     `cells` and `wide_cells` give the columns of `header` and `wide_header`. `empty_status`: what `describe` shows where
     there is none. `forgiving`: `create` and `delete` of files end with 0 although a document failed, as in Volcano.
-    `until_done`: waits for what was created, some seconds at the most; without it `create` has no --wait.
+    `until_done`: waits for the created objects, at most `timeout` seconds; without it `create` has no --wait.
     """
 
     rt: ResourceType
@@ -59,7 +59,7 @@ class Kind(NamedTuple):
 
 
 def in_namespace(kind: Kind, all_namespaces: bool = False) -> Callable[..., Any]:
-    """Adds -n/--namespace for kinds that have one, and --all-namespaces where that is wanted."""
+    """Adds -n/--namespace for kinds that have one, and --all-namespaces with `all_namespaces`."""
 
     def added(command: Callable[..., Any]) -> Callable[..., Any]:
         if not kind.rt.namespaced:
@@ -131,7 +131,9 @@ def place(obj: Manifest) -> str:
 
 def add_create(group: click.Group, kind: Kind) -> None:
     """`create -f`."""
-    waits: Callable[..., Any] = wait_option("Go on when all of it has ended well.") if kind.until_done else _unchanged
+    waits: Callable[..., Any] = (
+        wait_option("Wait until the created objects succeed.") if kind.until_done else _unchanged
+    )
 
     @group.command("create", help=f"Create the {kind.rt.kind}s of a file.")
     @file_option(kind)
@@ -150,18 +152,18 @@ def add_create(group: click.Group, kind: Kind) -> None:
     ) -> None:
         what = f"create {kind.word}"
         if not file:
-            give_up(what, "a file must be given; name it with -f")
+            exit_failed(what, "a file must be given; name it with -f")
         try:
             objects = read(kind, file)
         except ValueError as e:
-            give_up(what, str(e))
+            exit_failed(what, str(e))
         if dry_run == "client":
-            dry_runs.ask_rules(what, kubeconfig, master, kind.rt, objects, output)
+            dry_runs.run_on_client(what, kubeconfig, master, kind.rt, objects, output)
             return
 
         async def work(client: Client) -> None:
             if dry_run:
-                await dry_runs.ask_server(client, kind.rt, objects, None, output)
+                await dry_runs.run_on_server(client, kind.rt, objects, None, output)
                 return
             made: list[Manifest] = []
 
@@ -190,7 +192,7 @@ def add_delete(group: click.Group, kind: Kind) -> None:
     def delete(file: str, name: str, kubeconfig: str, master: str, namespace: str | None = None) -> None:
         what = f"delete {kind.word}"
         if not file and not name:
-            give_up(what, f"{kind.word} name must be specified; give -N NAME or -f FILE")
+            exit_failed(what, f"{kind.word} name must be specified; give -N NAME or -f FILE")
 
         async def work(client: Client) -> None:
             async def one(obj: Manifest) -> None:
@@ -220,7 +222,7 @@ def add_get(group: click.Group, kind: Kind) -> None:
     def get(name: str, output: str | None, kubeconfig: str, master: str, namespace: str | None = None) -> None:
         what = f"get {kind.word}"
         if not name:
-            give_up(what, f"name is mandatory to get the particular {kind.word} details; give it with -N")
+            exit_failed(what, f"name is mandatory to get the particular {kind.word} details; give it with -N")
 
         async def work(client: Client) -> None:
             found = await client.get(kind.rt, name, namespace)
@@ -270,7 +272,7 @@ def add_describe(group: click.Group, kind: Kind) -> None:
     def describe(name: str, format_: str, kubeconfig: str, master: str, namespace: str | None = None) -> None:
         what = f"describe {kind.word}"
         if format_ not in ("yaml", "json"):
-            give_up(what, f"unsupported format {format_}; use yaml or json")
+            exit_failed(what, f"unsupported format {format_}; use yaml or json")
 
         async def work(client: Client) -> None:
             if name:

@@ -1,4 +1,4 @@
-"""Lists: fetch, choose, print as a table or as objects; and with --watch go on printing what changes."""
+"""Lists: fetch, choose, print as a table or as objects; and with --watch also each change."""
 
 from __future__ import annotations
 
@@ -23,8 +23,7 @@ class Listing(NamedTuple):
     """What a list command shows.
 
     `table` makes it of the chosen objects, those of the kind `beside`, and whether it is a wide one; `choose` picks
-    and orders the objects, and may raise ValueError. `hides`: what is not chosen still makes room for itself in the
-    columns.
+    and orders the objects, and may raise ValueError. `hides`: objects that are not chosen still widen the columns.
     """
 
     rt: ResourceType
@@ -37,7 +36,7 @@ class Listing(NamedTuple):
 
 
 async def show(client: Client, listing: Listing, output: str | None = None, watch: bool = False) -> None:
-    """Print a list in the form of -o, and with `watch` every change until the user has seen enough."""
+    """Print a list in the form of -o, and with `watch` every change until Ctrl-C."""
     if watch:
         await _watch(client, listing, output)
         return
@@ -80,7 +79,7 @@ async def _watch(client: Client, listing: Listing, output: str | None) -> None:
             change = await followed.next()
             if change is None:
                 continue
-            # What stands beside an object may concern any row: those that are printed anew have changed.
+            # The other kind may change any row: only rows that differ are printed again.
             changed = [change.object] if change.rt == listing.rt else followed.objects()
             for obj in listing.choose(changed):
                 if not as_table(output):
@@ -112,4 +111,4 @@ def _print_one(rt: ResourceType, obj: Manifest, output: str) -> None:
 def watch_option(letter: bool = True) -> Callable[..., Any]:
     """Adds --watch, and -w where that letter is free."""
     names = ("-w", "--watch") if letter else ("--watch",)
-    return click.option(*names, is_flag=True, help="Go on, and print what changes, until Ctrl-C.")
+    return click.option(*names, is_flag=True, help="Print the list, then each change, until Ctrl-C.")

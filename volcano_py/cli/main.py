@@ -14,8 +14,8 @@ from volcano_py.cli.errors import Program
 
 COMMANDS = {
     "demo": ("volcano_py.cli.demo", "demo", "Show a gang job scheduled on an embedded cluster."),
-    "sandbox": ("volcano_py.sandbox.options", "sandbox", "Run a whole cluster on this machine."),
-    "simulate": ("volcano_py.cli.simulate", "simulate", "Make decisions on clusters that are only described."),
+    "sandbox": ("volcano_py.sandbox.options", "sandbox", "Run a complete cluster on this machine."),
+    "simulate": ("volcano_py.cli.simulate", "simulate", "Decide for clusters that are described in files."),
     "scheduler": ("volcano_py.scheduler.options", "scheduler", "Run the scheduler."),
     "controller-manager": ("volcano_py.cli.controller_manager", "controller_manager", "Run the controllers."),
     "hypernode-controller": (
@@ -25,14 +25,14 @@ COMMANDS = {
     ),
     "webhook-manager": ("volcano_py.cli.webhook_manager", "webhook_manager", "Run the admission webhooks."),
     "config": ("volcano_py.cli.config", "config", "Print documents for a cluster: admission policies."),
-    "completion": ("volcano_py.cli.completion", "completion", "Print the set-up of shell completion."),
+    "completion": ("volcano_py.cli.completion", "completion", "Print the script for shell completion."),
     "version": ("volcano_py.cli.version", "version", "Print the version."),
 }
 """name → (module, attribute, one line of help)."""
 
 
 class LazyGroup(Program):
-    """A program that knows its commands' names and help, and imports them when they are called."""
+    """A program with its commands' names and help, which imports a command when it is called."""
 
     def __init__(self, commands: dict[str, tuple[str, str, str]], **kwargs: object) -> None:
         super().__init__(**kwargs)  # type: ignore[arg-type]

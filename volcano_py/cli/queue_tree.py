@@ -1,7 +1,7 @@
-"""The hierarchy of queues with what each holds, was promised and deserves, for `vcctl queue tree`.
+"""The hierarchy of queues with what each has allocated, inqueue and deserved, for `vcctl queue tree`.
 
-Where `spec.deserved` says nothing, a queue's part by weight of what its parent deserves stands for it: what it gets
-when all ask.
+Where `spec.deserved` is not set, a queue's part by weight of what its parent deserves replaces it: its share when all
+queues have demand.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ PHASES = ("Inqueue", "Pending", "Running")
 
 
 class Branch(NamedTuple):
-    """A queue with what is known of it, and the queues below. Amounts are by resource."""
+    """A queue with its amounts, and the queues below. Amounts are by resource."""
 
     queue: Manifest
     allocated: Amounts
@@ -46,11 +46,11 @@ def grow(queues: Iterable[Manifest], groups: list[Manifest], total: Amounts, cou
     below: dict[str, list[Manifest]] = {}
     for name in sorted(by_name):
         below.setdefault(parent_of(by_name[name]), []).append(by_name[name])
-    promised: dict[str, Amounts] = {}
+    inqueue: dict[str, Amounts] = {}
     for group in groups:
         if (group.get("status") or {}).get("phase") == "Inqueue":
             spec = group.get("spec") or {}
-            add(promised.setdefault(spec.get("queue", ""), {}), amounts(spec.get("minResources")))
+            add(inqueue.setdefault(spec.get("queue", ""), {}), amounts(spec.get("minResources")))
     grown: set[str] = set()
 
     def branch(queue: Manifest, part: Amounts) -> Branch:
@@ -65,17 +65,17 @@ def grow(queues: Iterable[Manifest], groups: list[Manifest], total: Amounts, cou
             share = {r: amount * _weight(child) / weights for r, amount in own.items()} if weights else {}
             branches.append(branch(child, share))
         held = amounts((queue.get("status") or {}).get("allocated"))
-        let_in = dict(promised.get(name, {}))
+        own_inqueue = dict(inqueue.get(name, {}))
         numbers = {phase: counts.get(name, {}).get(phase, 0) for phase in PHASES}
         sums: Amounts = {}
         for b in branches:
             add(sums, b.allocated)
-            add(let_in, b.inqueue)
+            add(own_inqueue, b.inqueue)
             for phase in PHASES:
                 numbers[phase] += b.groups[phase]
         # whoever writes the status may leave inner queues out
         held = {r: max(held.get(r, Fraction(0)), sums.get(r, Fraction(0))) for r in held.keys() | sums.keys()}
-        return Branch(queue, held, let_in, deserved, part, numbers, branches)
+        return Branch(queue, held, own_inqueue, deserved, part, numbers, branches)
 
     trees = [branch(by_name[ROOT_QUEUE], dict(total))] if ROOT_QUEUE in by_name else []
     lost = [name for name in by_name if parent_of(by_name[name]) not in by_name and name not in grown]
@@ -117,7 +117,7 @@ def as_object(b: Branch) -> Manifest:
 
 
 def amounts(resources: Manifest | None) -> Amounts:
-    """A resource list as numbers; what cannot be read counts as nothing."""
+    """A resource list as numbers; quantities that cannot be parsed count as 0."""
     found = {}
     for name, text in (resources or {}).items():
         try:

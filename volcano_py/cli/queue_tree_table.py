@@ -21,25 +21,25 @@ _ZERO = Fraction(0)
 
 def legend(blocks: bool) -> str:
     """What the signs of a bar mean."""
-    held, promised, mark = ("█", "▒", "┃") if blocks else ("#", "+", "|")
-    return f"{held} allocated  {promised} inqueue  {mark} deserved (~ by weight, when all ask)"
+    held, inqueue, mark = ("█", "▒", "┃") if blocks else ("#", "+", "|")
+    return f"{held} allocated  {inqueue} inqueue  {mark} deserved (~ by weight, when all queues have demand)"
 
 
 def tree_table(trees: list[Branch], resources: tuple[str, ...], total: Amounts, width: int, blocks: bool) -> Table:
     """A row for each queue and resource. `width`: characters of a bar; `blocks`: they may be block characters."""
-    scale = {r: max([total.get(r, _ZERO), *(_most(b, r) for b in trees)]) for r in resources}
+    scale = {r: max([total.get(r, _ZERO), *(_largest(b, r) for b in trees)]) for r in resources}
     rows = []
     for b, first, further in _walk(trees, _LINES if blocks else _ASCII):
         for number, r in enumerate(resources):
-            held, promised = b.allocated.get(r, _ZERO), b.inqueue.get(r, _ZERO)
-            bar = measured(held, promised, deserved(b, r), scale[r], width, blocks)
+            held, inqueue = b.allocated.get(r, _ZERO), b.inqueue.get(r, _ZERO)
+            bar = measured(held, inqueue, deserved(b, r), scale[r], width, blocks)
             rows.append([*_about(b, first, further, number == 0), r, bar, *_cells(b, r), *_groups(b, number == 0)])
     header = (*_HEADER, *(f"{phase}Jobs" for phase in PHASES))
     return Table(header, rows, [widest(name, [str(row[i]) for row in rows], 2) for i, name in enumerate(header)])
 
 
 def deserved(b: Branch, resource: str) -> Fraction | None:
-    """What a queue deserves: what it was given, else its part by weight; None where neither is known."""
+    """What a queue deserves: its own value, else its part by weight; None if it has neither."""
     return b.deserved.get(resource, b.by_weight.get(resource))
 
 
@@ -88,7 +88,7 @@ def text(amount: Fraction, resource: str) -> str:
     return f"{float(amount):.4g}"
 
 
-def _most(b: Branch, resource: str) -> Fraction:
-    """The most that a bar of this branch shows."""
+def _largest(b: Branch, resource: str) -> Fraction:
+    """The largest amount that a bar of this branch shows."""
     own = b.allocated.get(resource, _ZERO) + b.inqueue.get(resource, _ZERO)
-    return max([own, b.deserved.get(resource, _ZERO), *(_most(child, resource) for child in b.children)])
+    return max([own, b.deserved.get(resource, _ZERO), *(_largest(child, resource) for child in b.children)])

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 _SIGNS = ("=", "!", " in ", " notin ")
-"""What no name contains and (nearly) every label selector does."""
+"""Signs that no name contains and nearly every label selector does."""
 
 
 def label_option(command: Callable[..., Any]) -> Callable[..., Any]:

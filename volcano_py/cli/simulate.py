@@ -1,4 +1,4 @@
-"""`volcano-py simulate`: decisions as a command."""
+"""`volcano-py simulate`: the scheduler's decisions for described clusters."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from volcano_py.scheduler.run_once import REGISTRY
 from volcano_py.simulate.batch import Defaults, configuration, run_lines
 from volcano_py.simulate.cycles import CycleResult, Simulation
 from volcano_py.simulate.jobs import is_job
-from volcano_py.simulate.manifests import STRUCTS, Manifest, ManifestError, is_looked_at, read
+from volcano_py.simulate.manifests import STRUCTS, Manifest, ManifestError, is_read, read
 
 
 @click.group()
 def simulate() -> None:
-    """Make decisions on clusters that are only described."""
+    """Decide for clusters that are described in files."""
 
 
 @simulate.command()
 @click.argument("files", nargs=-1, metavar="FILES|-")
 @click.option("--conf", type=click.Path(path_type=Path), help="Scheduler configuration (default: the built-in one).")
-@click.option("--cycles", type=click.IntRange(1), default=1, show_default=True, help="How many cycles to run.")
+@click.option("--cycles", type=click.IntRange(1), default=1, show_default=True, help="Number of cycles to run.")
 @click.option("--parity", is_flag=True, help="Decide exactly as Volcano: all deviations off.")
-@click.option("--raw", is_flag=True, help="Take the objects exactly as they are, without defaults or added queues.")
-@click.option("--seed", type=int, default=0, help="Decides among nodes of equal score.")
-@click.option("--jsonl", is_flag=True, help="Batch form: a case a line in, a result a line out (docs/simulate.md).")
-@click.option("--plugins-dir", default="", help="A folder with plugins and actions of your own.")
+@click.option("--raw", is_flag=True, help="Use the objects exactly as they are, without defaults or added queues.")
+@click.option("--seed", type=int, default=0, help="Seed of the choice among nodes of equal score.")
+@click.option("--jsonl", is_flag=True, help="Batch mode: a case per line in, a result per line out (docs/simulate.md).")
+@click.option("--plugins-dir", default="", help="Folder of Python files with custom plugins and actions.")
 @click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True)
 def run(
     files: tuple[str, ...],
@@ -75,12 +75,12 @@ def run(
     results = [simulation.cycle(chosen) for _ in range(cycles)]
     for warning in (*chosen.warnings, *simulation.warnings):
         click.echo(f"warning: {warning}", err=True)
-    unknown = (_kind_of(m) for m in manifests if not is_looked_at(m) and (raw or not is_job(m)))
+    unknown = (_kind_of(m) for m in manifests if not is_read(m) and (raw or not is_job(m)))
     for kind in dict.fromkeys(unknown):
-        hint = "if it makes pods, describe them"
-        click.echo(f"left out: {kind}, the scheduler does not look at this kind; {hint}", err=True)
-    for refused in simulation.refused:
-        click.echo(f"cannot be used: {refused}", err=True)
+        hint = "if it creates pods, describe them"
+        click.echo(f"left out: {kind}, the scheduler does not read this kind; {hint}", err=True)
+    for reason in simulation.refused:
+        click.echo(f"cannot be used: {reason}", err=True)
     if output == "json":
         document = {"cycles": [msgspec.to_builtins(r) for r in results]}
         click.echo(orjson.dumps(document, option=orjson.OPT_INDENT_2))
@@ -90,7 +90,7 @@ def run(
 
 
 def _kind_of(manifest: Manifest) -> str:
-    """`Deployment`; `Queue of kueue.x-k8s.io` where the kind alone would say what the scheduler does look at."""
+    """`Deployment`; `Queue of kueue.x-k8s.io` where the kind alone would name one that the scheduler reads."""
     group, _, _ = str(manifest.get("apiVersion") or "").rpartition("/")
     return f"{manifest['kind']} of {group}" if manifest["kind"] in STRUCTS and group else str(manifest["kind"])
 
@@ -140,7 +140,7 @@ def _table(result: CycleResult, number: int) -> None:
     for pod, node in result.bound.items():
         table.add_row(pod, "[green]bound[/green]", node)
     for pod, node in result.pipelined.items():
-        table.add_row(pod, "[yellow]waits for room[/yellow]", node)
+        table.add_row(pod, "[yellow]waits for capacity[/yellow]", node)
     for pod in result.evicted:
         table.add_row(pod, "[red]evicted[/red]", "")
     if table.row_count:

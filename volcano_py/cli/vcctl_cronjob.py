@@ -60,7 +60,7 @@ _namespace = click.option("-n", "--namespace", default="default", show_default=T
 @_name
 @api_options
 def suspend(namespace: str, name: str, kubeconfig: str, master: str) -> None:
-    """Make no more jobs; those that run go on."""
+    """Create no more jobs; running ones continue."""
     call("suspend cronjob", kubeconfig, master, lambda client: _set(client, namespace, name, True))
 
 
@@ -69,7 +69,7 @@ def suspend(namespace: str, name: str, kubeconfig: str, master: str) -> None:
 @_name
 @api_options
 def resume(namespace: str, name: str, kubeconfig: str, master: str) -> None:
-    """Make jobs again."""
+    """Create jobs again."""
     call("resume cronjob", kubeconfig, master, lambda client: _set(client, namespace, name, False))
 
 

@@ -1,4 +1,4 @@
-"""`vcctl job`. Volcano: vcctl job run|list|view|suspend|resume|delete; `logs`, --wait and --watch are ours."""
+"""`vcctl job`. Volcano: vcctl job run|list|view|suspend|resume|delete; `logs`, --wait and --watch are additions."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import click
 
 from volcano_py.api.kinds import EVENT, JOB
 from volcano_py.cli import job_commands, job_logs, job_table, job_view
-from volcano_py.cli.connection import api_options, call, give_up
+from volcano_py.cli.connection import api_options, call, exit_failed
 from volcano_py.cli.dry_run import dry_run_option
-from volcano_py.cli.errors import in_words
+from volcano_py.cli.errors import describe_os_error
 from volcano_py.cli.job_manifest import Shape, from_file, from_flags, shape_options
 from volcano_py.cli.listing import show, watch_option
 from volcano_py.cli.output import output_option, print_object
@@ -51,7 +51,7 @@ def run(
     """Run a job from flags or from a file."""
     what = "run job"
     if not name and not filename:
-        give_up(what, "job name cannot be left blank")
+        exit_failed(what, "job name cannot be left blank")
     try:
         if filename:
             manifest = from_file(filename)
@@ -59,9 +59,9 @@ def run(
         else:
             manifest = from_flags(name, namespace, Shape(**shape))  # type: ignore[arg-type]
     except OSError as e:
-        give_up(what, in_words(e))
+        exit_failed(what, describe_os_error(e))
     except ValueError as e:
-        give_up(what, str(e))
+        exit_failed(what, str(e))
     submission = job_commands.Submission(manifest, namespace, output, dry_run, awaited, timeout)
     job_commands.submit(what, kubeconfig, master, submission)
 
@@ -107,23 +107,23 @@ _namespace = click.option("-n", "--namespace", default="default", show_default=T
 @job.command()
 @_namespace
 @_name
-@wait_option("Go on when the job and its pods are gone.")
+@wait_option("Wait until the job and its pods are gone.")
 @api_options
 def delete(namespace: str, name: str, wait: bool, timeout: float, kubeconfig: str, master: str) -> None:
     """Delete a job."""
-    said = f"delete job {name} successfully"
+    message = f"delete job {name} successfully"
     call(
         "delete job",
         kubeconfig,
         master,
-        lambda client: job_commands.delete(client, namespace, name, said, wait, timeout),
+        lambda client: job_commands.delete(client, namespace, name, message, wait, timeout),
     )
 
 
 @job.command()
 @_namespace
 @_name
-@wait_option("Go on when the job is Aborted.")
+@wait_option("Wait until the job is Aborted.")
 @api_options
 def suspend(namespace: str, name: str, wait: bool, timeout: float, kubeconfig: str, master: str) -> None:
     """Abort a job; it can be resumed."""
@@ -138,7 +138,7 @@ def suspend(namespace: str, name: str, wait: bool, timeout: float, kubeconfig: s
 @job.command()
 @_namespace
 @_name
-@wait_option("Go on when the job runs.")
+@wait_option("Wait until the job is Running.")
 @api_options
 def resume(namespace: str, name: str, wait: bool, timeout: float, kubeconfig: str, master: str) -> None:
     """Resume an aborted job."""
@@ -163,7 +163,7 @@ def view(namespace: str, name: str, output: str | None, kubeconfig: str, master:
 async def view_job(
     client: Client, namespace: str, name: str, conditions: bool = True, output: str | None = None
 ) -> None:
-    """Print a job in words with its events, or as an object."""
+    """Print a job with its events as text, or as an object."""
     found = await client.get(JOB, name, namespace)
     if output is not None:
         print_object(JOB, found, output)
@@ -180,12 +180,12 @@ async def view_job(
 @click.option("-t", "--task", default="", help="Only pods of this task.")
 @click.option("-i", "--index", type=int, help="Only the pod of this index in its task.")
 @click.option("-c", "--container", default="", help="The container; the first of the pod if none is given.")
-@click.option("-f", "--follow", is_flag=True, help="Go on until the job has ended.")
-@click.option("-p", "--previous", is_flag=True, help="Of the run before a restart.")
-@click.option("--tail", type=click.IntRange(0), help="Only so many lines of each pod.")
-@click.option("--since", type=Seconds(), help="Only what is not older, such as 5m.")
-@click.option("--timestamps", is_flag=True, help="Each line with its time.")
-@click.option("--prefix/--no-prefix", default=None, help="Each line with its pod; so it is if there are several.")
+@click.option("-f", "--follow", is_flag=True, help="Print new lines until the job has ended.")
+@click.option("-p", "--previous", is_flag=True, help="Print the logs of the run before the last restart.")
+@click.option("--tail", type=click.IntRange(0), help="Only the last lines of each pod, as many as given.")
+@click.option("--since", type=Seconds(), help="Only lines that are not older than this, such as 5m.")
+@click.option("--timestamps", is_flag=True, help="Print the time of each line.")
+@click.option("--prefix/--no-prefix", default=None, help="Print the pod of each line (default: if there are several).")
 @api_options
 def logs(
     namespace: str,
@@ -202,7 +202,7 @@ def logs(
     kubeconfig: str,
     master: str,
 ) -> None:
-    """Print what a job's pods have written."""
+    """Print the logs of a job's pods."""
     query: dict[str, str | int] = {}
     if tail is not None:
         query["tailLines"] = tail
@@ -212,10 +212,10 @@ def logs(
         query["previous"] = "true"
     if timestamps:
         query["timestamps"] = "true"
-    wanted = job_logs.Wanted(task, index, container, query)
+    selection = job_logs.Selection(task, index, container, query)
     call(
         "logs job",
         kubeconfig,
         master,
-        lambda client: job_logs.show(client, namespace, name, wanted, follow, prefix),
+        lambda client: job_logs.show(client, namespace, name, selection, follow, prefix),
     )

@@ -11,7 +11,7 @@ from volcano_py.api.kinds import JOBFLOW
 from volcano_py.cli.columns import age
 from volcano_py.cli.follow import Followed, Source
 from volcano_py.cli.kind_commands import Kind, add_all
-from volcano_py.cli.waiting import Look, wait
+from volcano_py.cli.waiting import State, wait
 
 if TYPE_CHECKING:
     from volcano_py.kube.client import Client
@@ -44,13 +44,13 @@ async def _until_done(client: Client, flows: list[Manifest], timeout: float) -> 
     """Wait until each flow is Succeed. Raises NotReached for one that fails."""
     for flow in flows:
         name, namespace = flow["metadata"]["name"], flow["metadata"]["namespace"]
-        await wait(client, f"jobflow {namespace}/{name}", [Source.one(JOBFLOW, name, namespace)], _look, timeout)
+        await wait(client, f"jobflow {namespace}/{name}", [Source.one(JOBFLOW, name, namespace)], _state, timeout)
 
 
-def _look(followed: Followed) -> Look:
+def _state(followed: Followed) -> State:
     flows = followed.objects()
     if not flows:
-        return Look("gone", lost="was deleted while it was waited for")
+        return State("gone", failed="was deleted meanwhile")
     (flow,) = flows
     status, total = flow.get("status") or {}, len((flow.get("spec") or {}).get("flows") or ())
     phase = (status.get("state") or {}).get("phase") or PENDING
@@ -58,8 +58,8 @@ def _look(followed: Followed) -> Look:
     failed = ", ".join(status.get("failedJobs") or ())
     text = f"{phase}, {done} of {total} jobs completed" + (f", failed: {failed}" if failed else "")
     named = f"-n {flow['metadata']['namespace']} -N {flow['metadata']['name']}"
-    lost = f"is {text}; see `vcctl jobflow describe {named}`" if phase in (FAILED, TERMINATING) else ""
-    return Look(text, done, total, reached=phase == SUCCEED, lost=lost)
+    failed = f"is {text}; see `vcctl jobflow describe {named}`" if phase in (FAILED, TERMINATING) else ""
+    return State(text, done, total, reached=phase == SUCCEED, failed=failed)
 
 
 KIND = Kind(

@@ -45,7 +45,7 @@ def list_(
     master: str,
 ) -> None:
     """List pods of jobs."""
-    # Volcano asks for the pods of a job in this form, and for all pods when it looks for a queue's.
+    # Volcano lists the pods of a job with this selector, and all pods to find those of a queue.
     of_job = f"{names.JOB_NAME} in ({job})" if job else "" if queue else names.JOB_NAME
     listing = Listing(
         POD,
@@ -118,7 +118,7 @@ def pod_row(p: Manifest) -> list[str]:
 
 
 def pod_status(p: Manifest) -> str:
-    """The word that tells best what a pod is at."""
+    """The status of a pod in one word, as kubectl prints it."""
     status = p.get("status") or {}
     reason = str(status.get("reason") or status.get("phase") or "")
     if any(

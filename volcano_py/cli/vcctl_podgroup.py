@@ -1,4 +1,4 @@
-"""`vcctl podgroup`: the gangs that the scheduler sees. Not in Volcano."""
+"""`vcctl podgroup`: the gangs of the scheduler. Not in Volcano."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`vcctl queue`. Volcano: vcctl queue create|get|list|operate|delete; `tree`, --wait and --watch are ours."""
+"""`vcctl queue`. Volcano: vcctl queue create|get|list|operate|delete; `tree`, --wait and --watch are additions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from volcano_py.api.scheduling import ROOT_QUEUE
 from volcano_py.cli import dry_run as dry_runs
 from volcano_py.cli import queue_table, queue_tree
 from volcano_py.cli.bars import has_blocks
-from volcano_py.cli.connection import api_options, call, give_up
+from volcano_py.cli.connection import api_options, call, exit_failed
 from volcano_py.cli.dry_run import dry_run_option
 from volcano_py.cli.follow import Followed, Source
 from volcano_py.cli.job_commands import send
@@ -21,7 +21,7 @@ from volcano_py.cli.listing import show, watch_option
 from volcano_py.cli.output import as_table, output_option, print_object, text_of
 from volcano_py.cli.queue_tree_table import legend, tree_table
 from volcano_py.cli.selection import label_option
-from volcano_py.cli.waiting import Look, wait_option
+from volcano_py.cli.waiting import State, wait_option
 from volcano_py.cli.waiting import wait as wait_for
 from volcano_py.kube.errors import Forbidden
 
@@ -43,7 +43,7 @@ def queue() -> None:
 @click.option("-S", "--state", default="Open", show_default=True)
 @output_option("json", "yaml", "name")
 @dry_run_option
-@wait_option("Go on when the queue is open.")
+@wait_option("Wait until the queue is Open.")
 @api_options
 def create(
     name: str,
@@ -65,12 +65,12 @@ def create(
         "status": {"state": state},
     }
     if dry_run == "client":
-        dry_runs.ask_rules("create queue", kubeconfig, master, QUEUE, [manifest], output)
+        dry_runs.run_on_client("create queue", kubeconfig, master, QUEUE, [manifest], output)
         return
 
     async def work(client: Client) -> None:
         if dry_run:
-            await dry_runs.ask_server(client, QUEUE, [manifest], None, output)
+            await dry_runs.run_on_server(client, QUEUE, [manifest], None, output)
             return
         created = await client.create(QUEUE, manifest)
         if output is not None:
@@ -83,12 +83,12 @@ def create(
 
 @queue.command()
 @click.option("-n", "--name", default="")
-@wait_option("Go on when the queue is gone.")
+@wait_option("Wait until the queue is gone.")
 @api_options
 def delete(name: str, wait: bool, timeout: float, kubeconfig: str, master: str) -> None:
     """Delete a queue."""
     if not name:
-        give_up("delete queue", "queue name must be specified")
+        exit_failed("delete queue", "queue name must be specified")
 
     async def work(client: Client) -> None:
         await client.delete(QUEUE, name)
@@ -105,7 +105,7 @@ def delete(name: str, wait: bool, timeout: float, kubeconfig: str, master: str) 
 def get(name: str, output: str | None, kubeconfig: str, master: str) -> None:
     """Show one queue."""
     if not name:
-        give_up("get queue", "name is mandatory to get the particular queue details")
+        exit_failed("get queue", "name is mandatory to get the particular queue details")
     call("get queue", kubeconfig, master, lambda client: print_one(client, name, queue_table.HEADER, output))
 
 
@@ -132,21 +132,21 @@ def list_(label_selector: str, output: str | None, watch: bool, kubeconfig: str,
 
 @queue.command()
 @click.option("-n", "--name", default="root", show_default=True, help="Only this queue and those below.")
-@click.option("-r", "--resource", default="cpu", show_default=True, help="Which resources, by commas.")
+@click.option("-r", "--resource", default="cpu", show_default=True, help="Resources, separated by commas.")
 @output_option("json", "yaml")
 @api_options
 def tree(name: str, resource: str, output: str | None, kubeconfig: str, master: str) -> None:
-    """Show the hierarchy, and what each queue holds, was promised and deserves."""
+    """Show the hierarchy, and what each queue has allocated, inqueue and deserved."""
     resources = tuple(filter(None, (part.strip() for part in resource.split(","))))
     if not resources:
-        give_up("tree queue", "no resource is given; name some with -r, such as cpu,memory")
+        exit_failed("tree queue", "no resource is given; name some with -r, such as cpu,memory")
     call("tree queue", kubeconfig, master, lambda client: _show_tree(client, name, resources, output))
 
 
 async def _show_tree(client: Client, name: str, resources: tuple[str, ...], output: str | None) -> None:
     queues, groups = list(await client.list(QUEUE)), list(await client.list(PODGROUP))
     total: queue_tree.Amounts = {}
-    # Not everybody may see nodes: then the longest bar is the scale.
+    # A user that may not list nodes gets the longest bar as the scale.
     with contextlib.suppress(Forbidden):
         for node in await client.list(NODE):
             queue_tree.add(total, queue_tree.amounts((node.get("status") or {}).get("allocatable")))
@@ -169,19 +169,19 @@ async def _show_tree(client: Client, name: str, resources: tuple[str, ...], outp
 @click.option("-n", "--name", default="")
 @click.option("-a", "--action", default="", help="open, close or update")
 @click.option("-w", "--weight", type=int, default=0, help="The new weight, for update.")
-@wait_option("Go on when the queue is Open or Closed, as asked for.")
+@wait_option("Wait until the queue is Open or Closed, as the action says.")
 @api_options
 def operate(name: str, action: str, weight: int, wait: bool, timeout: float, kubeconfig: str, master: str) -> None:
     """Open or close a queue, or change its weight."""
     what = "operate queue"
     if not name:
-        give_up(what, "queue name must be specified")
+        exit_failed(what, "queue name must be specified")
     if not action:
-        give_up(what, "action can not be null")
+        exit_failed(what, "action can not be null")
     if action not in ("open", "close", "update"):
-        give_up(what, f"action {action} invalid, valid actions are open, close and update")
+        exit_failed(what, f"action {action} invalid, valid actions are open, close and update")
     if action == "update" and weight == 0:
-        give_up(what, f"when update queue {name}, weight must be specified, the value must be greater than 0")
+        exit_failed(what, f"when update queue {name}, weight must be specified, the value must be greater than 0")
 
     async def work(client: Client) -> None:
         if action == "update":
@@ -198,15 +198,15 @@ def operate(name: str, action: str, weight: int, wait: bool, timeout: float, kub
 async def _until(client: Client, name: str, state: str, timeout: float) -> None:
     """Wait until a queue has a state; an empty one: until it is gone."""
 
-    def look(followed: Followed) -> Look:
+    def state_of(followed: Followed) -> State:
         found = followed.objects()
         if not found:
-            return Look("gone", reached=True) if not state else Look("gone", lost="was deleted while it was waited for")
+            return State("gone", reached=True) if not state else State("gone", failed="was deleted meanwhile")
         now = str((found[0].get("status") or {}).get("state") or "without a state")
         groups = followed.objects(1) if state == "Closed" else []
         left = sum(1 for group in groups if group.get("spec", {}).get("queue") == name)
         text = f"{now}, {left} PodGroups left" if now == "Closing" else now
-        return Look(text, reached=bool(state) and now == state)
+        return State(text, reached=bool(state) and now == state)
 
     sources = [Source.one(QUEUE, name), *([Source(PODGROUP)] if state == "Closed" else [])]
-    await wait_for(client, f"queue {name}", sources, look, timeout)
+    await wait_for(client, f"queue {name}", sources, state_of, timeout)

@@ -7,7 +7,7 @@ import shlex
 import click
 
 from volcano_py.cli import job_commands
-from volcano_py.cli.connection import api_options, give_up
+from volcano_py.cli.connection import api_options, exit_failed
 from volcano_py.cli.dry_run import dry_run_option
 from volcano_py.cli.errors import Tool
 from volcano_py.cli.job_manifest import Shape, from_flags, shape_options
@@ -21,7 +21,7 @@ from volcano_py.cli.waiting import timeout_option
     "-N", "--namespace", default="default", show_default=True, envvar="VOLCANO_DEFAULT_JOB_NAMESPACE", show_envvar=True
 )
 @shape_options("VOLCANO_DEFAULT_IMAGE", "VOLCANO_SCHEDULER_NAME")
-@click.option("-c", "--command", default="", help="What the container runs, as a shell would split it.")
+@click.option("-c", "--command", default="", help="Command of the container, split as a shell does.")
 @output_option("json", "yaml", "name")
 @dry_run_option
 @job_commands.run_options
@@ -41,15 +41,15 @@ def main(
 ) -> None:
     """Run a job of one task."""
     if not name:
-        give_up("", "job name cannot be left blank; give it with -n")
+        exit_failed("", "job name cannot be left blank; give it with -n")
     try:
         words = shlex.split(command)
     except ValueError as e:
-        give_up("", f"{e} in the command of -c")
+        exit_failed("", f"{e} in the command of -c")
     try:
         manifest = from_flags(name, namespace, Shape(**shape), words)  # type: ignore[arg-type]
     except ValueError as e:
-        give_up("", str(e))
+        exit_failed("", str(e))
     submission = job_commands.Submission(manifest, namespace, output, dry_run, awaited, timeout)
     job_commands.submit("", kubeconfig, master, submission)
 

@@ -1,4 +1,4 @@
-"""`--wait`: go on only when an object has come where it should, tell what is seen meanwhile, and why it cannot."""
+"""`--wait`: return when an object has reached a state; report its progress, and why it cannot get there."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ _BAR = 16
 
 
 class NotReached(ValueError):
-    """What was waited for does not come; the text says why, and what to do."""
+    """The state will not be reached; the text names the reason and the remedy."""
 
 
-class Look(NamedTuple):
-    """What is seen of it: a text, how much of it is done, whether that is all, or why it never will be."""
+class State(NamedTuple):
+    """Progress as text and as a fraction; whether the state is reached, or why it failed."""
 
     text: str
     done: int = 0
     total: int = 0
     reached: bool = False
-    lost: str = ""
+    failed: str = ""
 
 
 class Seconds(click.ParamType):  # type: ignore[type-arg]
@@ -49,47 +49,50 @@ class Seconds(click.ParamType):  # type: ignore[type-arg]
         except ValueError as e:
             self.fail(str(e), param, ctx)
         if seconds < 0:
-            self.fail(f"{value} is negative; give 0 to wait for ever", param, ctx)
+            self.fail(f"{value} is negative; give 0 to wait without a limit", param, ctx)
         return seconds
 
 
 timeout_option: Callable[..., Any] = click.option(
-    "--timeout", type=Seconds(), default=0.0, help="How long to wait, such as 90s or 10m; 0 for ever."
+    "--timeout", type=Seconds(), default=0.0, help="How long to wait, such as 90s or 10m; 0: without a limit."
 )
 
 
 def wait_option(text: str) -> Callable[..., Any]:
-    """Adds --wait and --timeout; `text` says what is waited for."""
+    """Adds --wait and --timeout; `text` is the help of --wait."""
 
     waits: Callable[..., Any] = click.option("--wait", is_flag=True, help=text)
     return lambda command: waits(timeout_option(command))
 
 
 async def wait(
-    client: Client, subject: str, sources: Sequence[Source], look: Callable[[Followed], Look], timeout: float = 0.0
+    client: Client, subject: str, sources: Sequence[Source], state_of: Callable[[Followed], State], timeout: float = 0.0
 ) -> None:
-    """Wait until `look` says that it is reached. `timeout`: seconds, 0 for ever. Raises NotReached, KubeError."""
+    """Wait until `state_of` reports that it is reached. `timeout`: seconds, 0: no limit.
+
+    Raises NotReached and KubeError.
+    """
     begun = time.monotonic()
     progress = Progress(subject)
     try:
         async with following(client, *sources) as followed:
             while True:
-                seen = look(followed)
-                progress.show(seen)
-                if seen.reached:
+                state = state_of(followed)
+                progress.show(state)
+                if state.reached:
                     return
-                if seen.lost:
-                    raise NotReached(f"{subject} {seen.lost}")
+                if state.failed:
+                    raise NotReached(f"{subject} {state.failed}")
                 left = begun + timeout - time.monotonic() if timeout else _TICK
                 if left <= 0:
-                    raise NotReached(f"{subject} is still {seen.text} after {timeout:g}s; give more with --timeout")
+                    raise NotReached(f"{subject} is still {state.text} after {timeout:g}s; increase --timeout")
                 await followed.next(min(_TICK, left))
     finally:
         progress.end()
 
 
 class Progress:
-    """The state of a wait on standard error: one line drawn anew on a terminal, elsewhere a line for each news."""
+    """The state of a wait on standard error: one redrawn line on a terminal, elsewhere a line for each change."""
 
     def __init__(self, subject: str) -> None:
         self._subject = subject
@@ -98,18 +101,18 @@ class Progress:
         self._blocks = has_blocks(sys.stderr)
         self._last = ""
 
-    def show(self, look: Look) -> None:
-        """Draw what is seen now."""
-        text = f"{self._subject}: {look.text}"
+    def show(self, state: State) -> None:
+        """Show a state."""
+        text = f"{self._subject}: {state.text}"
         if not self._terminal:
             if text != self._last:
                 click.echo(text, err=True)
             self._last = text
             return
         passed = f" {time.monotonic() - self._begun:.0f}s"
-        filled = f" {bar(look.done, look.total, _BAR, self._blocks)}" if look.total else ""
-        room = shutil.get_terminal_size().columns - len(filled) - len(passed) - 1
-        self._last = text[: max(room, 20)]
+        filled = f" {bar(state.done, state.total, _BAR, self._blocks)}" if state.total else ""
+        width = shutil.get_terminal_size().columns - len(filled) - len(passed) - 1
+        self._last = text[: max(width, 20)]
         click.echo(f"\r\x1b[K{self._last}{filled}{passed}", err=True, nl=False)
 
     def end(self) -> None:

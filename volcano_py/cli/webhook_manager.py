@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from volcano_py.cli.errors import fail, in_words
+from volcano_py.cli.errors import describe_os_error, fail
 from volcano_py.kube.flags import KLOG, Duration, Verbosity, flag, ignored_flags, parse_gates
 from volcano_py.webhooks.options import DEFAULT_PATHS, Options, check
 
@@ -81,4 +81,4 @@ def _run(options: Options) -> None:
     except (KubeError, TaskEnded, ValueError) as error:
         fail(str(error))
     except OSError as error:
-        fail(in_words(error))
+        fail(describe_os_error(error))

@@ -1,4 +1,4 @@
-"""PodGroups for pods that name none, as the podgroup controller makes them. Volcano: pg-controller."""
+"""PodGroups for pods that name none, as the podgroup controller creates them. Volcano: pg-controller."""
 
 from __future__ import annotations
 
@@ -20,9 +20,8 @@ def groups_of_bare_pods(
 ) -> list[Manifest]:
     """The missing groups; the pods are annotated with their names.
 
-    Of several pods that share a group the oldest says what it is like. A group with a pod that has a node was let in
-    long ago: it runs. Pods are complete; `known` are the PodGroups there are, and among all that is `described` are the
-    owners of which groups inherit annotations.
+    The oldest of several pods that share a group defines it. A group with a pod that has a node is Running. Pods are
+    complete; `known` are the existing PodGroups; `described` holds the owners from which groups inherit annotations.
     """
     groups = {_key(o) for o in known}
     owners = _annotations_of_owners(described)
@@ -34,7 +33,7 @@ def groups_of_bare_pods(
         try:
             struct = read_as(core.Pod, pod)
         except ManifestError:
-            continue  # made of a job whose template is no pod: it is refused for that
+            continue  # created from a job whose template is no pod: the job is rejected for it
         if struct.status.phase in ("Succeeded", "Failed") or not needs_podgroup(struct, scheduler_names):
             continue
         references = (r for r in struct.metadata.owner_references or () if r.kind in OWNER_KINDS)
@@ -42,7 +41,7 @@ def groups_of_bare_pods(
         try:
             group = build_podgroup(struct, [annotations for annotations in inherited if annotations])
         except ValueError:
-            continue  # an amount that cannot be read: the pod is refused for it
+            continue  # a quantity that cannot be parsed: the pod is rejected for it
         metadata["annotations"] = {**(metadata.get("annotations") or {}), names.GROUP_NAME: group["metadata"]["name"]}
         if _key(group) in groups:
             continue
@@ -58,7 +57,7 @@ def _key(o: Manifest) -> _Key:
 
 
 def _annotations_of_owners(described: Iterable[Manifest]) -> dict[_Key, dict[str, str]]:
-    """Of whatever kind they are; those that cannot be read have none."""
+    """The annotations of owners of any kind; objects that cannot be decoded have none."""
     found = {}
     for o in described:
         if o["kind"] in OWNER_KINDS:

@@ -1,4 +1,4 @@
-"""The batch form of `simulate run`: one case a line in, one result a line out. For test data and bug
+"""The batch mode of `simulate run`: one case per line in, one result per line out. For test data and bug
 reports."""
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 
 
 class Options(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
-    """What a case wants otherwise than the command line; None: as there."""
+    """The options of one case; None: as on the command line."""
 
     raw: bool | None = None
     parity: bool | None = None
@@ -30,7 +30,7 @@ class Options(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
 
 
 class Case(msgspec.Struct):
-    """One line. What it leaves out is as on the command line; other keys are somebody's notes."""
+    """One line. Missing fields are as on the command line; other keys are ignored."""
 
     objects: list[Any] | None = None
     conf: str | None = None
@@ -42,7 +42,7 @@ class Case(msgspec.Struct):
 
 
 class Defaults(msgspec.Struct, frozen=True):
-    """What the command line says for all cases."""
+    """The options of the command line, for all cases."""
 
     conf: str = ""
     cycles: int = 1
@@ -58,7 +58,7 @@ def configuration(text: str, parity: bool, registry: Registry = REGISTRY) -> Con
 
 
 def run_lines(lines: Iterable[str | bytes], defaults: Defaults, registry: Registry = REGISTRY) -> Iterator[bytes]:
-    """Run every case; a case that cannot be run yields its id and the error, and the others go on."""
+    """Run every case; a case that cannot be run yields its id and the error, and the others run."""
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
@@ -74,8 +74,8 @@ def run_lines(lines: Iterable[str | bytes], defaults: Defaults, registry: Regist
         except orjson.JSONDecodeError as e:
             yield orjson.dumps({"id": name, "error": f"not valid JSON: {e}"})
         except Exception as e:
-            log.exception("case %s: a fault of volcano-py", name)
-            text = f"a fault of volcano-py, please report it: {type(e).__name__}: {e}"
+            log.exception("case %s: internal error of volcano-py", name)
+            text = f"internal error of volcano-py, please report it: {type(e).__name__}: {e}"
             yield orjson.dumps({"id": name, "error": text})
 
 

@@ -31,18 +31,18 @@ _EVERYWHERE: list[Manifest] = [
     {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}, "value": value}
     for name, value in (("system-cluster-critical", 2_000_000_000), ("system-node-critical", 2_000_001_000))
 ]
-"""What every cluster has: the API server makes the classes, and the scheduler the queues."""
+"""Objects of every cluster: the API server creates the classes, and the scheduler the queues."""
 _DEFAULT_SCHEDULER = "default-scheduler"
-"""Whom the API server writes into a pod that names no scheduler."""
-_TOLERATED_FOR_A_WHILE = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+"""The API server's default of spec.schedulerName."""
+_TOLERATED_300_SECONDS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 
 
 def complete(
     manifests: list[Manifest], scheduler_names: frozenset[str], now: float
 ) -> tuple[list[Manifest], list[str]]:
-    """Completed copies of the objects that the scheduler looks at, and which of the others cannot be read or would be
-    refused by admission, with the reason. Queues `default` and `root`, the system's PriorityClasses, what waiting jobs
-    consist of, and groups of bare pods are added. Of an object that is described twice the last description counts."""
+    """Completed copies of the objects that the scheduler reads, and the reasons of those that cannot be decoded or
+    that admission would deny. Queues `default` and `root`, the system's PriorityClasses, PodGroups and pods of waiting
+    jobs, and groups of bare pods are added. Of an object that is described twice the last description counts."""
     by_key: dict[tuple[str, str, str], Manifest] = {}
     refused: list[str] = []
     for m in manifests:
@@ -94,7 +94,7 @@ def _metadata(o: Manifest, now: float) -> None:
 
 
 def _fill(fields: Manifest, **defaults: Any) -> None:
-    """What is missing, or empty, is as by default."""
+    """Set defaults where a field is missing or empty."""
     for name, value in defaults.items():
         if fields.get(name) in (None, ""):
             fields[name] = value
@@ -109,20 +109,19 @@ def _pod(pod: Manifest, classes: dict[str, Manifest]) -> None:
     _resources(spec)
     merge_label_keys(pod)
     tolerations = spec["tolerations"] = spec.get("tolerations") or []
-    for key in _TOLERATED_FOR_A_WHILE:
+    for key in _TOLERATED_300_SECONDS:
         if not any(t.get("key") in (key, None, "") and t.get("effect") in ("NoExecute", None, "") for t in tolerations):
             tolerations.append({"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300})
 
 
 def _scheduler_of(pod: Manifest) -> str:
-    """Whose a pod is that does not say it. What waits is described because it is to be scheduled; what has a node, and
-    is in no group, is there because somebody else put it there."""
+    """The scheduler of a pod that names none: Volcano, but the default scheduler for a pod with a node and no group."""
     in_group = (pod["metadata"].get("annotations") or {}).get(names.GROUP_NAME)
     return _DEFAULT_SCHEDULER if pod["spec"].get("nodeName") and not in_group else names.SCHEDULER_NAME
 
 
 def _resources(spec: Manifest) -> None:
-    """What is limited is asked for; ports of the host's network are the host's."""
+    """Limits are default requests; ports of a pod in the host's network are host ports."""
     containers = [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
     for c in containers:
         resources = c.get("resources") or {}
@@ -134,11 +133,11 @@ def _resources(spec: Manifest) -> None:
                     port["hostPort"] = port.get("containerPort", 0)
     whole = spec.get("resources") or {}
     if whole.get("limits"):
-        asked = {name for c in containers for name in (c.get("resources") or {}).get("requests") or ()}
+        requested = {name for c in containers for name in (c.get("resources") or {}).get("requests") or ()}
         limits = {
             name: amount
             for name, amount in whole["limits"].items()
-            if name not in asked or name.startswith("hugepages-")  # of which nobody may have less than the limit
+            if name not in requested or name.startswith("hugepages-")  # requests of huge pages equal their limits
         }
         spec["resources"] = {**whole, "requests": {**limits, **(whole.get("requests") or {})}}
 

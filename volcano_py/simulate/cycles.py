@@ -1,6 +1,6 @@
-"""Cycles over a described cluster, and how the cluster answers between two of them.
+"""Cycles over a described cluster, and how the cluster changes between two of them.
 
-Bound pods run on their node, evicted and terminating pods are gone, what the scheduler wrote stays; nothing
+Bound pods run on their node, evicted and terminating pods are gone, and the scheduler's writes are stored; nothing
 else happens.
 """
 
@@ -28,25 +28,25 @@ PERIOD = 1.0
 
 
 class CycleResult(msgspec.Struct):
-    """What one cycle decided; pods and groups are named `namespace/name`."""
+    """The decisions of one cycle; pods and groups are named `namespace/name`."""
 
     bound: dict[str, str] = {}
     pipelined: dict[str, str] = {}
     evicted: list[str] = []
     phases: dict[str, str] = {}
     conditions: dict[str, list[dict[str, str]]] = {}
-    """Of PodGroups: type, status, reason and message of each; of whom and when is left out."""
+    """Of PodGroups: type, status, reason and message of each."""
     allocated: dict[str, dict[str, str]] = {}
-    """By queue: what its status says it holds."""
+    """By queue: status.allocated."""
     waiting: dict[str, str] = {}
     faults: list[str] = []
 
 
 class Simulation:
-    """A cluster that exists only here.
+    """A cluster in memory.
 
-    `raw`: take the objects as they are, but for a missing namespace. Objects that cannot be used are `refused`, the
-    rest is scheduled.
+    `raw`: use the objects as they are, but for a missing namespace. Objects that cannot be used are in `refused`, with
+    the reason; the others are scheduled.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class Simulation:
         self.scheduler_names = scheduler_names
         self.cluster = Cluster(default_queue=default_queue)
         self.warnings: list[str] = []
-        """What was odd in the configuration, once each; known after the first cycle."""
+        """Warnings about the configuration, once each; complete after the first cycle."""
         self.refused: list[str] = []
         """Objects that the scheduler cannot use, with the reason."""
         self.objects: dict[tuple[str, str], Manifest] = {}
@@ -80,7 +80,7 @@ class Simulation:
             self.put(o)
 
     def put(self, manifest: Manifest) -> None:
-        """An object is created or changed."""
+        """Create or change an object."""
         try:
             struct = as_struct(manifest, named=not self.raw)
         except ManifestError as e:
@@ -89,7 +89,7 @@ class Simulation:
         if struct is None:
             return
         self.objects[manifest["kind"], struct.metadata.key] = manifest
-        if manifest["kind"] == "Pod" and not self._is_ours(struct):
+        if manifest["kind"] == "Pod" and not self._is_responsible_for(struct):
             self.cluster.remove("Pod", struct.metadata.namespace, struct.metadata.name)
             return
         try:
@@ -97,16 +97,16 @@ class Simulation:
         except ValueError as e:
             self.refused.append(f"{manifest['kind']} {struct.metadata.key}: {e}")
 
-    def _is_ours(self, pod: core.Pod) -> bool:
+    def _is_responsible_for(self, pod: core.Pod) -> bool:
         """Pods that others schedule only count once they are bound. Volcano: responsibleForPod.
 
-        An API server names a scheduler for every pod; one that is described without is meant for us.
+        An API server sets a scheduler name on every pod; a described pod without one is for this scheduler.
         """
         name = pod.spec.scheduler_name
         return not name or name in self.scheduler_names or bool(pod.spec.node_name)
 
     def cycle(self, configuration: Configuration) -> CycleResult:
-        """Run one cycle and let the cluster react to it."""
+        """Run one cycle, and change the cluster by its plan."""
         emitted: list[plan.Operation] = []
 
         def emit(operations: Sequence[plan.Operation]) -> None:
@@ -119,13 +119,13 @@ class Simulation:
         return result
 
     def drop(self, kind: str, key: str) -> None:
-        """An object is deleted."""
+        """Delete an object."""
         self.objects.pop((kind, key), None)
         namespace, _, name = key.rpartition("/")
         self.cluster.remove(kind, namespace, name)
 
     def react(self, operations: Iterable[plan.Operation]) -> None:
-        """Let the cluster answer to a cycle's plan, and time pass until the next."""
+        """Change the cluster by a cycle's plan, and advance the time to the next cycle."""
         changed: dict[tuple[str, str], Manifest] = {}
         gone = {
             (kind, key)
@@ -173,13 +173,13 @@ class Simulation:
         self.now += PERIOD
 
     def _is_to_start(self, pod: Manifest) -> bool:
-        """Whether it was described with a node, that there is, and has not begun to run."""
+        """Whether it is Pending on a node that exists."""
         node, status = (pod.get("spec") or {}).get("nodeName"), pod.get("status") or {}
         return status.get("phase") == "Pending" and ("Node", node) in self.objects
 
 
 def _as_it_is(manifest: Manifest) -> Manifest:
-    """What is not said is empty, also where an API server has a default; but no object is without a namespace."""
+    """Missing fields stay empty, even if an API server has a default; only the namespace is set."""
     if manifest["kind"] == "PodGroup" and isinstance(manifest.setdefault("spec", {}), dict):
         manifest["spec"].setdefault("queue", "")
     return in_namespace(manifest)
@@ -199,7 +199,7 @@ def _set_condition(pod: Manifest, condition: Manifest, now: float) -> None:
 
 
 def result_of(report: Report, emitted: list[plan.Operation]) -> CycleResult:
-    """What was decided, and what the objects show when it has been written."""
+    """The decisions, and the objects after they were written."""
     model = report.session.cluster
     groups = {uid: j.pod_group for uid, j in sorted(model.jobs.items()) if j.pod_group is not None and not j.shadow}
     return CycleResult(
@@ -231,8 +231,8 @@ def waiting(report: Report) -> dict[str, str]:
     for job in session.jobs.values():
         if job.is_pending():
             events = session.notes.get(("PodGroup", job.uid), ())
-            said = [e.message for e in events if e.type == "Normal" and e.reason == "Unschedulable"]
-            found[job.uid] = said[0] if said else "not admitted to its queue"
+            messages = [e.message for e in events if e.type == "Normal" and e.reason == "Unschedulable"]
+            found[job.uid] = messages[0] if messages else "not admitted to its queue"
         elif session.pending(job):
             invalid = session.job_valid(job)
             found[job.uid] = invalid.message if invalid is not None else job_message(session, job)
@@ -241,8 +241,8 @@ def waiting(report: Report) -> dict[str, str]:
 
 
 def _latest(manifests: Iterable[Manifest]) -> float:
-    """The time of the newest object: a time that depends on nothing but the input. Times that cannot be read are passed
-    over here; their objects are refused when they are put."""
+    """The time of the newest object, which depends only on the input. Times that cannot be parsed are skipped;
+    their objects are rejected when they are put."""
     latest = 0.0
     for m in manifests:
         metadata = m.get("metadata")

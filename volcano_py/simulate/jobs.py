@@ -1,7 +1,7 @@
-"""Volcano Jobs that wait, as what the controllers make of them: a PodGroup and pods. Volcano: the first sync of a job.
+"""PodGroups and pods for Volcano Jobs that wait, as the controllers create them. Volcano: the first sync of a job.
 
-What is described already (from a cluster in which the controllers run) is not made again. Pods of a task that depends
-on others are made later, and so not here.
+Objects that are described (from a cluster in which the controllers run) are not created again. Pods of a task that
+depends on others are created later, and so not here.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from volcano_py.simulate.manifests import Manifest
 from volcano_py.webhooks.jobs import mutate_job, validate_job_create
 from volcano_py.webhooks.lookup import QueueIndex
 
-MOST_PODS = 100_000
-"""More pods of one job are a slip of the keyboard, and no reason to run out of memory."""
+MAX_PODS = 100_000
+"""The limit of pods per job, against a typing error that would use up the memory."""
 
 
 def is_job(manifest: Manifest) -> bool:
@@ -26,8 +26,8 @@ def is_job(manifest: Manifest) -> bool:
 
 
 def expand(objects: list[Manifest]) -> tuple[list[Manifest], list[str]]:
-    """PodGroups and pods of the jobs among the objects, and which jobs would be refused, with the reason. Namespaces
-    and UIDs are filled in, and queues are as admission leaves them."""
+    """PodGroups and pods of the jobs among the objects, and the reasons why admission would deny others. Namespaces
+    and UIDs are set, and queues have the defaults of admission."""
     queues = QueueIndex(o for o in objects if o["kind"] == "Queue")
     classes = {o["metadata"]["name"]: int(o.get("value") or 0) for o in objects if o["kind"] == "PriorityClass"}
     known = {_key(o) for o in objects}
@@ -53,8 +53,8 @@ def expand(objects: list[Manifest]) -> tuple[list[Manifest], list[str]]:
 
 
 def _pods(job: batch.Job) -> Iterator[Manifest]:
-    if sum(task.replicas for task in job.spec.tasks or ()) > MOST_PODS:
-        raise ValueError(f"spec.tasks: more than {MOST_PODS:,} replicas; ask for fewer")
+    if sum(task.replicas for task in job.spec.tasks or ()) > MAX_PODS:
+        raise ValueError(f"spec.tasks: more than {MAX_PODS:,} replicas; use fewer")
     for task in job.spec.tasks or ():
         if task.depends_on is None or not task.depends_on.name:
             for index in range(task.replicas):

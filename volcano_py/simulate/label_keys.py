@@ -1,5 +1,5 @@
 """Terms of affinity between pods, as the API server stores them: `matchLabelKeys` and `mismatchLabelKeys` are written
-into the selector when a pod is created, and no scheduler looks at them again. Kubernetes: MatchLabelKeysInPodAffinity.
+into the selector when a pod is created, and schedulers read only the selector. Kubernetes: MatchLabelKeysInPodAffinity.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from volcano_py.simulate.manifests import Manifest
 
 def merge_label_keys(pod: Manifest) -> None:
     """Write the pod's own values of those keys into its terms' selectors, in place. A key that the pod does not have
-    says nothing, and a term without a selector selects nobody all the same. What cannot be read is left as it is."""
+    has no effect, and a term without a selector selects no pod. Affinity that cannot be decoded is left as it is."""
     labels = pod["metadata"].get("labels") or {}
     affinity = (pod.get("spec") or {}).get("affinity") or {}
     try:
@@ -28,9 +28,9 @@ def merge_label_keys(pod: Manifest) -> None:
         expressions = list(selector.get("matchExpressions") or ())
         for field, operator in (("matchLabelKeys", "In"), ("mismatchLabelKeys", "NotIn")):
             for key in term.get(field) or ():
-                wanted = {"key": key, "operator": operator, "values": [labels.get(key)]}
-                if key in labels and wanted not in expressions:
-                    expressions.append(wanted)
+                expression = {"key": key, "operator": operator, "values": [labels.get(key)]}
+                if key in labels and expression not in expressions:
+                    expressions.append(expression)
         if expressions:
             term["labelSelector"] = {**selector, "matchExpressions": expressions}
 

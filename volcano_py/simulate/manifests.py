@@ -1,4 +1,4 @@
-"""Manifests in: from files and standard input to plain objects, and from those to the model's structs."""
+"""Reading manifests: files and standard input to plain objects, and those to the model's structs."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ STRUCTS: dict[str, type[Any]] = {
     "PodDisruptionBudget": core.PodDisruptionBudget,
     "HyperNode": topology.HyperNode,
 }
-"""The kinds that the scheduler looks at."""
+"""The kinds that the scheduler reads."""
 _GROUPS = {t.kind: t.group for t, struct in kinds.STRUCTS.items() if struct in STRUCTS.values()}
 _TEXTS = frozenset(("labels", "annotations", "matchLabels", "nodeSelector"))
 """Fields that map any name to a text."""
 NAMESPACED = frozenset(t.kind for t in kinds.ALL if t.namespaced)
-"""Kinds whose objects belong to a namespace."""
+"""Namespaced kinds."""
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
@@ -81,7 +81,7 @@ def parse(text: str, where: str) -> list[Manifest]:
 def unfolded(document: Any, where: str) -> Iterator[Manifest]:
     """The objects of a document: itself, or those of a list. Raises ManifestError."""
     if not isinstance(document, dict) or not isinstance(document.get("kind"), str):
-        raise ManifestError(f"{where}: a document is no Kubernetes object: it has no kind")
+        raise ManifestError(f"{where}: a document is no Kubernetes object: kind is missing")
     if document["kind"].endswith("List") and isinstance(document.get("items", ""), list | None):
         # The API server writes kind and version only once, on the list.
         of_all = {"apiVersion": document.get("apiVersion"), "kind": document["kind"].removesuffix("List")}
@@ -96,8 +96,8 @@ def unfolded(document: Any, where: str) -> Iterator[Manifest]:
 
 
 def without_nulls(value: Any, of: str = "") -> Any:
-    """A copy in which fields that are null are missing: an API server takes one for the other. `of`: the field that the
-    value is of; a label that is null is there, and empty."""
+    """A copy in which fields that are null are missing: for an API server both are the same. `of`: the field that the
+    value is of; a label that is null is empty."""
     if isinstance(value, dict):
         if of in _TEXTS:
             return {k: "" if v is None else v for k, v in value.items()}
@@ -106,16 +106,16 @@ def without_nulls(value: Any, of: str = "") -> Any:
 
 
 def in_namespace(manifest: Manifest) -> Manifest:
-    """The manifest, in namespace `default` if its kind belongs to one and it names none."""
+    """The manifest, in namespace `default` if its kind is namespaced and it names none."""
     metadata = manifest.get("metadata")
     if manifest["kind"] in NAMESPACED and isinstance(metadata, dict) and not metadata.get("namespace"):
         metadata["namespace"] = "default"
     return manifest
 
 
-def is_looked_at(manifest: Manifest) -> bool:
-    """Whether it is of a kind that the scheduler looks at, and not of another API group that has one of the same name
-    (kueue's Queue, the metrics of a Node). A manifest without `apiVersion` is taken for what its kind says."""
+def is_read(manifest: Manifest) -> bool:
+    """Whether the scheduler reads this kind, and not only one of the same name in another API group (kueue's Queue, the
+    metrics of a Node). A manifest without `apiVersion` is judged by its kind."""
     kind, version = manifest["kind"], manifest.get("apiVersion")
     if kind not in STRUCTS or not version or not isinstance(version, str):
         return kind in STRUCTS
@@ -123,9 +123,9 @@ def is_looked_at(manifest: Manifest) -> bool:
 
 
 def as_struct(manifest: Manifest, *, named: bool = False) -> Any:
-    """The struct of a manifest, None for kinds the scheduler does not look at. Raises ManifestError. `named`: an object
-    without a name is an error, too."""
-    return read_as(STRUCTS[manifest["kind"]], manifest, named=named) if is_looked_at(manifest) else None
+    """The struct of a manifest, None for kinds that the scheduler does not read. `named`: an object without a name is
+    an error, too. Raises ManifestError."""
+    return read_as(STRUCTS[manifest["kind"]], manifest, named=named) if is_read(manifest) else None
 
 
 def read_as(type_: type[Any], manifest: Manifest, *, named: bool = False) -> Any:
@@ -144,7 +144,7 @@ def read_as(type_: type[Any], manifest: Manifest, *, named: bool = False) -> Any
 
 
 def _check_times(pod: core.Pod) -> None:
-    """Raises ValueError naming the field that is no time; an API server has none of these."""
+    """Raises ValueError naming the field that is no time; an API server would not store it."""
     times = {"status.startTime": pod.status.start_time}
     for i, condition in enumerate(pod.status.conditions or ()):
         times[f"status.conditions[{i}].lastTransitionTime"] = condition.last_transition_time

@@ -1,5 +1,4 @@
-"""Namespaces as they stand in a cluster: those of all pods exist, and each has its name for a label, by which
-affinity selects it."""
+"""Namespaces as in a cluster: those of all pods exist, and each has its name as a label, which affinity selects."""
 
 from __future__ import annotations
 
@@ -11,7 +10,7 @@ NAME = "kubernetes.io/metadata.name"
 
 
 def complete_namespaces(objects: Iterable[Manifest]) -> dict[str, Manifest]:
-    """All namespaces, by name: those that are described, labelled in place, and those that only pods tell of."""
+    """All namespaces, by name: those that are described, labelled in place, and those that only pods name."""
     found: dict[str, Manifest] = {}
     implied: dict[str, Manifest] = {}
     for o in objects:
