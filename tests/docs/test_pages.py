@@ -42,6 +42,12 @@ def test_links_resolve(page: Path) -> None:
     assert not broken
 
 
+def test_files_that_the_architecture_names_exist() -> None:
+    named = re.findall(r"`([\w/]+(?:\.py|/))`", (ROOT / "docs" / "architecture.md").read_text())
+    assert len(named) > 50
+    assert not [name for name in named if not (ROOT / "volcano_py" / name).exists()]
+
+
 def _anchors(page: Path) -> set[str]:
     headings = HEADING.findall(BLOCK.sub("", page.read_text()))
     return {re.sub(r"[^\w\- ]", "", h.lower()).strip().replace(" ", "-") for h in headings}
