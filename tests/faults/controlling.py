@@ -37,8 +37,13 @@ CONFIGURATION = "volcano-admission-service-jobs-validate"
 QUICK = {"leader_elect_lease_duration": 3.0, "leader_elect_renew_deadline": 2.0, "leader_elect_retry_period": 0.3}
 
 
-async def until(holds: Callable[[], Any], otherwise: Callable[[], Any], seconds: float = 30.0) -> Any:
-    """Wait for something to become true; what it is then. `otherwise` says what is missing."""
+async def until(
+    holds: Callable[[], Any], otherwise: Callable[[], Any], seconds: float = 30.0, pause: float = 0.02
+) -> Any:
+    """Wait for something to become true, looking every `pause` seconds; what it is then.
+
+    `otherwise` says what is missing.
+    """
     deadline = time.monotonic() + seconds
     while True:
         found = holds()
@@ -47,13 +52,13 @@ async def until(holds: Callable[[], Any], otherwise: Callable[[], Any], seconds:
         if found:
             return found
         assert time.monotonic() < deadline, f"after {seconds:g} s: {otherwise()}"
-        await asyncio.sleep(0.02)
+        await asyncio.sleep(pause)
 
 
 def free_port() -> int:
     """A port below those that the kernel gives to outgoing connections: it is free again after a restart, too."""
     while True:
-        port = random.randrange(15000, 30000)
+        port = random.SystemRandom().randrange(15000, 30000)  # the same sequence in two test processes would meet
         with socket.socket() as probe, contextlib.suppress(OSError):
             probe.bind(("127.0.0.1", port))
             return port
@@ -346,9 +351,9 @@ class Cluster:
         )
         return Component(lambda client: webhooks.run(client, chosen), self.kubeconfig(), health), port
 
-    def hypernode_controller(self) -> Component:
+    def hypernode_controller(self, **options: Any) -> Component:
         health = free_port()
-        chosen = Options(**QUICK, enable_healthz=True, healthz_address=f"127.0.0.1:{health}")
+        chosen = Options(**{**QUICK, **options}, enable_healthz=True, healthz_address=f"127.0.0.1:{health}")
 
         async def run(client: Client) -> None:
             name = "vc-hypernode-controller-manager"
@@ -363,6 +368,6 @@ async def cluster(folder: Path, **options: Any) -> AsyncIterator[Cluster]:
     async with (
         Sandbox(0, components=(), controllers=None, path=folder / "kubeconfig", **options) as sandbox,
         LyingProxy(sandbox.url, sandbox.authority) as proxy,
-        Client.from_kubeconfig(sandbox.kubeconfig) as client,
+        Client.from_kubeconfig(sandbox.kubeconfig, timeout=60.0) as client,
     ):
         yield Cluster(sandbox, proxy, client, folder)
