@@ -24,7 +24,7 @@ def test_the_flag_names_one_configmap() -> None:
     assert parse().scheduler_configmap is None
     assert parse("--scheduler-configmap=a/b").scheduler_configmap == ("a", "b")
     for wrong in ("a", "/b", "a/", "a/b/c"):
-        with pytest.raises(click.UsageError, match="give NAMESPACE/NAME"):
+        with pytest.raises(click.UsageError, match="use NAMESPACE/NAME"):
             parse(f"--scheduler-configmap={wrong}")
     with pytest.raises(click.UsageError, match="use one of them"):
         parse("--scheduler-configmap=a/b", "--scheduler-conf=c")
