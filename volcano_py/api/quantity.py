@@ -38,7 +38,13 @@ def _away_from_zero(amount: Fraction) -> int:
 def _parse(quantity: Quantity) -> tuple[Fraction, Format]:
     if isinstance(quantity, int):
         return Fraction(max(-MAX, min(MAX, quantity))), "DecimalSI"
-    text = quantity if isinstance(quantity, str) else repr(quantity)
+    amount, form = parse_exactly(quantity if isinstance(quantity, str) else repr(quantity))
+    return max(min(amount, Fraction(MAX)), Fraction(-MAX)), form
+
+
+@lru_cache(maxsize=65536)
+def parse_exactly(text: str) -> tuple[Fraction, Format]:
+    """The amount of a text, which may exceed `MAX`, and how it is written. Raises ValueError for other texts."""
     match = _PATTERN.fullmatch(text)
     if match is None:
         raise ValueError(f"invalid quantity {text!r}: write a number with an optional suffix, e.g. 500m, 1.5Gi")
@@ -56,9 +62,7 @@ def _parse(quantity: Quantity) -> tuple[Fraction, Format]:
         form = "DecimalExponent"
     elif decimal:
         amount *= Fraction(10) ** _DECIMAL[decimal]
-    if amount > MAX:
-        amount = Fraction(MAX)
-    elif _NANO % amount.denominator:
+    if _NANO % amount.denominator:
         amount = Fraction(_away_from_zero(amount * _NANO), _NANO)
     return (-amount if sign == "-" else amount), form
 
@@ -92,9 +96,9 @@ def quantity_format(quantity: Quantity) -> Format:
 
 
 def format_amount(amount: Fraction, form: Format) -> str:
-    """`amount` in its canonical text; binary amounts below 1024 are written in decimal."""
-    if form == "BinarySI" and abs(amount) >= 1024:
-        return format_binary(_away_from_zero(amount))
+    """`amount` in its canonical text; binary amounts below 1024 or with a fraction are written in decimal."""
+    if form == "BinarySI" and abs(amount) >= 1024 and amount.denominator == 1:
+        return format_binary(amount.numerator)
     nanos = _away_from_zero(amount * _NANO)
     if nanos == 0:
         return "0"

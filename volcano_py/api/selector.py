@@ -5,9 +5,11 @@ A selector that is absent matches nothing, one without any requirement matches e
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from volcano_py.api.meta import LabelSelector, LabelSelectorRequirement
+
+LABEL_OPERATORS = frozenset({"In", "NotIn", "Exists", "DoesNotExist"})
 
 
 def matches(selector: LabelSelector | None, labels: Mapping[str, str] | None) -> bool:
@@ -28,17 +30,35 @@ def check(selector: LabelSelector | None) -> None:
 
 
 def _holds(requirement: LabelSelectorRequirement, labels: Mapping[str, str]) -> bool:
-    value = labels.get(requirement.key)
-    match requirement.operator:
+    if requirement.operator not in LABEL_OPERATORS:
+        raise ValueError(
+            f"label selector, key {requirement.key!r}: operator {requirement.operator!r} is unknown; "
+            "use In, NotIn, Exists or DoesNotExist"
+        )
+    return holds(requirement.operator, labels.get(requirement.key), requirement.values or ())
+
+
+def holds(operator: str, value: str | None, values: Collection[str]) -> bool:
+    """Whether a value (None: absent) satisfies one requirement. Raises ValueError for an unknown operator.
+
+    Gt and Lt, which only node selectors and selectors in text form have, compare integers: with `values`' only member.
+    """
+    match operator:
         case "In":
-            return value is not None and value in (requirement.values or ())
+            return value is not None and value in values
         case "NotIn":
-            return value is None or value not in (requirement.values or ())
+            return value is None or value not in values
         case "Exists":
             return value is not None
         case "DoesNotExist":
             return value is None
-    raise ValueError(
-        f"label selector, key {requirement.key!r}: operator {requirement.operator!r} is unknown; "
-        "use In, NotIn, Exists or DoesNotExist"
-    )
+        case "Gt" | "Lt":
+            return value is not None and _compares(operator, value, next(iter(values)))
+    raise ValueError(f"selector operator {operator!r} is unknown; use In, NotIn, Exists, DoesNotExist, Gt or Lt")
+
+
+def _compares(operator: str, value: str, bound: str) -> bool:
+    try:
+        return int(value) > int(bound) if operator == "Gt" else int(value) < int(bound)
+    except ValueError:
+        return False

@@ -18,12 +18,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-import yaml
-
 from volcano_py.kube import certificates
-from volcano_py.sandbox import admission, identity, kubeconfig, shapes
+from volcano_py.sandbox import identity, kubeconfig, shapes, volcano
 from volcano_py.sandbox.apiserver.apiextensions.definitions import Definitions
-from volcano_py.sandbox.apiserver.apimachinery import metadata
 from volcano_py.sandbox.apiserver.assembly import new_api, new_server, put
 from volcano_py.sandbox.apiserver.auth import authorization
 from volcano_py.sandbox.apiserver.http.audit import AuditLog
@@ -33,8 +30,7 @@ from volcano_py.sandbox.apiserver.registry.request import User
 from volcano_py.sandbox.apiserver.schema import codec
 from volcano_py.sandbox.apiserver.storage.database import Database, DataError
 from volcano_py.sandbox.apiserver.storage.durable import Durable
-from volcano_py.sandbox.apiserver.storage.store import ADDED
-from volcano_py.sandbox.components import WEBHOOK_MANAGER, Components, scheduler_configmap
+from volcano_py.sandbox.components import Components
 from volcano_py.sandbox.controllers.manager import ControllerManager, Options
 from volcano_py.sandbox.identity import Identity
 from volcano_py.sandbox.kubelet.clock import Clock, follow
@@ -47,32 +43,12 @@ from volcano_py.sandbox.shapes import NodeShape
 Object = dict[str, Any]
 
 POPULATED = "populated"  # the fact that a folder's cluster has all that it began with
-SYSTEM_NAMESPACE = "volcano-system"
 _CONTROLLERS = Options()
 ADMIN = User("admin", ("system:masters", "system:authenticated"))
 
 
 class SandboxError(Exception):
     """The sandbox cannot start; the text is one line that says what to do."""
-
-
-def crd_folder() -> Path:
-    """Where the CRDs are: in the wheel, else in the checkout."""
-    package = Path(__file__).resolve().parent.parent
-    for folder in (package / "data" / "crds", package.parent / "crds"):
-        if folder.is_dir():
-            return folder
-    raise SandboxError("no CRDs found; reinstall volcano-py, or run from a checkout that has crds/")
-
-
-def read_crds(folder: Path) -> list[Object]:
-    """All definitions in a folder's YAML files."""
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    out: list[Object] = []
-    for path in sorted(folder.glob("*.yaml")):
-        with path.open("rb") as file:
-            out.extend(document for document in yaml.load_all(file, Loader=loader) if document)
-    return out
 
 
 class Sandbox:
@@ -185,7 +161,7 @@ class Sandbox:
         """Bring everything up; SandboxError when that is not possible."""
         try:
             await self._start()
-        except DataError as error:
+        except (DataError, volcano.NotInstalled) as error:
             raise SandboxError(str(error)) from None
 
     async def _start(self) -> None:
@@ -206,9 +182,9 @@ class Sandbox:
             except OSError as error:
                 why = error.strerror or error
                 raise SandboxError(f"cannot write {self.audit} ({why}); name another with --audit-log") from None
-        put(self.api, "", "namespaces", self._namespace(SYSTEM_NAMESPACE))
+        put(self.api, "", "namespaces", self._namespace(volcano.SYSTEM_NAMESPACE))
         if self.first_queues:
-            put(self.api, "", "configmaps", scheduler_configmap())
+            put(self.api, "", "configmaps", volcano.scheduler_configmap())
         if self.crds is not False:
             self._define()
         await self._listen(made.context())
@@ -231,7 +207,8 @@ class Sandbox:
         await asyncio.sleep(0)
         if self.wanted_components:
             assert self.path is not None
-            self.components = Components(self.path, self.logs, self.component_arguments)
+            command = partial(volcano.component_command, kubeconfig=self.path, arguments=self.component_arguments)
+            self.components = Components(command, self.logs)
             await self.components.start(self.wanted_components)
 
     async def _start_processes(self, cluster: LocalCluster) -> None:
@@ -259,7 +236,7 @@ class Sandbox:
             if self.crds is not False:
                 self._define()
             await self._keep()
-        except DataError as error:
+        except (DataError, volcano.NotInstalled) as error:
             raise SandboxError(str(error)) from None
         finally:
             await self.stop()
@@ -337,25 +314,16 @@ class Sandbox:
 
     def _define(self) -> None:
         """Install the CRDs, served at once, and Volcano's first queues and rules."""
-        documents = read_crds(crd_folder())
-        if isinstance(self.crds, Sequence):
-            documents += list(self.crds)
+        documents = [*volcano.definitions(), *(self.crds if isinstance(self.crds, Sequence) else ())]
         definitions: Definitions = self.api.extensions["definitions"]
         for document in documents:
-            if document.get("kind") != "CustomResourceDefinition":
-                continue
-            put(self.api, "apiextensions.k8s.io", "customresourcedefinitions", definitions.established(document))
-        queues = self.api.registry.find("scheduling.volcano.sh", "queues")
-        if queues is not None:
-            # with a webhook manager the rules come over HTTPS
-            if self.volcano_admission and WEBHOOK_MANAGER not in self.wanted_components:
-                admission.install(self.api)
-            for queue in admission.first_queues() if self.first_queues and not self.restored else ():
-                if queues.collection.get("", queue["metadata"]["name"]) is not None:
-                    continue
-                stamps = {"uid": metadata.new_uid(), "creationTimestamp": metadata.now(), "generation": 1}
-                queue["metadata"].update(stamps)
-                self.api.write(queues, ADDED, queue)
+            if document.get("kind") == "CustomResourceDefinition":
+                put(self.api, "apiextensions.k8s.io", "customresourcedefinitions", definitions.established(document))
+        # with a webhook manager the rules come over HTTPS
+        if self.volcano_admission and volcano.WEBHOOK_MANAGER not in self.wanted_components:
+            volcano.install_admission(self.api)
+        if self.first_queues and not self.restored:
+            volcano.put_first_queues(self.api)
 
     def _populate(self) -> None:
         """Make the nodes."""

@@ -1,7 +1,7 @@
-"""A component that ends with its sandbox, whichever way that goes: `python -m volcano_py.sandbox.lifeline scheduler …`.
+"""A child process that ends with its sandbox: `python -m volcano_py.sandbox.lifeline MODULE ARGUMENTS…`.
 
-The sandbox holds the other end of our standard input. When that closes the sandbox is gone, kill -9 included; without
-this a scheduler would go on and meet the next sandbox on the same port.
+The sandbox holds the other end of the child's standard input. It closes when the sandbox ends, kill -9 included;
+without this a scheduler would go on and meet the next sandbox on the same port.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import runpy
 import signal
+import sys
 import threading
 import time
 
@@ -16,7 +17,7 @@ GRACE_SECONDS = 5.0
 
 
 def end_with_parent() -> None:
-    """Ask this process to end when standard input does, and insist after a while."""
+    """Terminate this process when standard input closes, and end it after `GRACE_SECONDS` if it still runs."""
 
     def wait() -> None:
         while os.read(0, 4096):
@@ -29,9 +30,9 @@ def end_with_parent() -> None:
 
 
 def main() -> None:
-    """Run `volcano-py` with our arguments."""
+    """Run the module that the first argument names, with the arguments after it."""
     end_with_parent()
-    runpy.run_module("volcano_py.cli.main", run_name="__main__", alter_sys=True)
+    runpy.run_module(sys.argv.pop(1), run_name="__main__", alter_sys=True)
 
 
 if __name__ == "__main__":

@@ -8,12 +8,10 @@ from typing import Any
 
 import click
 
-from volcano_py.api.kinds import NODE, ResourceType
+from volcano_py.api.resource_types import CONFIGMAP, NODE
 from volcano_py.kube.client import Client
 from volcano_py.kube.errors import AlreadyExists, NotFound
 from volcano_py.sandbox.terminal import ask, fail, kubeconfig_option, node_shape_option
-
-CONFIGMAP = ResourceType("", "v1", "configmaps", "ConfigMap")
 
 
 @click.group()

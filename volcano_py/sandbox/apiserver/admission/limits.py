@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from volcano_py.api.quantity import format_amount
 from volcano_py.sandbox.apiserver.apimachinery import errors, quantity
 from volcano_py.sandbox.apiserver.registry.api import Api, Attributes
 from volcano_py.sandbox.apiserver.registry.resources import Resource
@@ -136,9 +137,9 @@ def pod_total(spec: Object, kind: str) -> dict[str, str]:
 
 def plus(left: str, right: str) -> str:
     """The sum of two quantities; it is written like the left one unless that is zero."""
-    base = quantity.parse(left)
-    family = quantity.family_of(left if base else right)
-    return quantity.render(base + quantity.parse(right), family)
+    base, written = quantity.split(left)
+    more, other = quantity.split(right)
+    return format_amount(base + more, written if base else other)
 
 
 def _add(total: dict[str, str], more: dict[str, str]) -> None:

@@ -16,6 +16,7 @@ from volcano_py.api.meta import parse_time
 from volcano_py.sandbox.apiserver.apiextensions import validation
 from volcano_py.sandbox.apiserver.apimachinery import errors, metadata
 from volcano_py.sandbox.apiserver.apimachinery.errors import Cause, bad_request
+from volcano_py.sandbox.apiserver.apimachinery.field_path import value_at
 from volcano_py.sandbox.apiserver.apply import managed
 from volcano_py.sandbox.apiserver.cel import expressions
 from volcano_py.sandbox.apiserver.endpoints.verbs import delete as deletion
@@ -153,8 +154,6 @@ class Served:
 
 def _unchanged(field: str, new: Object, old: Object) -> bool:
     """Ratcheting: a fault that was there before is let pass while its value stays as it is."""
-    from volcano_py.sandbox.apiserver.apimachinery.field_path import value_at
-
     missing = object()
     now, then = value_at(new, field, missing), value_at(old, field, missing)
     if now is missing and then is missing:

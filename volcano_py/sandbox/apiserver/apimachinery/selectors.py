@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from volcano_py.api.selector import LABEL_OPERATORS, holds
 from volcano_py.sandbox.apiserver.apimachinery import metadata
 from volcano_py.sandbox.apiserver.apimachinery.errors import bad_request
 
@@ -15,30 +16,14 @@ Match = Callable[[Labels], bool]
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """One term of a label selector; operator is one of in, notin, exists, !, gt, lt."""
+    """One term of a label selector; the operator is that of the API: In, NotIn, Exists, DoesNotExist, Gt or Lt."""
 
     key: str
     operator: str
     values: frozenset[str]
 
     def matches(self, labels: Labels) -> bool:
-        value = labels.get(self.key)
-        operator = self.operator
-        if operator == "in":
-            return value is not None and value in self.values
-        if operator == "notin":
-            return value is None or value not in self.values
-        if operator == "exists":
-            return value is not None
-        if operator == "!":
-            return value is None
-        if value is None:
-            return False
-        try:
-            number, bound = int(value), int(next(iter(self.values)))
-        except ValueError:
-            return False
-        return number > bound if operator == "gt" else number < bound
+        return holds(self.operator, labels.get(self.key), self.values)
 
 
 _TOKEN = re.compile(r"\s*(?:(==|!=|=|!|\(|\)|,|<|>)|([^\s=!(),<>]+))")
@@ -86,23 +71,23 @@ class _Parser:
     def requirement(self) -> Requirement:
         token = self.next()
         if token == "!":
-            return Requirement(self.key(self.next()), "!", frozenset())
+            return Requirement(self.key(self.next()), "DoesNotExist", frozenset())
         key = self.key(token)
         operator = self.peek()
         if operator in ("", ","):
-            return Requirement(key, "exists", frozenset())
+            return Requirement(key, "Exists", frozenset())
         self.next()
         if operator in ("=", "=="):
-            return Requirement(key, "in", frozenset([self.value()]))
+            return Requirement(key, "In", frozenset([self.value()]))
         if operator == "!=":
-            return Requirement(key, "notin", frozenset([self.value()]))
+            return Requirement(key, "NotIn", frozenset([self.value()]))
         if operator in ("<", ">"):
             value = self.value()
             if not re.fullmatch(r"-?\d+", value):
                 raise ValueError(f"for 'Gt', 'Lt' operators, the value must be an integer: {value}")
-            return Requirement(key, "gt" if operator == ">" else "lt", frozenset([value]))
+            return Requirement(key, "Gt" if operator == ">" else "Lt", frozenset([value]))
         if operator in ("in", "notin"):
-            return Requirement(key, operator, self.values())
+            return Requirement(key, "In" if operator == "in" else "NotIn", self.values())
         raise self.error(operator, "in, notin, =, ==, !=, gt, lt")
 
     def key(self, token: str) -> str:
@@ -167,16 +152,13 @@ def matcher(requirements: list[Requirement]) -> Match | None:
     return lambda labels: all(requirement.matches(labels) for requirement in requirements)
 
 
-_OPERATORS = {"In": "in", "NotIn": "notin", "Exists": "exists", "DoesNotExist": "!"}
-
-
 def from_label_selector(selector: Mapping[str, object] | None) -> Match | None:
     """The test for a LabelSelector object; None when it selects everything."""
     requirements = []
     for key, value in (selector or {}).get("matchLabels", {}).items():  # type: ignore[attr-defined]
-        requirements.append(Requirement(key, "in", frozenset([value])))
+        requirements.append(Requirement(key, "In", frozenset([value])))
     for row in (selector or {}).get("matchExpressions", []):  # type: ignore[attr-defined]
-        operator = _OPERATORS.get(row.get("operator"), "exists")
+        operator = row.get("operator") if row.get("operator") in LABEL_OPERATORS else "Exists"
         requirements.append(Requirement(row.get("key", ""), operator, frozenset(row.get("values") or [])))
     return matcher(requirements)
 

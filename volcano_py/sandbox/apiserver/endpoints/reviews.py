@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from volcano_py.sandbox.apiserver.apimachinery import errors, metadata
-from volcano_py.sandbox.apiserver.apply import managed
 from volcano_py.sandbox.apiserver.auth import authorization
 from volcano_py.sandbox.apiserver.auth.authentication import AUDIENCE, Authenticator, InvalidToken
 from volcano_py.sandbox.apiserver.auth.authorization import Question
+from volcano_py.sandbox.apiserver.endpoints import subresources
+from volcano_py.sandbox.apiserver.endpoints.ownership import tracked
 from volcano_py.sandbox.apiserver.registry.api import Api, Plain
 from volcano_py.sandbox.apiserver.registry.request import Request, User
 from volcano_py.sandbox.apiserver.schema import codec
-from volcano_py.sandbox.apiserver.schema.types import builtin
 from volcano_py.sandbox.apiserver.serializer.bodies import read_object
 
 Object = dict[str, Any]
@@ -29,25 +29,6 @@ def _body(request: Request) -> Object:
     except codec.DecodeError as error:
         kind = resource.kind
         raise errors.bad_request(f'{kind} in version "v1" cannot be handled as a {kind}: {error}') from None
-
-
-def tracked(
-    request: Request, go_name: str, obj: Object, api_version: str, parts: tuple[str, ...] = ("spec", "metadata")
-) -> None:
-    """Say in managedFields what the asker has set, as for any object that is created."""
-    shape = builtin(go_name)
-    asked = {key: value for key, value in obj.items() if key in parts}
-    managed.update(
-        shape,
-        codec.normalise(shape, {}, codec.Unknown()),
-        asked,
-        manager=request.manager,
-        api_version=api_version,
-        subresource=request.subresource,
-        time=metadata.now(),
-        created=True,
-    )
-    obj["metadata"] = asked["metadata"]
 
 
 def _answer(request: Request, obj: Object) -> Plain:
@@ -152,8 +133,6 @@ async def my_rules(api: Api, request: Request) -> Plain:
 
 async def bind(api: Api, request: Request) -> Plain:
     """POST bindings: the pod is named by the Binding itself."""
-    from volcano_py.sandbox.apiserver.endpoints import subresources
-
     obj = _body(request)
     inner = Request(
         "create",

@@ -8,8 +8,10 @@ import orjson
 
 from volcano_py.sandbox.apiserver.apimachinery import errors, metadata, selectors
 from volcano_py.sandbox.apiserver.endpoints.logs import log
-from volcano_py.sandbox.apiserver.endpoints.reviews import tracked
+from volcano_py.sandbox.apiserver.endpoints.ownership import tracked
 from volcano_py.sandbox.apiserver.endpoints.verbs import delete as deletion
+from volcano_py.sandbox.apiserver.endpoints.verbs import patch as patching
+from volcano_py.sandbox.apiserver.endpoints.verbs import update as updating
 from volcano_py.sandbox.apiserver.registry.api import Api, Attributes, Plain, Result, complete
 from volcano_py.sandbox.apiserver.registry.request import Request
 from volcano_py.sandbox.apiserver.schema import codec
@@ -55,9 +57,6 @@ async def as_update(api: Api, request: Request) -> Result | Plain:
     """A subresource that is read and written like the whole object."""
     if request.verb == "get":
         return Result(request.resource, entry_of(request).tail)
-    from volcano_py.sandbox.apiserver.endpoints.verbs import patch as patching
-    from volcano_py.sandbox.apiserver.endpoints.verbs import update as updating
-
     if request.verb == "update":
         return await updating.update(api, request)
     return await patching.patch_object(api, request)

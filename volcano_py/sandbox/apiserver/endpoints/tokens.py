@@ -11,7 +11,7 @@ from typing import Any
 
 from volcano_py.sandbox.apiserver.apimachinery import errors, metadata
 from volcano_py.sandbox.apiserver.auth.authentication import AUDIENCE, Authenticator, service_account_claims
-from volcano_py.sandbox.apiserver.endpoints.reviews import tracked
+from volcano_py.sandbox.apiserver.endpoints.ownership import tracked
 from volcano_py.sandbox.apiserver.endpoints.subresources import entry_of, typed_body
 from volcano_py.sandbox.apiserver.registry.api import Api, Plain, Result
 from volcano_py.sandbox.apiserver.registry.request import Request

@@ -9,6 +9,7 @@ import yaml
 
 from volcano_py.sandbox.apiserver.apimachinery.errors import StatusError
 from volcano_py.sandbox.apiserver.endpoints.verbs.read import Page
+from volcano_py.sandbox.apiserver.endpoints.watch import object_event
 from volcano_py.sandbox.apiserver.printers import table
 from volcano_py.sandbox.apiserver.registry.resources import Resource
 from volcano_py.sandbox.apiserver.serializer.negotiate import Form
@@ -133,6 +134,4 @@ def event_encoder(form: Form, include: str = "") -> Any:
             return orjson.dumps({"type": type_, "object": obj}) + b"\n"
 
         return encode_partial
-    from volcano_py.sandbox.apiserver.endpoints.watch import object_event
-
     return object_event

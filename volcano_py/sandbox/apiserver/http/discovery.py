@@ -9,6 +9,7 @@ from typing import Any
 import orjson
 from aiohttp import web
 
+from volcano_py.sandbox.apiserver.endpoints.views import to_yaml
 from volcano_py.sandbox.apiserver.http.routing import Route
 from volcano_py.sandbox.apiserver.registry.api import Api
 from volcano_py.sandbox.apiserver.registry.resources import Registry, Resource
@@ -37,8 +38,6 @@ def answer(api: Api, http: web.BaseRequest, target: Route) -> web.Response:
     else:
         raw = orjson.dumps(_legacy(api, http, target))
         if form.media == "yaml":
-            from volcano_py.sandbox.apiserver.endpoints.views import to_yaml
-
             raw, headers["Content-Type"] = to_yaml(orjson.loads(raw)), "application/yaml"
     return web.Response(body=raw, headers=headers)
 

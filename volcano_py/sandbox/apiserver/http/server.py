@@ -22,7 +22,7 @@ from volcano_py.sandbox.apiserver.auth.authentication import Authenticator
 from volcano_py.sandbox.apiserver.auth.impersonation import impersonate
 from volcano_py.sandbox.apiserver.endpoints import reviews, subresources, views
 from volcano_py.sandbox.apiserver.endpoints.verbs import create, delete, patch, read, update
-from volcano_py.sandbox.apiserver.http import audit
+from volcano_py.sandbox.apiserver.http import audit, discovery
 from volcano_py.sandbox.apiserver.http.audit import AuditLog
 from volcano_py.sandbox.apiserver.http.routing import Route, Target, route, verb_of
 from volcano_py.sandbox.apiserver.http.streaming import serve_watch
@@ -184,8 +184,6 @@ class Server:
         return user
 
     async def _discover(self, http: web.BaseRequest, target: Route) -> web.StreamResponse:
-        from volcano_py.sandbox.apiserver.http import discovery
-
         return discovery.answer(self.api, http, target)
 
     async def _resource(self, http: web.BaseRequest, target: Target, user: User) -> web.StreamResponse:

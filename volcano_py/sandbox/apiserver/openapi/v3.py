@@ -25,6 +25,7 @@ from volcano_py.sandbox.apiserver.schema.types import (
     definitions,
     marks,
 )
+from volcano_py.sandbox.apiserver.serializer.protobuf import go_name
 
 Object = dict[str, Any]
 VERSION = {"title": "Kubernetes", "version": "1.36"}
@@ -177,8 +178,6 @@ def _builtin_schemas(resource: Resource, schemas: dict[str, Object]) -> None:
         schemas[name + "List"] = _list_schema(resource, name)
     for sub in resource.subresources.values():
         if sub.group is not None and sub.version is not None:
-            from volcano_py.sandbox.apiserver.serializer.protobuf import go_name
-
             go = go_name(f"{sub.group}/{sub.version}", sub.kind)
             _add_type(builtin(go), schemas, definition_name(go))
 

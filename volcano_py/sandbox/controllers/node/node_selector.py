@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from volcano_py.sandbox.apiserver.apimachinery.selectors import Requirement
+from volcano_py.api import selector
 
 Object = dict[str, Any]
-
-_OPERATORS = {"In": "in", "NotIn": "notin", "Exists": "exists", "DoesNotExist": "!", "Gt": "gt", "Lt": "lt"}
 
 
 def matches(terms: list[Object], labels: Object, name: str = "") -> bool:
@@ -20,10 +18,10 @@ def _holds(term: Object, labels: Object, fields: Object) -> bool:
     on_labels, on_fields = term.get("matchExpressions") or (), term.get("matchFields") or ()
     if not on_labels and not on_fields:
         return False
-    return all(_requirement(row).matches(labels) for row in on_labels) and all(
-        _requirement(row).matches(fields) for row in on_fields
+    return all(_requirement_holds(row, labels) for row in on_labels) and all(
+        _requirement_holds(row, fields) for row in on_fields
     )
 
 
-def _requirement(row: Object) -> Requirement:
-    return Requirement(row["key"], _OPERATORS[row["operator"]], frozenset(row.get("values") or ()))
+def _requirement_holds(row: Object, values: Object) -> bool:
+    return selector.holds(row["operator"], values.get(row["key"]), row.get("values") or ())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from volcano_py.sandbox.apiserver.printers.table import AGE, NAME, Column, Printer, age, since
+from volcano_py.sandbox.apiserver.printers.cells import AGE, NAME, Column, Printer, age, since
 
 Object = dict[str, Any]
 

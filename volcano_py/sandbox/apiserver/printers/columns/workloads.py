@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from volcano_py.sandbox.apiserver.printers.cells import AGE, NAME, Column, Printer, age, human_duration, since
 from volcano_py.sandbox.apiserver.printers.columns.core import name, pairs
-from volcano_py.sandbox.apiserver.printers.table import AGE, NAME, Column, Printer, age, human_duration, since
 from volcano_py.sandbox.apiserver.schema import codec
 
 Object = dict[str, Any]

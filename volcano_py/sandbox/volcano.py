@@ -1,0 +1,240 @@
+"""Everything Volcano-specific in the sandbox: definitions, first objects, admission rules, and our components.
+
+The only module of the sandbox that imports more than `volcano_py.kube` and the generic half of `volcano_py.api`.
+
+The API server calls Volcano's admission rules without a webhook in between. Those for pods are not in the admission
+chain, which costs every write of every pod a copy: they run when a pod is created, and only for pods that name
+Volcano's scheduler or a group.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from volcano_py.api import kinds
+from volcano_py.api.scheduling import DEFAULT_QUEUE, QUEUE_OPEN, ROOT_QUEUE
+from volcano_py.sandbox.apiserver.apimachinery import metadata
+from volcano_py.sandbox.apiserver.apimachinery.errors import StatusError
+from volcano_py.sandbox.apiserver.registry.api import Admission, Api, Attributes
+from volcano_py.sandbox.apiserver.registry.request import Request
+from volcano_py.sandbox.apiserver.storage.store import ADDED, DELETED, Event
+from volcano_py.webhooks import paths, pods
+from volcano_py.webhooks.lookup import Manifest, QueueIndex, Queues
+from volcano_py.webhooks.paths import PATHS, Asked, Surroundings, judge
+
+SYSTEM_NAMESPACE = "volcano-system"
+QUEUES = "queues.scheduling.volcano.sh"
+OPENING_SECONDS = 5.0
+"""How long a new Job waits for the first state of its queue."""
+SCHEDULER_CONFIGMAP = (SYSTEM_NAMESPACE, "volcano-scheduler-configmap")
+"""Namespace and name of the ConfigMap with the scheduler's configuration, as in Volcano's chart."""
+SCHEDULER_KEY = "volcano-scheduler.conf"
+"""The key of its data, and the name of the file in the package."""
+
+PROGRAM = "volcano_py.cli.main"
+WEBHOOK_MANAGER = "webhook-manager"
+COMPONENTS: dict[str, tuple[str, ...]] = {
+    "scheduler": ("--leader-elect=false", "--scheduler-name=volcano", "--scheduler-name=default-scheduler"),
+    "controller-manager": ("--leader-elect=false", "--kube-api-qps=2000", "--kube-api-burst=4000"),
+    WEBHOOK_MANAGER: ("--register", "--listen-address=127.0.0.1"),
+}
+"""The arguments of each component beside --kubeconfig; one replica needs no leader election."""
+
+
+class NotInstalled(Exception):
+    """Files of the package are missing; the text names them and the remedy."""
+
+
+# --- definitions and first objects -----------------------------------------------------------------------------------
+
+
+def definitions() -> Iterator[dict[str, Any]]:
+    """The CRDs of Volcano. Raises NotInstalled when the installation has none."""
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    for path in sorted(_shipped("crds").glob("*.yaml")):
+        with path.open("rb") as file:
+            yield from (document for document in yaml.load_all(file, Loader=loader) if document)
+
+
+def scheduler_configmap() -> dict[str, Any]:
+    """The ConfigMap that the scheduler reads, with the configuration in the package. Raises NotInstalled."""
+    namespace, name = SCHEDULER_CONFIGMAP
+    text = (_shipped("conf") / SCHEDULER_KEY).read_text(encoding="utf-8")
+    return {"metadata": {"namespace": namespace, "name": name}, "data": {SCHEDULER_KEY: text}}
+
+
+def _shipped(name: str) -> Path:
+    """A folder of data: in the wheel, else in the checkout."""
+    package = Path(__file__).resolve().parent.parent
+    for folder in (package / "data" / name, package.parent / name):
+        if folder.is_dir():
+            return folder
+    raise NotInstalled(f"no folder {name}/ found; reinstall volcano-py, or run from a checkout that has {name}/")
+
+
+def put_first_queues(api: Api) -> None:
+    """Create the queues that Volcano's scheduler creates when it starts, where they are missing."""
+    resource = api.resource("scheduling.volcano.sh", "queues")
+    for queue in _first_queues():
+        if resource.collection.get("", queue["metadata"]["name"]) is None:
+            stamps = {"uid": metadata.new_uid(), "creationTimestamp": metadata.now(), "generation": 1}
+            queue["metadata"].update(stamps)
+            api.write(resource, ADDED, queue)
+
+
+def _first_queues() -> list[dict[str, Any]]:
+    return [
+        {
+            "metadata": {"name": ROOT_QUEUE},
+            "spec": {"reclaimable": False, "weight": 1},
+            "status": {"state": QUEUE_OPEN},
+        },
+        {
+            "metadata": {"name": DEFAULT_QUEUE},
+            "spec": {"reclaimable": True, "weight": 1},
+            "status": {"state": QUEUE_OPEN},
+        },
+    ]
+
+
+# --- components ------------------------------------------------------------------------------------------------------
+
+
+def component_command(name: str, kubeconfig: Path, arguments: Mapping[str, Sequence[str]]) -> list[str]:
+    """The module that runs a component, and its arguments. Raises ValueError for an unknown name.
+
+    arguments: more of them by component; a scheduler without --scheduler-conf reads its ConfigMap.
+    """
+    if name not in COMPONENTS:
+        raise ValueError(f"components: there is no {name!r}; known are {', '.join(COMPONENTS)} and none")
+    more = [*COMPONENTS[name], *arguments.get(name, ())]
+    if name == "scheduler" and not any(argument.startswith("--scheduler-conf") for argument in more):
+        more.append(f"--scheduler-configmap={'/'.join(SCHEDULER_CONFIGMAP)}")
+    if name == WEBHOOK_MANAGER and not any(argument.startswith("--port") for argument in more):
+        port = _free_port()
+        more += [f"--port={port}", f"--webhook-url=https://127.0.0.1:{port}"]
+    return [PROGRAM, name, "--kubeconfig", str(kubeconfig), *more]
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+# --- admission -------------------------------------------------------------------------------------------------------
+
+
+class StoredQueues:
+    """The queues of the store, kept as an index."""
+
+    def __init__(self, api: Api) -> None:
+        self.index = QueueIndex()
+        collection = api.store.collection(QUEUES)
+        for entry in collection.select():
+            self.index.put(entry.load())
+        collection.observers.append(self._changed)
+
+    def _changed(self, event: Event) -> None:
+        if event.type == DELETED:
+            self.index.remove(event.entry.name)
+        else:
+            self.index.put(event.entry.load())
+
+    def get(self, name: str) -> Manifest | None:
+        return self.index.get(name)
+
+    def children(self, name: str) -> Sequence[Manifest]:
+        return self.index.children(name)
+
+    def all(self) -> Iterable[Manifest]:
+        return self.index.all()
+
+
+class StoredNamespaces:
+    """The namespaces of the store."""
+
+    def __init__(self, api: Api) -> None:
+        self._collection = api.store.collections["namespaces"]
+
+    def get(self, name: str) -> Manifest | None:
+        entry = self._collection.get("", name)
+        return entry.load() if entry else None
+
+
+def deny(webhook: str, problems: Sequence[str]) -> None:
+    """Refuse a request in the words in which the API server passes a webhook's no on."""
+    if problems:
+        message = "; ".join(problems)
+        text = f'admission webhook "{webhook}" denied the request: {message}'
+        raise StatusError(400, "", text)
+
+
+def install_admission(api: Api) -> None:
+    """Put Volcano's rules into the chain, and those for pods before it."""
+    _install_for_pods(api)
+    around = Surroundings(queues=StoredQueues(api), namespaces=StoredNamespaces(api))
+    for path in PATHS.values():
+        if path.rt is not kinds.POD:
+            chain = api.mutating if path.mutates else api.validating
+            chain.setdefault(f"{path.rt.plural}.{path.rt.group}", []).append(_admission(path, around))
+
+
+def _admission(path: paths.Path, around: Surroundings) -> Admission:
+    async def admit(attributes: Attributes) -> None:
+        if attributes.operation not in path.operations or attributes.request.subresource:
+            return
+        if path is PATHS["/jobs/validate"] and attributes.operation == "CREATE":
+            await _queue_has_state(around.queues, (attributes.obj or {}).get("spec") or {})
+        old = attributes.old
+        name = old["metadata"]["name"] if old is not None else ""
+        asked = Asked(attributes.operation, attributes.obj, old, name, attributes.request.namespace)
+        verdict = judge(path, asked, around)
+        deny(f"{path.webhook}.volcano.sh", verdict.problems)
+        if verdict.obj is not None:
+            attributes.obj = verdict.obj
+
+    return admit
+
+
+async def _queue_has_state(queues: Queues, spec: Manifest) -> None:
+    """Wait until the queue controller has set the state of a Job's queue, for `OPENING_SECONDS` at most.
+
+    Whoever applies a folder with a queue and its Jobs creates them within milliseconds, and Volcano rejects a Job whose
+    queue has no state yet. A webhook may take that time, too.
+    """
+    deadline = time.monotonic() + OPENING_SECONDS
+    while time.monotonic() < deadline:
+        queue = queues.get(spec.get("queue") or DEFAULT_QUEUE)
+        if queue is None or (queue.get("status") or {}).get("state"):
+            return
+        await asyncio.sleep(0.02)
+
+
+def _install_for_pods(api: Api) -> None:
+    """Have new pods of Volcano's judged. There are no resource groups here, so nothing is added to them."""
+    resource = api.resource("", "pods")
+    before = resource.strategy.admit_create
+    path, around = PATHS["/pods/validate"], Surroundings()
+
+    def admit(api: Api, pod: dict[str, Any], request: Request) -> None:
+        if before is not None:
+            before(api, pod, request)
+        try:
+            concerned = pods.concerns(pod)
+        except (TypeError, AttributeError):
+            concerned = True  # its shape is wrong; the rules say so
+        if concerned:
+            deny(f"{path.webhook}.volcano.sh", judge(path, Asked("CREATE", pod), around).problems)
+
+    # the strategy is shared by all API servers of the process
+    resource.strategy = replace(resource.strategy, admit_create=admit)
