@@ -30,7 +30,7 @@ from volcano_py.controllers.job.podgroup import keep_podgroup
 from volcano_py.controllers.job.pods import build_pod, podgroup_name
 from volcano_py.controllers.job.sync import is_ready
 from volcano_py.controllers.job.volumes import keep_claims
-from volcano_py.scheduler.framework.votes import Votes
+from volcano_py.scheduler.framework.extension_points.orders import Orders
 from volcano_py.scheduler.model.task import _index
 
 Data = dict[str, Any]
@@ -97,7 +97,7 @@ def _before(left: Data, first: Pod, right: Data, second: Pod) -> bool:
         created = parse_time(pod.metadata.creation_timestamp) if pod.metadata.creation_timestamp else 0.0
         return SimpleNamespace(index=_index(pod.metadata.name), created=created, uid=data["UID"], key="")
 
-    return Votes.task_before(SimpleNamespace(task_key=lambda task: ()), task(left, first), task(right, second))  # type: ignore[arg-type]
+    return Orders.task_before(SimpleNamespace(task_key=lambda task: ()), task(left, first), task(right, second))  # type: ignore[arg-type]
 
 
 def job_io(case: Data) -> str:

@@ -2,8 +2,8 @@
 
 A cycle emits its plan statement by statement (`emit(operations)`), while it runs. The operations of one call
 belong together: they are the binds of one gang, or the evictions and nominations made for one beneficiary.
-The dispatcher carries them out; the model learns of them at once (`Cluster.expect`) and of their failure
-(`Cluster.retract`).
+The dispatcher carries them out; the model assumes them (`Cluster.assume`) and forgets those that fail
+(`Cluster.forget`).
 
 Operations are plain msgspec structs with a tag, so that a list of them crosses a pipe as MessagePack:
 `msgspec.msgpack.encode(ops)` and `msgspec.msgpack.Decoder(list[Operation])`.
