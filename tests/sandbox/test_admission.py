@@ -70,7 +70,7 @@ def pod(scheduler: str, budget: str) -> dict[str, Any]:
     ],
     ids=["hypernodes", "jobflows", "cronjobs"],
 )
-async def test_refused_when_made_and_when_changed(
+async def test_denied_at_creation_and_at_updates(
     api: Http, path: str, good: dict[str, Any], bad: dict[str, Any], webhook: str, message: str
 ) -> None:
     status, answer = await api.call("POST", path, bad)

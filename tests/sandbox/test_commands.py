@@ -111,13 +111,13 @@ async def test_a_full_disk_ends_the_sandbox(tmp_path: Path) -> None:
     await waiting.within(process.stdout.readline(), "the sandbox is not up")
     names: list[str] = []
     async with Client.from_kubeconfig(kubeconfig, retries=0) as client:
-        with pytest.raises(ApiError, match=r"cannot write .*objects\.db .*make room"):
+        with pytest.raises(ApiError, match=r"cannot write .*objects\.db .*free disk space"):
             for number in range(1000):
                 body = {"metadata": {"name": f"c-{number}"}, "data": {"text": "x" * 10_000}}
                 await client.raw("POST", CONFIGMAPS, body=json.dumps(body).encode())
                 names.append(f"c-{number}")
     _, err = await waiting.within(process.communicate(), "the sandbox has not ended")
-    assert process.returncode == 1 and b"make room" in err.splitlines()[-1]
+    assert process.returncode == 1 and b"free disk space" in err.splitlines()[-1]
     assert len(names) > 20
     async with Sandbox(nodes=0, data=data) as sandbox, http(sandbox) as api:
         found = (await api.ok("GET", CONFIGMAPS))["items"]
@@ -253,9 +253,9 @@ async def test_a_damaged_folder_is_dumped_and_loaded_into_another(tmp_path: Path
         assert (await api.ok("GET", "/api/v1/namespaces/team/configmaps"))["items"]
 
 
-async def test_load_says_what_is_wrong(tmp_path: Path, here: Any) -> None:
+async def test_load_reports_what_is_wrong(tmp_path: Path, here: Any) -> None:
     file = tmp_path / "objects.yaml"
-    for text, told in (
+    for text, message in (
         ("a: [", "neither JSON nor YAML"),
         ("{", "neither JSON nor YAML"),
         ("apiVersion: v1", "no apiVersion, kind or metadata"),
@@ -264,7 +264,7 @@ async def test_load_says_what_is_wrong(tmp_path: Path, here: Any) -> None:
     ):
         file.write_text(text)
         code, _, err = await here("load", file)
-        assert code == 1 and told in err and err.count("\n") == 1, (text, err)
+        assert code == 1 and message in err and err.count("\n") == 1, (text, err)
     code, _, err = await here("load", tmp_path / "missing")
     assert code == 1 and "No such file" in err
     file.write_text(
@@ -273,9 +273,9 @@ async def test_load_says_what_is_wrong(tmp_path: Path, here: Any) -> None:
         "{apiVersion: v1, kind: ConfigMap, metadata: {name: fine}}\n"
     )
     code, out, err = await here("load", file)
-    assert code == 1 and "1 created, 2 refused" in err
-    assert "refused   Nothing x: the server has no kind Nothing in v1" in out
-    assert "refused   ConfigMap Not_A_Name: " in out and "created   ConfigMap fine" in out
+    assert code == 1 and "1 created, 2 rejected" in err
+    assert "rejected  Nothing x: the server has no kind Nothing in v1" in out
+    assert "rejected  ConfigMap Not_A_Name: " in out and "created   ConfigMap fine" in out
 
 
 def test_parents_come_before_their_children() -> None:
@@ -337,13 +337,13 @@ async def test_every_request_has_a_line_in_the_audit_log(tmp_path: Path) -> None
     assert sum(line["requestURI"] == "/api/v1/nodes" for line in lines) == 200
 
 
-async def test_a_log_that_cannot_be_opened_is_told(tmp_path: Path) -> None:
+async def test_a_log_that_cannot_be_opened_is_reported(tmp_path: Path) -> None:
     code, _, err = await command("up", "--audit-log", tmp_path / "no" / "such", "--kubeconfig", tmp_path / "k")
     assert code == 1 and "--audit-log" in err and err.count("\n") == 1
 
 
 @pytest.mark.parametrize(("rbac", "code"), [(True, 403), (False, 200)])
-async def test_roles_count_unless_told_otherwise(tmp_path: Path, rbac: bool, code: int) -> None:
+async def test_roles_count_unless_switched_off(tmp_path: Path, rbac: bool, code: int) -> None:
     users = {"bob-token": User("bob", ("system:authenticated",))}
     async with Sandbox(1, path=tmp_path / "kubeconfig", users=users, rbac=rbac) as sandbox, http(sandbox) as api:
         for token, wanted in (("bob-token", code), ("", 403), ("made-up", 401)):

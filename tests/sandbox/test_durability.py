@@ -127,7 +127,7 @@ async def test_a_watch_goes_on_after_a_restart(tmp_path: Path) -> None:
         assert [await watched(sandbox, watch), await watched(sandbox, watch + "&labelSelector=in")] == before
 
 
-async def test_what_nobody_needs_is_compacted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_unused_revisions_are_compacted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(durable, "KEPT_REVISIONS", 30)
     async with kept(tmp_path, nodes=0, hollow=False) as sandbox, http(sandbox) as api:
         created = await api.ok("POST", CONFIGMAPS, configmap("a", n="0"))
@@ -151,7 +151,7 @@ async def test_what_nobody_needs_is_compacted(tmp_path: Path, monkeypatch: pytes
 
 
 @pytest.mark.parametrize("fsync", [False, True])
-async def test_the_log_starts_anew_while_others_write(
+async def test_the_log_is_reset_while_others_write(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fsync: bool
 ) -> None:
     monkeypatch.setattr(durable, "CHECKPOINT_BYTES", 100_000)
@@ -181,7 +181,7 @@ async def test_the_log_starts_anew_while_others_write(
         assert len((await api.ok("GET", CONFIGMAPS))["items"]) == 480
 
 
-async def test_nobody_is_told_before_it_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_no_answer_before_the_write_is_durable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     gate = threading.Event()
     gate.set()
     commit = Database.commit
@@ -221,7 +221,7 @@ async def test_a_full_disk_ends_acknowledging(tmp_path: Path, monkeypatch: pytes
         status, answer = await api.call("POST", CONFIGMAPS, configmap("after"))
         assert status == 500 and "disk is full" in answer["message"] and str(tmp_path) in answer["message"]
         assert (await api.call("GET", CONFIGMAPS + "/after"))[0] == 500
-        assert sandbox.durable is not None and "make room" in sandbox.durable.failure
+        assert sandbox.durable is not None and "free disk space" in sandbox.durable.failure
     monkeypatch.undo()
     async with kept(tmp_path) as sandbox, http(sandbox) as api:
         assert [item["metadata"]["name"] for item in (await api.ok("GET", CONFIGMAPS))["items"]] == ["before"]
@@ -229,10 +229,10 @@ async def test_a_full_disk_ends_acknowledging(tmp_path: Path, monkeypatch: pytes
 
 async def test_a_folder_is_for_one_sandbox(tmp_path: Path) -> None:
     async with kept(tmp_path):
-        with pytest.raises(SandboxError, match=r"in use by a sandbox \(pid \d+\).*--data") as told:
+        with pytest.raises(SandboxError, match=r"in use by a sandbox \(pid \d+\).*--data") as raised:
             async with kept(tmp_path):
                 pass
-        assert "\n" not in str(told.value)
+        assert "\n" not in str(raised.value)
     blocked = tmp_path / "file"
     blocked.write_text("")
     with pytest.raises(SandboxError, match="name another folder"):
@@ -254,26 +254,26 @@ async def test_damage_is_named(tmp_path: Path) -> None:
         last = sandbox.api.store.revision
     whole = (tmp_path / FILE).read_bytes()
 
-    async def refused() -> str:
-        with pytest.raises(SandboxError) as told:
+    async def rejected() -> str:
+        with pytest.raises(SandboxError) as raised:
             async with kept(tmp_path):
                 pass
-        text = str(told.value)
+        text = str(raised.value)
         assert "\n" not in text and "sandbox dump --data" in text and "sandbox load" in text
         return text
 
     change(tmp_path, "UPDATE writes SET tail = replace(tail, 'uid', 'UID') WHERE key = 'default/b'")
-    assert "configmaps default/b at revision" in await refused()
+    assert "configmaps default/b at revision" in await rejected()
     (tmp_path / FILE).write_bytes(whole)
     change(tmp_path, "DELETE FROM writes WHERE revision = ?", last - 1)
-    assert f"revision {last - 1} is missing" in await refused()
+    assert f"revision {last - 1} is missing" in await rejected()
     (tmp_path / FILE).write_bytes(whole)
     change(tmp_path, "UPDATE facts SET value = replace(value, 'token', 'tokem') WHERE name = 'identity'")
-    assert "'identity'" in await refused()
+    assert "'identity'" in await rejected()
     (tmp_path / FILE).write_bytes(b"nonsense" * 4096)
-    assert "not a database" in await refused()
+    assert "not a database" in await rejected()
     (tmp_path / FILE).write_bytes(whole[: len(whole) // 2])
-    assert "malformed" in await refused()
+    assert "malformed" in await rejected()
     (tmp_path / FILE).write_bytes(whole)
     async with kept(tmp_path) as sandbox, http(sandbox) as api:
         assert len((await api.ok("GET", CONFIGMAPS))["items"]) == 3

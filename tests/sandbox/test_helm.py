@@ -50,7 +50,7 @@ def run_helm(sandbox: Sandbox, tmp_path: Path) -> Helm:
     return Helm(sandbox, tmp_path)
 
 
-async def test_the_life_of_a_release(run_helm: Helm, api: Http) -> None:
+async def test_a_release_from_install_to_uninstall(run_helm: Helm, api: Http) -> None:
     await run_helm("install", "shop", CHART, "--set", "check=false", "--wait=hookOnly")
     prepared = await api.ok("GET", PODS + "/shop-prepare")
     assert prepared["status"]["phase"] == "Succeeded", "the hook ran before anything else was made"
@@ -88,7 +88,7 @@ async def test_helm_applies_on_the_server_and_keeps_others_fields(run_helm: Helm
     assert shelf["metadata"]["labels"]["mine"] == "yes" and shelf["spec"]["books"] == 4
 
 
-async def test_a_broken_value_is_refused_by_the_definition(run_helm: Helm, api: Http) -> None:
+async def test_an_invalid_value_is_rejected_by_the_definition(run_helm: Helm, api: Http) -> None:
     with pytest.raises(AssertionError, match=r"spec\.books"):
         await run_helm("install", "shop", CHART, "--set", "check=false,replicas=-1")
     assert [row["status"] for row in await run_helm.json("list")] == ["failed"]

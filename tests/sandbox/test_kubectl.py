@@ -121,7 +121,7 @@ async def test_apply_edit_patch_and_delete(kubectl: Kubectl, tmp_path: Path) -> 
     assert code == 1 and 'pods "web" not found' in err
 
 
-async def test_unknown_fields_are_refused_before_and_after(kubectl: Kubectl) -> None:
+async def test_unknown_fields_are_rejected_before_and_after(kubectl: Kubectl) -> None:
     code, _, err = await kubectl.run("apply", "-f", "-", stdin=POD.replace("image:", "imagee:"))
     assert code == 1 and 'unknown field "spec.containers[0].imagee"' in err
     code, _, err = await kubectl.run("create", "-f", "-", stdin=JOB.replace("minAvailable", "minAvailabel"))
@@ -130,7 +130,7 @@ async def test_unknown_fields_are_refused_before_and_after(kubectl: Kubectl) -> 
     assert code == 1 and 'unknown field "spec.tasks[0].template.spec.restartPolicie"' in err
 
 
-async def test_a_kind_that_is_not_defined_is_named(kubectl: Kubectl) -> None:
+async def test_an_undefined_kind_is_named(kubectl: Kubectl) -> None:
     unknown = JOB.replace("batch.volcano.sh/v1alpha1", "nosuch.example.com/v1")
     code, _, err = await kubectl.run("apply", "-f", "-", stdin=unknown)
     assert code == 1 and 'no matches for kind "Job" in version "nosuch.example.com/v1"' in err, err

@@ -30,7 +30,7 @@ def made(rt: ResourceType, name: str, **spec: Any) -> dict[str, Any]:
     return {"apiVersion": rt.api_version, "kind": rt.kind, "metadata": metadata, "spec": spec}
 
 
-async def test_defaults_and_refusals_without_a_webhook(tmp_path: Path) -> None:
+async def test_defaults_and_denials_without_a_webhook(tmp_path: Path) -> None:
     async with (
         Sandbox(0, components=(), path=tmp_path / "kubeconfig", volcano_admission=False) as sandbox,
         Client.from_kubeconfig(sandbox.kubeconfig) as client,
@@ -53,12 +53,12 @@ async def test_defaults_and_refusals_without_a_webhook(tmp_path: Path) -> None:
         queue = await client.create(QUEUE, made(QUEUE, "q"))
         assert (queue["spec"]["reclaimable"], queue["spec"]["weight"]) == (True, 1)
 
-        for rt, refused, words in (
+        for rt, rejected, words in (
             (JOB, made(JOB, "bad", tasks=[TASK], minAvailable=3), "greater than total replicas"),
             (QUEUE, made(QUEUE, "bad", guarantee={"resource": {"cpu": "2"}}), "deserved must be >= guarantee"),
         ):
             with pytest.raises(ApiError, match=words):
-                await client.create(rt, refused)
+                await client.create(rt, rejected)
         with pytest.raises(ApiError, match="can not be deleted"):
             await client.delete(QUEUE, "default")
         policies = [{"event": "PodFailed", "action": "RestartPartition"}]

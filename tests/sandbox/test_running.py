@@ -93,7 +93,7 @@ def test_the_process_that_holds_the_file_is_stopped(path: Path) -> None:
     assert caught.value.state is not None and caught.value.state.pid == process.pid
     assert down(path) == (0, "The sandbox is down.\n")
     assert process.wait() == -signal.SIGTERM
-    # killed, it left its file behind: that is nobody's
+    # killed, it left its file behind: no process holds it
     assert running.state_path(path).exists() and running.find(path) is None
     claim = running.claim(path)
     assert running.find(path) is not None

@@ -1,5 +1,5 @@
 """How fast the sandbox is, over TLS and with its own processor. The figures asked for are 1,200 and 2,000 a second;
-the assertions leave room for a machine that is busy with other things."""
+the limits allow for a machine that is busy with other things."""
 
 from __future__ import annotations
 

@@ -198,7 +198,7 @@ class Cluster(RuleBasedStateMachine):
                 self._acknowledge(f"{namespace}/{name}", verb, answer)
 
     def _acknowledge(self, key: str, verb: str, answer: dict[str, Any]) -> None:
-        """The other lanes may have been answered out of order; versions tell which was last."""
+        """The other lanes may have been answered out of order; versions show which was last."""
         if verb == "delete":
             self.acknowledged[key] = None
         elif (known := self.acknowledged.get(key)) is not None:

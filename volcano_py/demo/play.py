@@ -26,7 +26,7 @@ LONGEST = 80.0
 
 
 class DemoError(Exception):
-    """The demo cannot go on; one line that says what to do."""
+    """The demo cannot go on; one line with the remedy."""
 
 
 @contextlib.asynccontextmanager
@@ -128,18 +128,18 @@ async def _open_queues(story: Story, watcher: Watcher, client: Client) -> None:
 
 async def _story(story: Story, watcher: Watcher, client: Client, console: Console) -> None:
     steps = list(story.steps)
-    says = ""
+    description = ""
     terminal = console.is_terminal
     with Live(console=console, refresh_per_second=8, transient=True) if terminal else contextlib.nullcontext() as view:
         while watcher.now < LONGEST:
             if steps and watcher.now >= steps[0].at:
                 step = steps.pop(0)
-                says = f"{step.name}: {step.says}"
+                description = f"{step.name}: {step.description}"
                 watcher.submitted(step.name)
                 await client.create(JOB, step.job, "default")
-                watcher.changes.append(f"{watcher.now:5.1f} s  {says}")
+                watcher.changes.append(f"{watcher.now:5.1f} s  {description}")
             if view is not None:
-                view.update(live(story, watcher, says))
+                view.update(live(story, watcher, description))
                 watcher.changes.clear()
             else:
                 for line in watcher.changes:

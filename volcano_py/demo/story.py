@@ -1,7 +1,7 @@
-"""What the demo plays: queues with weights, a job that fills the cluster, a gang that waits for all of its room,
+"""What the demo plays: queues with weights, a job that fills the cluster, a gang that waits until all of it fits,
 small and big ones beside it.
 
-Names, sizes and times follow from a seed; what must come out of it (nobody partial, all completed) does not.
+Names, sizes and times follow from a seed; the expected result (no gang in part, all completed) does not.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ _QUEUES = (("research", "production"), ("blue", "green"), ("team-a", "team-b"))
 
 
 class Step(Struct):
-    """A job that is submitted at a moment, and one line that says why it is interesting."""
+    """A job that is submitted at a moment, and one line that describes it."""
 
     at: float
     """Seconds after the start."""
     job: Manifest
-    says: str
+    description: str
 
     @property
     def name(self) -> str:
@@ -75,7 +75,7 @@ def story(seed: int) -> Story:
         Step(
             3.0,
             job(pick(_GANGS), heavy, workers + 1, {"ps": (1, 1, 8), "worker": (workers, worker, 8)}),
-            f"a gang: parameter server and {workers} workers, all or nothing – it waits until every member has room",
+            f"a gang: parameter server and {workers} workers, all or nothing – it waits until every member fits",
         ),
         Step(
             5.0,

@@ -26,10 +26,10 @@ def bar(part: float, whole: float, width: int = 20) -> Text:
     return text
 
 
-def live(story: Story, watcher: Watcher, says: str) -> RenderableType:
-    """The picture of this moment."""
+def live(story: Story, watcher: Watcher, description: str) -> RenderableType:
+    """The current state."""
     return Group(
-        Text(f"{watcher.now:5.1f} s   {says}", style="bold"),
+        Text(f"{watcher.now:5.1f} s   {description}", style="bold"),
         Text(),
         _queues(story, watcher),
         Text(),
@@ -113,7 +113,7 @@ def summary(story: Story, watcher: Watcher, keep: str | None) -> RenderableType:
         table,
         Text(),
         Text(f"{pods} pods of {len(story.steps)} jobs in {watcher.now:.1f} s."),
-        Text(f"Every gang got all its places together, at the most {spread:.2f} s from first to last."),
+        Text(f"Every gang was bound as a whole, at most {spread:.2f} s from first to last."),
     ]
     if keep:
         lines += [

@@ -99,7 +99,7 @@ class Watcher:
 
 
 def cpu_of(pod: Object) -> int:
-    """Milli-cpu that a pod asks for."""
+    """Milli-cpu that a pod requests."""
     return sum(
         milli_value((c.get("resources") or {}).get("requests", {}).get("cpu", 0)) for c in pod["spec"]["containers"]
     )

@@ -48,7 +48,7 @@ ADMIN = User("admin", ("system:masters", "system:authenticated"))
 
 
 class SandboxError(Exception):
-    """The sandbox cannot start; the text is one line that says what to do."""
+    """The sandbox cannot start; the text is one line with the remedy."""
 
 
 class Sandbox:
@@ -59,7 +59,7 @@ class Sandbox:
     None). users: more tokens. crds: extra definitions, or False for none at all. volcano_admission: whether Volcano's
     rules for Jobs, PodGroups and Queues apply. first_queues: whether root, default and the
     scheduler's ConfigMap are there. hollow: whether
-    kubelets run. controllers: which of Kubernetes' own run, and their patience; None for none.
+    kubelets run. controllers: which of Kubernetes' own run, and their time limits; None for none.
     backoff: seconds before a crashed container starts again. data: the folder to keep everything in (nothing is kept
     when None; a folder that has a cluster brings it back as it was, with its own nodes); fsync: whether that outlives a
     power cut, too. audit: the file to log every request to. run_commands: whether containers' commands run as
@@ -171,7 +171,7 @@ class Sandbox:
         self.authority = made.authority
         self.api = new_api(self.durable)
         if not self.rbac:
-            self.api.extensions["authorizers"].append(authorization.everybody)
+            self.api.extensions["authorizers"].append(authorization.authenticated)
         tokens = {self.token: ADMIN, **self.users}
         self.server = new_server(self.api, tokens)
         self.server.authenticator.key = self.identity.key
@@ -253,12 +253,12 @@ class Sandbox:
         identity.save(database, self.identity)
 
     async def _listen(self, tls: ssl.SSLContext) -> None:
-        """On the wanted port; else where the cluster was before, so that its old kubeconfigs are good; else on any."""
+        """On the wanted port; else where the cluster was before, so that its old kubeconfigs are valid; else on any."""
         if not self.wanted_port and self.identity.port:
             try:
                 await self.server.start(self.host, self.identity.port, tls)
                 return
-            except OSError:  # somebody else has it now
+            except OSError:  # another process uses it now
                 await self.server.stop()
         try:
             await self.server.start(self.host, self.wanted_port, tls)

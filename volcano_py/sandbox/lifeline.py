@@ -1,7 +1,7 @@
 """A child process that ends with its sandbox: `python -m volcano_py.sandbox.lifeline MODULE ARGUMENTS…`.
 
 The sandbox holds the other end of the child's standard input. It closes when the sandbox ends, kill -9 included;
-without this a scheduler would go on and meet the next sandbox on the same port.
+without this a scheduler would go on and connect to the next sandbox on the same port.
 """
 
 from __future__ import annotations

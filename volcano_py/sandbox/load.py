@@ -1,6 +1,6 @@
 """Objects of a List back into a sandbox: what is missing is created, owners before what they own.
 
-Into a running one through its API server: everybody gets a new uid (owner references follow), and a status where the
+Into a running one through its API server: each object gets a new uid (owner references follow), and a status where the
 server takes one; what its kubelets and controllers report themselves is left to them. Into a data folder that no
 sandbox uses they go as they were, with uid and status.
 """
@@ -22,7 +22,7 @@ from volcano_py.sandbox.dump import prefix
 Object = dict[str, Any]
 
 FIRST = ("Namespace", "CustomResourceDefinition", "PriorityClass", "StorageClass", "Queue", "ServiceAccount")
-# what changes or refuses what comes after it
+# what changes or denies what comes after it
 LAST = (
     "ResourceQuota",
     "LimitRange",
@@ -46,7 +46,7 @@ DEFINITION_SECONDS = 3.0  # until a definition that was just created is served
 
 Report = Callable[
     [str, str], None
-]  # what became of it ("created", "kept", "left out", "refused"), the rest of the line
+]  # what became of it ("created", "kept", "left out", "rejected"), the rest of the line
 
 
 def ordered(objects: Iterable[Object]) -> list[Object]:
@@ -92,7 +92,7 @@ async def into_server(client: Client, objects: list[Object], report: Report) -> 
         try:
             resource = await served.find(obj["apiVersion"], obj["kind"])
             if resource is None:
-                report("refused", f"{called(obj)}: the server has no kind {obj['kind']} in {obj['apiVersion']}")
+                report("rejected", f"{called(obj)}: the server has no kind {obj['kind']} in {obj['apiVersion']}")
                 continue
             path = _path(obj, resource)
             try:
@@ -105,7 +105,7 @@ async def into_server(client: Client, objects: list[Object], report: Report) -> 
             if meta.get("uid"):
                 uids[meta["uid"]] = made["metadata"]["uid"]
         except ApiError as error:
-            report("refused", f"{called(obj)}: {error}")
+            report("rejected", f"{called(obj)}: {error}")
 
 
 def _path(obj: Object, resource: Object) -> str:
@@ -125,7 +125,7 @@ def _to_create(obj: Object, uids: dict[str, str]) -> Object:
 
 
 async def _set_status(client: Client, path: str, obj: Object, resource: Object) -> None:
-    """The status that nobody in the sandbox would find again by itself."""
+    """Write a status that no controller of the sandbox would compute."""
     status = obj.get("status")
     live = obj["kind"] in ("Namespace", "CustomResourceDefinition") or (
         obj["kind"] == "Pod" and (status or {}).get("phase") not in FINISHED
@@ -166,12 +166,12 @@ class _Served:
 
 
 def into_store(api: Api, objects: list[Object], report: Report) -> None:
-    """Put what is missing into a store that nobody serves yet, as it was."""
+    """Put what is missing into a store that is not served yet, as it was."""
     for obj in ordered(objects):
         resource = api.registry.by_kind.get((obj["apiVersion"], obj["kind"]))
         meta = obj["metadata"]
         if resource is None:
-            report("refused", f"{called(obj)}: there is no kind {obj['kind']} in {obj['apiVersion']}")
+            report("rejected", f"{called(obj)}: there is no kind {obj['kind']} in {obj['apiVersion']}")
         elif resource.collection.get(meta.get("namespace", ""), meta["name"]) is not None:
             report("kept", f"{called(obj)}: it is there already")
         else:

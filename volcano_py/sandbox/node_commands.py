@@ -1,4 +1,4 @@
-"""`volcano-py sandbox node …` and `clock`: what changes a running sandbox, as objects that its kubelets look at."""
+"""`volcano-py sandbox node …` and `clock`: what changes a running sandbox, as objects that its kubelets watch."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def add(names: tuple[str, ...], count: int | None, node_shapes: tuple[str, ...],
 
 
 async def _each(names: tuple[str, ...], work: Any, done: str) -> None:
-    """Do it for every node; one that there is not stops nobody."""
+    """Do it for every node; a missing node does not stop the others."""
     missing = []
     for name in names:
         try:
@@ -71,7 +71,7 @@ def remove(names: tuple[str, ...], kubeconfig: Path) -> None:
 @click.argument("names", nargs=-1, required=True)
 @kubeconfig_option()
 def break_(names: tuple[str, ...], kubeconfig: Path) -> None:
-    """Let nodes fall silent: no heartbeat, no news of their pods. The Node objects stay."""
+    """Make nodes fail: no heartbeat, no status of their pods. The Node objects stay."""
     _set_failed(names, kubeconfig, "true", "has failed")
 
 
@@ -94,7 +94,7 @@ def _set_failed(names: tuple[str, ...], kubeconfig: Path, value: str | None, don
 @click.option("--speed", help="How many seconds pass in one; 1 is the wall clock.")
 @kubeconfig_option()
 def clock(speed: str | None, kubeconfig: Path) -> None:
-    """Tell or set how fast the running times of hollow containers pass."""
+    """Show or set how fast the running times of hollow containers pass."""
     from volcano_py.sandbox.kubelet.clock import KEY, NAME, NAMESPACE, parse_speed
 
     async def work(client: Client) -> None:

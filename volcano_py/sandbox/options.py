@@ -1,4 +1,4 @@
-"""`volcano-py sandbox`: bring an embedded cluster up in the foreground, and ask after it from elsewhere."""
+"""`volcano-py sandbox`: bring an embedded cluster up in the foreground, and query it from elsewhere."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ for command in (node, clock, dump, load):
 @click.option(
     "--audit-log",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Append a line for every request to this file: who asked for what, and the answer's code.",
+    help="Append a line for every request to this file: user, verb, object and status code.",
 )
 @click.option(
     "--authorization",
@@ -69,7 +69,7 @@ for command in (node, clock, dump, load):
     "--run-commands",
     is_flag=True,
     help="Run the commands of pods' containers as processes of THIS MACHINE, with all rights of the user who starts "
-    "the sandbox: whoever may create pods here may do whatever you may. Without it no pod ever runs anything.",
+    "the sandbox: every user who may create pods may do whatever you may. Without it no pod runs a command.",
 )
 def up(
     nodes: int,
@@ -189,12 +189,12 @@ def _announce(cluster: Sandbox) -> None:
 
 
 async def _watch_over(cluster: Sandbox, done: asyncio.Event) -> None:
-    """Say so when a component dies, the rest goes on; end everything when nothing can be kept any more."""
-    told: set[str] = set()
+    """Report components that end; set `done` when nothing can be stored any more."""
+    reported: set[str] = set()
     while True:
         for name, code in cluster.components.ended().items() if cluster.components is not None else ():
-            if name not in told:
-                told.add(name)
+            if name not in reported:
+                reported.add(name)
                 click.echo(f"sandbox: {name} ended with exit code {code}; see {cluster.logs}/{name}.log", err=True)
         if cluster.durable is not None and cluster.durable.failure:
             done.set()

@@ -22,7 +22,7 @@ _ATTEMPTS, _PAUSE = 20, 0.05
 
 @dataclass(slots=True)
 class State:
-    """A running sandbox. url: empty until its API server is up. started: what /proc says, empty without one."""
+    """A running sandbox. url: empty until its API server is up. started: the start time in /proc, empty without one."""
 
     pid: int
     url: str = ""
@@ -86,7 +86,7 @@ def find(kubeconfig: Path) -> State | None:
 
 
 def terminate(kubeconfig: Path) -> State | None:
-    """Ask the sandbox of a kubeconfig to stop (SIGTERM); None when none runs. Raises PermissionError."""
+    """Send SIGTERM to the sandbox of a kubeconfig; None when none runs. Raises PermissionError."""
     state = find(kubeconfig)
     if state is None:
         return None
@@ -147,7 +147,7 @@ def _is_at(handle: int, path: Path) -> bool:
 
 
 def _read(handle: int) -> State | None:
-    """What a state file says; None for what is not one, or of a process that is not the one that wrote it."""
+    """The content of a state file; None for what is not one, or of a process that is not the one that wrote it."""
     try:
         raw = orjson.loads(os.pread(handle, 65536, 0))
         state = State(int(raw["pid"]), str(raw["url"]), int(raw["nodes"]), str(raw["started"]))

@@ -1,6 +1,6 @@
 """What the commands of `volcano-py sandbox` have in common: options, one-line errors, the way to the server.
 
-Commands reach a running sandbox as anybody does: through its API server, with its kubeconfig (docs/adr/0004).
+Commands reach a running sandbox as any client does: through its API server, with its kubeconfig (docs/adr/0004).
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def none_up(kubeconfig: Path) -> NoReturn:
 
 
 def ask(kubeconfig: Path, work: Callable[[Client], Awaitable[None]]) -> None:
-    """Do something with the running sandbox's API server; what goes wrong is told in one line."""
+    """Run a coroutine with a client of the running sandbox; an error becomes one line."""
 
     async def run() -> None:
         async with Client.from_kubeconfig(kubeconfig) as client:

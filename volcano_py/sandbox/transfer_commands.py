@@ -79,7 +79,7 @@ def _dump_folder(data: Path, add: object) -> int:
 @click.option("--data", type=DATA, help="Load into this data folder, which no sandbox uses; uids and status stay.")
 @kubeconfig_option()
 def load(file: Path, data: Path | None, kubeconfig: Path) -> None:
-    """Create the objects of FILE that are missing; says of each what became of it."""
+    """Create the objects of FILE that are missing, and print a line for each."""
     from volcano_py.sandbox.dump import read
     from volcano_py.sandbox.load import into_server
 
@@ -98,7 +98,7 @@ def load(file: Path, data: Path | None, kubeconfig: Path) -> None:
     except ValueError as error:
         fail(str(error))
     click.echo(", ".join(f"{number} {what}" for what, number in sorted(counts.items())) or "nothing to load", err=True)
-    if counts["refused"]:
+    if counts["rejected"]:
         sys.exit(1)
 
 

@@ -172,7 +172,7 @@ class StoredNamespaces:
 
 
 def deny(webhook: str, problems: Sequence[str]) -> None:
-    """Refuse a request in the words in which the API server passes a webhook's no on."""
+    """Deny a request with the API server's text for a webhook that denies it."""
     if problems:
         message = "; ".join(problems)
         text = f'admission webhook "{webhook}" denied the request: {message}'
@@ -197,8 +197,8 @@ def _admission(path: paths.Path, around: Surroundings) -> Admission:
             await _queue_has_state(around.queues, (attributes.obj or {}).get("spec") or {})
         old = attributes.old
         name = old["metadata"]["name"] if old is not None else ""
-        asked = Asked(attributes.operation, attributes.obj, old, name, attributes.request.namespace)
-        verdict = judge(path, asked, around)
+        review = Asked(attributes.operation, attributes.obj, old, name, attributes.request.namespace)
+        verdict = judge(path, review, around)
         deny(f"{path.webhook}.volcano.sh", verdict.problems)
         if verdict.obj is not None:
             attributes.obj = verdict.obj
@@ -209,7 +209,7 @@ def _admission(path: paths.Path, around: Surroundings) -> Admission:
 async def _queue_has_state(queues: Queues, spec: Manifest) -> None:
     """Wait until the queue controller has set the state of a Job's queue, for `OPENING_SECONDS` at most.
 
-    Whoever applies a folder with a queue and its Jobs creates them within milliseconds, and Volcano rejects a Job whose
+    kubectl apply creates the queue and the Jobs of a folder within milliseconds, and Volcano rejects a Job whose
     queue has no state yet. A webhook may take that time, too.
     """
     deadline = time.monotonic() + OPENING_SECONDS
@@ -232,7 +232,7 @@ def _install_for_pods(api: Api) -> None:
         try:
             concerned = pods.concerns(pod)
         except (TypeError, AttributeError):
-            concerned = True  # its shape is wrong; the rules say so
+            concerned = True  # its shape is wrong; the rules report it
         if concerned:
             deny(f"{path.webhook}.volcano.sh", judge(path, Asked("CREATE", pod), around).problems)
 

@@ -43,7 +43,7 @@ async def test_an_unknown_token_is_401_and_no_token_is_anonymous(api: Http) -> N
     assert status == 403 and 'User "system:anonymous" cannot list resource "pods"' in answer["message"]
 
 
-async def test_a_role_gives_what_it_says_in_its_namespace(api: Http) -> None:
+async def test_a_role_grants_its_rules_in_its_namespace(api: Http) -> None:
     status, answer = await api.call("GET", PODS, token=JANE)
     assert status == 403
     assert answer["message"] == (
@@ -64,7 +64,7 @@ async def test_cluster_roles_hold_for_groups_everywhere(api: Http) -> None:
     assert (await api.call("GET", "/api/v1/secrets", token=JANE))[0] == 403
 
 
-async def test_nobody_gives_away_more_than_they_have(api: Http) -> None:
+async def test_no_user_grants_more_than_they_hold(api: Http) -> None:
     rules = role("author", "create", "get")
     rules["rules"].append({"apiGroups": ["rbac.authorization.k8s.io"], "resources": ["roles"], "verbs": ["create"]})
     await api.ok("POST", f"{RBAC}/namespaces/default/roles", rules)

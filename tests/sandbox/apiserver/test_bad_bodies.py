@@ -1,4 +1,4 @@
-"""Bodies that are too much, too deep or no text, ids that lead elsewhere, webhooks that hang: refused cheaply."""
+"""Bodies that are too much, too deep or no text, ids that lead elsewhere, webhooks that hang: rejected cheaply."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def nested(depth: int, where: str) -> bytes:
 
 
 @pytest.mark.parametrize("depth", [200, 300, 600, 990, 1100, 10_000])
-async def test_deep_json_is_refused_or_dropped(api: Http, depth: int) -> None:
+async def test_deep_json_is_rejected_or_dropped(api: Http, depth: int) -> None:
     await api.ok("POST", CORE + "/configmaps", {"metadata": {"name": "p"}})
     for where in ("unknown", "data"):
         body = nested(depth, where)
@@ -62,7 +62,7 @@ async def test_deep_json_is_refused_or_dropped(api: Http, depth: int) -> None:
 
 
 @pytest.mark.parametrize("depth", [100, 180, 240, 260, 500, 10_000])
-async def test_deep_custom_resources_are_kept_whole_or_refused(api: Http, depth: int) -> None:
+async def test_deep_custom_resources_are_kept_whole_or_rejected(api: Http, depth: int) -> None:
     await api.ok("POST", CRDS, OPEN_KIND)
     path = "/apis/e.com/v1/namespaces/default/ps"
     await api.until(path, lambda answer: answer.get("kind") == "PList")
@@ -91,14 +91,14 @@ async def test_ten_mebibytes_are_too_many(api: Http, kind: str) -> None:
     assert (await api.ok("GET", CORE + "/configmaps"))["items"] == []
 
 
-async def test_little_that_unpacks_to_much_is_too_much(api: Http) -> None:
+async def test_a_small_body_that_unpacks_to_much_is_rejected(api: Http) -> None:
     packed = gzip.compress(b'{"data":"' + b" " * 50 * 2**20)
     sent = {"Content-Encoding": "gzip"}
     status, answer = await api.call("POST", CORE + "/configmaps", packed, **sent)
     assert (status, answer["kind"]) == (413, "Status")
 
 
-async def test_yaml_that_multiplies_is_refused(api: Http) -> None:
+async def test_yaml_that_multiplies_is_rejected(api: Http) -> None:
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
     lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 10)]
     body = "\n".join(["apiVersion: v1", "kind: ConfigMap", "metadata: {name: p}", *lines])
@@ -106,7 +106,7 @@ async def test_yaml_that_multiplies_is_refused(api: Http) -> None:
         ("POST", "/configmaps", "application/yaml"),
         ("PATCH", "/configmaps/p?fieldManager=m", APPLY),
     ):
-        async with waiting.limit("the body has not been refused"):
+        async with waiting.limit("the body has not been rejected"):
             status, answer = await api.call(method, CORE + path, body, kind)
         assert status == 400 and answer["kind"] == "Status", (status, str(answer)[:300])
 
@@ -114,7 +114,7 @@ async def test_yaml_that_multiplies_is_refused(api: Http) -> None:
 async def test_patches_cannot_multiply_an_object(api: Http) -> None:
     await api.ok("POST", CORE + "/configmaps", {"metadata": {"name": "p"}, "data": {"a": "x" * 1000}})
     double = [{"op": "copy", "from": "/data", "path": f"/data/{n}"} for n in range(60)]
-    async with waiting.limit("the body has not been refused"):
+    async with waiting.limit("the body has not been rejected"):
         status, answer = await api.call("PATCH", CORE + "/configmaps/p", double, JSON_PATCH)
     assert (status, answer["reason"]) == (413, "RequestEntityTooLarge")
     deeper = [{"op": "copy", "from": "/metadata/labels", "path": "/metadata/labels/a"}] * 5000
@@ -124,7 +124,7 @@ async def test_patches_cannot_multiply_an_object(api: Http) -> None:
 
 
 @pytest.mark.parametrize("raw", [b"\xff\xfe", b"\xed\xa0\x80", b"\xc3", b"\xf5\x80\x80\x80", b"\x00"])
-async def test_what_is_no_utf8_is_refused(api: Http, raw: bytes) -> None:
+async def test_a_body_that_is_not_utf8_is_rejected(api: Http, raw: bytes) -> None:
     body = b'{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"p"},"data":{"a":"%s"}}' % raw
     for kind in ("application/json", "application/yaml"):
         status, answer = await api.call("POST", CORE + "/configmaps", body, kind)
@@ -170,7 +170,7 @@ def hook(port: int, resource: str) -> dict[str, Any]:
     }
 
 
-async def test_a_webhook_that_hangs_costs_its_timeout_and_nobody_else(api: Http) -> None:
+async def test_a_webhook_that_hangs_delays_only_its_requests(api: Http) -> None:
     async def hang(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await asyncio.sleep(60)
 

@@ -1,4 +1,4 @@
-"""Connections that misbehave cost a bounded amount, are dropped in the end, and nobody else notices."""
+"""Connections that misbehave cost a bounded amount, are dropped in the end, and no other client is affected."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ async def test_a_body_that_breaks_off_leaves_no_trace(
     assert not [record for record in caplog.records if record.exc_info], caplog.text
 
 
-async def test_heads_that_dribble_in_are_given_up(sandbox: Sandbox, api: Http, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_slow_heads_are_disconnected(sandbox: Sandbox, api: Http, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server_module, "IDLE_SECONDS", 0.5)
     async with Sandbox(nodes=0, hollow=False) as impatient, contextlib.AsyncExitStack() as stack:
         slow = [await stack.enter_async_context(connection(impatient)) for _ in range(20)]
@@ -90,7 +90,7 @@ async def test_heads_that_dribble_in_are_given_up(sandbox: Sandbox, api: Http, m
             assert await answered(reader) == (0, "")
 
 
-async def test_bodies_in_broken_wrappings_are_refused(sandbox: Sandbox, api: Http) -> None:
+async def test_bodies_in_invalid_encodings_are_rejected(sandbox: Sandbox, api: Http) -> None:
     broken = {
         "Transfer-Encoding: chunked": b"zz\r\nnothing\r\n",
         "Content-Encoding: gzip\r\nContent-Length: 9": b"not gzip!",
@@ -106,7 +106,7 @@ async def test_bodies_in_broken_wrappings_are_refused(sandbox: Sandbox, api: Htt
     await well(api)
 
 
-async def test_a_body_that_dribbles_in_is_refused(sandbox: Sandbox, api: Http, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_slow_body_is_rejected(sandbox: Sandbox, api: Http, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server_module, "BODY_SECONDS", 0.3)
     async with connection(sandbox) as (reader, writer):
         more = ("Content-Type: application/json", "Content-Length: 1000", "Connection: close")
@@ -119,7 +119,7 @@ async def test_a_body_that_dribbles_in_is_refused(sandbox: Sandbox, api: Http, m
     assert status == 408 and "did not arrive" in text
 
 
-async def test_a_watch_that_nobody_reads_is_cut_off(
+async def test_a_watch_without_a_reader_is_disconnected(
     sandbox: Sandbox, api: Http, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(watch, "QUEUE_BYTES", 1024 * 1024)
@@ -144,7 +144,7 @@ async def test_a_watch_that_nobody_reads_is_cut_off(
         assert read < 20 * 300_000
 
 
-async def test_a_large_beginning_is_no_reason_to_be_cut_off(
+async def test_many_initial_events_do_not_end_a_watch(
     sandbox: Sandbox, api: Http, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(watch, "QUEUE_BYTES", 100_000)
@@ -160,7 +160,7 @@ async def test_a_large_beginning_is_no_reason_to_be_cut_off(
                 seen = seen[-100:] + await reader.read(65536)
 
 
-async def test_watches_of_clients_that_left_are_forgotten(sandbox: Sandbox, api: Http) -> None:
+async def test_watches_of_clients_that_left_are_removed(sandbox: Sandbox, api: Http) -> None:
     async with connection(sandbox) as (_, writer):
         writer.write(head(sandbox, "GET", CONFIGMAPS + "?watch=true&resourceVersion=0"))
         await asyncio.sleep(0.1)
@@ -174,7 +174,7 @@ async def test_watches_of_clients_that_left_are_forgotten(sandbox: Sandbox, api:
 @pytest.mark.parametrize(
     "noise", [b"\x16\x03\x01" * 100, b"\x00" * 5000, b"GET / SPDY/9\r\n\r\n", b"\xff\xfe HTTP/1.1\r\n\r\n"]
 )
-async def test_noise_is_refused(sandbox: Sandbox, api: Http, noise: bytes, caplog: pytest.LogCaptureFixture) -> None:
+async def test_noise_is_rejected(sandbox: Sandbox, api: Http, noise: bytes, caplog: pytest.LogCaptureFixture) -> None:
     async with connection(sandbox) as (reader, writer):
         writer.write(noise)
         writer.write_eof() if writer.can_write_eof() else None
@@ -185,7 +185,7 @@ async def test_noise_is_refused(sandbox: Sandbox, api: Http, noise: bytes, caplo
     await well(api)
 
 
-async def test_endless_heads_are_refused(sandbox: Sandbox, api: Http) -> None:
+async def test_endless_heads_are_rejected(sandbox: Sandbox, api: Http) -> None:
     for flood in (b"X-A: " + b"a" * 100_000, b"".join(b"X-%d: a\r\n" % n for n in range(5000))):
         async with connection(sandbox) as (reader, writer):
             writer.write(b"GET /api/v1/pods HTTP/1.1\r\nHost: x\r\n" + flood + b"\r\n\r\n")

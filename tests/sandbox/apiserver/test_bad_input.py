@@ -251,7 +251,7 @@ async def test_odd_paths_are_answered(api: Http, method: str, path: str) -> None
     assert status in (200, 400, 404, 405, 415), (status, answer)
 
 
-async def test_odd_protobuf_is_refused(api: Http) -> None:
+async def test_odd_protobuf_is_rejected(api: Http) -> None:
     kind = "application/vnd.kubernetes.protobuf"
     for body in (b"", b"k8s\x00", b"k8s\x00\xff\xff\xff", b"{}", b"k8s\x00\n\x0b\n\x02v1\x12\x05Thing"):
         status, answer = await api.call("POST", CORE + "/configmaps", body, kind)

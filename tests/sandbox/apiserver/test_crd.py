@@ -104,7 +104,7 @@ async def test_cel_rules_hold(api: Http) -> None:
     assert (await api.call("POST", WIDGETS, widget("a", size=11, limit=12)))[0] == 201
 
 
-async def test_put_needs_a_revision_and_strategic_patches_are_refused(api: Http) -> None:
+async def test_put_needs_a_revision_and_strategic_patches_are_rejected(api: Http) -> None:
     await served(api)
     await api.ok("POST", WIDGETS, widget("a", size=1))
     status, answer = await api.call("PUT", WIDGETS + "/a", widget("a", size=2))
@@ -112,7 +112,7 @@ async def test_put_needs_a_revision_and_strategic_patches_are_refused(api: Http)
     assert (await api.call("PATCH", WIDGETS + "/a", {"spec": {"size": 2}}, STRATEGIC))[0] == 415
 
 
-async def test_status_is_a_world_of_its_own(api: Http) -> None:
+async def test_status_is_written_by_its_subresource_only(api: Http) -> None:
     await served(api, {"status": {}})
     body = {**widget("a", size=1), "status": {"ready": 5}}
     made = await api.ok("POST", WIDGETS, body)
@@ -140,7 +140,7 @@ async def test_without_the_subresource_status_is_a_field(api: Http) -> None:
     assert changed["status"] == {"phase": "Running"} and changed["metadata"]["generation"] == 2
 
 
-async def test_a_bad_definition_is_refused(api: Http) -> None:
+async def test_an_invalid_definition_is_rejected(api: Http) -> None:
     bad = definition()
     bad["metadata"]["name"] = "wrong"
     bad["spec"]["versions"][0]["storage"] = False
@@ -149,7 +149,7 @@ async def test_a_bad_definition_is_refused(api: Http) -> None:
     assert status == 422 and {"metadata.name", "spec.versions"} <= fields
 
 
-async def test_volcanos_admission_speaks(api: Http) -> None:
+async def test_volcanos_admission_denies(api: Http) -> None:
     path = "/apis/batch.volcano.sh/v1alpha1/namespaces/default/jobs"
     job = {
         "apiVersion": "batch.volcano.sh/v1alpha1",

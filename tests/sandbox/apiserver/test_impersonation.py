@@ -11,7 +11,7 @@ import pytest
 from multidict import CIMultiDict
 
 from tests.sandbox.clients import PODS, Http, http
-from volcano_py.sandbox.apiserver.auth.authorization import Question
+from volcano_py.sandbox.apiserver.auth.authorization import Access
 from volcano_py.sandbox.apiserver.auth.impersonation import impersonate
 from volcano_py.sandbox.apiserver.registry.request import User
 from volcano_py.sandbox.cluster import Sandbox
@@ -38,7 +38,7 @@ def rule(resource: str, *names: str, group: str = LEGACY, verb: str = "impersona
 
 
 async def grant(api: Http, *rules: Rule, subject: str = "jane") -> None:
-    """Give a user the rules in the whole cluster, beside the right to be asked who they are."""
+    """Give a user the rules in the whole cluster, beside the right to be access who they are."""
     await api.call("DELETE", f"{RBAC}/clusterrolebindings/taker")
     await api.call("DELETE", f"{RBAC}/clusterroles/taker")
     await api.ok("POST", f"{RBAC}/clusterroles", {"metadata": {"name": "taker"}, "rules": list(rules)})
@@ -108,7 +108,7 @@ async def test_each_part_needs_a_right_of_its_own(
     assert (await identity(api, **{"Impersonate-User": "carol", **others}))[0] == 403
 
 
-async def test_one_group_of_several_without_a_right_is_enough_to_refuse(api: Http) -> None:
+async def test_one_forbidden_group_of_several_is_enough_to_deny(api: Http) -> None:
     await grant(api, rule("users", "carol"), rule("groups", "dev"))
     wanted = ["dev", "system:masters"]
     assert (await identity(api, **{"Impersonate-User": "carol", "Impersonate-Group": wanted}))[0] == 403
@@ -155,7 +155,7 @@ async def test_headers_without_a_user_are_400_even_for_an_administrator(
     assert (answer["reason"], answer["message"]) == ("BadRequest", text)
 
 
-async def test_paths_are_authorized_for_the_identity_that_is_taken(api: Http) -> None:
+async def test_paths_are_authorized_for_the_impersonated_identity(api: Http) -> None:
     await grant(api, {"nonResourceURLs": ["/metrics"], "verbs": ["get"]}, subject="carol")
     assert (await api.call("GET", "/metrics", token=JANE, **{"Impersonate-User": "carol"}))[0] == 403
     assert (await api.call("GET", "/metrics", **{"Impersonate-User": "carol"}))[0] == 404  # allowed, and not served
@@ -183,8 +183,8 @@ async def test_the_system_group_is_added_once(
     for key, values in headers.items():
         for value in [values] if isinstance(values, str) else values:
             sent.add(key, value)
-    asked = Question(User("root", ("system:masters",)), "get", path="/")
-    assert list(impersonate(api.sandbox.api, asked, sent).groups) == groups
+    access = Access(User("root", ("system:masters",)), "get", path="/")
+    assert list(impersonate(api.sandbox.api, access, sent).groups) == groups
 
 
 async def test_unauthenticated_is_not_authenticated(api: Http) -> None:

@@ -36,7 +36,7 @@ def quota(**hard: str) -> dict[str, Any]:
     return {"metadata": {"name": "q"}, "spec": {"hard": hard}}
 
 
-async def test_a_quota_counts_what_is_there_and_refuses_more(api: Http) -> None:
+async def test_a_quota_counts_existing_objects_and_denies_more(api: Http) -> None:
     await api.ok("POST", PODS, using("old", cpu="250m"))
     await api.ok("POST", QUOTAS, quota(pods="2", cpu="1", **{"count/configmaps": "3"}))
     await counted(api, pods="1", cpu="250m")
@@ -45,7 +45,7 @@ async def test_a_quota_counts_what_is_there_and_refuses_more(api: Http) -> None:
     assert answer["message"] == (
         'pods "big" is forbidden: exceeded quota: q, requested: cpu=800m, used: cpu=250m, limited: cpu=1'
     )
-    status, answer = await api.call("POST", PODS, pod("silent"))
+    status, answer = await api.call("POST", PODS, pod("plain"))
     assert status == 403 and "failed quota: q: must specify cpu for: c" in answer["message"]
     await api.ok("POST", PODS, using("fits", cpu="500m"))
     await counted(api, pods="2", cpu="750m")
@@ -83,7 +83,7 @@ async def test_scopes_choose_the_pods(api: Http) -> None:
     await counted(api, pods="1")
 
 
-async def test_limit_ranges_fill_in_and_refuse(api: Http) -> None:
+async def test_limit_ranges_fill_in_and_deny(api: Http) -> None:
     limit = {"type": "Container", "default": {"cpu": "500m"}, "defaultRequest": {"cpu": "100m"}, "max": {"cpu": "1"}}
     await api.ok("POST", RANGES, {"metadata": {"name": "l"}, "spec": {"limits": [limit]}})
     made = await api.ok("POST", PODS, pod("a"))

@@ -64,7 +64,7 @@ async def jane(api: Http, method: str, path: str, body: Any, kind: str = "applic
 
 
 async def test_a_binding_to_a_missing_role_needs_bind(api: Http) -> None:
-    """Else its author gets whatever somebody puts into a role of that name later."""
+    """Else its author gets whatever a role of that name grants later."""
     for reference, plural in (("Role", "roles"), ("ClusterRole", "clusterroles")):
         status, text = await jane(api, "POST", BINDINGS, binding("early", "later", reference))
         assert (status, text) == (404, f'{plural}.{GROUP} "later" not found')
@@ -94,7 +94,7 @@ async def test_a_binding_gives_what_its_author_holds_or_may_bind(api: Http) -> N
     assert (await jane(api, "POST", BINDINGS, binding("reader2", "reader")))[0] == 201
 
 
-async def test_changing_a_binding_is_checked_as_making_one(api: Http) -> None:
+async def test_a_change_of_a_binding_is_checked_like_its_creation(api: Http) -> None:
     await api.ok("POST", ROLES, role("reader", rule("secrets", "get")))
     made = binding("reader", "reader")
     await api.ok("POST", BINDINGS, {**made, "subjects": []})

@@ -57,7 +57,7 @@ async def bound(api: Http, kind: str, name: str, uid: str = "") -> str:
     return await token(api, boundObjectRef={"apiVersion": "v1", "kind": kind, "name": name, "uid": uid})
 
 
-async def test_a_token_is_good_for_its_audiences_only(api: Http) -> None:
+async def test_a_token_is_valid_for_its_audiences_only(api: Http) -> None:
     vault = await token(api, audiences=["vault", "sts"])
     assert claims(vault)["aud"] == ["vault", "sts"]
     assert not await works(api, vault)
@@ -65,14 +65,14 @@ async def test_a_token_is_good_for_its_audiences_only(api: Http) -> None:
     assert claims(await token(api))["aud"] == [API_SERVER]
 
 
-async def test_reviews_name_the_audiences_that_both_sides_know(api: Http) -> None:
+async def test_reviews_name_the_audiences_of_both_sides(api: Http) -> None:
     vault = await token(api, audiences=["vault", "sts"])
     found = await review(api, vault, "sts", "other")
     assert (found["authenticated"], found["audiences"]) == (True, ["sts"])
     assert found["user"]["username"] == "system:serviceaccount:default:robot"
-    refused = await review(api, vault)
+    rejected = await review(api, vault)
     text = f'token audiences ["vault" "sts"] is invalid for the target audiences ["{API_SERVER}"]'
-    assert refused == {"user": {}, "error": f"[invalid bearer token, {text}]"}
+    assert rejected == {"user": {}, "error": f"[invalid bearer token, {text}]"}
     assert (await review(api, await token(api)))["audiences"] == [API_SERVER]
     # a token from the kubeconfig has no audiences: it is for the API server
     assert (await review(api, api.sandbox.token))["audiences"] == [API_SERVER]
@@ -100,7 +100,7 @@ async def test_a_bound_token_ends_with_its_object(api: Http, kind: str) -> None:
     assert f"UID ({again}) does not match" in (await review(api, made))["error"]
 
 
-async def test_a_pods_token_says_which_pod_and_node(api: Http) -> None:
+async def test_a_pods_token_names_pod_and_node(api: Http) -> None:
     made = await api.ok("POST", PODS, pod("it", serviceAccountName="robot", nodeName="node-0"))
     node = await api.ok("GET", "/api/v1/nodes/node-0")
     _, answer = await api.call("POST", WHOAMI, {}, token=await bound(api, "Pod", "it"))
@@ -156,7 +156,7 @@ async def test_a_lasting_token_ends_with_its_secret(api: Http) -> None:
     filled = await api.until(f"{SECRETS}/key", lambda found: found.get("data", {}).get("token"))
     made = base64.b64decode(filled["data"]["token"]).decode()
     assert await works(api, made)
-    # what somebody else put there is replaced
+    # what another client put there is replaced
     patch = {"data": {"token": base64.b64encode(b"forged").decode()}}
     await api.ok("PATCH", f"{SECRETS}/key", patch, "application/merge-patch+json")
     forged = patch["data"]["token"]

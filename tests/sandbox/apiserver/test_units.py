@@ -38,7 +38,7 @@ def test_quantities_have_one_spelling(text: str, canonical: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "x", "1 Gi", "1gi", "--1", "1.2.3", "Gi"])
-def test_what_is_no_quantity(text: str) -> None:
+def test_texts_that_are_no_quantities(text: str) -> None:
     with pytest.raises(quantity.QuantityError):
         quantity.parse(text)
 

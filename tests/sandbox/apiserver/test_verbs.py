@@ -67,7 +67,7 @@ async def test_faults_are_listed_with_their_fields(api: Http) -> None:
     ("body", "status"),
     [("{", 400), ("[]", 400), ("null", 422), ('{"metadata": 5}', 400), ("\x00", 400), ("[" * 100_000, 400)],
 )
-async def test_nonsense_is_refused_politely(api: Http, body: str, status: int) -> None:
+async def test_nonsense_is_rejected_with_a_status(api: Http, body: str, status: int) -> None:
     code, answer = await api.call("POST", CONFIGMAPS, body)
     assert code == status and answer["kind"] == "Status" and "Traceback" not in answer["message"]
 
@@ -115,11 +115,11 @@ async def test_apply_creates_owns_and_reports_conflicts(api: Http) -> None:
     assert status == 409 and answer["details"]["causes"][0]["field"] == ".data.x"
     await api.ok("PATCH", path + "two&force=true", {**body, "data": {"x": "2"}}, APPLY)
     last = await api.ok("PATCH", path + "one", {**body, "data": {}}, APPLY)
-    assert last["data"] == {"x": "2"}, "what nobody applies any more goes, what another applies stays"
+    assert last["data"] == {"x": "2"}, "a field without managers goes, that of another manager stays"
 
 
 @pytest.mark.parametrize(("value", "status"), [("Ignore", 201), ("Warn", 201), ("Strict", 400)])
-async def test_unknown_fields_are_handled_as_asked(api: Http, value: str, status: int) -> None:
+async def test_unknown_fields_are_handled_as_requested(api: Http, value: str, status: int) -> None:
     body = pod("a", wrong="x")
     code, answer, headers = await api.full("POST", f"{PODS}?fieldValidation={value}", body)
     assert code == status
@@ -164,8 +164,8 @@ async def test_finalizers_hold_an_object(api: Http) -> None:
     body = config_map("a")
     body["metadata"]["finalizers"] = ["example.com/hold"]
     await api.ok("POST", CONFIGMAPS, body)
-    dying = await api.ok("DELETE", CONFIGMAPS + "/a")
-    assert dying["metadata"]["deletionTimestamp"]
+    terminating = await api.ok("DELETE", CONFIGMAPS + "/a")
+    assert terminating["metadata"]["deletionTimestamp"]
     assert (await api.call("GET", CONFIGMAPS + "/a"))[0] == 200
     await api.ok("PATCH", CONFIGMAPS + "/a", {"metadata": {"finalizers": None}}, MERGE)
     assert (await api.call("GET", CONFIGMAPS + "/a"))[0] == 404
@@ -256,7 +256,7 @@ async def test_a_namespace_goes_with_its_content(api: Http) -> None:
     assert (await api.ok("GET", "/api/v1/namespaces/n/pods"))["items"] == []
 
 
-async def test_strangers_get_nothing(api: Http) -> None:
+async def test_unauthenticated_users_get_nothing(api: Http) -> None:
     assert (await api.call("GET", PODS, token="wrong"))[0] == 401
     status, answer = await api.call("GET", PODS, Authorization="")
     assert status == 403 and "system:anonymous" in answer["message"]
@@ -273,7 +273,7 @@ async def test_writers_in_parallel_lose_nothing(api: Http) -> None:
     assert len((await api.ok("GET", CONFIGMAPS + "/a"))["data"]) == 50
 
 
-async def test_logs_of_a_node_without_kubelet_are_refused(api: Http) -> None:
+async def test_logs_of_a_node_without_kubelet_are_denied(api: Http) -> None:
     await api.ok("POST", PODS, pod("a", nodeName="nowhere"))
     status, answer = await api.call("GET", PODS + "/a/log")
     assert status == 500 and "no kubelet runs on node nowhere" in answer["message"]

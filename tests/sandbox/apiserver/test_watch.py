@@ -86,7 +86,7 @@ async def test_initial_events_end_with_a_bookmark(api: Http) -> None:
     assert last["object"]["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
 
 
-async def test_bookmarks_tell_the_revision(api: Http) -> None:
+async def test_bookmarks_have_the_revision(api: Http) -> None:
     async with api.stream(CONFIGMAPS + "?watch=1&allowWatchBookmarks=true") as lines:
         await asyncio.sleep(0.05)
         await api.ok("POST", PODS, pod("elsewhere"))
@@ -106,7 +106,7 @@ async def test_an_event_is_encoded_once_for_all_watchers(api: Http) -> None:
     assert len(collection.history[-1].encoded) == 1
 
 
-async def test_tables_tell_their_columns_once(api: Http) -> None:
+async def test_tables_have_their_columns_once(api: Http) -> None:
     headers = {"Accept": "application/json;as=Table;v=v1;g=meta.k8s.io"}
     await api.ok("POST", PODS, pod("a"))
     auth = {"Authorization": f"Bearer {api.sandbox.token}"}

@@ -89,7 +89,7 @@ async def test_a_webhook_denies(api: Http, hook: Hook) -> None:
     assert (await api.call("GET", f"{CONFIGMAPS}/x"))[0] == 404
 
 
-async def test_only_what_the_rules_name_is_asked(api: Http, hook: Hook) -> None:
+async def test_only_matching_requests_reach_the_webhook(api: Http, hook: Hook) -> None:
     await configure(api, hook, "validating", objectSelector={"matchLabels": {"asked": "yes"}})
     await api.ok("POST", CONFIGMAPS, config_map("x"))
     await api.ok("POST", "/api/v1/namespaces/default/secrets", {"metadata": {"name": "s"}})
@@ -97,7 +97,7 @@ async def test_only_what_the_rules_name_is_asked(api: Http, hook: Hook) -> None:
 
 
 @pytest.mark.parametrize(("policy", "status"), [("Fail", 500), ("Ignore", 201)])
-async def test_a_webhook_that_is_silent_fails_by_its_policy(api: Http, hook: Hook, policy: str, status: int) -> None:
+async def test_a_webhook_without_an_answer_fails_by_its_policy(api: Http, hook: Hook, policy: str, status: int) -> None:
     await configure(api, hook, "validating", failurePolicy=policy, timeoutSeconds=1)
     hook.delay = 3
     got, answer = await api.call("POST", CONFIGMAPS, config_map("x"))
@@ -106,7 +106,7 @@ async def test_a_webhook_that_is_silent_fails_by_its_policy(api: Http, hook: Hoo
         assert 'failed calling webhook "hook.test.example.com"' in answer["message"]
 
 
-async def test_a_webhook_that_nobody_trusts_fails(api: Http, hook: Hook) -> None:
+async def test_a_webhook_with_an_untrusted_certificate_fails(api: Http, hook: Hook) -> None:
     hook.bundle = base64.b64encode(certificates.make(("127.0.0.1",)).authority).decode()
     await configure(api, hook, "validating")
     status, answer = await api.call("POST", CONFIGMAPS, config_map("x"))

@@ -55,7 +55,7 @@ def test_where_a_daemon_belongs(wanted: Object, where: Object, expected: tuple[b
 
 
 def pods(*words: str) -> Any:
-    """One word a node: n new and o old ones that are ready, m and p the same not ready, f failed, d dying."""
+    """One word a node: n new and o old ones that are ready, m and p the same not ready, f failed, d terminating."""
     out: dict[str, list[Any]] = {}
     for place, word in enumerate(words):
         for letter in word.strip("-"):

@@ -89,7 +89,7 @@ async def test_a_paused_one_is_scaled_but_not_rolled_out(api: Http, kubectl: Kub
     assert (await api.ok("GET", WEB))["status"]["updatedReplicas"] == 2
 
 
-async def test_a_name_that_is_taken_makes_another_hash(api: Http) -> None:
+async def test_a_used_name_changes_the_hash(api: Http) -> None:
     made = await api.ok("POST", APPS + "/deployments", workload("Deployment", "web", 1))
     await api.until(WEB, lambda v: v["status"].get("availableReplicas") == 1)
     [first] = (await api.ok("GET", SETS))["items"]
@@ -104,7 +104,7 @@ async def test_a_name_that_is_taken_makes_another_hash(api: Http) -> None:
     assert len((await api.ok("GET", SETS))["items"]) == 2
 
 
-async def test_the_history_is_kept_short_and_rest_is_silent(api: Http) -> None:
+async def test_the_history_is_bounded_and_an_idle_cluster_writes_nothing(api: Http) -> None:
     body = workload("Deployment", "web", 1, revisionHistoryLimit=1)
     await api.ok("POST", APPS + "/deployments", body)
     for number in range(2, 5):
@@ -126,4 +126,4 @@ async def test_the_history_is_kept_short_and_rest_is_silent(api: Http) -> None:
     await asyncio.sleep(0.3)
     before = writes(api.sandbox)
     await asyncio.sleep(0.5)
-    assert writes(api.sandbox) == before, "nobody writes when nothing happens"
+    assert writes(api.sandbox) == before, "no writes when nothing happens"

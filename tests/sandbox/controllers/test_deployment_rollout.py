@@ -48,7 +48,7 @@ def test_surge_and_unavailable(
     [
         (deployment(10), replica_set("new", 0), [replica_set("old", 10)], 3),
         (deployment(10), replica_set("new", 3), [replica_set("old", 8)], 5),
-        (deployment(10), replica_set("new", 3), [replica_set("old", 10)], 3),  # no room
+        (deployment(10), replica_set("new", 3), [replica_set("old", 10)], 3),  # no surge left
         (deployment(10), replica_set("new", 12), [], 10),  # too many
         (deployment(4, 0, 1), replica_set("new", 0), [replica_set("old", 4)], 0),
     ],
@@ -126,7 +126,7 @@ def conditions(status: Object) -> dict[str, tuple[str, str]]:
     return {row["type"]: (row["status"], row["reason"]) for row in status["conditions"]}
 
 
-def test_progress_is_told_until_it_stops() -> None:
+def test_progress_is_reported_until_it_stops() -> None:
     wanted, new = deployment(2), replica_set("new", 2, 0)
     wanted["status"] = status_of(wanted, new, [], NOW)
     assert conditions(wanted["status"]) == {

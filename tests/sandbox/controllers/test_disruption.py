@@ -36,7 +36,7 @@ def test_how_many_have_to_be_healthy(spec: Object, expected: tuple[int, int]) ->
     assert needs(budget(**spec), [seen("a"), seen("b"), seen("c")], lambda: 5) == expected
 
 
-def test_who_is_going_is_not_healthy() -> None:
+def test_a_terminating_pod_is_not_healthy() -> None:
     old = budget(minAvailable=1)
     old["status"] = {"disruptedPods": {"a": "2026-01-01T00:00:00Z", "gone": "2026-01-01T00:00:00Z"}}
     pods = [seen("a"), seen("b"), seen("c", ready=False), seen("d", deleting=True), seen("e")]
@@ -62,7 +62,7 @@ async def test_the_status_follows_the_pods(api: Http) -> None:
     await api.until(path, lambda v: v["status"]["disruptionsAllowed"] == 0 and v["status"]["expectedPods"] == 0)
 
 
-async def test_pods_of_nobody_cannot_be_counted_in_percent(api: Http) -> None:
+async def test_pods_without_a_controller_cannot_be_counted_in_percent(api: Http) -> None:
     lonely = pod("lonely", nodeName="node-0")
     lonely["metadata"]["labels"] = {"app": "web"}
     await api.ok("POST", PODS, lonely)
@@ -103,7 +103,7 @@ async def test_kubectl_drain_waits_for_the_budget(scheduled: tuple[Http, Kubectl
     blocked = await api.until(path, lambda v: v["status"]["currentHealthy"] == 2)
     assert blocked["status"]["disruptionsAllowed"] == 0
     await asyncio.sleep(0.3)
-    assert not draining.done(), "there is no room for the others elsewhere"
+    assert not draining.done(), "no other node has capacity for the others"
     await kubectl("uncordon", "node-1")
     code, _, err = await draining
     assert code == 0 and "Cannot evict pod as it would violate" in err

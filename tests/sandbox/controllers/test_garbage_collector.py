@@ -45,7 +45,7 @@ async def test_orphans_stay(api: Http) -> None:
     assert "ownerReferences" not in child["metadata"]
 
 
-async def test_a_child_of_nobody_goes(api: Http) -> None:
+async def test_a_child_without_owners_is_deleted(api: Http) -> None:
     reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": "11111111-0000-0000-0000-000000000000"}
     await api.ok("POST", CONFIGMAPS, {"metadata": {"name": "child", "ownerReferences": [reference]}})
     await api.until(CONFIGMAPS + "/child", gone)
@@ -96,7 +96,7 @@ async def test_a_cycle_that_waits_for_itself_is_cut(api: Http) -> None:
         await api.until(f"{CONFIGMAPS}/{name}", gone)
 
 
-async def test_who_does_not_block_is_not_waited_for(api: Http) -> None:
+async def test_dependents_that_do_not_block_are_not_waited_for(api: Http) -> None:
     await owner_and_child(api)
     await api.ok("PATCH", CONFIGMAPS + "/child", {"metadata": {"finalizers": ["example.com/hold"]}}, MERGE)
     await api.ok("DELETE", CONFIGMAPS + "/owner?propagationPolicy=Foreground")

@@ -14,7 +14,7 @@ from volcano_py.sandbox.cluster import Sandbox
 WEB = APPS + "/deployments/web"
 
 
-async def test_a_thousand_pods_in_seconds_and_nobody_else_waits() -> None:
+async def test_a_thousand_pods_in_seconds_without_delays_for_others() -> None:
     async with Sandbox(nodes=10, crds=False) as sandbox, http(sandbox) as api:
         began = time.monotonic()
         await api.ok("POST", APPS + "/deployments", workload("Deployment", "web", 1000))
@@ -43,4 +43,4 @@ async def test_work_goes_on_after_a_restart(tmp_path: Path) -> None:
         await api.ok("PATCH", WEB, {"spec": {"replicas": 3}}, MERGE)
         await api.until(WEB, lambda v: v["status"].get("availableReplicas") == 3)
         after = {row["metadata"]["uid"] for row in (await api.ok("GET", PODS))["items"]}
-        assert before < after, "nothing was made anew"
+        assert before < after, "nothing was recreated"

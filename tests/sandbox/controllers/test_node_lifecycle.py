@@ -1,4 +1,4 @@
-"""Nodes that fall silent, their taints, and the pods that leave them."""
+"""Nodes without heartbeats, their taints, and the pods that leave them."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def ready(value: Object) -> str:
     return next(row["status"] for row in value["status"]["conditions"] if row["type"] == "Ready")
 
 
-async def test_a_lost_node_is_left_and_comes_back(short_lived: tuple[Http, Kubectl]) -> None:
+async def test_a_lost_node_is_drained_and_comes_back(short_lived: tuple[Http, Kubectl]) -> None:
     api, kubectl = short_lived
     body = workload("Deployment", "web", 4)
     del body["spec"]["template"]["spec"]["nodeName"]
@@ -138,7 +138,7 @@ async def test_a_lost_node_is_left_and_comes_back(short_lived: tuple[Http, Kubec
     reasons = {row["type"]: row.get("reason") for row in here(going)[0]["status"]["conditions"]}
     assert reasons.get("DisruptionTarget") == "DeletionByTaintManager"
     await kubectl("rollout", "status", "deploy/web", waiting.KUBECTL)
-    assert len(here(await api.ok("GET", PODS))) == len(unready), "nobody is there to stop them"
+    assert len(here(await api.ok("GET", PODS))) == len(unready), "no kubelet is there to stop them"
 
     await api.ok("PATCH", path, {"metadata": {"annotations": {FAILED: None}}}, MERGE)
     back = await api.until(path, lambda v: ready(v) == "True" and not taints(v))
@@ -146,7 +146,7 @@ async def test_a_lost_node_is_left_and_comes_back(short_lived: tuple[Http, Kubec
     await api.until(PODS, lambda v: len(v["items"]) == 4 and not here(v))
 
 
-async def test_a_short_silence_only_makes_pods_unready(short_lived: tuple[Http, Kubectl]) -> None:
+async def test_late_heartbeats_only_make_pods_unready(short_lived: tuple[Http, Kubectl]) -> None:
     api, _ = short_lived
     await api.ok("POST", PODS, pod("a", nodeName="node-0"))
     await api.until(PODS + "/a", lambda v: v["status"]["phase"] == "Running")
@@ -158,7 +158,7 @@ async def test_a_short_silence_only_makes_pods_unready(short_lived: tuple[Http, 
 
 
 async def test_nodes_whose_heartbeat_was_late_are_ready_again(short_lived: tuple[Http, Kubectl]) -> None:
-    """The whole process had no time for longer than the controller waits: nobody else would report the nodes."""
+    """The whole process was suspended for longer than the grace period: no other process would report the nodes."""
     api, _ = short_lived
     for number in range(3):
         await api.ok("POST", PODS, pod(f"p-{number}", nodeName=f"node-{number}"))
@@ -172,7 +172,7 @@ async def test_nodes_whose_heartbeat_was_late_are_ready_again(short_lived: tuple
     assert len(found["items"]) == 3 and not any(row["metadata"].get("deletionTimestamp") for row in found["items"])
 
 
-async def test_pods_of_a_node_that_is_no_more_are_given_up(short_lived: tuple[Http, Kubectl]) -> None:
+async def test_pods_of_a_removed_node_are_deleted(short_lived: tuple[Http, Kubectl]) -> None:
     api, kubectl = short_lived
     await api.ok("POST", PODS, pod("a", nodeName="node-0"))
     await api.until(PODS + "/a", lambda v: v["status"]["phase"] == "Running")
@@ -182,7 +182,7 @@ async def test_pods_of_a_node_that_is_no_more_are_given_up(short_lived: tuple[Ht
     await api.until(PODS + "/a", lambda v: v.get("code") == 404)
 
 
-async def test_a_node_out_of_service_lets_its_pods_go(short_lived: tuple[Http, Kubectl]) -> None:
+async def test_pods_of_a_node_out_of_service_are_deleted(short_lived: tuple[Http, Kubectl]) -> None:
     api, kubectl = short_lived
     await api.ok("POST", APPS + "/statefulsets", workload("StatefulSet", "web", 1))
     first = await api.until(PODS + "/web-0", lambda v: v.get("status", {}).get("phase") == "Running")

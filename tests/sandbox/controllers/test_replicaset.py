@@ -19,7 +19,7 @@ def seen(name: str, **fields: object) -> Pod:
     return Pod(entry, name, **row)
 
 
-def test_who_goes_first() -> None:
+def test_the_order_of_deletion() -> None:
     rows = [
         seen("old", ready_since=10.0),
         seen("young", ready_since=90.0),
@@ -62,7 +62,7 @@ async def test_pods_are_made_replaced_adopted_and_released(api: Http) -> None:
     assert len((await api.ok("GET", PODS + "?labelSelector=app%3Dweb"))["items"]) == 1
 
 
-async def test_a_refusal_is_told_and_tried_again(api: Http) -> None:
+async def test_a_denial_is_reported_and_retried(api: Http) -> None:
     quotas = "/api/v1/namespaces/default/resourcequotas"
     await api.ok("POST", quotas, {"metadata": {"name": "q"}, "spec": {"hard": {"pods": "1"}}})
     await api.until(quotas + "/q", lambda v: v["status"].get("hard"))

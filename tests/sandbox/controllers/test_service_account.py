@@ -43,7 +43,7 @@ async def test_every_namespace_has_a_default_account_and_the_certificate(api: Ht
     await api.until(LAB, lambda v: not present(v))
 
 
-async def test_kubectl_makes_tokens_that_are_good(api: Http, kubectl: Kubectl) -> None:
+async def test_kubectl_creates_valid_tokens(api: Http, kubectl: Kubectl) -> None:
     await api.until(NAMESPACES + "/default/serviceaccounts/default", present)
     token = (await kubectl("create", "token", "default")).strip()
     assert "system:serviceaccount:default:default" in await kubectl("--token", token, "auth", "whoami")

@@ -25,7 +25,7 @@ def owner(replicas: int, policy: str = "OrderedReady", update: str = "RollingUpd
 
 
 def pods(*letters: str, revision: str = "new") -> Any:
-    """One letter a pod: r ready, u not ready, d dying, f failed, o ready but of an old revision, - none."""
+    """One letter a pod: r ready, u not ready, d terminating, f failed, o ready but of an old revision, - none."""
     out = {}
     for ordinal, letter in enumerate(letters):
         fields: Object = {"labels": {"controller-revision-hash": "old" if letter == "o" else revision}}
@@ -47,7 +47,7 @@ def pods(*letters: str, revision: str = "new") -> Any:
         (owner(3), "r", [1], []),
         (owner(3), "u", [], []),  # the next one waits
         (owner(3), "-rr", [0], []),
-        (owner(3), "rdr", [], []),  # what dies is made anew when it is gone
+        (owner(3), "rdr", [], []),  # a terminating pod is recreated when it is gone
         (owner(3), "rfr", [], ["web-1"]),
         (owner(1), "rrr", [], ["web-2"]),  # from the last one down, one at a time
         (owner(1), "rrd", [], []),
@@ -143,7 +143,7 @@ async def test_kubectl_rolls_out_and_undoes(api: Http, kubectl: Kubectl) -> None
     await api.until(APPS + "/controllerrevisions", lambda v: not v["items"])
 
 
-async def test_on_delete_waits_for_somebody_to_delete(api: Http) -> None:
+async def test_on_delete_waits_for_a_deletion(api: Http) -> None:
     await api.ok("POST", APPS + "/statefulsets", workload("StatefulSet", "web", 1, updateStrategy={"type": "OnDelete"}))
     await api.until(SET, lambda v: v["status"].get("availableReplicas") == 1)
     change = {"spec": {"template": template("web", container={"image": "busybox:2"})}}

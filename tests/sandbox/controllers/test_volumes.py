@@ -86,7 +86,7 @@ def gone(value: Object) -> bool:
     return value.get("code") == 404
 
 
-async def test_a_class_makes_volumes_and_takes_them_back(api: Http) -> None:
+async def test_a_class_provisions_and_deletes_volumes(api: Http) -> None:
     await api.ok("POST", CLAIMS, claim())
     events = "/api/v1/namespaces/default/events?fieldSelector=reason%3DProvisioningFailed"
     await api.until(events, lambda v: v["items"])
@@ -110,7 +110,7 @@ async def test_a_default_class_is_given_to_claims_that_name_none(api: Http) -> N
     assert (await api.until(CLAIMS + "/data", bound))["spec"]["storageClassName"] == "fast"
 
 
-async def test_a_volume_that_is_there_is_kept_afterwards(api: Http) -> None:
+async def test_an_existing_volume_is_kept_afterwards(api: Http) -> None:
     await api.ok("POST", CLAIMS, claim(storage_class="manual"))
     await api.ok("POST", VOLUMES, volume("disk", "2Gi", "manual"))
     made = await api.until(CLAIMS + "/data", bound)

@@ -26,7 +26,7 @@ from volcano_py.sandbox.kubelet.behaviour import FOREVER, Run, plain_run, run_of
         ([], None),
     ],
 )
-def test_plain_commands_are_understood(command: list[str], expected: Run | None) -> None:
+def test_plain_commands_are_simulated(command: list[str], expected: Run | None) -> None:
     assert plain_run(tuple(command)) == expected
 
 

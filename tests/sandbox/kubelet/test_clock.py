@@ -14,7 +14,7 @@ from volcano_py.sandbox.kubelet.clock import Clock, parse_speed
 CLOCKS = "/api/v1/namespaces/kube-system/configmaps"
 
 
-async def test_timers_ring_in_order_and_can_be_cancelled() -> None:
+async def test_timers_run_in_order_and_can_be_cancelled() -> None:
     clock = Clock()
     clock.set_speed(100)
     rung: list[str] = []
@@ -50,7 +50,7 @@ async def test_a_timer_may_set_another() -> None:
 
 
 @pytest.mark.parametrize("text", ["0", "-1", "fast", "nan", "inf", ""])
-def test_a_wrong_speed_is_refused(text: str) -> None:
+def test_a_wrong_speed_is_rejected(text: str) -> None:
     with pytest.raises(ValueError, match="1 is the wall clock"):
         parse_speed(text)
 

@@ -97,8 +97,8 @@ async def test_deletion_is_graceful_and_ends(api: Http) -> None:
     await api.ok("POST", PODS, running(["sleep", "60"]))
     await api.until(PATH, phase("Running"))
     listing = await api.ok("GET", PODS)
-    dying = await api.ok("DELETE", PATH)
-    assert dying["metadata"]["deletionGracePeriodSeconds"] == 30
+    terminating = await api.ok("DELETE", PATH)
+    assert terminating["metadata"]["deletionGracePeriodSeconds"] == 30
     revision = listing["metadata"]["resourceVersion"]
     events = await api.events(f"{PODS}?watch=1&resourceVersion={revision}", 2)
     assert [row["type"] for row in events] == ["MODIFIED", "DELETED"]

@@ -77,7 +77,7 @@ async def test_the_sandbox_s_own_variables_stay_with_it(real: Http, monkeypatch:
     assert "KUBECONFIG" not in await log(real) and "PATH=" in await log(real)
 
 
-async def test_a_reference_that_leads_nowhere_waits_for_its_object(real: Http) -> None:
+async def test_a_reference_to_a_missing_object_waits_for_it(real: Http) -> None:
     body = script("echo $COLOUR")
     reference = {"configMapKeyRef": {"name": "late", "key": "colour"}}
     body["spec"]["containers"][0]["env"] = [{"name": "COLOUR", "valueFrom": reference}]
@@ -163,7 +163,7 @@ async def test_volumes_are_folders_below_the_process_s_own(real: Http, tmp_path:
     assert (shared / "file").read_text() == "mine"
 
 
-async def test_what_a_machine_cannot_mount_is_refused_by_name(real: Http) -> None:
+async def test_a_volume_that_a_machine_cannot_mount_is_rejected_by_name(real: Http) -> None:
     volume = {"name": "far", "nfs": {"server": "x", "path": "/"}}
     await real.ok("POST", PODS, script("true", volumes=[volume]))
     assert "volumes of kind nfs" in await said(real, "FailedMount")
@@ -207,7 +207,7 @@ def test_mount_paths_are_replaced_where_a_path_begins(text: str, out: str) -> No
     assert mount_paths(Path("/r"), ["/data", "/data/inner/", "/"])(text) == out
 
 
-def test_nothing_leads_out_of_a_container_s_folder() -> None:
+def test_no_path_leaves_a_container_s_folder() -> None:
     assert inside(Path("/r"), "../../etc") == Path("/r/etc")
     assert inside(Path("/r"), "/a/../../b") == Path("/r/b")
 
@@ -239,7 +239,7 @@ def test_addresses_are_kept_by_name_and_never_shared() -> None:
     twin = addresses.take(named("2", "a"))
     assert twin != expected
     addresses.release("1", "ns", "job", expected)
-    assert addresses.take(named("3", "a")) == expected  # made anew, the pod is where its peers look for it
+    assert addresses.take(named("3", "a")) == expected  # recreated, the pod has the address that its peers use
     addresses.release("2", "ns", "job", twin)
     addresses.release("3", "ns", "job", expected)
     assert not addresses.knows("ns", "job", "a")

@@ -81,7 +81,7 @@ async def test_a_signal_is_128_and_its_number(real: Http) -> None:
     assert (await ended(real, script("kill -SEGV $$$$"), "Failed"))["exitCode"] == 139
 
 
-async def test_what_cannot_be_started_says_why(real: Http) -> None:
+async def test_a_command_that_cannot_start_has_a_reason(real: Http) -> None:
     body = pod("p", nodeName="node-0", restartPolicy="Never")
     body["spec"]["containers"][0]["command"] = ["no-such-program"]
     end = await ended(real, body, "Failed")
@@ -107,16 +107,16 @@ async def test_what_no_process_can_have_does_not_hurt_the_others(real: Http, fie
     code, _ = await real.call("POST", PODS, body)
     if code < 300:
 
-        def refused(found: dict[str, Any]) -> bool:
+        def rejected(found: dict[str, Any]) -> bool:
             now = next(iter(state(found).values())) if found["status"].get("containerStatuses") else {}
             return now.get("reason") in ("StartError", "CreateContainerError") and bool(now["message"])
 
-        await real.until(PATH, refused)
+        await real.until(PATH, rejected)
     other = await real.ok("GET", PODS + "/other")
     assert "running" in state(other) and other["status"]["containerStatuses"][0]["restartCount"] == 0
 
 
-async def test_a_pod_that_goes_while_it_starts_takes_nobody_along(real: Http) -> None:
+async def test_a_pod_deleted_while_it_starts_harms_no_other(real: Http) -> None:
     await real.ok("POST", PODS, script("echo up; sleep 600", "other"))
     await printed(real, "up", "other")
     for _ in range(20):
@@ -125,7 +125,7 @@ async def test_a_pod_that_goes_while_it_starts_takes_nobody_along(real: Http) ->
     assert "running" in state(await real.ok("GET", PODS + "/other"))
 
 
-async def test_the_last_words_are_the_file_s_or_the_log_s(real: Http) -> None:
+async def test_the_termination_message_is_the_file_s_or_the_log_s(real: Http) -> None:
     end = await ended(real, script("echo why > /dev/termination-log; exit 1"), "Failed")
     assert end["message"] == "why\n"
     body = script("echo because", "q")
@@ -134,7 +134,7 @@ async def test_the_last_words_are_the_file_s_or_the_log_s(real: Http) -> None:
     assert (await ended(real, body, "Failed"))["message"] == "because\n"
 
 
-async def test_a_container_without_a_command_stays_hollow_and_says_so(real: Http) -> None:
+async def test_a_container_without_a_command_stays_hollow_with_an_event(real: Http) -> None:
     await real.ok("POST", PODS, pod("p", nodeName="node-0"))
     await real.until(PATH, phase("Running"))
     assert "no command" in await said(real, "Hollow")
@@ -142,14 +142,14 @@ async def test_a_container_without_a_command_stays_hollow_and_says_so(real: Http
     await real.until(PATH, lambda found: found.get("code") == 404)
 
 
-async def test_termination_asks_first_and_kills_when_the_time_is_over(real: Http) -> None:
+async def test_termination_sends_sigterm_and_kills_after_the_grace_period(real: Http) -> None:
     await real.ok("POST", PODS, script("trap 'echo asked' TERM; echo up; while true; do sleep 0.05; done"))
     await printed(real, "up")
     started = time.monotonic()
     await real.ok("DELETE", PATH + "?gracePeriodSeconds=1")
     await printed(real, "asked")
-    dying = await real.ok("GET", PATH)
-    assert dying["metadata"]["deletionTimestamp"] and "running" in state(dying)
+    terminating = await real.ok("GET", PATH)
+    assert terminating["metadata"]["deletionTimestamp"] and "running" in state(terminating)
     await real.until(PATH, lambda found: found.get("code") == 404)
     assert 0.9 < time.monotonic() - started < 25  # not the 30 seconds of the default
 
@@ -162,7 +162,7 @@ async def test_a_shorter_time_than_the_first_holds(real: Http) -> None:
     await real.until(PATH, lambda found: found.get("code") == 404)
 
 
-async def test_how_it_ended_is_told_before_it_goes(real: Http) -> None:
+async def test_the_result_is_reported_before_the_pod_is_removed(real: Http) -> None:
     body = script("trap 'exit 5' TERM; echo up; while true; do sleep 0.05; done")
     await real.ok("POST", PODS, body)
     await printed(real, "up")
@@ -175,14 +175,14 @@ async def test_how_it_ended_is_told_before_it_goes(real: Http) -> None:
 
 async def test_a_hook_runs_before_the_signal(real: Http, tmp_path: Path) -> None:
     body = script("trap 'echo asked; exit 0' TERM; echo up; while true; do sleep 0.05; done")
-    told = tmp_path / "told"
-    hook = {"exec": {"command": ["sh", "-c", f"sleep 0.3; echo first > {told}"]}}
+    marker = tmp_path / "marker"
+    hook = {"exec": {"command": ["sh", "-c", f"sleep 0.3; echo first > {marker}"]}}
     body["spec"]["containers"][0]["lifecycle"] = {"preStop": hook}
     await real.ok("POST", PODS, body)
     await printed(real, "up")
     await real.ok("DELETE", PATH)
     await real.until(PATH, lambda found: found.get("code") == 404)
-    assert told.read_text() == "first\n"
+    assert marker.read_text() == "first\n"
 
 
 async def test_force_kills_at_once(real: Http, machine: Sandbox) -> None:
@@ -213,7 +213,7 @@ async def test_restarts_keep_the_log_before(real: Http, real_kubectl: Kubectl) -
     assert (await real_kubectl("logs", "p", "--previous")).strip().isdigit()
 
 
-async def test_no_previous_log_is_said_as_the_kubelet_does(real: Http) -> None:
+async def test_a_missing_previous_log_is_reported_as_by_the_kubelet(real: Http) -> None:
     await ended(real, script("true"), "Succeeded")
     code, answer = await real.call("GET", PATH + "/log?previous=true")
     assert (code, answer["message"]) == (400, 'previous terminated container "c" in pod "p" not found')
@@ -244,7 +244,7 @@ async def test_init_containers_and_sidecars_run(real: Http) -> None:
     assert codes == [0, 143]
 
 
-async def test_more_memory_than_the_limit_is_refused_to_the_process(real: Http) -> None:
+async def test_a_process_gets_no_more_memory_than_its_limit(real: Http) -> None:
     body = pod("p", nodeName="node-0", restartPolicy="Never")
     container = body["spec"]["containers"][0]
     container["command"] = [sys.executable, "-c", "print(len(bytearray(300 << 20)))"]
@@ -263,7 +263,7 @@ async def test_a_cpu_limit_is_a_number_of_cores(real: Http) -> None:
     assert await log(real) == "1\n"
 
 
-async def test_a_dead_supervisor_is_replaced_and_what_it_had_is_over(real: Http, machine: Sandbox) -> None:
+async def test_a_supervisor_that_ended_is_replaced_and_its_runs_have_ended(real: Http, machine: Sandbox) -> None:
     await real.ok("POST", PODS, script("echo up; sleep 600", restartPolicy="OnFailure"))
     await printed(real, "up")
     assert machine.processes is not None

@@ -33,13 +33,13 @@ WAITING = {"waiting": {"reason": "CrashLoopBackOff"}}
         ("Never", ENDED, False, True, 0.0),
     ],
 )
-def test_a_container_as_its_status_tells_it(
+def test_a_container_from_its_status(
     policy: str, state: dict[str, Any], running: bool, over: bool, elapsed: float
 ) -> None:
     row = {"name": "c", "state": state, "restartCount": 3}
     found = {"spec": {"restartPolicy": policy, "containers": [{"name": "c"}]}, "status": {"containerStatuses": [row]}}
-    (told,) = resume.containers(found, NOON)
-    assert (told.running, told.over, told.elapsed, told.restarts) == (running, over, elapsed, 3)
+    (container,) = resume.containers(found, NOON)
+    assert (container.running, container.over, container.elapsed, container.restarts) == (running, over, elapsed, 3)
 
 
 def test_init_containers_go_on_with_the_one_that_had_not_ended() -> None:
@@ -75,7 +75,7 @@ async def test_a_restart_of_the_sandbox_does_not_start_pods_again(tmp_path: Path
         await api.until(PODS + "/over", is_in("Succeeded"))
     await asyncio.sleep(1.5)
     async with Sandbox(nodes=1, crds=False, data=tmp_path) as sandbox, http(sandbox) as api:
-        await api.until(PODS + "/short", is_in("Succeeded"))  # its time was over while nobody looked
+        await api.until(PODS + "/short", is_in("Succeeded"))  # its time was over while the sandbox was down
         assert await api.ok("GET", PODS + "/long") == long
         await api.ok("POST", PODS, sleeper("new", "600"))
         new = await api.until(PODS + "/new", is_in("Running"))
@@ -85,7 +85,7 @@ async def test_a_restart_of_the_sandbox_does_not_start_pods_again(tmp_path: Path
         assert (await api.call("GET", PODS + "/long"))[0] == 404
 
 
-async def test_a_failed_node_is_silent_until_it_recovers(api: Http) -> None:
+async def test_a_failed_node_reports_nothing_until_it_recovers(api: Http) -> None:
     node = "/api/v1/nodes/node-0"
     lease = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/node-0"
     await api.ok("POST", PODS, sleeper("one", "1"))

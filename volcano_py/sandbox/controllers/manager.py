@@ -1,4 +1,4 @@
-"""Which controllers a sandbox runs, and with which patience. Kubernetes: kube-controller-manager."""
+"""Which controllers a sandbox runs, and their time limits. Kubernetes: kube-controller-manager."""
 
 from __future__ import annotations
 
@@ -29,8 +29,9 @@ class Options:
     """workloads: whether anything runs beside what empties namespaces and collects garbage. service_accounts: whether
     namespaces get a default one, and Secrets for them their tokens. All times are in seconds.
 
-    job_backoff: before the first failed pod of a Job is replaced; it doubles with every failure. node_grace: of silence
-    after which nobody knows how a node is. quarantine: that a node may be missing before its pods are given up.
+    job_backoff: before the first failed pod of a Job is replaced; it doubles with every failure. node_grace: without
+    a heartbeat, until the conditions of a node become Unknown. quarantine: from the removal of a node to that of its
+    pods.
     """
 
     workloads: bool = True

@@ -26,7 +26,7 @@ _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 class Run:
     """One run of a container: seconds is None when it never ends by itself; output is what it prints, and when.
 
-    reason and message are what its status tells of the end (Completed or Error, and nothing, when empty).
+    reason and message are those of its terminated state (Completed or Error, and no message, when empty).
     """
 
     seconds: float | None

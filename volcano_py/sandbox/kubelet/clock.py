@@ -1,4 +1,4 @@
-"""Simulated time: how long hollow containers run and wait. Its speed is a ConfigMap, so that anyone may change it.
+"""Simulated time: how long hollow containers run and wait. Its speed is a ConfigMap, so that any client may change it.
 
 `kube-system/sandbox-clock` with `data.speed: "60"` lets a minute pass in a second. Only running times and back-offs
 follow it; timestamps, Leases and everything outside the kubelets keep to the wall clock.
@@ -46,14 +46,14 @@ class Clock:
         self._handle: asyncio.TimerHandle | None = None
 
     def now(self) -> float:
-        """Simulated seconds since the clock was first asked."""
+        """Simulated seconds since the first call."""
         real = asyncio.get_running_loop().time()
         if self._since is None:
             self._since = (real, 0.0)
         return self._since[1] + (real - self._since[0]) * self.speed
 
     def call_later(self, seconds: float, function: Callable[..., Any], *arguments: Any) -> Timer:
-        """Call a function when so many simulated seconds have passed."""
+        """Call a function after a number of simulated seconds."""
         timer = Timer(lambda: function(*arguments))
         due = self.now() + max(seconds, 0.0)
         first = not self._due or due < self._due[0][0]

@@ -98,7 +98,7 @@ class Containers:
                 self.table.later(state, name, self._next_backoff(state, name), self._restart, *where, name)
         before = copy.deepcopy(pod["status"])
         self._settle(pod, pod["status"]["containerStatuses"])
-        if pod["status"] != before:  # somebody had given it up
+        if pod["status"] != before:  # a controller had set it to failed
             self.table.cluster.set_pod_status(pod)
 
     def report(self, namespace: str, name: str) -> None:
@@ -322,8 +322,8 @@ class Containers:
             status.conditions(pod["status"], True, False, "PodCompleted" if succeeded else "PodFailed")
             self.endings.stop_sidecars(pod)
         else:
-            refused = any(status.never_started(row) for row in rows)
-            pod["status"]["phase"] = "Pending" if refused else "Running"
+            waiting = any(status.never_started(row) for row in rows)
+            pod["status"]["phase"] = "Pending" if waiting else "Running"
             status.conditions(pod["status"], True, all(row["ready"] for row in rows))
 
     def _restart(self, namespace: str, name: str, uid: str, container_name: str) -> None:

@@ -15,7 +15,7 @@ DEADLINE = "Pod was active on the node longer than the specified deadline"
 
 
 class Endings:
-    """Hollow containers end at once; processes get the time that is theirs."""
+    """Hollow containers end at once; processes get their grace period."""
 
     def __init__(self, table: PodTable) -> None:
         self.table = table

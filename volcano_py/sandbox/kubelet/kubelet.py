@@ -1,4 +1,4 @@
-"""All kubelets in one: a shared loop with timers moves every bound pod through its life.
+"""All kubelets in one: a shared loop with timers moves every bound pod through its phases.
 
 Events are queued and handled a few at a time, so that a burst of bindings does not hold up the API server that
 lives in the same process.
@@ -31,7 +31,10 @@ _GIVEN_UP = b'"reason":"NodeNotReady"'  # in the Ready condition of a pod that t
 
 
 class Kubelets:
-    """Plays the kubelet of every node that does not say otherwise; `processes` runs commands, None: all is hollow."""
+    """The kubelet of every node without the annotation hollow=false.
+
+    processes: runs containers' commands; None: all pods are hollow.
+    """
 
     def __init__(
         self,
@@ -77,7 +80,7 @@ class Kubelets:
         self.clock.stop()
 
     def _wants(self, event: Any) -> bool:
-        """Cheap test for pod events that a kubelet has to look at: new to it, dying, or gone."""
+        """Cheap test for pod events that a kubelet has to handle: new to it, terminating, or gone."""
         entry = event.entry
         known = self.table.pods.get((entry.namespace, entry.name))
         if known is None or event.type == DELETED or known.uid != entry.uid:
@@ -119,7 +122,7 @@ class Kubelets:
         failed = nodes.has_failed(entry)
         if self.nodes.get(name) == entry.uid:
             if failed:
-                self._fall_silent(name)
+                self._stop_reporting(name)
             elif nodes.is_lost(entry):
                 self._report(name)
             return
@@ -159,8 +162,8 @@ class Kubelets:
         for namespace, pod_name in self._pods_of(name):
             self._enqueue(self._begin, namespace, pod_name)
 
-    def _fall_silent(self, name: str) -> None:
-        """A node fails: nobody hears of it and its pods any more. When it is back they are taken on where they were."""
+    def _stop_reporting(self, name: str) -> None:
+        """A node fails: its kubelet reports nothing any more. When it is back its pods continue where they were."""
         del self.nodes[name]
         for key in self._pods_of(name):
             state = self.table.pods.pop(key, None)
@@ -249,6 +252,6 @@ class Kubelets:
         return f"10.{number // 65536 % 128}.{number // 256 % 256}.{number % 256}"
 
     def _end(self, key: tuple[str, str], pod: Object, state: PodState | None) -> None:
-        """A pod is to go, unless its node is silent."""
+        """Stop a pod, unless its node has failed."""
         if pod["spec"].get("nodeName") in self.nodes:
             self.endings.stop(key, pod, state)

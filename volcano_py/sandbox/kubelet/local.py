@@ -28,11 +28,11 @@ class LocalCluster:
         self._client = Client(api, "kubelet")
         self._events: set[asyncio.Task[None]] = set()
 
-    def watch_pods(self, handler: Callable[[str, Object], None], wants: Callable[[Any], bool]) -> None:
+    def watch_pods(self, handler: Callable[[str, Object], None], accepts: Callable[[Any], bool]) -> None:
         """Report pods that have a node, as (type, entry)."""
 
         def observe(event: Event) -> None:
-            if event.entry.fields["spec.nodeName"] and wants(event):
+            if event.entry.fields["spec.nodeName"] and accepts(event):
                 handler(event.type, event.entry)  # type: ignore[arg-type]
 
         self.pods.collection.observers.append(observe)
@@ -64,7 +64,7 @@ class LocalCluster:
         pod = entry.load()
         meta = pod["metadata"]
         if meta.get("finalizers"):
-            # stopped, but somebody still holds on to it
+            # stopped, but it has finalizers
             if meta.get("deletionGracePeriodSeconds") != 0:
                 meta["deletionGracePeriodSeconds"] = 0
                 self.api.write(self.pods, MODIFIED, pod)

@@ -1,4 +1,4 @@
-"""What the kubelets know of the pods that are theirs, and the ways of everybody who moves them on."""
+"""The state of the pods on the nodes, and the callbacks of what changes it."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ Handler = Callable[[str, str, str, bytes], None]  # type, namespace, name, the o
 class ClusterPort(Protocol):
     """What kubelets need. Watches begin with the present objects; handlers must not call back at once."""
 
-    def watch_pods(self, handler: Callable[[str, Object], None], wants: Callable[[Any], bool]) -> None:
+    def watch_pods(self, handler: Callable[[str, Object], None], accepts: Callable[[Any], bool]) -> None:
         """Report pods with a node."""
 
     def watch_nodes(self, handler: Callable[[str, Object], None]) -> None:

@@ -9,7 +9,7 @@ Object = dict[str, Any]
 
 
 class Resumed(NamedTuple):
-    """A container as its status tells it; `elapsed`: seconds since its start, 0 unless it runs."""
+    """A container from its status; `elapsed`: seconds since its start, 0 unless it runs."""
 
     container: Object
     running: bool

@@ -1,4 +1,4 @@
-"""LimitRanges: what they fill in and what they refuse. Kubernetes: the LimitRanger admission plugin."""
+"""LimitRanges: what they fill in and what they deny. Kubernetes: the LimitRanger admission plugin."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class LimitRanger:
 
     api: Api
 
-    def wants(self, resource: Resource) -> bool:
+    def handles(self, resource: Resource) -> bool:
         if resource.qualified not in ("pods", "persistentvolumeclaims"):
             return False
         return bool(self.api.store.collection("limitranges").entries)
@@ -63,13 +63,13 @@ class LimitRanger:
 
 
 def fill_in(pod: Object, limits: list[Object]) -> None:
-    """Give containers the default requests and limits, and say so in an annotation."""
+    """Give containers the default requests and limits, and list them in an annotation."""
     defaults: dict[str, Object] = {"limits": {}, "requests": {}}
     for limit in limits:
         if limit.get("type") == "Container":
             defaults["requests"].update(limit.get("defaultRequest") or {})
             defaults["limits"].update(limit.get("default") or {})
-    said = []
+    changes = []
     for field, word in reversed(_LISTS):
         for container in pod["spec"].get(field) or ():
             resources = container.setdefault("resources", {})
@@ -78,10 +78,10 @@ def fill_in(pod: Object, limits: list[Object]) -> None:
                 missing = sorted(set(defaults[kind]) - set(given))
                 if missing:
                     resources[kind] = {**given, **{key: defaults[kind][key] for key in missing}}
-                    said.append(f"{', '.join(missing)} {singular} for {word} {container.get('name', '')}")
-    if said:
+                    changes.append(f"{', '.join(missing)} {singular} for {word} {container.get('name', '')}")
+    if changes:
         annotations = pod["metadata"].get("annotations") or {}
-        annotations[ANNOTATION] = "LimitRanger plugin set: " + "; ".join(said)
+        annotations[ANNOTATION] = "LimitRanger plugin set: " + "; ".join(changes)
         pod["metadata"]["annotations"] = annotations
 
 
@@ -103,13 +103,13 @@ def pod_violations(pod: Object, limits: list[Object]) -> list[str]:
 def claim_violations(claim: Object, limits: list[Object]) -> list[str]:
     """What a claim for storage breaks of a LimitRange."""
     out: list[str] = []
-    asked = ((claim["spec"].get("resources") or {}).get("requests")) or {}
+    requests = ((claim["spec"].get("resources") or {}).get("requests")) or {}
     for limit in limits:
         if limit.get("type") == "PersistentVolumeClaim":
             for key, value in sorted((limit.get("min") or {}).items()):
-                _bound("minimum", key, limit, value, "request", asked.get(key), out)
+                _bound("minimum", key, limit, value, "request", requests.get(key), out)
             for key, value in sorted((limit.get("max") or {}).items()):
-                _bound("maximum", key, limit, value, "request", asked.get(key), out)
+                _bound("maximum", key, limit, value, "request", requests.get(key), out)
     return out
 
 
@@ -170,13 +170,13 @@ def _check(limit: Object, requests: Object, limits: Object, out: list[str]) -> N
             _bound("maximum", key, limit, value, "request", requests[key], out)
     for key, value in sorted((limit.get("maxLimitRequestRatio") or {}).items()):
         text = f"{key} max limit to request ratio per {limit['type']} is {value}, but "
-        asked, allowed = _value(requests.get(key)), _value(limits.get(key))
-        if not asked:
+        requested, allowed = _value(requests.get(key)), _value(limits.get(key))
+        if not requested:
             out.append(text + "no request is specified or request is 0")
         elif not allowed:
             out.append(text + "no limit is specified or limit is 0")
-        elif allowed / asked > quantity.parse(value):
-            out.append(text + f"provided ratio is {float(allowed / asked):f}")
+        elif allowed / requested > quantity.parse(value):
+            out.append(text + f"provided ratio is {float(allowed / requested):f}")
 
 
 def _bound(word: str, key: str, limit: Object, bound: str, of: str, seen: str | None, out: list[str]) -> None:

@@ -1,4 +1,4 @@
-"""What of a request configured admission sees: the resources and objects that webhooks and policies choose."""
+"""Which requests webhooks and policies match, and the data that they get."""
 
 from __future__ import annotations
 

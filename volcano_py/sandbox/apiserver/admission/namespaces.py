@@ -1,4 +1,4 @@
-"""The life of namespaces: nothing is created in a missing or dying one, and deletion only marks it at first."""
+"""Namespaces: nothing is created in a missing or terminating one, and deletion only marks it at first."""
 
 from __future__ import annotations
 

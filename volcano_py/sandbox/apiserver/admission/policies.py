@@ -83,7 +83,7 @@ class Policies:
     async def close(self) -> None:
         """Nothing is open."""
 
-    def wants(self, resource: Resource) -> bool:
+    def handles(self, resource: Resource) -> bool:
         return bool(self.mutating or self.validating) and resource.qualified not in EXEMPT
 
     # --- what the expressions see ------------------------------------------------------------------------------------
@@ -110,7 +110,7 @@ class Policies:
                 try:
                     value = expressions.evaluate_with(row["expression"], {**seen, "variables": variables})
                 except ValueError:
-                    continue  # whoever uses it finds that it is not there
+                    continue  # an expression that uses it reports that it is missing
                 variables[row["name"]] = value
             yield {**seen, "variables": variables}
 
@@ -149,13 +149,13 @@ class Policies:
             except (ValueError, errors.StatusError) as error:
                 if pair.fails:
                     text = f"policy '{pair.policy}' with binding '{pair.binding}' denied request: {error}"
-                    raise _refused(attributes, text, "Invalid") from None
+                    raise _denied(attributes, text, "Invalid") from None
 
     # --- validating --------------------------------------------------------------------------------------------------
 
     async def validate(self, attributes: Attributes) -> None:
-        """Refuse, or warn of, what the policies' expressions do not hold for."""
-        refusal: errors.StatusError | None = None
+        """Deny, or warn about, objects for which a policy's expression is false."""
+        denial: errors.StatusError | None = None
         for pair in self.validating:
             if not self._covers(pair, attributes):
                 continue
@@ -164,10 +164,10 @@ class Policies:
                 of = f"ValidatingAdmissionPolicy '{pair.policy}' with binding '{pair.binding}'"
                 if "Warn" in actions:
                     attributes.request.warn(f"Validation failed for {of}: {message}")
-                if "Deny" in actions and refusal is None:
-                    refusal = _refused(attributes, f"{of} denied request: {message}", reason)
-        if refusal is not None:
-            raise refusal
+                if "Deny" in actions and denial is None:
+                    denial = _denied(attributes, f"{of} denied request: {message}", reason)
+        if denial is not None:
+            raise denial
 
     def _failures(self, pair: Pair, attributes: Attributes) -> Iterator[tuple[str, str]]:
         try:
@@ -216,7 +216,7 @@ def _change(attributes: Attributes, mutation: Object, data: Object) -> None:
     attributes.obj = server_side.merge(attributes.request.resource.type, obj, made)
 
 
-def _refused(attributes: Attributes, text: str, reason: str) -> errors.StatusError:
+def _denied(attributes: Attributes, text: str, reason: str) -> errors.StatusError:
     request = attributes.request
     shown = attributes.obj or attributes.old or {}
     name = request.name or (shown.get("metadata") or {}).get("name", "")

@@ -1,6 +1,6 @@
-"""ResourceQuotas: what an object uses, and the refusal of what would go over. Kubernetes: the ResourceQuota plugin.
+"""ResourceQuotas: what an object uses, and whether the limit allows it. Kubernetes: the ResourceQuota plugin.
 
-Only what `status.hard` says is enforced; `controllers/resource_quota.py` fills it and counts anew after deletions.
+Only `status.hard` is enforced; `controllers/core/resource_quota.py` fills it and counts again after deletions.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class QuotaAdmission:
 
     api: Api
 
-    def wants(self, resource: Resource) -> bool:
+    def handles(self, resource: Resource) -> bool:
         return resource.namespaced and bool(self.api.store.collection("resourcequotas").entries)
 
     async def close(self) -> None:
@@ -80,7 +80,7 @@ class QuotaAdmission:
 
 
 def charge(name: str, hard: Usage, used: Usage, resource: Resource, obj: Object) -> tuple[str, Usage]:
-    """What speaks against an object, and what is used with it."""
+    """The reason to deny an object, and what is used with it."""
     if resource.qualified == "pods":
         missing = sorted(_unsaid(hard, obj))
         if missing:
@@ -98,7 +98,7 @@ def charge(name: str, hard: Usage, used: Usage, resource: Resource, obj: Object)
 
 
 def usage(resource: Resource, obj: Object) -> Usage:
-    """What one object uses, by the names that quotas know."""
+    """What one object uses, by the names that quotas have."""
     out = {f"count/{resource.qualified}": "1"}
     if resource.qualified not in _COUNTED:
         return out

@@ -15,12 +15,15 @@ Object = dict[str, Any]
 
 
 class CallError(Exception):
-    """The webhook could not be asked, or did not answer sensibly; the text is what the client is told."""
+    """The webhook could not be called, or its answer is invalid; the text is for the client."""
 
 
 @dataclass(slots=True)
 class WebhookClient:
-    """One session for each authority. `services` tells where a service's port is, as there is no service network."""
+    """One session for each authority.
+
+    services: the addresses of services' ports, as there is no service network.
+    """
 
     services: dict[tuple[str, str, int], tuple[str, int]] = field(default_factory=dict)
     _sessions: dict[str, aiohttp.ClientSession] = field(default_factory=dict)

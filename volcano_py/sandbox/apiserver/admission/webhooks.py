@@ -88,12 +88,12 @@ class DynamicAdmission:
     async def close(self) -> None:
         await self.client.close()
 
-    def wants(self, resource: Resource) -> bool:
-        """Whether any webhook may want to see writes of a resource."""
+    def handles(self, resource: Resource) -> bool:
+        """Whether any webhook may match writes of a resource."""
         return bool(self.mutating or self.validating) and resource.qualified not in EXEMPT
 
     async def mutate(self, attributes: Attributes) -> None:
-        """Call the mutating webhooks in order; those that ask for it are called again after later changes."""
+        """Call the mutating webhooks in order, and those with reinvocationPolicy IfNeeded again after later changes."""
         called: list[tuple[Hook, Any]] = []
         for hook in self.mutating:
             view = self._view(hook, attributes)
@@ -153,7 +153,7 @@ class DynamicAdmission:
     # --- matching ----------------------------------------------------------------------------------------------------
 
     def _view(self, hook: Hook, attributes: Attributes) -> Resource | None:
-        """The version of the resource in which a webhook wants to see a request; None when it does not."""
+        """The version of the resource in which a webhook gets a request; None when it does not match."""
         request = attributes.request
         view = seen_as(self.api, hook.scope, attributes)
         if view is None or not self._conditions_hold(hook, attributes):
@@ -189,11 +189,11 @@ class DynamicAdmission:
         """The response of a webhook that allows the request; None when it failed and may."""
         own = attributes.request.resource
         uid = metadata.new_uid()
-        asked = review_request(attributes, view, uid)
-        asked["object"] = self._converted(own, view, attributes.obj)
-        asked["oldObject"] = self._converted(own, view, attributes.old)
+        review = review_request(attributes, view, uid)
+        review["object"] = self._converted(own, view, attributes.obj)
+        review["oldObject"] = self._converted(own, view, attributes.old)
         try:
-            response = await self.client.review(hook.client, asked, hook.timeout)
+            response = await self.client.review(hook.client, review, hook.timeout)
         except CallError as error:
             if not hook.fail:
                 return None
@@ -206,7 +206,7 @@ class DynamicAdmission:
 
 
 def denial(name: str, status: Object) -> errors.StatusError:
-    """What the client is told when a webhook says no."""
+    """The error for a client whose request a webhook denies."""
     message, reason = status.get("message", ""), status.get("reason", "")
     text = f'admission webhook "{name}" denied the request'
     text += f": {message or reason}" if message or reason else " without explanation"
@@ -218,5 +218,5 @@ def denial(name: str, status: Object) -> errors.StatusError:
 
 
 def install(api: Api) -> None:
-    """Ask configured webhooks about every write."""
+    """Call configured webhooks for every write."""
     api.hooks.append(DynamicAdmission(api))

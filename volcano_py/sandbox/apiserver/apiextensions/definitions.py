@@ -279,7 +279,7 @@ class Definitions:
             self.api.write(self.resource, MODIFIED, obj)
 
     def _accepted_names(self, crd: Object) -> tuple[Object, tuple[str, str] | None]:
-        """The names that nobody else in the group has, and the last conflict found."""
+        """The names that no other definition of the group has, and the last conflict found."""
         spec = crd["spec"]
         names = spec["names"]
         resources: set[str] = set()

@@ -49,7 +49,7 @@ def validate(crd: Object) -> list[Cause]:
 
 
 def _only_names(names: Object) -> list[Cause]:
-    """Beside a malformed name of the object (told by the rules for metadata) only the names are looked at."""
+    """With a malformed name of the object (an error of metadata) only the names are checked."""
     out: list[Cause] = []
     plural = names.get("plural", "")
     out.extend(invalid_value("spec.names.plural", plural, m) for m in metadata.dns1035_errors(plural))
@@ -114,7 +114,7 @@ def _versions(spec: Object, out: list[Cause]) -> None:
 
 
 def _lifted(versions: list[Object]) -> bool:
-    """Whether all versions are alike: then their faults are told under spec, as in the first days of CRDs."""
+    """Whether all versions are equal: then their errors are reported under spec, as in v1beta1."""
     keys = ("schema", "subresources", "additionalPrinterColumns")
     return all(version.get(key) == versions[0].get(key) for version in versions for key in keys)
 
@@ -216,8 +216,8 @@ def _structural(schema: Object, at: str, out: list[Cause], root: bool = False) -
 
 
 def _valued(schema: Object, at: str, out: list[Cause], typed: bool = False) -> None:
-    """Inside anyOf and its kin only values may be restricted; the structure (`typed`: but for the type) is given
-    outside."""
+    """Inside anyOf, allOf, oneOf and not only values may be restricted; the structure (but for the type if `typed`)
+    is given outside."""
     for key in ("type", "additionalProperties", "default", "nullable", "title", "description"):
         if schema.get(key) and not (key == "type" and typed):
             out.append(field_forbidden(f"{at}.{key}", "must be empty to be structural"))

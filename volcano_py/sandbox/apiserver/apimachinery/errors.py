@@ -1,4 +1,4 @@
-"""What the server answers when it says no: Status objects with reason, details and causes, in its own words."""
+"""Error answers: Status objects with reason, details and causes, in the texts of kube-apiserver."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 @dataclass(slots=True)
 class Cause:
-    """One thing wrong with an object: `reason` is FieldValueInvalid or its kin, `field` a path like spec.ports[0]."""
+    """An error of an object: `reason` is FieldValueInvalid or the like, `field` a path like spec.ports[0]."""
 
     reason: str
     message: str
@@ -52,7 +52,7 @@ class StatusError(Exception):
 
 
 class PageNotFound(Exception):
-    """A path that no part of the server knows: plain text, not a Status."""
+    """A path that no part of the server has: plain text, not a Status."""
 
 
 def details(group: str, kind: str, name: str = "", **more: Any) -> dict[str, Any]:
@@ -133,7 +133,7 @@ def invalid(group: str, kind: str, name: str, causes: list[Cause]) -> StatusErro
     )
 
 
-# --- causes, in the words of field.Error -----------------------------------------------------------------------------
+# --- causes, in the texts of field.Error -----------------------------------------------------------------------------
 
 
 def _shown(value: Any) -> str:

@@ -158,7 +158,7 @@ def _all(type_: Type, value: Any) -> Set:
 
 
 def union(left: Set, right: Set) -> Set:
-    """Members of either. A leaf that meets a node with members below becomes that node's own membership."""
+    """Members of either. A leaf that is a node with members in the other becomes that node's own membership."""
     if not left:
         return {**right, ".": {}} if right and "." not in right else dict(right)
     if not right:

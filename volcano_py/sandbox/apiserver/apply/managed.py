@@ -87,7 +87,7 @@ def write(managers: Managers) -> list[dict[str, Any]]:
 
 
 def strip(fields: Set) -> Set:
-    """Without the fields that nobody owns."""
+    """Without the fields that have no owner."""
     metadata = fields.get("f:metadata")
     if metadata is not None:
         fields = fieldsets.remove_paths(fields, _STRIPPED)
@@ -195,7 +195,7 @@ def _cap(managers: Managers, time: str) -> None:
 
 
 def without_times(obj: dict[str, Any]) -> dict[str, Any]:
-    """For telling whether a write changes anything: the object with managers' times and its revision left out."""
+    """To test whether a write changes anything: the object with managers' times and its revision left out."""
     metadata = dict(obj["metadata"])
     metadata.pop("resourceVersion", None)
     entries = metadata.get("managedFields")

@@ -1,7 +1,7 @@
 """Server-side apply: merge an applied configuration into an object, with ownership and conflicts.
 
 Kubernetes: structured-merge-diff's Updater.Apply. The applied fields become the manager's; fields it applied before
-and no longer names go away unless somebody else owns them; changing what others own is a conflict unless forced.
+and no longer names go away unless another manager owns them; changing what others own is a conflict unless forced.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def remove_items(type_: Type, value: Any, gone: Set) -> Any:
 def prune(type_: Type, merged: Any, last: Set, applied: Set) -> Any:
     """What is left when a manager's last configuration is withdrawn, but for what appliers (the new one too) own.
 
-    A struct field that held only withdrawn fields goes as a whole, with defaults that nobody owns; fields of updaters
+    A struct field that held only withdrawn fields goes as a whole, with defaults that have no owner; fields of updaters
     that were not in the last configuration stay.
     """
     last = named_members(type_, last)
@@ -161,7 +161,7 @@ def apply(
                 appliers = fieldsets.union_top(appliers, value.fields)
         metadata = dict(merged["metadata"])
         merged = prune(type_, merged, last.fields, appliers)
-        # what identifies the object is nobody's to withdraw
+        # no manager can withdraw what identifies the object
         merged["metadata"] = {**{k: v for k, v in metadata.items() if k in _IDENTITY}, **merged.get("metadata", {})}
     if last is None or last.fields != applied:
         same = merged == live_plain  # an apply that changes nothing has no time of its own

@@ -1,7 +1,7 @@
 """Authentication: users by bearer token, and service accounts by signed tokens.
 
 Kubernetes: pkg/serviceaccount (claims, jwt) and the bearer token authenticators. Tokens of service accounts are JWTs
-(HS256) with Kubernetes' own claims. A token is good for its audiences, until it expires, and while its service account
+(HS256) with Kubernetes' own claims. A token is valid for its audiences, until it expires, and while its service account
 and the object that it is bound to exist with the UIDs in it.
 """
 
@@ -38,12 +38,12 @@ _EXTRA = "authentication.kubernetes.io/"
 
 
 class InvalidToken(Exception):
-    """A token that is not accepted; the text says why in the API server's words."""
+    """A token that is not accepted; the text is that of kube-apiserver."""
 
 
 @dataclass(frozen=True, slots=True)
 class Authenticated:
-    """The user of a token, and the requested audiences that the token is good for."""
+    """The user of a token, and the requested audiences that the token is valid for."""
 
     user: User
     audiences: tuple[str, ...]
@@ -81,12 +81,12 @@ class Authenticator:
         claims = self._claims(token)
         if claims is None:
             raise InvalidToken("invalid bearer token")
-        good = tuple(audience for audience in claims.get("aud") or () if audience in audiences)
+        valid = tuple(audience for audience in claims.get("aud") or () if audience in audiences)
         try:
-            if not good:
+            if not valid:
                 shown = _quoted(claims.get("aud") or ()), _quoted(audiences)
                 raise InvalidToken(f"token audiences {shown[0]} is invalid for the target audiences {shown[1]}")
-            return Authenticated(self._service_account(claims), good)
+            return Authenticated(self._service_account(claims), valid)
         except InvalidToken as error:
             raise InvalidToken(f"[invalid bearer token, {error}]") from None
 

@@ -1,4 +1,4 @@
-"""Authorization: a row of authorizers, one of which must allow a request. RBAC is added by its own module.
+"""Authorization: a list of authorizers, one of which must allow a request. RBAC is added by its own module.
 
 Kubernetes: k8s.io/apiserver/pkg/authorization (union) and the 403 answers of its endpoint handlers.
 """
@@ -23,8 +23,8 @@ PUBLIC_PATHS = ("/healthz", "/livez", "/readyz", "/version", "/version/")
 
 
 @dataclass(slots=True)
-class Question:
-    """What authorizers are asked: a verb on a resource, or (path set) on a path."""
+class Access:
+    """A verb on a resource, or (path set) on a path. Kubernetes: authorizer.Attributes."""
 
     user: User
     verb: str
@@ -37,50 +37,50 @@ class Question:
     path: str = ""
 
 
-# True: allowed; None: no opinion (the next one is asked; nobody's yes is a no)
-Authorizer = Callable[[Question], bool | None]
+# True: allowed; None: no opinion (the next one decides; without any True the request is forbidden)
+Authorizer = Callable[[Access], bool | None]
 
 
-def masters(question: Question) -> bool | None:
+def masters(access: Access) -> bool | None:
     """Administrators may do everything."""
-    return True if MASTERS in question.user.groups else None
+    return True if MASTERS in access.user.groups else None
 
 
-def public(question: Question) -> bool | None:
-    """Everyone may ask for health and version, and who is known for discovery."""
-    if not question.path or question.verb not in ("get", "head"):
+def public(access: Access) -> bool | None:
+    """Health and version for all users, discovery for authenticated ones."""
+    if not access.path or access.verb not in ("get", "head"):
         return None
-    if question.path in PUBLIC_PATHS:
+    if access.path in PUBLIC_PATHS:
         return True
-    if AUTHENTICATED not in question.user.groups:
+    if AUTHENTICATED not in access.user.groups:
         return None
-    head = question.path.split("/")[1]
+    head = access.path.split("/")[1]
     return True if head in ("api", "apis", "openapi", "healthz", "livez", "readyz", "version") else None
 
 
-def self_service(question: Question) -> bool | None:
-    """Everyone who is known may ask what they may do."""
-    if question.verb == "create" and AUTHENTICATED in question.user.groups:
+def self_service(access: Access) -> bool | None:
+    """Authenticated users may review their own access."""
+    if access.verb == "create" and AUTHENTICATED in access.user.groups:
         reviews = ("selfsubjectaccessreviews", "selfsubjectrulesreviews", "selfsubjectreviews")
-        return True if question.resource in reviews else None
+        return True if access.resource in reviews else None
     return None
 
 
-def allowed(api: Api, question: Question) -> bool:
-    """Whether any authorizer says yes."""
+def allowed(api: Api, access: Access) -> bool:
+    """Whether any authorizer allows it."""
     authorizers: list[Authorizer] = api.extensions.get("authorizers", [])
-    return any(authorizer(question) for authorizer in (masters, public, self_service, *authorizers))
+    return any(authorizer(access) for authorizer in (masters, public, self_service, *authorizers))
 
 
-def everybody(question: Question) -> bool | None:
-    """An authorizer that lets do everything whoever has shown who he is."""
-    return True if AUTHENTICATED in question.user.groups else None
+def authenticated(access: Access) -> bool | None:
+    """An authorizer that allows authenticated users everything."""
+    return True if AUTHENTICATED in access.user.groups else None
 
 
-def question(request: Request) -> Question:
-    """What the sender of a request to a resource asks for."""
+def access_of(request: Request) -> Access:
+    """The access that a request to a resource needs."""
     resource = request.resource
-    return Question(
+    return Access(
         request.user,
         request.verb,
         resource.group,
@@ -92,22 +92,22 @@ def question(request: Request) -> Question:
     )
 
 
-def require(api: Api, asked: Question) -> None:
+def require(api: Api, access: Access) -> None:
     """403 unless an authorizer allows it."""
-    if MASTERS not in asked.user.groups and not allowed(api, asked):
-        raise forbidden(asked)
+    if MASTERS not in access.user.groups and not allowed(api, access):
+        raise forbidden(access)
 
 
-def forbidden(asked: Question, reason: str = "") -> errors.StatusError:
+def forbidden(access: Access, reason: str = "") -> errors.StatusError:
     """The 403 for a verb on a resource or path that no authorizer allows, with a reason where there is one."""
-    user = asked.user.name
+    user = access.user.name
     why = f": {reason}" if reason else ""
-    if asked.path:
-        message = f'forbidden: User "{user}" cannot {asked.verb} path "{asked.path}"{why}'
+    if access.path:
+        message = f'forbidden: User "{user}" cannot {access.verb} path "{access.path}"{why}'
         return errors.StatusError(403, "Forbidden", message, {})
-    what = f"{asked.resource}/{asked.subresource}" if asked.subresource else asked.resource
-    where = f'in the namespace "{asked.namespace}"' if asked.namespace else "at the cluster scope"
-    text = f'User "{user}" cannot {asked.verb} resource "{what}" in API group "{asked.group}" {where}{why}'
-    name = f' "{asked.name}"' if asked.name else ""
-    message = f"{errors.qualified(asked.group, asked.resource)}{name} is forbidden: {text}"
-    return errors.StatusError(403, "Forbidden", message, errors.details(asked.group, asked.resource, asked.name))
+    what = f"{access.resource}/{access.subresource}" if access.subresource else access.resource
+    where = f'in the namespace "{access.namespace}"' if access.namespace else "at the cluster scope"
+    text = f'User "{user}" cannot {access.verb} resource "{what}" in API group "{access.group}" {where}{why}'
+    name = f' "{access.name}"' if access.name else ""
+    message = f"{errors.qualified(access.group, access.resource)}{name} is forbidden: {text}"
+    return errors.StatusError(403, "Forbidden", message, errors.details(access.group, access.resource, access.name))

@@ -19,7 +19,7 @@ from volcano_py.sandbox.apiserver.auth.authorization import (
     AUTHENTICATED,
     MASTERS,
     UNAUTHENTICATED,
-    Question,
+    Access,
     allowed,
     forbidden,
 )
@@ -59,8 +59,8 @@ class _Mode:
         return GROUP if self.name else ""
 
 
-def impersonate(api: Api, attributes: Question, headers: Headers) -> User:
-    """The identity that a request runs as; `attributes` is what its sender asks for.
+def impersonate(api: Api, attributes: Access, headers: Headers) -> User:
+    """The identity that a request runs as; `attributes` is the access that it needs.
 
     Raises StatusError: 400 for headers without a user name, 403 for an identity that the sender may not take.
     """
@@ -123,7 +123,7 @@ def _modes(wanted: User, requestor: User) -> Iterator[_Mode]:
     yield _Mode("")
 
 
-def _checked(api: Api, mode: _Mode, wanted: User, attributes: Question) -> User:
+def _checked(api: Api, mode: _Mode, wanted: User, attributes: Access) -> User:
     """The identity that a mode makes of the wanted one; 403 when the sender may not take all of it in this mode."""
     if mode.name:
         _require(api, replace(attributes, verb=f"impersonate-on:{mode.name}:{attributes.verb}"))
@@ -134,32 +134,32 @@ def _checked(api: Api, mode: _Mode, wanted: User, attributes: Question) -> User:
     if mode.name and node:
         groups = ("system:nodes",)
         name = "*" if mode.name == "associated-node" else node
-        _require(api, Question(sender, mode.verb, mode.group, "v1", "nodes", name=name))
+        _require(api, Access(sender, mode.verb, mode.group, "v1", "nodes", name=name))
     elif account:
         groups = groups or ("system:serviceaccounts", f"system:serviceaccounts:{account[0]}")
         _require(
-            api, Question(sender, mode.verb, mode.group, "v1", "serviceaccounts", namespace=account[0], name=account[1])
+            api, Access(sender, mode.verb, mode.group, "v1", "serviceaccounts", namespace=account[0], name=account[1])
         )
     else:
-        _require(api, Question(sender, mode.verb, mode.group, "v1", "users", name=wanted.name))
+        _require(api, Access(sender, mode.verb, mode.group, "v1", "users", name=wanted.name))
     if wanted.uid:
-        _require(api, Question(sender, mode.verb, GROUP, "v1", "uids", name=wanted.uid))
+        _require(api, Access(sender, mode.verb, GROUP, "v1", "uids", name=wanted.uid))
     for group in wanted.groups:
-        _require(api, Question(sender, mode.verb, mode.group, "v1", "groups", name=group))
+        _require(api, Access(sender, mode.verb, mode.group, "v1", "groups", name=group))
     for key, values in wanted.extra.items():
         for value in values:
-            _require(api, Question(sender, mode.verb, GROUP, "v1", "userextras", key, name=value))
+            _require(api, Access(sender, mode.verb, GROUP, "v1", "userextras", key, name=value))
     return User(wanted.name, _with_system_group(wanted.name, groups), wanted.uid, wanted.extra)
 
 
 def _validate(mode: _Mode, wanted: User, sender: User) -> None:
     """403 for what the constrained modes never allow."""
-    groups = Question(sender, mode.verb, mode.group, "v1", "groups")
+    groups = Access(sender, mode.verb, mode.group, "v1", "groups")
     if "" in wanted.groups:
         raise forbidden(groups, "impersonating the empty string group is not allowed")
     if MASTERS in wanted.groups:
         raise forbidden(replace(groups, name=MASTERS), f"impersonating the {MASTERS} group is not allowed")
-    extras = Question(sender, mode.verb, GROUP, "v1", "userextras")
+    extras = Access(sender, mode.verb, GROUP, "v1", "userextras")
     for key, values in wanted.extra.items():
         if not key:
             raise forbidden(extras, "impersonating the empty string key in extra is not allowed")
@@ -171,9 +171,9 @@ def _validate(mode: _Mode, wanted: User, sender: User) -> None:
             raise forbidden(extras, "impersonating the empty string value in extra is not allowed")
 
 
-def _require(api: Api, question: Question) -> None:
-    if not allowed(api, question):
-        raise forbidden(question)
+def _require(api: Api, access: Access) -> None:
+    if not allowed(api, access):
+        raise forbidden(access)
 
 
 def _with_system_group(name: str, groups: tuple[str, ...]) -> tuple[str, ...]:
@@ -204,7 +204,7 @@ def _node(name: str) -> str:
 
 
 def _go_syntax(user: User) -> str:
-    """An identity as Go prints it with %#v, for a message in the API server's own words."""
+    """An identity as Go prints it with %#v, for a message of the API server."""
 
     def strings(values: Iterable[str]) -> str:
         listing = ", ".join(_quoted(value) for value in values)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from volcano_py.sandbox.apiserver.apimachinery import metadata
-from volcano_py.sandbox.apiserver.auth.authorization import MASTERS, Question
+from volcano_py.sandbox.apiserver.auth.authorization import MASTERS, Access
 from volcano_py.sandbox.apiserver.auth.rbac_escalation import GROUP, check_binding, check_role
 from volcano_py.sandbox.apiserver.registry.api import Api
 from volcano_py.sandbox.apiserver.registry.request import User
@@ -63,12 +63,12 @@ class Rbac:
                 out.extend(rules)
         return out
 
-    def authorize(self, question: Question) -> bool | None:
+    def authorize(self, access: Access) -> bool | None:
         """The Authorizer."""
-        rules = self.rules_for(question.user, question.namespace)
-        if question.path:
-            return True if any(_allows_path(rule, question) for rule in rules) else None
-        return True if any(_allows(rule, question) for rule in rules) else None
+        rules = self.rules_for(access.user, access.namespace)
+        if access.path:
+            return True if any(_allows_path(rule, access) for rule in rules) else None
+        return True if any(_allows(rule, access) for rule in rules) else None
 
     def lister(self, user: User, namespace: str) -> tuple[list[Object], list[Object]]:
         """The rules of a user for a SelfSubjectRulesReview: (on resources, on paths)."""
@@ -92,24 +92,24 @@ def _has(values: list[str] | None, wanted: str) -> bool:
     return bool(values) and (wanted in values or "*" in values)  # type: ignore[operator]
 
 
-def _allows(rule: Object, question: Question) -> bool:
-    if not _has(rule.get("verbs"), question.verb) or not _has(rule.get("apiGroups"), question.group):
+def _allows(rule: Object, access: Access) -> bool:
+    if not _has(rule.get("verbs"), access.verb) or not _has(rule.get("apiGroups"), access.group):
         return False
     resources = rule.get("resources") or []
-    whole = f"{question.resource}/{question.subresource}" if question.subresource else question.resource
-    if not ("*" in resources or whole in resources or f"*/{question.subresource}" in resources):
+    whole = f"{access.resource}/{access.subresource}" if access.subresource else access.resource
+    if not ("*" in resources or whole in resources or f"*/{access.subresource}" in resources):
         return False
     names = rule.get("resourceNames")
-    return not names or question.name in names
+    return not names or access.name in names
 
 
-def _allows_path(rule: Object, question: Question) -> bool:
-    if not _has(rule.get("verbs"), question.verb):
+def _allows_path(rule: Object, access: Access) -> bool:
+    if not _has(rule.get("verbs"), access.verb):
         return False
     for pattern in rule.get("nonResourceURLs") or ():
-        if pattern in ("*", question.path):
+        if pattern in ("*", access.path):
             return True
-        if pattern.endswith("*") and question.path.startswith(pattern[:-1]):
+        if pattern.endswith("*") and access.path.startswith(pattern[:-1]):
             return True
     return False
 

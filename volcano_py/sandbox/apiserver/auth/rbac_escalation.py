@@ -10,7 +10,7 @@ import copy
 from typing import TYPE_CHECKING, Any
 
 from volcano_py.sandbox.apiserver.apimachinery import errors
-from volcano_py.sandbox.apiserver.auth.authorization import MASTERS, Question, allowed
+from volcano_py.sandbox.apiserver.auth.authorization import MASTERS, Access, allowed
 from volcano_py.sandbox.apiserver.registry.api import Api
 from volcano_py.sandbox.apiserver.registry.request import Request, User
 
@@ -33,8 +33,8 @@ def check_role(api: Api, role: Object, old: Object | None, request: Request) -> 
     if MASTERS in request.user.groups or _grants_nothing(role, old):
         return
     plural = request.resource.plural
-    asked = Question(request.user, "escalate", GROUP, resource=plural, namespace=request.namespace, name=request.name)
-    if allowed(api, asked):
+    access = Access(request.user, "escalate", GROUP, resource=plural, namespace=request.namespace, name=request.name)
+    if allowed(api, access):
         return
     rbac: Rbac = api.extensions["rbac"]
     held = rbac.rules_for(request.user, request.namespace)
@@ -56,7 +56,7 @@ def check_binding(api: Api, binding: Object, old: Object | None, request: Reques
         return  # validation rejects it
     name = reference.get("name", "")
     group = reference.get("apiGroup", "")
-    if allowed(api, Question(request.user, "bind", group, resource=plural, namespace=request.namespace, name=name)):
+    if allowed(api, Access(request.user, "bind", group, resource=plural, namespace=request.namespace, name=name)):
         return
     rbac: Rbac = api.extensions["rbac"]
     role = rbac.role(reference, request.namespace)

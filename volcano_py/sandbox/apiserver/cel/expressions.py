@@ -1,7 +1,7 @@
 """x-kubernetes-validations: the CEL rules of a schema, through cel-expr-python.
 
 A rule is compiled when first needed; one that this CEL cannot read is left out and logged once, so that it never
-stands in the way of an object that the real server would take.
+rejects an object that the real server accepts.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ _BROKEN = object()
 
 
 def fault(text: str) -> str:
-    """Why an expression is no rule; empty when it is one (or uses what this CEL does not know)."""
+    """Why an expression is no rule; empty when it is one (or uses what this CEL does not have)."""
     try:
         environment(("self", "oldSelf", *_REQUEST_VARIABLES)).compile(text)
     except Exception as error:
@@ -144,7 +144,7 @@ def evaluate_with(text: str, data: Schema) -> Any:
 
 
 def _plainly(text: str) -> str:
-    """The library's faults in the words of cel-go."""
+    """The library's errors in the texts of cel-go."""
     missing = re.search(r'Key not found in map : "?([^"]+)"?', text)
     return f"no such key: {missing.group(1)}" if missing else text
 

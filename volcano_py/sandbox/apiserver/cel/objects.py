@@ -1,6 +1,6 @@
 """CEL that makes objects (`Object{spec: Object.spec{replicas: 1}}`) as plain CEL that makes maps.
 
-The CEL at hand knows no types of the cluster, so a typed literal becomes a map literal with quoted keys.
+The CEL library has no types of the cluster, so a typed literal becomes a map literal with quoted keys.
 """
 
 from __future__ import annotations

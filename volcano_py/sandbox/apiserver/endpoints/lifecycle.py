@@ -1,4 +1,4 @@
-"""Nothing is created in a namespace that is missing or dying. Kubernetes: the NamespaceLifecycle admission plugin."""
+"""Nothing is created in a missing or terminating namespace. Kubernetes: the NamespaceLifecycle admission plugin."""
 
 from __future__ import annotations
 

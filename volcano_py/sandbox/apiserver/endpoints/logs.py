@@ -86,7 +86,7 @@ def _ran_before(pod: Object, container: str) -> bool:
 
 
 def _need_kubelet(api: Api, node: str, path: str) -> None:
-    """Refuse what only a kubelet could answer when none has ever reported for the node."""
+    """Deny what only a kubelet could answer when none has ever reported for the node."""
     if api.resource("coordination.k8s.io", "leases").collection.get("kube-node-lease", node) is None:
         raise errors.StatusError(500, "", f'Get "https://{node}:10250/{path}": no kubelet runs on node {node}')
 
@@ -152,7 +152,7 @@ class _RecordReader:
 
 
 class _FileReader:
-    """A file that grows, and begins anew now and then: what it had is in <name>.1 then."""
+    """A file that grows and is rotated: its old content moves to <name>.1."""
 
     def __init__(self, path: Path) -> None:
         self.path, self.offset, self.inode = path, 0, 0

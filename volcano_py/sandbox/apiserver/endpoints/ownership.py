@@ -18,15 +18,15 @@ def tracked(
 ) -> None:
     """Record in managedFields what the client has set, as for any object that is created."""
     shape = builtin(go_name)
-    asked = {key: value for key, value in obj.items() if key in parts}
+    given = {key: value for key, value in obj.items() if key in parts}
     managed.update(
         shape,
         codec.normalise(shape, {}, codec.Unknown()),
-        asked,
+        given,
         manager=request.manager,
         api_version=api_version,
         subresource=request.subresource,
         time=metadata.now(),
         created=True,
     )
-    obj["metadata"] = asked["metadata"]
+    obj["metadata"] = given["metadata"]

@@ -1,4 +1,4 @@
-"""Kinds that are asked and not stored: access reviews, token reviews, who am I; and bindings by collection."""
+"""Kinds that are answered and not stored: access reviews, token reviews, who am I; and bindings by collection."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 from volcano_py.sandbox.apiserver.apimachinery import errors, metadata
 from volcano_py.sandbox.apiserver.auth import authorization
 from volcano_py.sandbox.apiserver.auth.authentication import AUDIENCE, Authenticator, InvalidToken
-from volcano_py.sandbox.apiserver.auth.authorization import Question
+from volcano_py.sandbox.apiserver.auth.authorization import Access
 from volcano_py.sandbox.apiserver.endpoints import subresources
 from volcano_py.sandbox.apiserver.endpoints.ownership import tracked
 from volcano_py.sandbox.apiserver.registry.api import Api, Plain
@@ -72,10 +72,10 @@ async def token(api: Api, request: Request) -> Plain:
     return _answer(request, obj)
 
 
-def _question(spec: Object, user: User) -> Question:
+def _access(spec: Object, user: User) -> Access:
     about = spec.get("resourceAttributes")
     if about is not None:
-        return Question(
+        return Access(
             user,
             about.get("verb", ""),
             about.get("group", ""),
@@ -86,7 +86,7 @@ def _question(spec: Object, user: User) -> Question:
             about.get("name", ""),
         )
     other = spec.get("nonResourceAttributes") or {}
-    return Question(user, other.get("verb", ""), path=other.get("path", ""))
+    return Access(user, other.get("verb", ""), path=other.get("path", ""))
 
 
 def _check(spec: Object) -> None:
@@ -100,7 +100,7 @@ def _check(spec: Object) -> None:
 async def may_i(api: Api, request: Request) -> Plain:
     obj = _body(request)
     _check(obj["spec"])
-    allowed = authorization.allowed(api, _question(obj["spec"], request.user))
+    allowed = authorization.allowed(api, _access(obj["spec"], request.user))
     obj["status"] = {"allowed": allowed}
     return _answer(request, obj)
 
@@ -110,7 +110,7 @@ async def may_they(api: Api, request: Request) -> Plain:
     spec = obj["spec"]
     _check(spec)
     user = User(spec.get("user", ""), tuple(spec.get("groups") or ()), spec.get("uid", ""))
-    allowed = authorization.allowed(api, _question(spec, user))
+    allowed = authorization.allowed(api, _access(spec, user))
     obj["status"] = {"allowed": allowed}
     return _answer(request, obj)
 

@@ -1,4 +1,4 @@
-"""The scale subresource: how many replicas an object wants, whatever its kind."""
+"""The scale subresource: the replicas of an object of any kind."""
 
 from __future__ import annotations
 

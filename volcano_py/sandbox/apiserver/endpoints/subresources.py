@@ -1,4 +1,4 @@
-"""Subresources that are not status or scale: binding, eviction, finalize, and those that only exist on paper."""
+"""Subresources that are not status or scale: binding, eviction, finalize, and those that are updates of the object."""
 
 from __future__ import annotations
 
@@ -242,7 +242,7 @@ def _respect_budgets(api: Api, request: Request, pod: Object) -> None:
 
 
 async def finalize(api: Api, request: Request) -> Result | Plain:
-    """PUT namespaces/x/finalize: take away spec.finalizers; the last one lets a dying namespace go."""
+    """PUT namespaces/x/finalize: change spec.finalizers; without any a terminating namespace is removed."""
     raw = read_object(request.body, request.content_type, "Namespace", None)
     new = api.decode(request, raw)
     entry = entry_of(request)

@@ -31,7 +31,7 @@ def object_event(resource: Resource, type_: str, entry: Entry) -> bytes:
 class Watcher:
     """One open stream: a queue of encoded lines that its connection empties.
 
-    `connected` tells whether the client is still there, `cut` drops the connection without waiting for it.
+    `connected` is whether the client is still there, `cut` drops the connection without waiting for it.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class Watcher:
         self._lag(line)
 
     def _lag(self, line: bytes) -> None:
-        """Queue an event; a client that does not read them is cut off, and lists again if it lives."""
+        """Queue an event; a client that does not read them is disconnected, and lists again."""
         self.put(line)
         if self.size > self.most:
             self.queue.clear()
@@ -128,7 +128,7 @@ class Watcher:
         return data
 
     def bookmark(self, initial_end: bool = False) -> None:
-        """Tell the client the revision that it has now seen everything up to."""
+        """Send the client the revision that it has seen everything up to."""
         if self.bookmarks and not self.closed:
             self.put(bookmark_line(self.resource, self.form[0], self.collection.store.revision, initial_end))
 
@@ -160,7 +160,7 @@ def at_revision(entry: Entry, revision: int) -> Entry:
 
 
 def bookmark_line(resource: Resource, form: Any, revision: int, initial_end: bool) -> bytes:
-    """A BOOKMARK event; the one that ends the initial events says so in an annotation."""
+    """A BOOKMARK event; the one that ends the initial events has an annotation."""
     meta: dict[str, Any] = {"resourceVersion": str(revision)}
     if initial_end:
         meta["annotations"] = {"k8s.io/initial-events-end": "true"}

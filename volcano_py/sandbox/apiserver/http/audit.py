@@ -1,7 +1,7 @@
 """The audit log: one line for every request, as Kubernetes writes it (audit.k8s.io/v1 Event, level Metadata).
 
 Lines are gathered and written by a thread, so that no request waits for the disk; should the disk not keep up, lines
-are left out and their number is told.
+are left out and their number is logged.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ PERIOD = 0.2  # seconds that lines are gathered
 MOST_LINES = 100_000  # gathered while the disk is slow
 
 RECEIVED: web.RequestKey[str] = web.RequestKey("received", str)
-ASKER: web.RequestKey[User] = web.RequestKey("asker", User)  # who sent it, before impersonation
+SENDER: web.RequestKey[User] = web.RequestKey("sender", User)  # who sent it, before impersonation
 IMPERSONATED: web.RequestKey[User] = web.RequestKey("impersonated", User)  # the identity it ran as, if another
-ASKED: web.RequestKey[Request] = web.RequestKey("asked", Request)
+REQUEST: web.RequestKey[Request] = web.RequestKey("request", Request)
 
 _PATH_VERBS = {"GET": "get", "HEAD": "head", "POST": "post", "PUT": "put", "PATCH": "patch", "DELETE": "delete"}
 
@@ -84,8 +84,8 @@ class AuditLog:
 
 
 def event(http: web.BaseRequest, code: int) -> dict[str, Any]:
-    """What is told of one request."""
-    asker, asked = http.get(ASKER), http.get(ASKED)
+    """The Event of one request."""
+    sender, request = http.get(SENDER), http.get(REQUEST)
     out: dict[str, Any] = {
         "kind": "Event",
         "apiVersion": "audit.k8s.io/v1",
@@ -93,23 +93,23 @@ def event(http: web.BaseRequest, code: int) -> dict[str, Any]:
         "auditID": str(uuid.uuid4()),
         "stage": "ResponseComplete",
         "requestURI": http.raw_path,
-        "verb": asked.verb if asked is not None else _PATH_VERBS.get(http.method, http.method.lower()),
-        "user": _user(asker) if asker is not None else {},
+        "verb": request.verb if request is not None else _PATH_VERBS.get(http.method, http.method.lower()),
+        "user": _user(sender) if sender is not None else {},
     }
     impersonated = http.get(IMPERSONATED)
     if impersonated is not None:
         out["impersonatedUser"] = _user(impersonated)
     out["sourceIPs"] = [http.remote] if http.remote else []
     out["userAgent"] = http.headers.get("User-Agent", "")
-    if asked is not None:
-        resource = asked.resource
+    if request is not None:
+        resource = request.resource
         reference = {
             "resource": resource.plural,
-            "namespace": asked.namespace,
-            "name": asked.name,
+            "namespace": request.namespace,
+            "name": request.name,
             "apiGroup": resource.group,
             "apiVersion": resource.version,
-            "subresource": asked.subresource,
+            "subresource": request.subresource,
         }
         out["objectRef"] = {key: value for key, value in reference.items() if value}
     out["responseStatus"] = {"metadata": {}, "code": code}

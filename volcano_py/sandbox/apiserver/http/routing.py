@@ -1,4 +1,4 @@
-"""From a path to the resource it names, or to the part of discovery that it asks for, and from a method to a verb."""
+"""From a path to the resource it names, or to a part of discovery, and from a method to a verb."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Target:
     namespace: str = ""
     name: str = ""
     subresource: str = ""
-    watch: bool = False  # asked for through the old /watch/ paths
+    watch: bool = False  # through the old /watch/ paths
 
 
 @dataclass(slots=True)

@@ -150,7 +150,7 @@ class Server:
 
     async def _handle(self, http: web.BaseRequest) -> web.StreamResponse:
         path = http.path
-        user = http[audit.ASKER] = self.authenticator.user(http)
+        user = http[audit.SENDER] = self.authenticator.user(http)
         handler = self.paths.get(path)
         if handler is None:
             for prefix, candidate in self.prefixes:
@@ -172,14 +172,14 @@ class Server:
 
     def _authorize_path(self, http: web.BaseRequest, user: User) -> None:
         """403 for a path outside the resources unless the sender, or the identity that they take, may use it."""
-        asked = authorization.Question(user, http.method.lower(), path=http.path)
-        asked.user = self._impersonated(http, asked)
-        authorization.require(self.api, asked)
+        access = authorization.Access(user, http.method.lower(), path=http.path)
+        access.user = self._impersonated(http, access)
+        authorization.require(self.api, access)
 
-    def _impersonated(self, http: web.BaseRequest, asked: authorization.Question) -> User:
+    def _impersonated(self, http: web.BaseRequest, access: authorization.Access) -> User:
         """The identity that the request runs as, which the audit log names where it is not the sender's."""
-        user = impersonate(self.api, asked, http.headers)
-        if user is not asked.user:
+        user = impersonate(self.api, access, http.headers)
+        if user is not access.user:
             http[audit.IMPERSONATED] = user
         return user
 
@@ -202,10 +202,10 @@ class Server:
             user_agent=headers.get("User-Agent", ""),
         )
         http[WARNINGS] = request.warnings
-        http[audit.ASKED] = request
-        asked = authorization.question(request)
-        asked.user = request.user = self._impersonated(http, asked)
-        authorization.require(self.api, asked)
+        http[audit.REQUEST] = request
+        access = authorization.access_of(request)
+        access.user = request.user = self._impersonated(http, access)
+        authorization.require(self.api, access)
         if http.method == "HEAD" and target.resource.custom is None:
             raise errors.method_not_allowed()
         if verb not in ("get", "list", "watch"):
@@ -338,14 +338,14 @@ class Server:
 
 
 async def _body(http: web.BaseRequest) -> bytes:
-    """What the client sent; a refusal when it is broken, too large or takes too long."""
+    """What the client sent; an error when it is broken, too large or takes too long."""
     try:
         async with asyncio.timeout(BODY_SECONDS):
             return await http.read()
     except TimeoutError:
         text = f"Timeout: the body of the request did not arrive within {BODY_SECONDS:g} seconds"
         raise errors.StatusError(408, "Timeout", text) from None
-    except ConnectionError:  # nobody will read this
+    except ConnectionError:  # the client has closed the connection
         raise errors.bad_request("unexpected EOF") from None
     except web.RequestPayloadError as error:
         raise errors.bad_request(f"the body of the request cannot be read: {error}") from None

@@ -128,7 +128,7 @@ def _line(resource: object, entry: Entry, encode: object, form: Form, include: s
 
 
 def _first_with_columns(data: bytes, resource: object) -> bytes:
-    """The first event of a Table stream tells the columns, the others leave them out."""
+    """The first event of a Table stream has the columns, the others do not."""
     first, newline, rest = data.partition(b"\n")
     event = orjson.loads(first)
     if event.get("object", {}).get("kind") == "Table":

@@ -28,12 +28,12 @@ _LISTING = [
     _query("labelSelector", "Restrict the list by labels."),
     _query("fieldSelector", "Restrict the list by fields."),
     _query("limit", "The maximum number of items to return.", "integer"),
-    _query("continue", "Where to go on, as told by the last answer."),
+    _query("continue", "The continue token of the last answer."),
     _query("resourceVersion", "Which revision to serve."),
     _query("resourceVersionMatch", "How resourceVersion is applied."),
     _query("timeoutSeconds", "Time limit of the call.", "integer"),
     _query("watch", "Watch for changes instead.", "boolean"),
-    _query("allowWatchBookmarks", "Ask for BOOKMARK events.", "boolean"),
+    _query("allowWatchBookmarks", "Send BOOKMARK events.", "boolean"),
     _query("sendInitialEvents", "Begin the watch with the present state.", "boolean"),
 ]
 _DELETING = [

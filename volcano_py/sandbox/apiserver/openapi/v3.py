@@ -30,8 +30,8 @@ from volcano_py.sandbox.apiserver.serializer.protobuf import go_name
 Object = dict[str, Any]
 VERSION = {"title": "Kubernetes", "version": "1.36"}
 V2_PROTOBUF = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
-V2_ASKED = (V2_PROTOBUF, "application/com.github.proto-openapi.spec.v2@v1.0+protobuf")
-"""Go clients ask for the second, which is no sound media type: they could not read it in an answer."""
+V2_ACCEPTED = (V2_PROTOBUF, "application/com.github.proto-openapi.spec.v2@v1.0+protobuf")
+"""Go clients accept the second, which is no valid media type: they could not read it in an answer."""
 _EXTRA = (
     ".well-known/openid-configuration",
     "openid/v1/jwks",
@@ -333,7 +333,7 @@ async def serve(server: Any, http: web.BaseRequest, path: str) -> web.StreamResp
         body, kind = orjson.dumps(openapi.index()), "text/plain; charset=utf-8"
     elif rest == "v2":
         accepted = http.headers.get("Accept", "").split(",", 1)[0].strip()
-        kind = V2_PROTOBUF if accepted in V2_ASKED else kind
+        kind = V2_PROTOBUF if accepted in V2_ACCEPTED else kind
         body = openapi.second(kind)
     else:
         body = openapi.document(rest.removeprefix("v3/"))

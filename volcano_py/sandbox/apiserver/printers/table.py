@@ -50,7 +50,7 @@ def columns_of(resource: Resource) -> list[Object]:
 def table(
     form: Form, resource: Resource, objects: list[Object], meta: Object, include: str, columns: bool = True
 ) -> Object:
-    """A Table of objects; `include` says what each row carries (None, Metadata or Object)."""
+    """A Table of objects; `include` is what each row carries (None, Metadata or Object)."""
     printer = printer_of(resource)
     version = f"meta.k8s.io/{form.version}"
     if not meta and objects:

@@ -21,10 +21,10 @@ Object = dict[str, Any]
 
 @dataclass(slots=True)
 class Attributes:
-    """What admission is told: the new object (None for a deletion) and the stored one (None for a creation).
+    """The input of admission: the new object (None for a deletion) and the stored one (None for a creation).
 
     Objects are complete (with kind and apiVersion); mutating callables change `obj` in place or put another one in
-    its place. `request` tells user, namespace, name, subresource, dryRun; `operation` is CREATE, UPDATE, DELETE or
+    its place. `request` has user, namespace, name, subresource, dryRun; `operation` is CREATE, UPDATE, DELETE or
     CONNECT.
     """
 
@@ -83,7 +83,7 @@ class Api:
     subresources: dict[tuple[str, str], Callable[[Api, Request], Awaitable[Result | Plain | Stream]]] = field(
         default_factory=dict
     )
-    # what else wants to see writes: dynamic admission, quota; each has wants(), mutate() and validate()
+    # what else handles writes: dynamic admission, quota; each has handles(), mutate() and validate()
     hooks: list[Any] = field(default_factory=list)
     logs: dict[str, bytes] = field(default_factory=dict)  # pod uid/container -> text
     extensions: dict[str, Any] = field(default_factory=dict)  # state that added modules keep here
@@ -140,11 +140,11 @@ class Api:
     # --- admission ---------------------------------------------------------------------------------------------------
 
     def admits(self, resource: Resource) -> bool:
-        """Whether anything wants to see writes of this resource."""
+        """Whether any admission applies to writes of this resource."""
         name = resource.qualified
         if any(table.get(name) or table.get("*") for table in (self.mutating, self.validating)):
             return True
-        return any(hook.wants(resource) for hook in self.hooks)
+        return any(hook.handles(resource) for hook in self.hooks)
 
     async def admit(self, chain: str, attributes: Attributes) -> None:
         """Run the mutating or validating callables of a resource."""
@@ -153,7 +153,7 @@ class Api:
         for rule in (*table.get("*", ()), *table.get(name, ())):
             await rule(attributes)
         for hook in self.hooks:
-            if hook.wants(attributes.request.resource):
+            if hook.handles(attributes.request.resource):
                 await (hook.mutate if chain == "mutating" else hook.validate)(attributes)
 
     # --- writing -----------------------------------------------------------------------------------------------------
@@ -171,7 +171,7 @@ class Api:
         """Store an object in stored form, with its selector fields."""
         meta = obj["metadata"]
         if type_ == DELETED:
-            # what a deletion tells the watchers is the object as it was stored last
+            # the event of a deletion has the object as it was stored last
             last = resource.collection.get(meta.get("namespace", ""), meta["name"])
             if last is not None:
                 obj = last.load()
@@ -189,7 +189,7 @@ class Api:
         return Entry(meta.get("namespace", ""), meta["name"], meta.get("uid", ""), revision, tail, labels, fields)
 
     def remove(self, request: Request, obj: Object) -> bytes:
-        """Remove an object for good; returns its last bytes."""
+        """Remove an object; returns its last bytes."""
         return self.commit(request, DELETED, obj)
 
     def modify(self, request: Request, obj: Object) -> bytes:
@@ -208,7 +208,7 @@ class Api:
 
 
 def _selector_fields(resource: Resource, obj: Object) -> dict[str, str]:
-    """What field selectors can ask for."""
+    """The values that field selectors can select by."""
     fields = resource.strategy.fields(obj)
     fields["metadata.name"] = obj["metadata"]["name"]
     if resource.namespaced:
@@ -227,7 +227,7 @@ def _handled(resource: Resource, raw: Object) -> str:
 
 
 def report(request: Request, problems: list[str]) -> None:
-    """Unknown and repeated fields, as the request's fieldValidation wants it."""
+    """Report unknown and repeated fields as the request's fieldValidation requires."""
     if not problems or request.field_validation == "Ignore":
         return
     if request.field_validation == "Strict":

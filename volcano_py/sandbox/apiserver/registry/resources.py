@@ -19,7 +19,7 @@ STATUS_VERBS = ("get", "patch", "update")
 
 @dataclass(slots=True)
 class Subresource:
-    """`pods/log` and its kin. `handler` names what serves it; status, scale and the like are the generic ones."""
+    """A subresource such as `pods/log`. `handler` names what serves it; status and scale are generic."""
 
     name: str
     kind: str

@@ -59,7 +59,7 @@ class Strategy:
     has_generation: bool = False  # counts changes of spec
     unconditional_update: bool = True  # PUT without resourceVersion
     create_on_update: bool = False  # PUT makes what is not there
-    # the grace period for a deletion: seconds, 0 for at once; None where the kind knows no grace
+    # the grace period for a deletion: seconds, 0 for at once; None for kinds without grace
     grace: Callable[[Object, int | None, Request], int] | None = None
     returns_deleted: bool = False  # DELETE answers with the object instead of a Status
     default_propagation: str = "Background"

@@ -20,7 +20,7 @@ Path = tuple[Any, Any] | None
 
 
 class DecodeError(ValueError):
-    """The value does not fit the type; the text is what the client is told."""
+    """The value does not fit the type; the text is for the client."""
 
 
 class Unknown:

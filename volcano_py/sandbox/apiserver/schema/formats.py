@@ -1,4 +1,4 @@
-"""String formats of OpenAPI as the API server checks them; formats that it does not know are ignored."""
+"""String formats of OpenAPI as the API server checks them; unknown formats are ignored."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Structural schemas of custom resources: pruning, defaulting, validation, and their shape for field ownership.
 
-Kubernetes: apiextensions' structural schemas. Validation first asks jsonschema-rs (some microseconds) whether the
-object is fine, and only walks it again in Python (`violations.py`) to say what is wrong in the server's words.
+Kubernetes: apiextensions' structural schemas. Validation first runs jsonschema-rs (some microseconds), and
+walks only an invalid object again in Python (`violations.py`), for the messages of the real server.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def shape(schema: Schema, embedded: bool = False) -> Type:
 
 
 def prune(value: Any, schema: Schema, root: bool = False, path: str = "", unknown: list[str] | None = None) -> None:
-    """Remove what the schema does not know, in place; `unknown` receives the paths of what was removed."""
+    """Remove what the schema does not have, in place; `unknown` receives the paths of what was removed."""
     if isinstance(value, dict):
         properties = schema.get("properties") or {}
         extra = schema.get("additionalProperties")
@@ -205,7 +205,7 @@ _CHECKED_FORMATS = {
 
 
 def _plain(schema: Any) -> Any:
-    """The schema in words that any JSON Schema validator understands."""
+    """The schema as plain JSON Schema."""
     if isinstance(schema, list):
         return [_plain(item) for item in schema]
     if not isinstance(schema, dict):
@@ -242,7 +242,7 @@ def _plain(schema: Any) -> Any:
 
 
 def _needs_walk(schema: Any) -> bool:
-    """Whether the schema has rules that jsonschema-rs is not asked about."""
+    """Whether the schema has rules that jsonschema-rs does not check."""
     if isinstance(schema, list):
         return any(_needs_walk(item) for item in schema)
     if not isinstance(schema, dict):
@@ -259,7 +259,7 @@ def _needs_walk(schema: Any) -> bool:
 
 
 class Validator:
-    """Tells quickly whether an object fits its schema."""
+    """Tests quickly whether an object fits its schema."""
 
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
@@ -282,7 +282,7 @@ class Validator:
 
 
 def _numeric_bounds(schema: Any) -> Any:
-    """Draft 4 wants booleans for the exclusive bounds."""
+    """Draft 4 has booleans for the exclusive bounds."""
     if isinstance(schema, list):
         return [_numeric_bounds(item) for item in schema]
     if not isinstance(schema, dict):

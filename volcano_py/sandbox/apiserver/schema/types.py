@@ -1,6 +1,6 @@
 """The shapes of objects: one `Type` graph serves decoding, pruning, field ownership, patches and protobuf.
 
-Built-in kinds come from `data/types.json` (what Go's encoders know) joined with the OpenAPI definitions that the
+Built-in kinds come from `data/types.json` (from Go's struct tags) joined with the OpenAPI definitions that the
 kubernetes-validate wheel carries (list and map semantics); custom resources are compiled from their schemas by
 `structural.py` into the same class.
 """
@@ -104,7 +104,7 @@ def definitions() -> dict[str, Any]:
 
 @cache
 def marks() -> dict[str, Any]:
-    """What only comments in the Go sources say of fields: the values they may take, and defaults."""
+    """Enums and defaults of fields, which only comments in the Go sources have."""
     table: dict[str, Any] = orjson.loads((Path(__file__).parent / "data" / "enums.json").read_bytes())
     return table
 

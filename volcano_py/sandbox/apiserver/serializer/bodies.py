@@ -1,4 +1,4 @@
-"""Request bodies: JSON, YAML or protobuf bytes to a plain value, with duplicate keys noticed on the way."""
+"""Request bodies: JSON, YAML or protobuf bytes to a plain value, and their duplicate keys."""
 
 from __future__ import annotations
 

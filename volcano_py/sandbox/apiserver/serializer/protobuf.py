@@ -1,7 +1,7 @@
 """Kubernetes protobuf: the envelope and, driven by the field numbers of `types.py`, every built-in message.
 
 kubectl's typed generators (create namespace, secret, deployment, …), drain and Helm send protobuf bodies and take
-no other answer to their 415; answers of ours stay JSON unless a client asks for protobuf alone.
+no other answer to their 415; answers of ours stay JSON unless a client accepts protobuf alone.
 """
 
 from __future__ import annotations

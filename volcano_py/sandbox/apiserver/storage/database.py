@@ -1,6 +1,6 @@
 """The SQLite file of a data folder: every write as a checksummed row under its revision, and facts about the server.
 
-A row says what an object became (ADDED, MODIFIED) or was last (DELETED). The newest row of an object is the object;
+A row holds what an object became (ADDED, MODIFIED) or was last (DELETED). The newest row of an object is the object;
 older ones are kept for a while, so that watches can go on after a restart. Revisions after the one called `compacted`
 follow each other without a gap. Kubernetes: etcd's revisions and compaction.
 """
@@ -21,7 +21,7 @@ from volcano_py.sandbox.apiserver.storage.store import FIRST_REVISION
 FILE = "objects.db"
 LOCK = "lock"
 FORMAT = "1"
-CHECKED_LOG = 32 * 1024 * 1024  # bytes that a write-ahead log may keep when it starts anew
+CHECKED_LOG = 32 * 1024 * 1024  # bytes that a write-ahead log keeps when it is reset
 SKIP_FIRST = 1  # revisions that a salvage leaps over after a damaged page; doubled until it can read again
 
 _SCHEMA = (
@@ -33,7 +33,7 @@ _COLUMNS = "revision, type, collection, key, tail, checksum"
 
 
 class DataError(Exception):
-    """The data folder cannot be used; the text is one line that says what to do."""
+    """The data folder cannot be used; the text is one line with the remedy."""
 
 
 class Row(NamedTuple):
@@ -110,14 +110,14 @@ class Database:
 
     @contextlib.contextmanager
     def guarded(self) -> Iterator[None]:
-        """Say in one line what SQLite has against the file."""
+        """Turn errors of SQLite into one line."""
         try:
             yield
         except sqlite3.DatabaseError as error:
             raise DataError(self.damaged(str(error))) from None
 
     def damaged(self, what: str) -> str:
-        """What to tell and to advise when something in the file is wrong."""
+        """The message for a damaged file, with the remedy."""
         return (
             f"{self.path} is damaged ({what}); save what can be read with `volcano-py sandbox dump --data {self.folder}"
             " -o saved.yaml`, then start with another folder and `volcano-py sandbox load saved.yaml`"
@@ -222,7 +222,7 @@ class Database:
 
 
 def _fault(found: Row) -> str:
-    """What is wrong with a row, naming its object; empty for a good one."""
+    """What is wrong with a row, naming its object; empty for a valid one."""
     try:
         if _checksum(*found[:5]) == found.checksum:
             return ""

@@ -1,8 +1,8 @@
 """Writes that last: the store's writes go to the data folder in groups, and answers wait until their group is there.
 
-The store stays what everybody reads. Its writes of one turn of the event loop are one transaction; what the server
-tells a client is held back by `settled` until everything the client could have seen is committed. So whatever anyone
-was told survives a kill -9, and (`fsync`) a power cut.
+All reads come from the store. Its writes of one turn of the event loop are one transaction; `settled` holds back the
+answer to a client until everything the client could have seen is committed. So every answer survives a kill -9, and
+(`fsync`) a power cut.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Decode = Callable[[Collection, int, bytes], Entry]
 KEPT_REVISIONS = 5_000  # that watches can go on from after a restart
 REMOVED_AT_ONCE = 500  # superseded rows that one transaction drops, so that none takes long
 CHECKPOINT_BYTES = 16 * 1024 * 1024  # written since the last one
-LOG_LIMIT = 64 * 1024 * 1024  # of the write-ahead log; beyond it writes pause until it can start anew
+LOG_LIMIT = 64 * 1024 * 1024  # of the write-ahead log; beyond it writes pause until it can be truncated
 
 
 class Durable:
@@ -38,7 +38,7 @@ class Durable:
         self.fsync = fsync
         self.failure = ""  # why nothing can be written any more
         self.pending: list[Row] = []
-        # (revision of an event, the revision whose row nobody needs once that event is compacted)
+        # (revision of an event, the revision whose row can go once that event is compacted)
         self.superseded: deque[tuple[int, int]] = deque()
         self.waiting: list[asyncio.Future[None]] = []
         self.scheduled = False
@@ -129,7 +129,9 @@ class Durable:
 
     def _fail(self, error: BaseException, waiters: list[asyncio.Future[None]]) -> None:
         """Nothing more is acknowledged: what is in memory is ahead of the folder from here on."""
-        self.failure = f"cannot write {self.database.path} ({error}); make room or name another folder, and start again"
+        self.failure = (
+            f"cannot write {self.database.path} ({error}); free disk space or name another folder, and start again"
+        )
         LOG.error("%s", self.failure)
         _wake([*waiters, *self.waiting])
         self.waiting = []
@@ -152,7 +154,7 @@ class Durable:
             rest.add_done_callback(self._caught_up)
 
     def _caught_up(self, future: asyncio.Future[None]) -> None:
-        """The next commit starts the log anew."""
+        """The next commit starts a new log."""
         if future.exception() is not None:
             LOG.warning("%s: checkpoint: %s", self.database.path, future.exception())
         waiters, self.committing = self.committing or [], None

@@ -2,7 +2,7 @@
 
 An object is kept as the bytes of its JSON without the leading kind and apiVersion (the `tail`), encoded once per
 write; the same bytes answer reads and feed every watcher. Beside them only what selectors need is indexed. The store
-knows nothing of kinds: it is handed finished objects. What makes them last (durable.py) is one of its listeners.
+has no rules for kinds: it gets finished objects. What makes them last (durable.py) is one of its listeners.
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ class Store:
     def __init__(self) -> None:
         self.revision = FIRST_REVISION
         self.collections: dict[str, Collection] = {}
-        self.listeners: list[Callable[[Collection, Event], None]] = []  # told of every write, after the watchers
+        self.listeners: list[Callable[[Collection, Event], None]] = []  # called with every write, after the watchers
 
     def collection(self, name: str) -> Collection:
         """The collection of a resource such as `pods` or `jobs.batch.volcano.sh`; made when it is new."""
@@ -172,7 +172,7 @@ class Store:
         return self.revision + 1
 
     def commit(self, collection: Collection, type_: str, obj: dict[str, Any], fields: dict[str, str]) -> Entry:
-        """Write an object (without kind and apiVersion): give it the next revision, encode it, tell the watchers."""
+        """Write an object (without kind and apiVersion): give it the next revision, encode it, notify the watchers."""
         metadata = obj["metadata"]
         metadata["resourceVersion"] = str(self.revision + 1)
         tail = orjson.dumps(obj)[1:]

@@ -19,7 +19,7 @@ POD_LABEL = "controller-revision-hash"
 
 
 class Revisions(NamedTuple):
-    """What an owner's history says: all revisions, oldest first, and the one of the present template."""
+    """An owner's history: all revisions, oldest first, and the one of the present template."""
 
     all: list[Object]
     update: Object

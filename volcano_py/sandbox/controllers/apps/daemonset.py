@@ -81,7 +81,7 @@ class DaemonSets:
         return again
 
     async def _by_node(self, owner: Object) -> dict[str, list[Pod]]:
-        """The pods by the node that they are on, or are meant for."""
+        """The pods by the node that they are on, or are to run on."""
         out: dict[str, list[Pod]] = {}
         for pod in self.pods.of(await self.adoption.claim(owner)):
             out.setdefault(pod.node or _meant_for(pod.entry.load()), []).append(pod)

@@ -1,4 +1,4 @@
-"""On which nodes a DaemonSet makes and deletes pods, and what it says of itself.
+"""On which nodes a DaemonSet makes and deletes pods, and its status.
 
 Kubernetes: the daemon controller's daemon_controller.go and update.go, in plain functions.
 """
@@ -98,7 +98,7 @@ def _roll(owner: Object, nodes: Nodes, pods: ByNode, update: str, now: float) ->
         stale = [pod for pod in here if not is_new(pod, update)]
         if not any(available(owner, pod, now) for pod in here):
             slots -= 1
-            out.delete.extend(stale)  # nobody misses it
+            out.delete.extend(stale)  # it is not ready anyway
         elif any(available(owner, pod, now) for pod in fresh):
             out.delete.extend(stale)
         elif fresh:

@@ -73,8 +73,8 @@ class Deployments:
 
     async def _roll(self, deployment: Object, new: Object | None, olds: list[Object]) -> Object | None:
         if new is None:
-            room = rollout.size(deployment) + rollout.max_surge(deployment) - sum(map(rollout.size, olds))
-            return await self._create(deployment, max(min(room, rollout.size(deployment)), 0), olds)
+            surge = rollout.size(deployment) + rollout.max_surge(deployment) - sum(map(rollout.size, olds))
+            return await self._create(deployment, max(min(surge, rollout.size(deployment)), 0), olds)
         wanted = rollout.new_size(deployment, new, olds)
         if wanted != rollout.size(new):
             await self._resize(deployment, new, wanted)
@@ -105,7 +105,7 @@ class Deployments:
     # --- writes ------------------------------------------------------------------------------------------------------
 
     async def _create(self, deployment: Object, replicas: int, olds: list[Object]) -> Object | None:
-        """Make the ReplicaSet of the present template; when its name is taken by another one, choose anew."""
+        """Make the ReplicaSet of the present template; when another one has its name, choose another."""
         body = revisions.new_replica_set(deployment, replicas, revisions.next_revision(olds))
         try:
             new = await self.client.create(SETS, body)
@@ -156,14 +156,14 @@ class Deployments:
 
     async def _resize(self, deployment: Object, row: Object, replicas: int, *, remember: bool = False) -> None:
         before = rollout.size(row)
-        said = revisions.size_annotations(deployment)
-        known = (row["metadata"].get("annotations") or {}).items() >= said.items()
+        annotations = revisions.size_annotations(deployment)
+        known = (row["metadata"].get("annotations") or {}).items() >= annotations.items()
         if before == replicas and (known or not remember):
             return
 
         def change(obj: Object) -> None:
             obj["spec"]["replicas"] = replicas
-            obj["metadata"].setdefault("annotations", {}).update(said)
+            obj["metadata"].setdefault("annotations", {}).update(annotations)
 
         await self.client.update(SETS, _key(row), change, uid=row["metadata"]["uid"])
         change(row)

@@ -46,9 +46,9 @@ def new_replica_set(deployment: Object, replicas: int, revision: int) -> Object:
     spec, meta = deployment["spec"], deployment["metadata"]
     hashed = template_hash(spec["template"], (deployment.get("status") or {}).get("collisionCount"))
     template = dict(spec["template"])
-    said = dict(template.get("metadata") or {})
-    said["labels"] = {**(said.get("labels") or {}), HASH_LABEL: hashed}
-    template["metadata"] = said
+    given = dict(template.get("metadata") or {})
+    given["labels"] = {**(given.get("labels") or {}), HASH_LABEL: hashed}
+    template["metadata"] = given
     selector = dict(spec["selector"])
     selector["matchLabels"] = {**(selector.get("matchLabels") or {}), HASH_LABEL: hashed}
     made: Object = {"replicas": replicas, "selector": selector, "template": template}
@@ -60,7 +60,7 @@ def new_replica_set(deployment: Object, replicas: int, revision: int) -> Object:
         "metadata": {
             "name": f"{meta['name']}-{hashed}",
             "namespace": meta["namespace"],
-            "labels": dict(said["labels"]),
+            "labels": dict(given["labels"]),
             "annotations": {**inherited(deployment), **size_annotations(deployment), REVISION: str(revision)},
             "ownerReferences": [controller_reference(deployment)],
         },
@@ -75,7 +75,7 @@ def inherited(deployment: Object) -> Object:
 
 
 def size_annotations(deployment: Object) -> Object:
-    """What a ReplicaSet remembers of the Deployment's size, so that a change of it is noticed."""
+    """The annotations of a ReplicaSet with the Deployment's size, from which a later change of it shows."""
     return {DESIRED: str(size(deployment)), MAXIMUM: str(size(deployment) + max_surge(deployment))}
 
 

@@ -68,21 +68,21 @@ def new_size(deployment: Object, new: Object, olds: list[Object]) -> int:
     wanted = size(deployment)
     if not is_rolling(deployment) or size(new) >= wanted:
         return wanted
-    room = wanted + max_surge(deployment) - size(new) - sum(map(size, olds))
-    return size(new) + max(min(room, wanted - size(new)), 0)
+    surge = wanted + max_surge(deployment) - size(new) - sum(map(size, olds))
+    return size(new) + max(min(surge, wanted - size(new)), 0)
 
 
 def shrink_old(deployment: Object, new: Object, olds: list[Object]) -> Sizes:
     """Fewer pods of older templates: first those that are not available anyway, then as many as may be missed."""
     minimum = size(deployment) - max_unavailable(deployment)
     everything = [new, *olds]
-    room = sum(map(size, everything)) - minimum - (size(new) - available(new))
+    spare = sum(map(size, everything)) - minimum - (size(new) - available(new))
     out: Sizes = {}
-    if room <= 0:
+    if spare <= 0:
         return out
     cleaned = 0
     for row in by_age(olds):
-        count = min(room - cleaned, size(row) - available(row))
+        count = min(spare - cleaned, size(row) - available(row))
         if size(row) and count > 0:
             out[name(row)] = size(row) - count
             cleaned += count

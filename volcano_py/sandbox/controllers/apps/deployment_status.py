@@ -1,4 +1,4 @@
-"""What a Deployment says of itself: counts, and whether it is available and gets on.
+"""The status of a Deployment: counts, and whether it is available and progresses.
 
 Kubernetes: the deployment controller's progress.go and its conditions.
 """
@@ -120,7 +120,7 @@ def condition(rows: list[Object], type_: str) -> Object | None:
 def put(
     rows: list[Object], type_: str, value: str, reason: str, message: str, now: float, *, fresh: bool = False
 ) -> list[Object]:
-    """The conditions with one set. A condition that says the same keeps its times, unless `fresh` is wanted."""
+    """The conditions with one set. An equal condition keeps its times, unless `fresh`."""
     old = condition(rows, type_)
     stamp = datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     same = old is not None and (old["status"], old["reason"]) == (value, reason)

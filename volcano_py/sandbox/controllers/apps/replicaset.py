@@ -1,4 +1,4 @@
-"""ReplicaSets: as many pods as wanted, and a status that says how they are. Kubernetes: the replicaset controller."""
+"""ReplicaSets: as many pods as spec.replicas, and a status that counts them. Kubernetes: the replicaset controller."""
 
 from __future__ import annotations
 

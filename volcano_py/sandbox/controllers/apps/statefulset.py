@@ -110,7 +110,7 @@ class StatefulSets:
         return None
 
     async def _claim_volumes(self, owner: Object, ordinal: int) -> None:
-        """Make the claims that a pod's template asks for and that are not there from its last life."""
+        """Create the claims of a pod's template that an earlier pod has not left."""
         policy = owner["spec"].get("persistentVolumeClaimRetentionPolicy") or {}
         for template in owner["spec"].get("volumeClaimTemplates") or ():
             claim = new_claim(owner, template, ordinal)
@@ -135,15 +135,15 @@ class StatefulSets:
 
 
 def new_claim(owner: Object, template: Object, ordinal: int) -> Object:
-    said = template.get("metadata") or {}
-    labels = {**(said.get("labels") or {}), **(owner["spec"]["selector"].get("matchLabels") or {})}
+    given = template.get("metadata") or {}
+    labels = {**(given.get("labels") or {}), **(owner["spec"]["selector"].get("matchLabels") or {})}
     meta: Object = {
-        "name": f"{said['name']}-{owner['metadata']['name']}-{ordinal}",
+        "name": f"{given['name']}-{owner['metadata']['name']}-{ordinal}",
         "namespace": owner["metadata"]["namespace"],
         "labels": labels,
     }
-    if said.get("annotations"):
-        meta["annotations"] = said["annotations"]
+    if given.get("annotations"):
+        meta["annotations"] = given["annotations"]
     return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": meta, "spec": template["spec"]}
 
 

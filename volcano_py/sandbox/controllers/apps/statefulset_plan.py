@@ -1,4 +1,4 @@
-"""Which pods of a StatefulSet are made and deleted next, and what it says of itself.
+"""Which pods of a StatefulSet are made and deleted next, and its status.
 
 Kubernetes: stateful_set_control.go. Plain functions; pods are given by their ordinals.
 """
@@ -16,7 +16,7 @@ Pods = dict[int, Pod]
 
 
 class Plan(NamedTuple):
-    """Ordinals to make, pods to delete because they are too many, and pods to make anew."""
+    """Ordinals to make, pods to delete because they are too many, and pods to recreate."""
 
     create: list[int]
     condemn: list[Pod]

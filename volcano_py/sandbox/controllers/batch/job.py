@@ -1,6 +1,6 @@
 """Kubernetes' own Jobs (not Volcano's): pods that are to end. Kubernetes: the job controller.
 
-What is next is decided in job_plan, what is said of it in job_status.
+job_plan decides what is next, job_status computes the status.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ Object = dict[str, Any]
 
 
 class Verdict(NamedTuple):
-    """action: Count, Ignore, FailJob or FailIndex; message: which rule said so."""
+    """action: Count, Ignore, FailJob or FailIndex; message: which rule matched."""
 
     action: str
     message: str = ""

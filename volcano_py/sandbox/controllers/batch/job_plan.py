@@ -40,7 +40,7 @@ class Tally:
     noted: dict[str, list[str]] = field(default_factory=lambda: {"succeeded": [], "failed": []})
     counted: dict[str, int] = field(default_factory=lambda: {"succeeded": 0, "failed": 0})
     completed: set[int] = field(default_factory=set)
-    given_up: set[int] = field(default_factory=set)  # indexes that have failed for good
+    given_up: set[int] = field(default_factory=set)  # indexes that have failed and are not retried
     failures: Counter[int] = field(default_factory=Counter)  # by index
     release: list[Pod] = field(default_factory=list)  # those whose finalizer may go once the status is written
     fatal: str = ""  # the message of a rule that ends the whole Job
@@ -64,7 +64,7 @@ def index_of(pod: Pod) -> int:
 
 
 def tally(job: Object, pods: list[Pod]) -> Tally:
-    """Count the pods, each once in its life."""
+    """Count the pods, each once."""
     spec, old = job["spec"], job.get("status") or {}
     out = Tally()
     out.counted = {key: old.get(key, 0) for key in out.counted}
@@ -229,7 +229,7 @@ def step_of(job: Object, seen: Tally, pods: list[Pod], backoff: float, now: floa
     spec = job["spec"]
     surplus = _misplaced(job, seen)
     active = [pod for pod in seen.active if pod not in surplus]
-    # those that are dying take a place, where they are to be replaced only when they have gone
+    # with podReplacementPolicy Failed, terminating pods count until they have ended
     busy = len(active) + (len(seen.terminating) if spec.get("podReplacementPolicy") == "Failed" else 0)
     wanted = _wanted(job, seen, len(active))
     if len(active) > wanted:
@@ -252,7 +252,7 @@ def _wanted(job: Object, seen: Tally, active: int) -> int:
 
 
 def _misplaced(job: Object, seen: Tally) -> list[Pod]:
-    """Active pods whose index is done, given up, or taken by another one."""
+    """Active pods whose index is complete, has failed, or belongs to another pod."""
     if not is_indexed(job):
         return []
     taken = seen.completed | seen.given_up
@@ -275,8 +275,8 @@ def _indexes(job: Object, seen: Tally, active: list[Pod], count: int) -> list[in
 
 def _backoff(pods: list[Pod], first: float, now: float) -> float:
     """Seconds until pods may be made again: longer with each failure since the last success."""
-    good = max((pod.ended for pod in pods if pod.phase == "Succeeded"), default=0.0)
-    failures = [pod.ended for pod in pods if pod.phase == "Failed" and pod.ended > good]
+    last_success = max((pod.ended for pod in pods if pod.phase == "Succeeded"), default=0.0)
+    failures = [pod.ended for pod in pods if pod.phase == "Failed" and pod.ended > last_success]
     if not failures:
         return 0.0
     delay: float = min(first * 2 ** min(len(failures) - 1, 20), BACKOFF_LIMIT)

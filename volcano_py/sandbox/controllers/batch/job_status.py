@@ -1,4 +1,4 @@
-"""What a batch Job says of itself. Kubernetes: the conditions and counts of job_controller.go."""
+"""The status of a batch Job. Kubernetes: the conditions and counts of job_controller.go."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _suspension(rows: list[Object], suspended: bool, now: float) -> list[Object]
 
 
 def put(rows: list[Object], type_: str, value: str, reason: str, message: str, now: float) -> list[Object]:
-    """The conditions with one set; what it says already stays as it is."""
+    """The conditions with one set; an equal condition stays as it is."""
     if any(row["type"] == type_ and row["status"] == value for row in rows):
         return rows
     at = stamp(now)

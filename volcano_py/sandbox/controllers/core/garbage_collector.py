@@ -19,7 +19,7 @@ from volcano_py.sandbox.controllers.runtime.owners import Node, Owners, resource
 from volcano_py.sandbox.controllers.runtime.runner import Controller
 
 Object = dict[str, Any]
-Item = tuple[str, Node]  # "dependent": an owner is gone or going; "owner": is dying and waits for its dependents
+Item = tuple[str, Node]  # "dependent": an owner is gone or going; "owner": terminates and waits for its dependents
 
 
 def controller(api: Api, owners: Owners) -> Controller:
@@ -60,7 +60,7 @@ class GarbageCollector:
             await (self._dependent if what == "dependent" else self._owner)(resource, entry, node)
 
     async def _dependent(self, resource: Resource, entry: Entry, node: Node) -> None:
-        """Delete an object when nobody solid owns it any more; else only cut the ties to those that are gone."""
+        """Delete an object that has no existing owner; else remove its references to those that are gone."""
         obj = entry.load()
         meta = obj["metadata"]
         references = meta.get("ownerReferences") or []
@@ -97,7 +97,7 @@ class GarbageCollector:
         await self.client.delete(node[0], entry, policy)
 
     async def _owner(self, resource: Resource, entry: Entry, node: Node) -> None:
-        """A dying object that waits for us: orphan its dependents, or delete them first."""
+        """A terminating object with our finalizer: orphan its dependents, or delete them first."""
         meta = entry.load()["metadata"]
         finalizers = meta.get("finalizers") or []
         if not meta.get("deletionTimestamp"):
@@ -130,7 +130,7 @@ class GarbageCollector:
         return rows
 
     def _write(self, resource: Resource, entry: Entry, obj: Object) -> Entry:
-        """Change owners; the fields that we take away belong to nobody any more."""
+        """Change owners; the fields that we remove have no owner any more."""
         managed.update(
             resource.type,
             entry.load(),
@@ -163,7 +163,7 @@ class GarbageCollector:
 
 
 def _waits(entry: Entry) -> bool:
-    """Whether an object is dying and waits for its dependents to go first."""
+    """Whether an object terminates and waits until its dependents are gone."""
     if b'"deletionTimestamp":' not in entry.tail:
         return False
     meta = entry.load()["metadata"]

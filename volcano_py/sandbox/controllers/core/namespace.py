@@ -17,7 +17,7 @@ from volcano_py.sandbox.controllers.runtime.runner import Controller
 LOG = logging.getLogger(__name__)
 Object = dict[str, Any]
 
-GATHER = 0.05  # not at once: whoever asked may have more to say about the namespace
+GATHER = 0.05  # not at once: the client may change the namespace again
 AGAIN = 0.5  # seconds until something that could not be deleted is tried again
 
 
@@ -27,7 +27,7 @@ def controller(api: Api) -> Controller:
 
 
 class NamespaceController:
-    """Deletes what is in a dying namespace; when nothing is left, lets it go."""
+    """Deletes the objects of a terminating namespace, then removes its finalizer."""
 
     def __init__(self, api: Api) -> None:
         self.api = api
@@ -50,14 +50,14 @@ class NamespaceController:
         entry = resource.collection.get("", name)
         if entry is None or not entry.load()["metadata"].get("deletionTimestamp"):
             return None
-        refused = False
+        denied = False
         for plural in content(self.api, name):
             for item in list(self.api.store.collections[plural].select(name)):
                 if b'"deletionTimestamp":' not in item.tail:
                     try:
                         await self.client.delete(plural, item)
                     except errors.StatusError as error:
-                        refused = True
+                        denied = True
                         LOG.info("namespace %s: %s stays for now: %s", name, item.key, error)
         left = content(self.api, name)
         current = resource.collection.get("", name)
@@ -65,7 +65,7 @@ class NamespaceController:
             return None
         if left:
             self._report(resource, current, left)
-            return AGAIN if refused else None
+            return AGAIN if denied else None
         self._finish(resource, current)
         return None
 
@@ -80,7 +80,7 @@ class NamespaceController:
         self.api.write(resource, DELETED, obj)
 
     def _report(self, resource: Resource, entry: Entry, left: dict[str, int]) -> None:
-        """Say in the namespace's conditions what it waits for."""
+        """Set the namespace's conditions to what it waits for."""
         finalizers: dict[str, int] = {}
         for name in left:
             for item in self.api.store.collections[name].select(entry.name):

@@ -1,4 +1,4 @@
-"""Pods that nobody will ever stop: those of nodes that are no more, or are out of service. Kubernetes: pod GC."""
+"""Pods that no kubelet will stop: those of nodes that are gone or out of service. Kubernetes: pod GC."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _OUT_OF_SERVICE = OUT_OF_SERVICE.encode()
 
 
 def controller(api: Api, quarantine: float) -> Controller:
-    """quarantine: seconds that a node may be missing before its pods are given up."""
+    """quarantine: seconds that a node may be missing before its pods are deleted."""
     client = Client(api, "pod-garbage-collector")
     nodes, pods = api.resource("", "nodes").collection, api.resource("", "pods").collection
 

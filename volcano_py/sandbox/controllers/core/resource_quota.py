@@ -1,4 +1,4 @@
-"""Says in a ResourceQuota what its namespace may use and does use. Kubernetes: the resource quota controller."""
+"""The status of a ResourceQuota: what its namespace may use and does use. Kubernetes: the resource quota controller."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Secrets that ask for a lasting token of a service account get it. Kubernetes: the tokens controller."""
+"""Fills Secrets of type service-account-token with a lasting token. Kubernetes: the tokens controller."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def controller(api: Api, authority: bytes) -> Controller:
             if known is not None or (account is None and (secret.get("data") or {}).get("token")):
                 await client.delete(SECRETS, entry)
             return
-        if known is not None and good((secret.get("data") or {}).get("token") or ""):
+        if known is not None and valid((secret.get("data") or {}).get("token") or ""):
             return
         made = token(account, entry)
         data = {"ca.crt": authority, "namespace": entry.namespace.encode(), "token": made}
@@ -59,7 +59,7 @@ def controller(api: Api, authority: bytes) -> Controller:
 
         await client.update(SECRETS, key, fill, uid=entry.uid)
 
-    def good(encoded: str) -> bool:
+    def valid(encoded: str) -> bool:
         """Whether a Secret's token is one that the server accepts."""
         try:
             authenticator().authenticate(base64.b64decode(encoded).decode())

@@ -1,7 +1,7 @@
-"""Nodes whose kubelet has fallen silent, and the taints that follow from what nodes say of themselves.
+"""Nodes whose kubelet sends no heartbeats, and the taints that follow from nodes' conditions.
 
 Kubernetes: the node lifecycle controller. A heartbeat is a renewal of the node's Lease; a node that never had one is
-kept by hand (no kubelet plays it), and only its own conditions count.
+kept by hand (it has no kubelet), and only its own conditions count.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ REASON, MESSAGE = "NodeStatusUnknown", "Kubelet stopped posting node status."
 
 
 def controller(api: Api, pods: Pods, grace: float) -> Controller:
-    """grace: seconds of silence after which nobody knows how a node is."""
+    """grace: seconds without a heartbeat after which the conditions of a node become Unknown."""
     nodes = NodeLifecycle(api, pods, grace)
     return Controller("node-controller", nodes.sync, wakes={LEASES: nodes.lease_changed, "nodes": nodes.node_changed})
 
@@ -39,19 +39,19 @@ class NodeLifecycle:
         self.nodes = api.resource("", "nodes").collection
         self.pods = pods
         self.grace = grace
-        self.heard: dict[str, float] = {}  # loop time of the last heartbeat
+        self.heartbeats: dict[str, float] = {}  # loop time of the last heartbeat
         self.lost: set[str] = set()
 
     def lease_changed(self, event: Event) -> Iterable[str]:
-        """Note the heartbeat; look only at nodes that are new or were lost."""
+        """Record the heartbeat; sync only nodes that are new or were lost."""
         name = event.entry.name
         if event.entry.namespace != LEASE_NAMESPACE:
             return
         if event.type == DELETED:
-            self.heard.pop(name, None)
+            self.heartbeats.pop(name, None)
             return
-        known = name in self.heard
-        self.heard[name] = asyncio.get_running_loop().time()
+        known = name in self.heartbeats
+        self.heartbeats[name] = asyncio.get_running_loop().time()
         if not known or name in self.lost:
             yield name
 
@@ -65,8 +65,8 @@ class NodeLifecycle:
         entry = self.nodes.entries.get(name)
         if entry is None:
             return None
-        heard = self.heard.get(name)
-        left = None if heard is None else heard + self.grace - asyncio.get_running_loop().time()
+        heartbeat = self.heartbeats.get(name)
+        left = None if heartbeat is None else heartbeat + self.grace - asyncio.get_running_loop().time()
         node = entry.load()
         if left is not None and left <= 0:
             if name not in self.lost or not is_unknown(node):
@@ -79,7 +79,7 @@ class NodeLifecycle:
         return left
 
     async def _lose(self, entry: Entry, node: Object) -> Object:
-        """Say that nobody knows how the node is, and take its pods for not ready."""
+        """Set the conditions of the node to Unknown, and its pods to not ready."""
         rows = unknown_conditions((node.get("status") or {}).get("conditions") or [], metadata.now())
         if rows != (node.get("status") or {}).get("conditions"):
             node.setdefault("status", {})["conditions"] = rows
@@ -121,13 +121,13 @@ class NodeLifecycle:
 
 
 def is_unknown(node: Object) -> bool:
-    """Whether the node's readiness has been given up."""
+    """Whether the readiness of the node is Unknown."""
     rows = (node.get("status") or {}).get("conditions") or ()
     return any(row["type"] == "Ready" and row["status"] == "Unknown" for row in rows)
 
 
 def unknown_conditions(rows: list[Object], stamp: str) -> list[Object]:
-    """The conditions of a node that is not heard of any more."""
+    """The conditions of a node without heartbeats."""
     out = []
     for row in rows:
         if row["type"] in KUBELETS_CONDITIONS and row["status"] != "Unknown":

@@ -1,4 +1,4 @@
-"""Whether a node is meant by selector terms: those of volumes and of node affinity. Kubernetes: nodeaffinity."""
+"""Whether selector terms select a node: those of volumes and of node affinity. Kubernetes: nodeaffinity."""
 
 from __future__ import annotations
 

@@ -27,20 +27,20 @@ _OURS = {*_BY_CONDITION.values(), UNSCHEDULABLE}
 
 
 def wanted_taints(node: Object, stamp: str) -> list[Object]:
-    """The node's taints: those of others, and those that its conditions ask for (new ones began at `stamp`)."""
+    """The node's taints: those of others, and those that follow from its conditions (new ones begin at `stamp`)."""
     spec = node.get("spec") or {}
-    asked = []
+    due = []
     for row in (node.get("status") or {}).get("conditions") or ():
         key = _BY_CONDITION.get((row["type"], row["status"]))
         if key is not None:
-            asked.append((key, "NoSchedule"))
+            due.append((key, "NoSchedule"))
             if row["type"] == "Ready":
-                asked.append((key, "NoExecute"))
+                due.append((key, "NoExecute"))
     if spec.get("unschedulable"):
-        asked.append((UNSCHEDULABLE, "NoSchedule"))
+        due.append((UNSCHEDULABLE, "NoSchedule"))
     present = {(row["key"], row["effect"]): row for row in spec.get("taints") or ()}
     kept = [row for (key, effect), row in present.items() if not _is_ours(key, effect)]
-    return [*kept, *(present.get(what) or _taint(*what, stamp) for what in asked)]
+    return [*kept, *(present.get(what) or _taint(*what, stamp) for what in due)]
 
 
 def _is_ours(key: str, effect: str) -> bool:

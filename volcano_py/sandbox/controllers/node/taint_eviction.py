@@ -76,7 +76,7 @@ class TaintEviction:
 
 
 async def mark_disrupted(client: Client, pod: Entry, reason: str, message: str, phase: str = "") -> None:
-    """Say in a pod's conditions that it goes for no fault of its own; also end it, if a phase is given."""
+    """Add DisruptionTarget to a pod's conditions; set its phase, too, if one is given."""
 
     def change(obj: Object) -> None:
         status = obj.setdefault("status", {})

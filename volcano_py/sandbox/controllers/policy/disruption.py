@@ -25,7 +25,7 @@ _SCALES = ("replicasets.apps", "statefulsets.apps", "replicationcontrollers", "d
 
 
 class NoScale(Exception):
-    """A pod's controller does not say how many pods it wants."""
+    """The number of replicas of a pod's controller is unknown."""
 
 
 def controller(api: Api, owners: Owners, pods: Pods) -> Controller:
@@ -88,7 +88,7 @@ class Disruption:
         return [pod for pod in found if not pod.finished]
 
     def _expected(self, pods: list[Pod]) -> int:
-        """How many pods the controllers of these want together."""
+        """The sum of the replicas of these pods' controllers."""
         scales: dict[str, int] = {}
         for pod in pods:
             node, row = ("pods", pod.entry.key), None
@@ -106,7 +106,7 @@ class Disruption:
 
 
 def needs(budget: Object, pods: list[Pod], expected: Any) -> tuple[int, int]:
-    """(pods that there should be, pods that have to be healthy); `expected` asks their controllers."""
+    """(expected pods, pods that must be healthy); `expected` counts the replicas of their controllers."""
     spec = budget["spec"]
     if spec.get("maxUnavailable") is not None:
         total = expected() if pods else 0

@@ -1,4 +1,4 @@
-"""Whom a controller's object manages: what it made, what it adopts by its selector, what it lets go of.
+"""Which objects a controller's object manages: those it creates, adopts by its selector, and releases.
 
 Kubernetes: ControllerRefManager. Orphans are looked for only when the object is new or an orphan that fits appears.
 """

@@ -1,4 +1,4 @@
-"""The API server's verbs for the controllers in its process: the same admission, checks and field owners as anybody's.
+"""The API server's verbs for the controllers in its process: admission, checks and field owners as for any client.
 
 Reads are of the store itself, so a controller sees what it has just written.
 """
@@ -29,7 +29,7 @@ SLICE = 8  # writes before others in this process get their turn
 
 
 class Client:
-    """Asks in the name of one controller; refusals are StatusErrors. Collections are named as in the store."""
+    """Sends requests as one controller; raises StatusError when one is denied. Collections have the store's names."""
 
     def __init__(self, api: Api, name: str) -> None:
         self.api = api
@@ -64,7 +64,7 @@ class Client:
         uid: str = "",
         status: bool = False,
     ) -> None:
-        """Change an object in place (again, when somebody else was faster); 404 when it is gone or another one."""
+        """Change an object in place (again after a conflict); 404 when it is gone or another one."""
         await self._take_turns()
         resource = self.resource(collection)
         namespace, _, name = key.rpartition("/")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def scaled(value: int | str | None, total: int, *, up: bool) -> int:
-    """The number that is meant; percentages are rounded up or down. Nothing given is 0."""
+    """The number; percentages of `total` are rounded up or down. None is 0."""
     if value is None:
         return 0
     if isinstance(value, str):

@@ -1,4 +1,4 @@
-"""Who owns whom: the graph of ownerReferences that the garbage collector and the workloads' controllers read.
+"""The graph of ownerReferences that the garbage collector and the workloads' controllers read.
 
 Kubernetes: the garbage collector's graph builder.
 """
@@ -14,14 +14,14 @@ from volcano_py.sandbox.apiserver.storage.store import DELETED, Collection, Entr
 
 Object = dict[str, Any]
 Node = tuple[str, str]  # collection, key
-# told of a write, and of the ownerReferences that the object had until now
+# called with a write, and with the ownerReferences that the object had before it
 Listener = Callable[[Collection, Event, list[Object]], None]
 
 _REFERENCES = b'"ownerReferences":['
 
 
 class Owners:
-    """Follows every write. `listeners` are told of it after the graph is up to date."""
+    """Follows every write. `listeners` are called after the graph is up to date."""
 
     def __init__(self, store: Store) -> None:
         self.store = store

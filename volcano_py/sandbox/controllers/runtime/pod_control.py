@@ -14,22 +14,22 @@ Object = dict[str, Any]
 
 
 def from_template(template: Object, owner: Object) -> Object:
-    """A pod of an owner as its template says; its name is generated from the owner's."""
-    said = template.get("metadata") or {}
+    """A pod of an owner from its template; its name is generated from the owner's."""
+    given = template.get("metadata") or {}
     meta: Object = {
         "generateName": owner["metadata"]["name"] + "-",
         "namespace": owner["metadata"]["namespace"],
-        "labels": dict(said.get("labels") or {}),
-        "annotations": dict(said.get("annotations") or {}),
+        "labels": dict(given.get("labels") or {}),
+        "annotations": dict(given.get("annotations") or {}),
         "ownerReferences": [controller_reference(owner)],
     }
-    if said.get("finalizers"):
-        meta["finalizers"] = list(said["finalizers"])
+    if given.get("finalizers"):
+        meta["finalizers"] = list(given["finalizers"])
     return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": dict(template.get("spec") or {})}
 
 
 async def create(client: Client, owner: Object, pods: Iterable[Object]) -> StatusError | None:
-    """Make pods one after the other, until one is refused: the refusal."""
+    """Create pods one after the other until one is denied; returns its error."""
     for pod in pods:
         try:
             made = await client.create("pods", pod)

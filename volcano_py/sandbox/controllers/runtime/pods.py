@@ -1,4 +1,4 @@
-"""What controllers look at in a pod, read once for each of its versions."""
+"""The fields of a pod that controllers use, read once for each version of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Wakes controllers when objects change, and lets each look at one object's key at a time."""
+"""Queues the keys of changed objects for controllers; each controller syncs one key at a time."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ LOG = logging.getLogger(__name__)
 Key = Hashable
 Sync = Callable[[Key], Awaitable[float | None]]
 
-GATHER = 0.05  # seconds in which changes of many pods become one look at their owner
+GATHER = 0.05  # seconds in which changes of many pods become one sync of their owner
 
 
 @dataclass(slots=True)
 class Controller:
-    """What wakes a controller, and what it does with a key; `sync` may return the seconds until it looks again.
+    """A controller: which changes queue which keys, and the function that syncs a key.
 
-    wakes: by collection, the keys that a change concerns. everything: the same for all collections at once, told the
-    ownerReferences until now, too. owns: the collection whose objects are looked at when something that they manage
-    changes. gather: seconds that pass between a change and the look. All of these must be cheap: they run in the
-    middle of somebody's write.
+    sync: may return the seconds until the next sync of the key. wakes: by collection, the keys that a change concerns.
+    everything: the same for all collections at once; it gets the earlier ownerReferences, too. owns: the collection
+    whose objects are synced when an object that they manage changes. gather: seconds between a change and the sync.
+    Functions other than sync must be cheap: they run in the middle of another write.
     """
 
     name: str
@@ -51,7 +51,7 @@ class Runner:
         self._undo: list[Callable[[], None]] = []
 
     def start(self) -> None:
-        """Look at everything that is there, then at what changes."""
+        """Sync every object, then those that change."""
         chosen = self.controller
         for name, keys_of in chosen.wakes.items():
             collection = self.store.collections[name]
@@ -89,7 +89,7 @@ class Runner:
         self._ask(self.controller.everything(collection, event, before), self.controller.gather)
 
     def _owned(self, collection: Collection, event: Event, before: list[Object]) -> None:
-        """Something with a controller changed, came, went, or changed hands: look at those that manage it."""
+        """An object with a controller changed, or its owners changed: sync those that manage it."""
         now = self.owners.references.get((collection.name, event.entry.key), [])
         for references in (now,) if before is now else (before, now):
             row = controller_of(references)

@@ -1,7 +1,7 @@
 """Claims get volumes, and volumes whose claim is gone are reclaimed. Kubernetes: the persistent volume controller.
 
 There is no storage behind it: a StorageClass with any provisioner makes a volume at once. A class that waits for its
-first consumer binds when a pod that uses the claim has a node, or the claim says which one was selected.
+first consumer binds when a pod that uses the claim has a node, or the claim names the selected one.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ def find(claim: Object, volumes: list[Object], node_labels: Object | None) -> Ob
 
 
 def fits(volume: Object, claim: Object) -> bool:
-    """Class, modes, size and labels, whoever has the volume."""
+    """Whether class, modes, size and labels fit, bound or not."""
     offer, wanted = volume["spec"], claim["spec"]
     if volume["metadata"].get("deletionTimestamp"):
         return False
@@ -68,7 +68,7 @@ def _reaches(volume: Object, node_labels: Object | None) -> bool:
 
 
 def provision(claim: Object, storage_class: Object, node: str) -> Object:
-    """A new volume for a claim, as its class says."""
+    """A new volume for a claim of a class."""
     meta, wanted = claim["metadata"], claim["spec"]
     name = f"pvc-{meta['uid']}"
     spec: Object = {

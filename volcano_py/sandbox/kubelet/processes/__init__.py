@@ -3,5 +3,5 @@
 `runtime` is what the kubelets call. It mounts volumes below a pod's folder (`volumes`), makes the environment
 (`environment`), puts real folders and loopback addresses in the place of mount paths and host names (`rewriting`,
 `addresses`), and has the process started by a small child program (`supervisor`, reached through `connection`) that
-outlives nothing: when the sandbox dies, however it dies, the supervisor ends all processes and itself.
+outlives nothing: when the sandbox ends, by kill -9 too, the supervisor ends all processes and itself.
 """

@@ -1,8 +1,8 @@
 """Addresses of pods on the loopback network, and the names under which they are looked for.
 
 On Linux all of 127.0.0.0/8 is this machine, so each pod gets an address of its own there without any set-up; elsewhere
-all have 127.0.0.1. A name `<hostname>.<subdomain>` keeps its address for as long as a pod of that subdomain lives, and
-may be asked for before its pod is there: a worker learns where the server will be.
+all have 127.0.0.1. A name `<hostname>.<subdomain>` keeps its address for as long as a pod of that subdomain exists, and
+may be looked up before its pod exists: a worker can know where the server will be.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The sandbox's side of the supervisor: start a run, signal it, hear of its end."""
+"""The sandbox's side of the supervisor: start a run, signal it, get its result."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ LOG = logging.getLogger(__name__)
 
 PROGRAM = "volcano_py.sandbox.kubelet.processes.supervisor"
 LINE_LIMIT = 1 << 20
-RESTART_SECONDS = 0.2  # before a supervisor that died is replaced
+RESTART_SECONDS = 0.2  # before a supervisor that ended is replaced
 
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How a run ended; failed: it was never started, and message says why."""
+    """How a run ended; failed: it could not start, and message has the reason."""
 
     code: int
     message: str = ""
@@ -33,7 +33,7 @@ Over = Callable[[Ended], None]
 
 
 class Connection:
-    """One supervisor; another one takes its place when it dies, and its runs have ended then."""
+    """One supervisor; when it ends its runs have ended, and another one takes its place."""
 
     def __init__(self) -> None:
         self.pids: dict[str, int] = {}
@@ -73,7 +73,7 @@ class Connection:
         return id_ in self._over
 
     async def close(self, seconds: float) -> None:
-        """End all runs, kindly for so many seconds, and the supervisor."""
+        """Terminate all runs, kill those that still run after `seconds`, and end the supervisor."""
         self._closing = True
         if self._process is None:
             return
@@ -102,19 +102,19 @@ class Connection:
     async def _read(self, process: asyncio.subprocess.Process) -> None:
         assert process.stdout is not None
         while line := await process.stdout.readline():
-            told = json.loads(line)
-            id_ = told["id"]
-            if told["event"] == "started":
-                self.pids[id_] = told["pid"]
+            report = json.loads(line)
+            id_ = report["id"]
+            if report["event"] == "started":
+                self.pids[id_] = report["pid"]
                 continue
-            failed = told["event"] == "failed"
-            self._finish(id_, Ended(128 if failed else told["code"], told.get("message", ""), failed))
+            failed = report["event"] == "failed"
+            self._finish(id_, Ended(128 if failed else report["code"], report.get("message", ""), failed))
         if self._closing:
             return
         LOG.error("the supervisor of the pods' processes has ended; they have ended with it, another one starts")
         self._process = None
         for id_, pid in list(self.pids.items()):
-            # the first process of each died with its parent; the others of its group did not
+            # the first process of each ended with its parent; the others of its group did not
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(pid, signal.SIGKILL)
             self._finish(id_, Ended(137, "the process was lost with its supervisor"))

@@ -37,7 +37,7 @@ def expand(text: str, variables: Mapping[str, str]) -> str:
 
 
 def variables(pod: Object, container: Object, lookup: Lookup, allocatable: Object) -> dict[str, str]:
-    """What the container's env and envFrom say; NotReady when a reference leads nowhere."""
+    """The variables of the container's env and envFrom; NotReady when the object of a reference is missing."""
     namespace = pod["metadata"]["namespace"]
     out: dict[str, str] = {}
     for source in container.get("envFrom") or []:

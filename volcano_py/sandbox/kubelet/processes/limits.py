@@ -2,7 +2,7 @@
 
 Memory limits the process's data (RLIMIT_DATA: what it allocates, not what it merely maps): an allocation beyond it
 fails, in each process by itself. CPU limits the cores that it may run on, rounded up; with a deadline also its
-processor time (RLIMIT_CPU): so many cores for so many seconds.
+processor time (RLIMIT_CPU): the product of cores and seconds.
 """
 
 from __future__ import annotations

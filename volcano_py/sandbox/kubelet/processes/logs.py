@@ -8,8 +8,8 @@ from pathlib import Path
 def path_for(pod: Path, container: str) -> Path:
     """The file of a container's next run, made empty; older than the latest run's are removed.
 
-    It exists before the container's status says "running": whoever reads the log then must not get the last run's, or
-    none at all, because the supervisor has not opened it yet. Raises OSError.
+    It exists before the container's status is "running": a client that reads the log then must not get the last
+    run's, or none at all, because the supervisor has not opened it yet. Raises OSError.
     """
     folder = pod / "logs" / container
     folder.mkdir(parents=True, exist_ok=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class NotReady(Exception):
-    """It is tried again. reason: the container's waiting reason; event: the reason of the Event that tells it."""
+    """It is retried. reason: the container's waiting reason; event: the reason of the Event."""
 
     def __init__(self, reason: str, event: str, message: str) -> None:
         super().__init__(message)

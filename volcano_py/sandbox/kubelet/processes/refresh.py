@@ -1,4 +1,4 @@
-"""New content for mounted ConfigMaps and Secrets: a Job that grows tells its running pods of their new peers."""
+"""New content for mounted ConfigMaps and Secrets: running pods see the new peers of a Job that grows."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ Rewrite = Callable[[str], str]
 
 
 def inside(root: Path, path: str) -> Path:
-    """A container's path below the folder that stands for its root; `..` does not leave it."""
+    """A container's path below the folder that is its root; `..` does not leave it."""
     return root / posixpath.normpath("/" + path).lstrip("/")
 
 

@@ -1,4 +1,4 @@
-"""What kubelets ask of real processes: addresses and folders for pods, runs of their containers, and their end."""
+"""Real processes for kubelets: addresses and folders for pods, runs of their containers, and their end."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class _Pod:
     address: str
     running: dict[str, _Running] = field(default_factory=dict)
     ended: dict[str, Run] = field(default_factory=dict)
-    gone: list[Gone] = field(default_factory=list)  # whom to tell of the end, when it is being stopped
+    gone: list[Gone] = field(default_factory=list)  # called with the results when a stopped pod has ended
     timer: asyncio.TimerHandle | None = None
 
 
@@ -97,7 +97,7 @@ class Processes:
 
     @staticmethod
     def runs(pod: Object, container: Object) -> bool:
-        """Whether a container is a process: its command is known, and no annotation says how it is to run."""
+        """Whether a container is a process: its command is known, and no annotation sets its run time."""
         annotations = pod["metadata"].get("annotations") or {}
         return bool(container.get("command")) and RUN_SECONDS not in annotations and EXIT_CODE not in annotations
 
@@ -182,7 +182,7 @@ class Processes:
     # --- the end -----------------------------------------------------------------------------------------------------
 
     def stop(self, uid: str, seconds: float, gone: Gone) -> None:
-        """End a pod's processes within so many seconds; `gone` is told how they ended. Said again, it may be sooner."""
+        """End a pod's processes within `seconds`, then call `gone` with their results; a later call may be shorter."""
         pod = self._pods.get(uid)
         if pod is None:
             gone({})
@@ -192,30 +192,30 @@ class Processes:
         pod.gone.append(gone)
         if len(pod.gone) == 1:
             for running in list(pod.running.values()):
-                self._ask(running)
+                self._terminate(running)
         if pod.timer is None or due < pod.timer.when():
             if pod.timer is not None:
                 pod.timer.cancel()
             pod.timer = loop.call_at(due, self._signal_all, pod, signal.SIGKILL)
         self._check_gone(pod)
 
-    def _ask(self, running: _Running) -> None:
+    def _terminate(self, running: _Running) -> None:
         """SIGTERM, after the preStop hook if there is one; the pod's deadline does not wait for it."""
         hook = (running.container.get("lifecycle") or {}).get("preStop") or {}
 
-        def ask(_: Ended | None = None) -> None:
+        def send(_: Ended | None = None) -> None:
             self.connection.signal(running.id, signal.SIGTERM)
 
         if hook.get("exec"):
             what = {**running.what, "argv": hook["exec"].get("command") or ["true"], "log": None}
-            self.connection.run(f"{running.id}/preStop", ask, **what)
+            self.connection.run(f"{running.id}/preStop", send, **what)
         elif hook.get("sleep"):
-            asyncio.get_running_loop().call_later(hook["sleep"].get("seconds") or 0, ask)
+            asyncio.get_running_loop().call_later(hook["sleep"].get("seconds") or 0, send)
         else:
-            ask()
+            send()
 
     def kill(self, uid: str) -> None:
-        """A pod's processes end now, and nobody hears of it."""
+        """Kill a pod's processes at once, without results."""
         pod = self._pods.pop(uid, None)
         if pod is None:
             return
@@ -245,8 +245,8 @@ class Processes:
         if pod.timer is not None:
             pod.timer.cancel()
             pod.timer = None
-        told, pod.gone = pod.gone, []
-        for gone in told:
+        callbacks, pod.gone = pod.gone, []
+        for gone in callbacks:
             gone(pod.ended)
 
     # --- what is in a pod --------------------------------------------------------------------------------------------

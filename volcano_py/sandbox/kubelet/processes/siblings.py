@@ -17,7 +17,7 @@ BATCH_JOB = "batch.kubernetes.io/job-name"
 def is_sibling(pod: Object, lookup: Lookup) -> Callable[[str], bool]:
     """Whether a host name is, or will be, that of a pod with this pod's subdomain.
 
-    Three sources know: the svc plugin's ConfigMap; the pods that are there; and an indexed Job's name.
+    Three sources: the svc plugin's ConfigMap; the pods that are there; and an indexed Job's name.
     """
     namespace, subdomain = pod["metadata"]["namespace"], pod["spec"]["subdomain"]
     listed = set(_listed(pod, lookup))

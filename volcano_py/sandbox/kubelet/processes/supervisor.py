@@ -94,7 +94,7 @@ class Run:
         return bool(data)
 
     def kill(self, number: int) -> None:
-        """Signal the process and all that has stayed with it; its number is ours until we ask for its end."""
+        """Signal the process and all that has stayed with it; its number stays reserved until we wait for it."""
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.process.pid, number)
 
@@ -234,7 +234,7 @@ def _kill_strays(id_: str) -> None:
 def _children() -> list[int]:
     try:
         return [int(word) for word in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()]
-    except OSError:  # not Linux: nobody comes to us
+    except OSError:  # not Linux: orphans are not reparented to this process
         return []
 
 
@@ -301,7 +301,7 @@ def main() -> None:
     supervisor = Supervisor()
     try:
         supervisor.loop()
-    except BrokenPipeError:  # the sandbox died while we told it something
+    except BrokenPipeError:  # the sandbox ended during the write
         pass
     finally:
         supervisor.end_all()

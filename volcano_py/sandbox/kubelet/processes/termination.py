@@ -11,7 +11,7 @@ Object = dict[str, Any]
 
 DEFAULT_PATH = "/dev/termination-log"
 LIMIT = 4096  # bytes of a message
-LOG_BYTES, LOG_LINES = 2048, 80  # of a log that stands for one
+LOG_BYTES, LOG_LINES = 2048, 80  # of a log in place of a message
 
 
 def path_of(container: Object) -> str:
@@ -26,7 +26,7 @@ def prepare(root: Path, container: Object) -> None:
 
 
 def message(root: Path, container: Object, log: Path, code: int) -> str:
-    """What the container's status tells of its end."""
+    """The message of the container's terminated state."""
     text = _tail(inside(root, path_of(container)), LIMIT)
     if text or not code or container.get("terminationMessagePolicy") != "FallbackToLogsOnError":
         return text

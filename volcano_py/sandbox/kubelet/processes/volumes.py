@@ -4,7 +4,7 @@
     <pod>/containers/<name>      a container's root and working directory, its mounts below it
     <claims>/<namespace>_<…>     a PersistentVolumeClaim; it outlives its pods
 
-hostPath is the real path. Kinds of volumes that a machine alone does not have are refused.
+hostPath is the real path. Kinds of volumes that a machine alone does not have are rejected.
 """
 
 from __future__ import annotations

@@ -95,7 +95,7 @@ async def create_object(
     for warning in strategy.warnings(obj, None):
         request.warn(warning)
     if request.verb != "create":  # by an update or an apply of what does not exist
-        authorization.require(api, replace(authorization.question(request), verb="create"))
+        authorization.require(api, replace(authorization.access_of(request), verb="create"))
     if api.admits(resource):
         await api.admit("validating", Attributes("CREATE", request, complete(resource, obj), None))
     if resource.collection.get(meta.get("namespace", ""), meta["name"]) is not None:
@@ -113,7 +113,7 @@ def clear_status(resource: Resource, obj: dict[str, Any]) -> None:
 
 
 def empty(resource: Resource) -> dict[str, Any]:
-    """What a new object is compared with to learn who owns its fields."""
+    """What a new object is compared with to compute the owners of its fields."""
     if resource.custom is not None:
         return {"metadata": {}}
     made: dict[str, Any] = codec.normalise(resource.type, {}, codec.Unknown())

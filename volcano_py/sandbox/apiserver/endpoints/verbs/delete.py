@@ -64,7 +64,7 @@ def read_options(request: Request) -> None:
 
 
 async def delete(api: Api, request: Request) -> Result | Plain:
-    """Delete one object; the answer is the object where it still exists or the kind wants it, else a Status."""
+    """Delete one object; the answer is the object where it still exists or its strategy returns it, else a Status."""
     read_options(request)
     resource = request.resource
     for warning in resource.strategy.delete_warnings(request):
@@ -89,7 +89,7 @@ def success(request: Request, entry: Entry) -> Plain:
 
 
 async def delete_entry(api: Api, request: Request, entry: Entry) -> tuple[bytes, bool]:
-    """Carry out a deletion: (bytes of the object, whether it is gone for good)."""
+    """Carry out a deletion: (bytes of the object, whether it is removed)."""
     resource = request.resource
     strategy = resource.strategy
     if api.admits(resource):
@@ -106,7 +106,7 @@ async def delete_entry(api: Api, request: Request, entry: Entry) -> tuple[bytes,
     strategy.before_delete(obj, request)
     graceful, pending = _before_delete(request, obj)
     if pending:
-        # already on its way; asked again
+        # already being deleted; a repeated request
         return entry.tail, False
     _garbage_finalizers(request, meta)
     finalizers = meta.get("finalizers")
@@ -144,23 +144,23 @@ def _before_delete(request: Request, obj: Object) -> tuple[bool, bool]:
     """Set the deletion's time and grace period: (graceful, already pending)."""
     strategy = request.resource.strategy
     meta = obj["metadata"]
-    asked = request.options.get("gracePeriodSeconds")
+    requested = request.options.get("gracePeriodSeconds")
     if strategy.grace is None:
         return False, False
     if meta.get("deletionTimestamp"):
         current = meta.get("deletionGracePeriodSeconds") or 0
         if not current:
             return False, False
-        if asked is None or asked >= current:
+        if requested is None or requested >= current:
             return False, True
-        if asked < 0:
-            asked = 1
+        if requested < 0:
+            requested = 1
         began = codec.parse_time(meta["deletionTimestamp"]) - timedelta(seconds=current)
-        ends = began + timedelta(seconds=asked)
+        ends = began + timedelta(seconds=requested)
         meta["deletionTimestamp"] = ends.strftime("%Y-%m-%dT%H:%M:%SZ")
-        meta["deletionGracePeriodSeconds"] = asked
+        meta["deletionGracePeriodSeconds"] = requested
         return True, False
-    grace = strategy.grace(obj, asked, request)
+    grace = strategy.grace(obj, requested, request)
     ends = codec.parse_time(metadata.now()) + timedelta(seconds=grace)
     meta["deletionTimestamp"] = ends.strftime("%Y-%m-%dT%H:%M:%SZ")
     meta["deletionGracePeriodSeconds"] = grace
@@ -170,7 +170,7 @@ def _before_delete(request: Request, obj: Object) -> tuple[bool, bool]:
 
 
 def mark_deleting(meta: Object) -> None:
-    """For kinds without grace whose finalizers keep them: dying since now."""
+    """Mark an object that its finalizers keep, of a kind without grace, as deleted now."""
     if meta.get("deletionTimestamp") is None:
         if meta.get("generation"):
             meta["generation"] += 1
@@ -179,7 +179,7 @@ def mark_deleting(meta: Object) -> None:
 
 
 def _garbage_finalizers(request: Request, meta: Object) -> None:
-    """Add or remove the collector's finalizers as the propagation policy says."""
+    """Add or remove the collector's finalizers for the propagation policy."""
     options = request.options
     current = list(meta.get("finalizers") or [])
     policy = options.get("propagationPolicy")

@@ -22,7 +22,7 @@ SNAPSHOT_SECONDS = 300.0
 
 @dataclass(slots=True)
 class Selection:
-    """What a list or watch asks for."""
+    """The selection of a list or watch."""
 
     namespace: str = ""
     name: str = ""  # metadata.name=… of the field selector, or of the path
@@ -109,7 +109,7 @@ class _Snapshot:
 
 
 def list_page(api: Api, request: Request) -> Page:
-    """The list that a request asks for."""
+    """The list for a request."""
     query = request.query
     chosen = selection(request)
     limit = integer(query, "limit")
@@ -157,7 +157,7 @@ def _cut(api: Api, request: Request, rows: list[Entry], revision: int, limit: in
     snapshots[number] = _Snapshot(rest, revision)
     while len(snapshots) > SNAPSHOTS:
         snapshots.pop(next(iter(snapshots)))
-    # the token names the next key, too: a server that forgot the snapshot says "expired", not nonsense
+    # the token names the next key, too: a server without the snapshot answers "expired"
     payload = {"v": "meta.k8s.io/v1", "rv": revision, "start": rest[0].key, "page": number}
     made = base64.urlsafe_b64encode(orjson.dumps(payload)).decode().rstrip("=")
     remaining = len(rest) if chosen.labels is None and chosen.fields is None else None

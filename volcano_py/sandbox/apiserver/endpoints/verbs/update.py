@@ -57,7 +57,7 @@ async def change_object(
     create: Object | None = None,
     tracked: bool = True,
 ) -> Result:
-    """Read, change, check and write, again if somebody else wrote meanwhile and the change allows it.
+    """Read, change, check and write, again after a conflict if the change allows it.
 
     `change` gets a copy of the stored object and gives the new one (its managedFields already right when `tracked`
     is false). `create` is stored if nothing is there and the kind allows that.
@@ -87,7 +87,7 @@ async def change_object(
 
 
 class _Raced(Exception):
-    """The object changed while admission was being asked."""
+    """The object changed during admission."""
 
 
 async def _write(api: Api, request: Request, entry: Entry, old: Object, new: Object, tracked: bool) -> Result:
@@ -241,7 +241,7 @@ def spec_changed(resource: Resource, new: Object, old: Object) -> bool:
 
 
 def deletes(meta: Object, old: Object) -> bool:
-    """Whether an update takes away the last thing that kept a dying object."""
+    """Whether an update removes the last finalizer of a terminating object."""
     if meta.get("finalizers") or not old.get("deletionTimestamp"):
         return False
     return not old.get("deletionGracePeriodSeconds")

@@ -1,4 +1,4 @@
-"""Columns of Deployments and their kin."""
+"""Columns of apps/v1, batch/v1 and ReplicationControllers."""
 
 from __future__ import annotations
 

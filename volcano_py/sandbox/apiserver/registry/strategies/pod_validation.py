@@ -1,4 +1,4 @@
-"""What makes a pod spec invalid. Kubernetes: ValidatePodSpec, for the parts that a batch cluster meets."""
+"""What makes a pod spec invalid. Kubernetes: ValidatePodSpec, for the parts that a batch cluster uses."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def admit_update(api: Api, new: Object, old: Object, request: Request) -> None:
 
 
 def tolerate(spec: Object) -> None:
-    """Tolerate a node that is not ready or out of reach for five minutes, unless the pod says otherwise."""
+    """Tolerate a node that is not ready or out of reach for five minutes, unless the pod has tolerations for that."""
     tolerations = spec.get("tolerations")
     not_ready = unreachable = False
     for toleration in tolerations or ():
@@ -315,10 +315,10 @@ def validate_status(new: Object, old: Object, request: Request) -> list[Cause]:
 # --- deletion --------------------------------------------------------------------------------------------------------
 
 
-def grace(pod: Object, asked: int | None, request: Request) -> int:
+def grace(pod: Object, requested: int | None, request: Request) -> int:
     """Seconds that a pod gets: nothing when it is finished or has no node."""
     spec, status = pod["spec"], pod.get("status") or {}
-    seconds = asked if asked is not None else spec.get("terminationGracePeriodSeconds", 30)
+    seconds = requested if requested is not None else spec.get("terminationGracePeriodSeconds", 30)
     if not spec.get("nodeName") or status.get("phase") in ("Succeeded", "Failed"):
         return 0
     return 1 if seconds < 0 else seconds
@@ -339,7 +339,7 @@ def fields(pod: Object) -> dict[str, str]:
 
 
 def warnings(new: Object, old: Object | None) -> list[str]:
-    """What the server says about a new pod beside taking it."""
+    """The warnings for a new pod."""
     if old is not None:
         return []
     out = [

@@ -1,4 +1,4 @@
-"""Writes enums.json: the values that fields of the built-in types may take, and their defaults, as OpenAPI tells them.
+"""Writes enums.json: the values that fields of the built-in types may take, and their defaults, as OpenAPI lists them.
 
 Go marks them in comments only (`+enum` on a type, `+default=` on a field), so this reads the sources:
 `python enums.py $(go env GOMODCACHE)/k8s.io/api@v0.36.1 > ../enums.json`.
