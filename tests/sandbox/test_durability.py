@@ -333,7 +333,7 @@ async def server(data: Path, kubeconfig: Path, *more: str) -> asyncio.subprocess
 
 
 async def compare(client: Client, known: dict[str, Known], revision: int) -> None:
-    """Everything acknowledged is there, everything else was at least asked for."""
+    """Everything acknowledged is there, everything else was at least requested."""
     listed = json.loads(await client.raw("GET", CONFIGMAPS))
     assert int(listed["metadata"]["resourceVersion"]) >= revision
     # every namespace has one of the server's own, too

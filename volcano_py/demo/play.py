@@ -26,7 +26,7 @@ LONGEST = 80.0
 
 
 class DemoError(Exception):
-    """The demo cannot go on; one line with the remedy."""
+    """The demo cannot continue; one line with the remedy."""
 
 
 @contextlib.asynccontextmanager

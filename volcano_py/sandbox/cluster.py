@@ -242,7 +242,7 @@ class Sandbox:
             await self.stop()
 
     def _open(self) -> None:
-        """Take the data folder, and be who its cluster was."""
+        """Open the data folder, and load the identity of its cluster."""
         if self.data is None:
             return
         database = Database(self.data, fsync=self.fsync)
@@ -280,7 +280,7 @@ class Sandbox:
             self.durable.database.set_fact(POPULATED, "yes")
 
     async def stop(self) -> None:
-        """Take everything down, children first."""
+        """Stop everything, children first."""
         if self.components is not None:
             await self.components.stop()
         if self.kubelets is not None:

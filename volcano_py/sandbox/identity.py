@@ -15,7 +15,7 @@ FACT = "identity"
 
 @dataclass(slots=True)
 class Identity:
-    """`token` is the administrator's, `key` signs those of service accounts; port 0: none was taken yet."""
+    """`token` is the administrator's, `key` signs those of service accounts; port 0: none was used yet."""
 
     authority: Authority = field(default_factory=new_authority)
     token: str = field(default_factory=lambda: secrets.token_urlsafe(24))

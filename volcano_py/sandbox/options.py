@@ -93,7 +93,7 @@ def up(
         parsed = [shapes.parse(text) for text in node_shapes]
         chosen = [name.strip() for name in components.split(",") if name.strip() not in ("", "none")]
         if fsync and data is None:
-            raise ValueError("--fsync says how --data keeps things; give --data DIR, too")
+            raise ValueError("--fsync needs --data; add --data DIR")
         cluster = Sandbox(
             nodes,
             node_shapes=parsed,

@@ -1,4 +1,4 @@
-"""What the commands of `volcano-py sandbox` have in common: options, one-line errors, the way to the server.
+"""What the commands of `volcano-py sandbox` share: options, one-line errors, the client of the server.
 
 Commands reach a running sandbox as any client does: through its API server, with its kubeconfig (docs/adr/0004).
 """

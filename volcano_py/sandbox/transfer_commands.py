@@ -40,7 +40,7 @@ def dump(output: Path | None, form: str | None, data: Path | None, kubeconfig: P
         writer.end()
     click.echo(f"{writer.count} objects" + (f" in {output}" if output else ""), err=True)
     if faults:
-        fail(f"{faults} faults in {data}; what is above could not be read, everything else was")
+        fail(f"{faults} errors in {data}; the objects above could not be read, all others are in the dump")
 
 
 def _dump_server(kubeconfig: Path, add: object) -> int:

@@ -221,7 +221,7 @@ async def _queue_has_state(queues: Queues, spec: Manifest) -> None:
 
 
 def _install_for_pods(api: Api) -> None:
-    """Have new pods of Volcano's judged. There are no resource groups here, so nothing is added to them."""
+    """Validate new pods of Volcano. There are no resource groups here, so pods are not changed."""
     resource = api.resource("", "pods")
     before = resource.strategy.admit_create
     path, around = PATHS["/pods/validate"], Surroundings()

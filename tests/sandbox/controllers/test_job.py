@@ -38,7 +38,7 @@ def stored(**spec: Any) -> Object:
 
 
 def pods(text: str, **fields: Any) -> list[Pod]:
-    """One word a pod: r running, s succeeded, f failed, d terminating; S, F without the finalizer; a number: its index."""
+    """One word a pod: r running, s succeeded, f failed, d deleted; S, F without the finalizer; a number: its index."""
     out = []
     for place, word in enumerate(text.split()):
         row: Object = {"finalizers": (FINALIZER,) if word[0].islower() else (), "ended": NOW - 100}

@@ -26,7 +26,7 @@ from volcano_py.sandbox.controllers.storage import persistent_volume, volume_pro
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """workloads: whether anything runs beside what empties namespaces and collects garbage. service_accounts: whether
+    """workloads: whether controllers run other than those of namespaces and garbage. service_accounts: whether
     namespaces get a default one, and Secrets for them their tokens. All times are in seconds.
 
     job_backoff: before the first failed pod of a Job is replaced; it doubles with every failure. node_grace: without

@@ -71,7 +71,7 @@ class Containers:
             self._run_main(pod, state)
 
     def resume(self, pod: Object) -> None:
-        """Go on with a pod that was begun before this kubelet came (back)."""
+        """Continue a pod that an earlier kubelet has started."""
         meta = pod["metadata"]
         where = (meta["namespace"], meta["name"], meta["uid"])
         state = self.table.pods[where[:2]] = PodState(meta["uid"], pod["status"]["podIP"])

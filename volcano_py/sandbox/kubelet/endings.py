@@ -21,7 +21,7 @@ class Endings:
         self.table = table
 
     def stop(self, key: tuple[str, str], pod: Object, state: PodState | None) -> None:
-        """A pod is to go: hollow containers stop at once, as they have nothing to tidy up; processes get their time."""
+        """Stop a pod: hollow containers at once, as they need no time for it; processes after their grace period."""
         uid = pod["metadata"]["uid"]
         if state is not None:
             state.cancel()

@@ -171,7 +171,7 @@ class Kubelets:
                 self.table.drop(state)
 
     def _lose_node(self, name: str) -> None:
-        """A node is gone, and its pods with it."""
+        """Delete the pods of a node that is gone."""
         for namespace, pod_name in self._pods_of(name):
             pod = self.cluster.pod(namespace, pod_name)
             if pod is not None:

@@ -1,4 +1,4 @@
-"""The kubelets' way to a cluster in the same process: straight to the store."""
+"""The kubelets' interface to an API server in the same process: the store itself."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ _HEALTHY = (
 
 
 def is_hollow(node: Object) -> bool:
-    """Whether the sandbox plays the kubelet of a node."""
+    """Whether the sandbox runs the kubelet of a node."""
     return (node["metadata"].get("annotations") or {}).get(HOLLOW) != "false"
 
 
@@ -38,7 +38,7 @@ def has_failed(entry: Entry) -> bool:
 
 
 def is_lost(entry: Entry) -> bool:
-    """Whether the node controller has given a node up."""
+    """Whether the node controller has set a node to Unknown."""
     return _LOST_BYTES in entry.tail
 
 

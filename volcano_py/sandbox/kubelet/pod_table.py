@@ -49,7 +49,7 @@ class PodTable:
         state.timers[name] = self.clock.call_later(seconds, self.enqueue, function, *arguments)
 
     def current(self, namespace: str, name: str, uid: str) -> tuple[Object, PodState] | None:
-        """The pod and what is remembered of it, unless it has gone or is going."""
+        """The pod and its state, unless it is gone or terminates."""
         state = self.pods.get((namespace, name))
         if state is None or state.uid != uid or state.stopping:
             return None

@@ -1,4 +1,4 @@
-"""The narrow way between the kubelets and the cluster, so that they could also live in another process."""
+"""The interface between the kubelets and the cluster; an implementation could be in another process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a pod was when its kubelet went away: what a kubelet that comes back reads from the pod's status."""
+"""The state of a pod before a restart of its kubelet, read from the pod's status."""
 
 from __future__ import annotations
 

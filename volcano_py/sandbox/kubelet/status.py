@@ -15,7 +15,7 @@ def image_id(image: str) -> str:
 
 
 def container_id(uid: str, name: str, attempt: int) -> str:
-    """A made-up but stable id of a container's run."""
+    """A stable id of a container's run, without a container runtime."""
     return f"hollow://{uid.replace('-', '')}{abs(hash((name, attempt))) % 16**8:08x}"
 
 

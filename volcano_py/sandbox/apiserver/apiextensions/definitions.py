@@ -1,4 +1,4 @@
-"""CustomResourceDefinitions: from a CRD object to served resources, and back out when it goes.
+"""CustomResourceDefinitions: serves the resources of a definition until it is deleted.
 
 Kubernetes: apiextensions-apiserver. The status conditions that its controllers set (names accepted, established)
 are set here as soon as the definition is stored.
@@ -153,7 +153,7 @@ class Served:
 
 
 def _unchanged(field: str, new: Object, old: Object) -> bool:
-    """Ratcheting: a fault that was there before is let pass while its value stays as it is."""
+    """Ratcheting: an error that the stored object has is accepted while its value stays as it is."""
     missing = object()
     now, then = value_at(new, field, missing), value_at(old, field, missing)
     if now is missing and then is missing:

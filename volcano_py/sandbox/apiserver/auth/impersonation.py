@@ -45,7 +45,7 @@ class Headers(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Mode:
-    """A way in which an identity may be taken: `name` is empty for the legacy verb."""
+    """A way in which an identity may be impersonated: `name` is empty for the legacy verb."""
 
     name: str
 

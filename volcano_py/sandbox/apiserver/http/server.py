@@ -112,7 +112,7 @@ class Server:
         return answer
 
     async def _answer(self, http: web.BaseRequest) -> web.StreamResponse:
-        """The answer; whatever goes wrong inside becomes a Status."""
+        """The answer; any exception becomes a Status."""
         try:
             return await self._handle(http)
         except errors.PageNotFound:

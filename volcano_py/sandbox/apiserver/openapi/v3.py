@@ -1,4 +1,4 @@
-"""OpenAPI v3: the index, and one document a group version, made from the type tables when first asked for.
+"""OpenAPI v3: the index, and one document a group version, made from the type tables on the first request.
 
 kubectl needs it for explain and for client-side validation: kinds with their properties, and on every writing
 operation a `fieldValidation` parameter (where it finds none, it looks into v2).

@@ -196,7 +196,7 @@ class Api:
         return self.commit(request, MODIFIED, obj)
 
     def system_request(self, verb: str, resource: Resource, namespace: str, name: str, user: str) -> Request:
-        """A request of the cluster's own components, past HTTP."""
+        """A request of the cluster's own components, without HTTP."""
         return Request(
             verb,
             resource,

@@ -62,7 +62,7 @@ _OPTION_KINDS = {"create": "CreateOptions", "update": "UpdateOptions", "patch": 
 
 
 def read_write_options(request: Request, patch_type: str = "") -> None:
-    """Check and take over dryRun, fieldValidation, fieldManager and force of a writing request."""
+    """Check and set dryRun, fieldValidation, fieldManager and force of a writing request."""
     query = request.query
     causes: list[Cause] = []
     dry_run = query.get("dryRun", "")

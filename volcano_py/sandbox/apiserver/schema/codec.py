@@ -1,4 +1,4 @@
-"""Objects of built-in kinds through Go's eyes: what a typed decode and encode would make of a JSON value.
+"""Objects of built-in kinds as Go's typed decoding and encoding changes them.
 
 Unknown fields are dropped and reported, empty fields disappear or appear as Go's `omitempty` has it, quantities and
 times get their canonical text, and a value of a wrong type is a 400. Each type gets one closure, made on first use.
@@ -259,7 +259,7 @@ _RFC3339 = re.compile(r"^(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)([.,]\d+)?(Z|
 
 
 def parse_time(text: str) -> datetime:
-    """An RFC 3339 time in UTC; raises DecodeError in Go's words."""
+    """An RFC 3339 time in UTC; raises DecodeError with Go's text."""
     match = _RFC3339.match(text)
     if match:
         try:

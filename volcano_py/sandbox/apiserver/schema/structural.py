@@ -267,7 +267,7 @@ class Validator:
         self.walks = _needs_walk(schema)
 
     def is_valid(self, value: Any) -> bool:
-        """True when the object is certainly fine; False means: look closer."""
+        """True when the object is certainly valid; False when only the full check decides."""
         if self.walks:
             return False
         if self._compiled is None:

@@ -1,4 +1,4 @@
-"""Writing Kubernetes protobuf: the other way round of `protobuf.py`, for clients that can read nothing else."""
+"""Writing Kubernetes protobuf, for clients that can read nothing else; `protobuf.py` reads it."""
 
 from __future__ import annotations
 

@@ -124,7 +124,7 @@ class Database:
         )
 
     def close(self) -> None:
-        """Tidy the write-ahead log away, and give the folder free."""
+        """Checkpoint the write-ahead log, and unlock the folder."""
         with contextlib.suppress(sqlite3.Error):
             self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         self.connection.close()
@@ -142,7 +142,7 @@ class Database:
         return found[0]
 
     def set_fact(self, name: str, value: str) -> None:
-        """Remember something; a part of the open transaction if there is one."""
+        """Store a fact; a part of the open transaction if there is one."""
         checksum = zlib.crc32(f"{name} {value}".encode())
         self.connection.execute("INSERT OR REPLACE INTO facts VALUES (?, ?, ?)", (name, value, checksum))
 

@@ -31,7 +31,7 @@ LOG_LIMIT = 64 * 1024 * 1024  # of the write-ahead log; beyond it writes pause u
 
 
 class Durable:
-    """The way from a store to a data folder."""
+    """Writes a store to a data folder, and restores it."""
 
     def __init__(self, database: Database, *, fsync: bool = False) -> None:
         self.database = database
@@ -163,7 +163,7 @@ class Durable:
             self._commit()
 
     async def close(self) -> None:
-        """Commit what is pending and give the folder free."""
+        """Commit what is pending and unlock the folder."""
         while (self.pending or self.committing is not None) and not self.failure:
             await self.settled()
         self.threads.shutdown(wait=True)

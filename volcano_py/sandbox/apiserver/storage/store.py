@@ -160,7 +160,7 @@ class Store:
         return found
 
     def drop(self, name: str) -> None:
-        """Forget a collection; what is still in it is deleted first, so that it does not come back."""
+        """Drop a collection; its objects are deleted first, so that they do not come back."""
         collection = self.collections.get(name)
         if collection is None:
             return

@@ -99,7 +99,7 @@ def _meant_for(pod: Object) -> str:
 
 
 def new_pod(owner: Object, node: str, revision: str) -> Object:
-    """A pod for one node; the scheduler brings it there."""
+    """A pod for one node, with node affinity; the scheduler binds it."""
     pod = pod_control.from_template(owner["spec"]["template"], owner)
     pod["metadata"]["labels"][POD_LABEL] = revision
     spec = pod["spec"]

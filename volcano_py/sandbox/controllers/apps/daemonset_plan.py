@@ -61,7 +61,7 @@ def belongs(owner: Object, node: Object) -> tuple[bool, bool]:
 
 
 def plan(owner: Object, nodes: Nodes, pods: ByNode, update: str, now: float) -> Plan:
-    """What brings one pod onto every node that it belongs to, then the next step of a roll-out."""
+    """Creates one pod for every node that should run it, then the next step of a roll-out."""
     out = Plan([], [])
     for name, node in nodes.items():
         run, stay = belongs(owner, node)

@@ -102,8 +102,8 @@ def shrink_old(deployment: Object, new: Object, olds: list[Object]) -> Sizes:
 def is_scaling(deployment: Object, sets: list[Object]) -> bool:
     """Whether the wanted number has changed since the ReplicaSets were sized."""
     for row in sets:
-        said = (row["metadata"].get("annotations") or {}).get(DESIRED, "")
-        if size(row) and said.isdigit() and int(said) != size(deployment):
+        recorded = (row["metadata"].get("annotations") or {}).get(DESIRED, "")
+        if size(row) and recorded.isdigit() and int(recorded) != size(deployment):
             return True
     return False
 
@@ -121,9 +121,9 @@ def scale(deployment: Object, new: Object | None, olds: list[Object]) -> Sizes:
 
 
 def _saturated(deployment: Object, new: Object) -> bool:
-    said = (new["metadata"].get("annotations") or {}).get(DESIRED, "")
+    recorded = (new["metadata"].get("annotations") or {}).get(DESIRED, "")
     wanted = size(deployment)
-    return size(new) == wanted and said == str(wanted) and available(new) == wanted
+    return size(new) == wanted and recorded == str(wanted) and available(new) == wanted
 
 
 def _proportional(deployment: Object, active: list[Object]) -> Sizes:
@@ -145,8 +145,9 @@ def _proportional(deployment: Object, active: list[Object]) -> Sizes:
 
 def _share(deployment: Object, row: Object, change: int, done: int) -> int:
     """What one ReplicaSet gets of a change: as it had of the whole."""
-    said = (row["metadata"].get("annotations") or {}).get(MAXIMUM, "")
-    before = int(said) if said.isdigit() and int(said) else (deployment.get("status") or {}).get("replicas", 0)
+    recorded = (row["metadata"].get("annotations") or {}).get(MAXIMUM, "")
+    replicas = (deployment.get("status") or {}).get("replicas", 0)
+    before = int(recorded) if recorded.isdigit() and int(recorded) else replicas
     if not size(row) or not before:
         return 0
     part = -size(row)

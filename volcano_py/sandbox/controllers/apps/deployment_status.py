@@ -40,7 +40,7 @@ def status_of(deployment: Object, new: Object | None, olds: list[Object], now: f
 
 
 def seconds_to_deadline(deployment: Object, status: Object, now: float) -> float | None:
-    """When to look again whether the roll-out has come to a stand; None when that does not matter."""
+    """Seconds until the next check of progressDeadlineSeconds; None when it does not apply."""
     limit = deployment["spec"].get("progressDeadlineSeconds", NO_DEADLINE)
     row = condition(status.get("conditions") or [], "Progressing")
     if limit == NO_DEADLINE or row is None or deployment["spec"].get("paused"):

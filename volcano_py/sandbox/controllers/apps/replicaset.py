@@ -57,7 +57,7 @@ def controller(api: Api, owners: Owners, pods: Pods) -> Controller:
 
 
 def deletion_order(pods: list[Pod]) -> Any:
-    """A sort key: the pods that are missed least come first."""
+    """A sort key: the order in which pods are deleted."""
     crowd = Counter(pod.node for pod in pods)
     phases = {"Pending": 0, "Unknown": 1, "Running": 2}
 

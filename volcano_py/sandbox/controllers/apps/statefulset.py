@@ -121,7 +121,7 @@ class StatefulSets:
                 await self.client.create(CLAIMS, claim)
 
     async def _leave_claims_to(self, owner: Object, pod: Pod) -> None:
-        """The claims of a pod that is scaled away go with it."""
+        """Delete the claims of a pod when scaling down deletes it."""
         ordinal = int(pod.name.rpartition("-")[2])
         holder = {"apiVersion": "v1", "kind": "Pod", "name": pod.name, "uid": pod.entry.uid}
         for template in owner["spec"].get("volumeClaimTemplates") or ():

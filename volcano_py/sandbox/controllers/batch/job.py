@@ -111,7 +111,7 @@ class Jobs:
         return min(waits, default=None)
 
     async def _release(self, pods: Iterable[Pod]) -> None:
-        """Take our finalizer away."""
+        """Remove our finalizer."""
 
         def change(obj: Object) -> None:
             kept = [row for row in obj["metadata"].get("finalizers") or () if row != FINALIZER]

@@ -225,7 +225,7 @@ class Step(NamedTuple):
 
 
 def step_of(job: Object, seen: Tally, pods: list[Pod], backoff: float, now: float) -> Step:
-    """What brings the number of active pods to what is wanted."""
+    """The steps to the wanted number of active pods."""
     spec = job["spec"]
     surplus = _misplaced(job, seen)
     active = [pod for pod in seen.active if pod not in surplus]

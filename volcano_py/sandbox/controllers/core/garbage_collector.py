@@ -144,7 +144,7 @@ class GarbageCollector:
         return self.api.write(resource, MODIFIED, obj)
 
     def _release(self, resource: Resource, node: Node, finalizer: str) -> None:
-        """Take a finalizer away; the last one lets the object go."""
+        """Remove a finalizer; without any the object is removed."""
         entry = self.owners.entry(node)
         if entry is None:
             return

@@ -58,7 +58,7 @@ class NamespaceController:
                         await self.client.delete(plural, item)
                     except errors.StatusError as error:
                         denied = True
-                        LOG.info("namespace %s: %s stays for now: %s", name, item.key, error)
+                        LOG.info("namespace %s: %s is retried: %s", name, item.key, error)
         left = content(self.api, name)
         current = resource.collection.get("", name)
         if current is None:

@@ -30,7 +30,7 @@ def controller(api: Api, authority: bytes) -> Controller:
             yield event.entry.key
 
     def account_changed(event: Event) -> Iterable[str]:
-        """A new account may be waited for, one that is gone takes its tokens along."""
+        """Sync the Secrets of an account that was created or deleted."""
         if event.type == DELETED or event.prev is None:
             rows = secrets.select(event.entry.namespace)
             yield from (row.key for row in rows if row.fields["type"] == TYPE)

@@ -146,7 +146,7 @@ def status_of(budget: Object, pods: list[Pod], expected: int, desired: int, now:
 
 
 def failed_status(budget: Object, message: str) -> Object:
-    """Nothing may be evicted while it is not known how many pods there should be."""
+    """Set disruptionsAllowed to 0 while the expected number of pods is unknown."""
     status = {**(budget.get("status") or {}), "disruptionsAllowed": 0}
     status["observedGeneration"] = budget["metadata"].get("generation", 0)
     status["conditions"] = _condition(budget, False, "SyncFailed", message)

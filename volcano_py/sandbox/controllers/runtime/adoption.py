@@ -41,7 +41,7 @@ class Adoption:
         self.due: set[str] = set()  # those that have to look for orphans
 
     def owner_changed(self, event: Event) -> Iterable[str]:
-        """What wakes the controller: a change of an object of its own kind."""
+        """The keys of a changed object of the controller's own kind."""
         self.note(event)
         return (event.entry.key,)
 
@@ -72,7 +72,7 @@ class Adoption:
                 yield key
 
     async def claim(self, owner: Object) -> list[Entry]:
-        """What an object manages, after adopting and letting go."""
+        """What an object manages, after adoption and release."""
         meta = owner["metadata"]
         key, uid = f"{meta['namespace']}/{meta['name']}", meta["uid"]
         match = self.selectors.get(meta["namespace"], {}).get(key)

@@ -105,7 +105,7 @@ class Client:
         return True
 
     async def event(self, obj: Object, type_: str, reason: str, message: str) -> None:
-        """An Event on an object, as seldom as client-go would; it must not stop anything."""
+        """An Event on an object, limited as by client-go; errors are ignored."""
         write = self._correlator.correlate(reference(obj), type_, reason, message)
         if write is None:
             return

@@ -185,7 +185,7 @@ class PersistentVolumes:
         return ""
 
     async def _bind(self, claim: Object, key: str, volume: Object) -> None:
-        """Make claim and volume each other's, the volume first."""
+        """Bind claim and volume to each other, the volume first."""
         reference = volume["spec"].get("claimRef")
         name = volume["metadata"]["name"]
         if reference is None or not reference.get("uid"):
@@ -213,7 +213,7 @@ class PersistentVolumes:
         self.pending.discard(key)
 
     async def _sync_volume(self, entry: Entry) -> None:
-        """Phase of a volume, and what becomes of it when its claim is gone."""
+        """The phase of a volume, and its reclaiming when its claim is gone."""
         volume = entry.load()
         reference = volume["spec"].get("claimRef")
         claim: Object | None = None

@@ -44,7 +44,7 @@ class Connection:
         self._closing = False
 
     async def start(self) -> None:
-        """Start the supervisor, in a session of its own: Ctrl-C is for the sandbox, which ends things in order."""
+        """Start the supervisor, in a session of its own: Ctrl-C goes to the sandbox, which stops processes in order."""
         self._process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",
@@ -111,7 +111,7 @@ class Connection:
             self._finish(id_, Ended(128 if failed else report["code"], report.get("message", ""), failed))
         if self._closing:
             return
-        LOG.error("the supervisor of the pods' processes has ended; they have ended with it, another one starts")
+        LOG.error("the supervisor of the pods' processes has ended, and they with it; a new one starts")
         self._process = None
         for id_, pid in list(self.pids.items()):
             # the first process of each ended with its parent; the others of its group did not

@@ -120,7 +120,7 @@ class Processes:
         return known
 
     def set_up(self, pod: Object) -> None:
-        """Make a pod's folders; NotReady when a volume is not to be had."""
+        """Make a pod's folders; NotReady when a volume is missing."""
         folder = self._folder_of(pod)
         made = volumes.Volumes(folder, self.claims, pod, self.lookup, self._allocatable(pod))
         made.set_up(self._hosts(pod))
@@ -227,7 +227,7 @@ class Processes:
         self.addresses.release(uid, pod.namespace, pod.subdomain, pod.address)
 
     def forget(self, namespace: str, name: str, uid: str) -> None:
-        """A pod has gone: with its processes and its folder."""
+        """Remove the processes and the folder of a pod that is gone."""
         self.kill(uid)
         folder = self.folder(namespace, name, uid)
         asyncio.get_running_loop().run_in_executor(None, volumes.remove, folder)

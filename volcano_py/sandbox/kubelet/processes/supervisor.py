@@ -218,7 +218,7 @@ class Supervisor:
 
 
 def _kill_strays(id_: str) -> None:
-    """Kill those that made themselves a session of their own: they have come to us, and carry the run's name."""
+    """Kill a run's processes in other sessions: reparented to this process, with the run in their variables."""
     wanted = f"{MARKER}={id_}".encode()
     for _ in range(100):
         strays = [pid for pid in _children() if wanted in _environment(pid)]

@@ -164,7 +164,7 @@ def _write(folder: Path, files: Files, rewrite: Rewrite) -> None:
 
 
 def remove(folder: Path) -> None:
-    """Take a pod's folder away; links are cut, not followed."""
+    """Remove a pod's folder; links are removed, not followed."""
     shutil.rmtree(folder, ignore_errors=True)
 
 
