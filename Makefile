@@ -42,7 +42,7 @@ mutation: setup ## how many small faults, put into gang, drf, proportion, capaci
 conformance: setup ## compare with recorded answers: make conformance DATA=<folder>
 	@$(BIN)/python -m tests.conformance $(if $(DATA),--data $(DATA))
 
-lint: setup ## ruff, mypy on the decision core, import contracts, Dockerfile, YAML; prints the longest modules
+lint: setup ## ruff, mypy, import contracts, Dockerfile, YAML; prints the longest modules
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-logo

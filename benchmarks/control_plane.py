@@ -183,7 +183,12 @@ async def admission() -> dict[str, float]:
     """AdmissionReviews of new Jobs, one after the other in each lane: half of them to change, half to check."""
     async with cluster(1, "none") as c:
         port = 18443
-        flags = ("--register", "--listen-address=127.0.0.1", f"--port={port}", f"--webhook-url=https://127.0.0.1:{port}")
+        flags = (
+            "--register",
+            "--listen-address=127.0.0.1",
+            f"--port={port}",
+            f"--webhook-url=https://127.0.0.1:{port}",
+        )
         async with process(c, "webhook-manager", *flags) as pid:
             if hasattr(os, "sched_setaffinity"):
                 os.sched_setaffinity(pid, {0})

@@ -56,7 +56,11 @@ async def watch(kubeconfig: str, how: str, count: int) -> dict[str, float]:
             feed = Informer(client, CRONJOB, type=CronJob)
             task = asyncio.create_task(feed.run())
         seen: dict[str, float] = {}
-        feed.on(update=lambda old, new: seen.setdefault(new.key, time.perf_counter()))
+
+        def note_update(_: CronJob | None, new: CronJob, seen: dict[str, float] = seen) -> None:
+            seen.setdefault(new.key, time.perf_counter())
+
+        feed.on(update=note_update)
         await feed.synced.wait()
         await client.patch(CRONJOB, "cron-00000", {"metadata": {"labels": {"first": how}}}, "default")
         while not seen:  # kopf has been imported, and its stream is open

@@ -55,8 +55,8 @@ def extension_points() -> str:
     lines = [NOTE + "# Extension points", ""]
     lines += [
         "A plugin adds callbacks in `on_session_open`, with these methods of the session. Types are those of",
-        "`volcano_py.plugin`; [the tutorial](plugin-authors.md) shows them at work. An exception in a callback is a fault",
-        "of the plugin: it is reported, and the answer is the one under *On error*.",
+        "`volcano_py.plugin`; [the tutorial](plugin-authors.md) shows them at work. An exception in a callback is a",
+        "fault of the plugin: it is reported, and the answer is the one under *On error*.",
         "",
     ]
     for title, names in GROUPS.items():
@@ -102,7 +102,7 @@ def _signature(method: str) -> str:
 
 
 def _default(value: Any) -> str:
-    return str(getattr(value, "name", None) and f"{type(value).__name__}.{value.name}" or repr(value))
+    return str((getattr(value, "name", None) and f"{type(value).__name__}.{value.name}") or repr(value))
 
 
 def plugins() -> str:
@@ -155,7 +155,12 @@ def _points_of(plugin: str) -> list[str]:
 
 def metrics() -> str:
     """The metrics of both programs."""
-    lines = [NOTE + "# Metrics", "", "Every metric with its type and meaning. Names are Volcano's where it has the same.", ""]
+    lines = [
+        NOTE + "# Metrics",
+        "",
+        "Every metric with its type and meaning. Names are Volcano's where it has the same.",
+        "",
+    ]
     for title, registry in (("Scheduler", Metrics().registry), ("Controllers", controller_metrics.REGISTRY)):
         lines += [f"## {title}", "", "| Metric | Type | Meaning |", "|---|---|---|"]
         lines += [f"| `{name}` | {kind} | {text} |" for name, kind, text in sorted(_families(registry))]
