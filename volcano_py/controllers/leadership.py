@@ -89,6 +89,10 @@ class Leadership:
         except asyncio.CancelledError:
             await self.idle.wait()
             raise
+        except BaseException:
+            # Writes may be under way: the Lease is not released, it expires.
+            self._election.leader = False
+            raise
         finally:
             campaign.cancel()
             await asyncio.gather(campaign, return_exceptions=True)
