@@ -1,6 +1,6 @@
 """Kubernetes' own kinds, as far as the scheduler, the controllers and the hollow kubelet read them.
 
-These are read-structs: fields nobody here needs are skipped while decoding, which keeps a 5 KB pod at a few
+These are read-structs: fields that volcano_py does not need are skipped while decoding, which keeps a 5 KB pod at a few
 microseconds. They are not for writing an object back; write patches, or work on the plain JSON.
 `PodSpec.affinity` and `topology_spread_constraints` stay raw JSON until somebody asks
 (`decode_affinity`, `decode_topology_spread`), because most cycles do not. A raw field keeps the whole message

@@ -65,7 +65,7 @@ class FlowDependsOn(ApiType):
 
 
 class Patch(ApiType):
-    """What differs from the JobTemplate: plain JSON, because what is absent must be told from what is zero."""
+    """What differs from the JobTemplate: plain JSON, because a missing field differs from zero."""
 
     job_spec: dict[str, Any] | None = None
 

@@ -140,7 +140,7 @@ class Reservation(ApiType):
 
 
 class QueueStatus(ApiType):
-    """The counters per PodGroup phase are part of the schema, but nobody stores them."""
+    """The counters per PodGroup phase are part of the schema, but no component stores them."""
 
     state: str = ""
     unknown: int = 0

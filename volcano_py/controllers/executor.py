@@ -90,7 +90,7 @@ class Executor:
         self._event(about, event.type, event.reason, event.message)
 
     async def take(self, rt: ResourceType, obj: ApiObject) -> bool:
-        """Delete an object that is an order to us; whether we, and nobody else, did it. Raises KubeError."""
+        """Delete a Command; True if this call deleted it. Raises KubeError."""
         if not self._leading():
             raise NotLeading
         metadata = obj.metadata
@@ -140,14 +140,14 @@ class Executor:
         match instruction:
             case Emit():
                 self.say(about, instruction)
-            case Create(rt=rt, obj=obj, told=told):
+            case Create(rt=rt, obj=obj, event=event):
                 try:
                     self._note(rt, await _carried_out(self._client.create(rt, obj), obj["metadata"]))
                 except AlreadyExists:
                     await self._owned.report_taken(instruction, about, self._known(rt, _key_of(obj)))
                 else:
-                    if told is not None:
-                        self.say(about, told)
+                    if event is not None:
+                        self.say(about, event)
             case Ensure():
                 await self._owned.ensure(instruction, about)
             case Update(rt=rt, obj=obj):

@@ -2,7 +2,7 @@
 
 A reconciler looks at what it is shown and returns a list of these; it does no I/O itself. The executor
 carries them out in order, those in a `Together` at the same time, and stops at the first failure.
-`blame` is the reason of the Warning event that tells the user about a failure.
+`blame` is the reason of the Warning event that reports a failure.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class Create(Struct, frozen=True):
     rt: ResourceType
     obj: dict[str, Any]
     blame: str = ""
-    told: Emit | None = None
-    """Recorded when it was made (and not when it was there)."""
+    event: Emit | None = None
+    """Recorded when the object was created (and not when it existed)."""
 
 
 class Ensure(Struct, frozen=True):

@@ -36,14 +36,14 @@ _UNNAMED = re.compile(r"Task-\d+")
 
 
 class Sink(Protocol):
-    """What is told of the objects of one kind, in the event loop that made the thread."""
+    """Reports changes of the objects of one kind, in the event loop that created the thread."""
 
     def seen(self, manifest: dict[str, Any], *, gone: bool = False) -> None:
         """An object was there, or was deleted."""
 
 
 def can_watch(credentials: Credentials) -> bool:
-    """Whether kopf's requests can be given these credentials: it cannot be told another name for TLS."""
+    """Whether kopf can use these credentials: it has no option for another TLS server name."""
     return credentials.server_hostname is None
 
 

@@ -28,7 +28,7 @@ class StillThere(KubeError):
 
 
 class Relation(Enum):
-    """To whom an object belongs, seen from the one that wants its name."""
+    """The relation of an existing object to the object that needs its name."""
 
     OURS = auto()
     FORMER = auto()
@@ -58,7 +58,7 @@ def controller_of(manifest: Manifest) -> Owner | None:
 
 
 def relation(found: Manifest, owner: Owner) -> Relation:
-    """To whom an object belongs, as seen from `owner`."""
+    """The relation of an existing object to `owner`."""
     controller = controller_of(found)
     if controller is None or not owner.uid:
         return Relation.FOREIGN

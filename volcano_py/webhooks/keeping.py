@@ -25,7 +25,7 @@ _AUTHORITY, _BUNDLE, _CERTIFICATE, _KEY = "ca.key", "ca.crt", "tls.crt", "tls.ke
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """PEM texts: whom clients trust (the newest first, perhaps others after it), and what the server shows."""
+    """PEM texts: the authorities that clients trust (newest first), and the certificate that the server presents."""
 
     bundle: bytes
     authority_key: bytes

@@ -1,7 +1,7 @@
-"""Webhook configurations: whom the API server asks, about what, and whom it trusts. Volcano: chart, webhook manager.
+"""Webhook configurations: address, rules and authority of each webhook. Volcano: chart, webhook manager.
 
-The chart makes one object a path; we keep the certificates of the authority in them. With `--register` the objects are
-ours altogether, for clusters without the chart.
+The chart creates one object per path; the webhook manager writes its authority into them. With `--register` it also
+creates the objects, for clusters without the chart.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The webhook server: HTTPS on Volcano's paths. How much is read and how long a request may take is bounded.
 
-Small requests are judged at once. A large one is judged in a thread, where a time limit can be kept, and where it holds
-up nobody; whoever sent it is told to come back with less.
+Small requests are reviewed at once. A large one is reviewed in a thread with a time limit, where it delays no other
+request; past the limit the answer is an error that asks for a smaller object.
 """
 
 from __future__ import annotations

@@ -74,9 +74,9 @@ class CronJobController:
         name = manifest["metadata"]["name"]
         key = f"{cronjob.metadata.namespace}/{name}"
         if self._jobs.get(key) is None:
-            told = Emit("Normal", "SuccessfulCreate", f"created job {name}")
+            created = Emit("Normal", "SuccessfulCreate", f"created job {name}")
             try:
-                await self._executor.carry_out([Create(JOB, manifest, told=told)], cronjob)
+                await self._executor.carry_out([Create(JOB, manifest, event=created)], cronjob)
             except KubeError as error:
                 self._executor.say(cronjob, failure(name, error))
                 raise
@@ -111,7 +111,7 @@ class CronJobController:
 
 
 def failure(name: str, error: KubeError) -> Emit:
-    """What the user is told when a job cannot be made."""
+    """The Event for a job that cannot be created."""
     causes = (error.details.get("causes") or []) if isinstance(error, ApiError) else []
     if any(cause.get("reason") == "NamespaceTerminating" for cause in causes):
         return Emit("Warning", "NamespaceTerminating", f"job {name} is not made: {error}", once=True)

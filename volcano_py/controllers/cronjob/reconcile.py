@@ -214,7 +214,7 @@ def _delete(namespace: str, name: str, uid: str) -> list[Instruction]:
 
 
 def _check_active(seen: Observed, decision: Decision) -> None:
-    """Tell of jobs that nobody counts; forget those that are gone."""
+    """Report jobs that no status counts; remove those that are gone."""
     status = decision.status
     active = {one.uid for one in status.active or ()}
     for job in seen.jobs:

@@ -19,7 +19,7 @@ from volcano_py.api.cron import Calendar, Every, parse_schedule
 DELTA_SECONDS = 0.1
 """After a start time, so that a clock that is a little slow has passed it, too."""
 TOO_MANY = 100
-"""Missed starts of which the user is told."""
+"""Number of missed starts from which an Event reports them."""
 
 _YEARS = 5
 """A calendar that does not fire in so many years never does."""

@@ -104,7 +104,7 @@ class HyperNodeController:
             self.queue.add_after(_SOURCE + labels.SOURCE, REDISCOVER_SECONDS)
 
     def _configure(self) -> None:
-        """Read the configuration and start all its sources anew; with one that cannot be read the old ones go on."""
+        """Read the configuration and restart all its sources; if it cannot be read, the old sources continue."""
         configmap = self._configmap.get("/".join(self._place))
         try:
             given = parse(configmap.data) if configmap is not None else []

@@ -2,7 +2,7 @@
 
 Such restarts are none of the job's `maxRetry`; without a limit of their own a job that others keep evicting would be
 restarted without end. The first comes at once, each further one after twice the time; a job that was left in peace for
-long enough begins anew.
+long enough starts from zero.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Counters in a job's status: written a second after they moved, unless something else takes them along.
 
 The pods of a gang start and end within moments of each other, and each of them moves the counters; then the phase
-changes. Nothing is decided by what is stored (every look counts anew), so a write of counters alone can wait.
+changes. Nothing is decided by what is stored (every reconcile counts again), so a write of counters alone can wait.
 """
 
 from __future__ import annotations

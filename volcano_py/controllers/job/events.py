@@ -2,7 +2,7 @@
 
 What is first seen may be old: it happened while no controller ran. Unlike in Volcano, a pod that is found Failed has
 failed now, a task whose pods are found Succeeded is completed now, and so on: otherwise a restart of the controller
-would lose it for the policies. And only a pod that is pending is told as pending.
+would lose it for the policies. And only a pod that is pending is reported as pending.
 """
 
 from __future__ import annotations

@@ -76,7 +76,7 @@ def find_task(job: Job, name: str) -> Task | None:
 
 
 def fresh_status(job: Job) -> JobStatus:
-    """The job's status to be counted anew: what lasts is kept; counters and what was in the way are not."""
+    """The job's status before it is counted again: lasting fields are kept; counters and errors are not."""
     old = job.status
     return JobStatus(
         state=JobState(phase=old.state.phase, last_transition_time=old.state.last_transition_time),

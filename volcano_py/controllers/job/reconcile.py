@@ -43,5 +43,5 @@ def _no_partition(seen: Observed, request: Request) -> list[Instruction]:
     which = f"task {request.task}" if request.task else "the job"
     remedy = "give it a partitionPolicy, or name another action"
     message = f"{bus.RESTART_PARTITION} of {which} does nothing: it is not divided into partitions; {remedy}"
-    told = Emit("Warning", "ExecuteAction", message, once=True)
-    return [told, *reconcile(seen, request, Decision(bus.SYNC_JOB))]
+    event = Emit("Warning", "ExecuteAction", message, once=True)
+    return [event, *reconcile(seen, request, Decision(bus.SYNC_JOB))]

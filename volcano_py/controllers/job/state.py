@@ -76,7 +76,7 @@ def _started(spec: JobSpec, status: JobStatus) -> bool:
 
 
 def _restarted(spec: JobSpec, status: JobStatus) -> bool:
-    """Restarting: give up, or begin anew once enough of the old pods are gone."""
+    """Restarting: give up, or start again once enough of the old pods are gone."""
     if status.retry_count >= spec.max_retry:
         status.state.phase = batch.FAILED
         return True

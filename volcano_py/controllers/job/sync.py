@@ -45,7 +45,7 @@ def sync(seen: Observed, rule: Rule | None) -> list[Instruction]:
     if job.metadata.deletion_timestamp is not None:
         return []
     if seen.queue is None:
-        why = f"queue {job.spec.queue!r} not found: create it, or make the job anew in another"
+        why = f"queue {job.spec.queue!r} not found: create it, or recreate the job in another queue"
         raise Unready("JobStatusError", why, from_outside=True)
     if not job.status.state.phase:
         return [_first_status(seen)]

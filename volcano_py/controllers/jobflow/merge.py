@@ -1,6 +1,6 @@
 """Merging a flow's `patch.jobSpec` into the spec of its JobTemplate.
 
-As Kubernetes' strategic merge: maps merge key by key and null removes one; of the lists below, items are told apart by
+As Kubernetes' strategic merge: maps merge key by key and null removes one; of the lists below, items are identified by
 a field and new ones are added; every other list is replaced. Tasks and containers merge, while a volume or a variable
 takes the place of the one that it names (it could not have two sources).
 
@@ -57,7 +57,7 @@ def _merge_maps(old: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, A
 
 
 def _key(name: str, items: list[Any]) -> str:
-    """The field by which the items of a list are told apart; empty for a list that is replaced."""
+    """The field that identifies the items of a list; empty for a list that is replaced."""
     for key in MERGE_KEYS.get(name, ()):
         if all(isinstance(item, Mapping) and key in item for item in items):
             return key

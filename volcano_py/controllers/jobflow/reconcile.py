@@ -157,8 +157,8 @@ def _due(look: _Look, entry: Flow) -> tuple[list[Create], tuple[str, str] | None
         where = f"{look.seen.flow.metadata.namespace}/{entry.name}"
         return [], ("MissingJobTemplate", f"JobTemplate {where} does not exist: create it, and the flow goes on")
     manifest = make_job(look.seen.flow, entry, template)
-    told = Emit("Normal", "Created", f"created job {manifest['metadata']['name']}")
-    return [Create(JOB, manifest, blame="FailedCreate", told=told)], None
+    event = Emit("Normal", "Created", f"created job {manifest['metadata']['name']}")
+    return [Create(JOB, manifest, blame="FailedCreate", event=event)], None
 
 
 def _foreign(look: _Look) -> list[Instruction]:

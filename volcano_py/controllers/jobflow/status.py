@@ -22,9 +22,9 @@ def status_of(jobs: Iterable[Job], before: JobFlowStatus, gone: Iterable[str], n
     """
     lists: dict[str, list[str]] = {COMPLETED: list(gone)}
     known = {status.name: status for status in before.job_status_list or ()}
-    told = before.conditions or {}
+    previous = before.conditions or {}
     statuses = [known[name] for name in lists[COMPLETED] if name in known]
-    conditions = {name: told[name] for name in lists[COMPLETED] if name in told}
+    conditions = {name: previous[name] for name in lists[COMPLETED] if name in previous}
     for job in jobs:
         name, phase = job.metadata.name, job.status.state.phase
         if phase not in IN_NO_LIST:

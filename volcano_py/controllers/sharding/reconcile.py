@@ -15,7 +15,7 @@ WORTH_WHILE = 0.1
 
 
 def reconcile(wanted: Mapping[str, Sequence[str]], shards: Iterable[NodeShard], now: float) -> list[Instruction]:
-    """One NodeShard a scheduler; those of nobody are deleted."""
+    """One NodeShard per scheduler; those without a scheduler are deleted."""
     there = {shard.metadata.name: shard for shard in shards}
     steps: list[Single] = []
     for name, nodes in wanted.items():

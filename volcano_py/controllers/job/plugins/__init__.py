@@ -40,8 +40,8 @@ log = logging.getLogger(__name__)
 def registry() -> dict[str, Maker]:
     """Plugin name to what makes it from its arguments, in the order in which they change pods.
 
-    An entry point that cannot be loaded, or takes the name of another, is one line in the log; jobs that ask for it are
-    told that it is not available.
+    An entry point that cannot be loaded, or takes the name of another, is one line in the log; jobs that name it get
+    an Event that it is not available.
     """
     found: dict[str, Maker] = {plugin.name: plugin for plugin in _PLUGINS}
     for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):

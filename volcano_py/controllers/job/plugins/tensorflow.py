@@ -26,7 +26,7 @@ class Tensorflow(PodOnly):
     def on_pod_create(self, pod: dict[str, Any], job: Job, task: Task, index: int) -> None:
         tasks = job.spec.tasks or []
         if len(tasks) == 1 and tasks[0].replicas == 1:
-            return  # nobody to talk to
+            return  # no peers
         cluster = {}
         role_of_pod = task.name
         for role, name in self._tasks.items():
