@@ -238,7 +238,7 @@ async def test_a_damaged_folder_is_dumped_and_loaded_into_another(tmp_path: Path
     code, _, err = await command("up", "--data", old, "--kubeconfig", tmp_path / "k")
     assert code == 1 and "default/lost" in err and err.count("\n") == 1
     code, _, err = await command("dump", "--data", old, "-o", file)
-    assert code == 1 and "configmaps default/lost at revision" in err and "1 faults" in err
+    assert code == 1 and "configmaps default/lost at revision" in err and "1 errors" in err
     code, out, err = await command("load", file, "--data", new)
     assert code == 0, out + err
     async with Sandbox(nodes=5, data=new) as sandbox, http(sandbox) as api:
