@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import socket
+import ssl
 
 import aiohttp
 import pytest
@@ -17,7 +18,7 @@ from volcano_py.controllers.executor import NotLeading
 from volcano_py.controllers.instructions import Again, Delete
 from volcano_py.controllers.mirror import Mirror
 from volcano_py.controllers.options import Options, enabled, parse_flags
-from volcano_py.kube import Client
+from volcano_py.kube import Client, certificates
 from volcano_py.kube.credentials import Credentials
 from volcano_py.kube.informer import Informer
 
@@ -98,6 +99,36 @@ async def test_endpoints(world):
         async with session.get(f"http://127.0.0.1:{numbers}/metrics") as answer:
             text = await answer.text()
     assert 'volcano_queue_pod_group_pending_count{queue_name="default"} 1.0' in text
+
+
+async def test_endpoints_with_tls_and_named_checks(world, tmp_path):
+    await world.kill()
+    made = certificates.make(("127.0.0.1",))
+    for name, text in (("ca", made.authority), ("crt", made.certificate), ("key", made.key)):
+        (tmp_path / name).write_bytes(text)
+    health, numbers = free_port(), free_port()
+    world.options = Options(
+        leader_elect=False,
+        watch_with_kopf=False,
+        enable_healthz=True,
+        healthz_address=f"127.0.0.1:{health}",
+        enable_metrics=True,
+        listen_address=f"127.0.0.1:{numbers}",
+        ca_cert_file=str(tmp_path / "ca"),
+        tls_cert_file=str(tmp_path / "crt"),
+        tls_private_key_file=str(tmp_path / "key"),
+    )
+    await world.start()
+    world.api.put(job())
+    await world.until(lambda: world.phase() == "Pending")
+    trust = ssl.create_default_context(cadata=made.authority.decode())
+    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=trust)) as session:
+        async with session.get(f"https://127.0.0.1:{health}/healthz?verbose") as answer:
+            text = await answer.text()
+        async with session.get(f"https://127.0.0.1:{numbers}/metrics") as answer:
+            assert "volcano_" in await answer.text()
+    for check in ("informer jobs", "workers of job-controller", "leader election", "events"):
+        assert f"[+]{check} ok" in text
 
 
 async def test_one_leads_and_the_other_takes_over():
