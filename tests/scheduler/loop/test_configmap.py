@@ -8,10 +8,11 @@ import pytest
 from volcano_py.api.core import ConfigMap
 from volcano_py.api.meta import ObjectMeta
 from volcano_py.kube.wire import Undecodable
+from volcano_py.scheduler.command import options_of, scheduler
 from volcano_py.scheduler.configmap import KEY, ConfigurationMap
 from volcano_py.scheduler.framework.config import ConfigurationError
 from volcano_py.scheduler.model.plan import Event
-from volcano_py.scheduler.options import Options, options_of, scheduler
+from volcano_py.scheduler.options import Options
 
 GOOD = 'actions: "enqueue, allocate"\ntiers:\n- plugins:\n  - name: gang\n'
 

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from volcano_py.kube.flags import parse_gates
 from volcano_py.kube.serve import serving, split_address, tls_context
-from volcano_py.scheduler import options as module
+from volcano_py.scheduler import command as module
 from volcano_py.scheduler.actions import ACTIONS
 from volcano_py.scheduler.extensions import ExtensionError, extended
 from volcano_py.scheduler.framework.config import ConfigurationError

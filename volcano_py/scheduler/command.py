@@ -1,0 +1,143 @@
+"""The scheduler's command line: Volcano's flags with their names and defaults, and a few additions.
+
+Flags that only configure Go's libraries (klog, pprof, worker threads, node sampling) are accepted without effect, so
+that a Volcano deployment's arguments can be kept; each is logged once.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import fields
+from typing import Any
+
+import click
+
+from volcano_py.kube.flags import KLOG, Duration, Verbosity, flag, ignored_flags, parse_gates
+from volcano_py.scheduler.options import Options
+
+_IGNORED = [
+    *KLOG,
+    "enable-pprof",
+    "resync-period",
+    "node-worker-threads",
+    "gate-removal-worker-num",
+    "ignored-provisioners",
+    "csi-storage",
+    "minimum-feasible-nodes",
+    "resource-sync-timeout",
+    "minimum-percentage-nodes-to-find",
+    "percentage-nodes-to-find",
+    "leader-elect-resource-lock",
+]
+
+
+@click.command(context_settings={"max_content_width": 110, "show_default": True})
+@click.option("--kubeconfig", default="", help="Path to a kubeconfig file.")
+@click.option("--master", default="", help="Address of the API server; overrides the kubeconfig's.")
+@click.option(
+    "--scheduler-name",
+    "scheduler_names",
+    multiple=True,
+    default=("volcano",),
+    help="Schedule pods with this spec.schedulerName; may be repeated.",
+)
+@click.option("--scheduler-conf", default="", help="Configuration file; it is read again when it changes.")
+@click.option(
+    "--scheduler-configmap",
+    default="",
+    metavar="NAMESPACE/NAME",
+    help="ConfigMap with the configuration (key volcano-scheduler.conf), instead of a file; it is watched.",
+)
+@flag(
+    "--strict-config",
+    True,
+    "Exit with code 2 if the configuration is invalid at the start; false: use the built-in one.",
+)
+@flag("--disable-default-scheduler-config", False, "Do not fall back to the built-in configuration.")
+@click.option(
+    "--schedule-period",
+    type=Duration(),
+    default="1s",
+    help="Longest pause between cycles while anything is pending.",
+)
+@click.option(
+    "--cycle-budget", type=click.IntRange(0), default=0, help="Limit of tasks tried in one cycle; 0: no limit."
+)
+@click.option("--default-queue", default="default", help="Queue of PodGroups without spec.queue.")
+@click.option("--kube-api-qps", type=float, default=2000.0, help="Limit of writes per second; 0: no limit.")
+@click.option("--kube-api-burst", type=int, default=2000, help="Limit of writes in a burst.")
+@click.option("--listen-address", default=":8080", help="Address of /metrics.")
+@click.option("--healthz-address", default=":11251", help="Address of /healthz.")
+@flag("--enable-metrics", False, "Serve /metrics.")
+@flag("--enable-healthz", False, "Serve /healthz.")
+@click.option("--ca-cert-file", default="", help="CA for clients of /metrics and /healthz (needs the next two).")
+@click.option("--tls-cert-file", default="", help="Certificate of /metrics and /healthz.")
+@click.option("--tls-private-key-file", default="", help="Key of /metrics and /healthz.")
+@click.option("--node-selector", multiple=True, help="key:value; use only nodes with any of these labels.")
+@click.option("--plugins-dir", default="", help="Folder of Python files with custom plugins and actions.")
+@flag("--cache-dumper", True, "Write the objects of the cache to a file on SIGUSR1.")
+@click.option("--cache-dump-dir", default="/tmp", help="Folder for that file.")
+@flag("--priority-class", True, "Use PriorityClasses.")
+@click.option("--feature-gates", default="", help="Name=true|false, separated by commas.")
+@click.option("--scheduler-sharding-mode", "sharding_mode", type=click.Choice(["none", "hard", "soft"]), default="none")
+@click.option(
+    "--scheduler-sharding-name", "sharding_name", default="volcano", help="Name of this scheduler's NodeShard."
+)
+@flag("--leader-elect", True, "Write only while holding the Lease.")
+@click.option("--leader-elect-lease-duration", "lease_duration", type=Duration(), default="15s")
+@click.option("--leader-elect-renew-deadline", "renew_deadline", type=Duration(), default="10s")
+@click.option("--leader-elect-retry-period", "retry_period", type=Duration(), default="2s")
+@click.option("--leader-elect-resource-name", "lease_name", default="volcano")
+@click.option("--leader-elect-resource-namespace", "lease_namespace", default="volcano-system")
+@click.option("--lock-object-namespace", default="", hidden=True)
+@click.option(
+    "--heartbeat-timeout",
+    type=Duration(),
+    default="60s",
+    help="Limit of a cycle, which ends the process, and of the dispatcher's silence, which replaces it.",
+)
+@click.option("--seed", type=int, default=0, help="Seed of the choice among nodes of equal score.")
+@click.option("--log-level", type=click.Choice(["DEBUG", "INFO", "WARNING", "ERROR"]), default="INFO")
+@click.option("-v", "--v", "verbosity", type=Verbosity(), default=None, help="klog's verbosity: 4 and more is DEBUG.")
+@ignored_flags(_IGNORED)
+def scheduler(**given: Any) -> None:
+    """Run the scheduler until SIGTERM or SIGINT."""
+    # Imported here, so that `--help` does not load numpy.
+    from volcano_py.scheduler.server import main
+
+    raise SystemExit(main(options_of(given)))
+
+
+def options_of(given: dict[str, Any]) -> Options:
+    """The Options of click's parameters. Raises click.BadParameter."""
+    ignored = tuple(f"--{name}" for name in _IGNORED if given.pop(name.replace("-", "_"), None) is not None)
+    verbosity = given.pop("verbosity", None)
+    if verbosity is not None and verbosity >= 4:
+        given["log_level"] = "DEBUG"
+    # The deprecated flag wins where it is set, as in Volcano.
+    given["lease_namespace"] = given.pop("lock_object_namespace", "") or given["lease_namespace"]
+    given["feature_gates"] = parse_gates(given["feature_gates"])
+    given["node_selector"] = tuple(part for entry in given["node_selector"] for part in entry.split(","))
+    for name in ("master", "kubeconfig"):
+        given[name] = given[name] or ""
+    if given["schedule_period"] <= 0:
+        raise click.BadParameter("--schedule-period must be longer than 0")
+    if given["leader_elect"] and not given["lease_duration"] > given["renew_deadline"] > 1.2 * given["retry_period"]:
+        raise click.BadParameter("leader election needs lease duration > renew deadline > 1.2 x retry period")
+    for name in ("scheduler_conf", "plugins_dir"):
+        given[name] = os.path.expanduser(given[name])
+    given["scheduler_configmap"] = _configmap(given["scheduler_configmap"])
+    if given["scheduler_configmap"] and given["scheduler_conf"]:
+        raise click.BadParameter("--scheduler-conf and --scheduler-configmap are both set; use one of them")
+    known = {entry.name for entry in fields(Options)}
+    return Options(**{key: value for key, value in given.items() if key in known}, ignored=ignored)
+
+
+def _configmap(text: str) -> tuple[str, str] | None:
+    """Namespace and name of `--scheduler-configmap`, None when it is not given. Raises click.BadParameter."""
+    namespace, _, name = text.partition("/")
+    if text and (not namespace or not name or "/" in name):
+        raise click.BadParameter(
+            f"--scheduler-configmap is {text!r}; use NAMESPACE/NAME, e.g. volcano-system/volcano-scheduler-configmap"
+        )
+    return (namespace, name) if text else None
