@@ -6,7 +6,7 @@
         ...
         tasks.kill("leader election")
 
-Where components and servers share an event loop, `OWNER` tells their tasks apart: set it in the task that runs the
+Where components and servers share an event loop, `OWNER` separates their tasks: set it in the task that runs the
 component, and all tasks that come of it have that owner; tasks of event loops of other threads have the owner "thread".
 
 A task is named by its task name, or by the qualified name of its coroutine if the event loop made the name up. The

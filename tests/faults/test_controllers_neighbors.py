@@ -144,11 +144,15 @@ async def test_objects_that_a_job_does_not_own_stay_byte_identical(seed: int) ->
         await live(world, free | {("pods", "prod-head-0"), ("pods", "prod-worker-0")})
         world.api.put(command("TerminateJob", kinds.JOB, "prod"))
         await world.reaped(lambda: world.phase("prod") == "Terminated" and not controlled(world))
-        told = world.events("PluginError")
+        reported = world.events("PluginError")
         for rt, name in OF_PLUGINS:
             expected = 1 if (rt, name) in taken else 0
-            assert sum(f"{rt.kind} {name} exists" in message for message in told) == expected, (rt.kind, name, told)
-        assert all("rename the Job or delete the" in message for message in told)
+            assert sum(f"{rt.kind} {name} exists" in message for message in reported) == expected, (
+                rt.kind,
+                name,
+                reported,
+            )
+        assert all("rename the Job or delete the" in message for message in reported)
         if (kinds.POD, "prod-worker-1") in taken:
             assert any("Pod prod-worker-1 exists" in message for message in world.events("FailedCreate"))
         world.api.delete(kinds.JOB, "prod")

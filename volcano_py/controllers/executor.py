@@ -49,7 +49,7 @@ class NotLeading(Exception):
 
 
 class Executor:
-    """Writes, and tells the mirrors what came of it."""
+    """Carries out instructions, and notes the answers in the mirrors."""
 
     def __init__(
         self,
