@@ -38,7 +38,7 @@ def test_flags():
     defaults = {"text": "a", "number": 1, "switch": False}
 
     def read(*arguments):
-        flags = Flags("test", arguments, defaults)
+        flags = Flags(arguments, defaults)
         return flags.text("text"), flags.number("number"), flags.switch("switch")
 
     assert read() == ("a", 1, False)
@@ -199,6 +199,12 @@ def test_a_plugin_that_raises_holds_up_its_own_job(installed):
         "-SECRET0123456789abcdefghijklmnopqrstuvwxyz0123456789",
     ],
 )
-def test_a_mistaken_argument_is_logged_without_its_value(argument, caplog):
-    plugins.registry()["ssh"]([argument])
-    assert "job plugin ssh" in caplog.text and "SECRET" not in caplog.text
+def test_a_mistaken_argument_is_reported_without_its_value(argument):
+    problem = plugins.registry()["ssh"]([argument]).problem
+    assert "--ssh-port" in problem and "SECRET" not in problem
+
+
+async def test_a_mistaken_argument_is_one_event_of_the_job(world):
+    await start_running(world, job(plugins={"ssh": ["--no-root"]}))
+    [message] = world.events("PluginArguments")
+    assert message.startswith("job plugin ssh: unknown argument --no-root;") and "--ssh-key-file-path" in message

@@ -17,3 +17,10 @@ def test_a_server_that_is_away_is_told_once_in_a_while_and_a_refusal_each_time(c
     now = QUIET_SECONDS
     trouble.tell("job 7", Unreachable("no answer"))
     assert caplog.records[-1].message == "job 7: no answer; trying again"
+
+
+def test_a_namespace_that_is_being_deleted_is_no_trouble(caplog):
+    details = {"causes": [{"reason": "NamespaceTerminating", "field": "metadata.namespace"}]}
+    trouble = Trouble(logging.getLogger("test"))
+    trouble.tell("job 1", Forbidden(403, "Forbidden", "it is being terminated", details))
+    assert not caplog.records

@@ -38,7 +38,7 @@ LEASE = "vc-hypernode-controller-manager"
 @click.option("--leader-elect-retry-period", type=Duration(), default="2s", help="Between attempts.")
 @click.option("--leader-elect-resource-name", default=LEASE, help="Name of the Lease.")
 @click.option("--leader-elect-resource-namespace", default="volcano-system", help="Its namespace.")
-@click.option("-v", "verbosity", type=Verbosity(), default=0, hidden=True)
+@click.option("-v", "--v", "verbosity", type=Verbosity(), default=0, hidden=True)
 @ignored_flags((*KLOG, "leader-elect-resource-lock"))
 def hypernode_controller(**given: Any) -> None:
     """Count the nodes of HyperNodes, and discover HyperNodes from labels and from UFM."""

@@ -6,6 +6,7 @@ import click
 
 from volcano_py import __version__
 from volcano_py.cli.main import LazyGroup
+from volcano_py.kube.flags import without_klog_flags
 
 COMMANDS = {
     "job": ("volcano_py.cli.vcctl_job", "job", "Run, list, view, suspend, resume and delete jobs; logs."),
@@ -20,8 +21,13 @@ COMMANDS = {
 }
 
 
+class _Vcctl(LazyGroup):
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, without_klog_flags(args))
+
+
 @click.group(
-    cls=LazyGroup, commands=COMMANDS, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110}
+    cls=_Vcctl, commands=COMMANDS, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110}
 )
 def main() -> None:
     """The command line of Volcano's jobs and queues."""

@@ -25,7 +25,7 @@ from volcano_py.controllers.kopf_thread import KopfThread
 from volcano_py.kube import wire
 from volcano_py.kube.backoff import Backoff
 from volcano_py.kube.client import Client
-from volcano_py.kube.errors import KubeError
+from volcano_py.kube.errors import KubeError, TooManyRequests
 from volcano_py.kube.wire import Undecodable
 
 T = TypeVar("T", bound=ApiObject)
@@ -193,8 +193,8 @@ class HandWatch:
                 await self._list(feed)
                 return
             except KubeError as error:
-                level = logging.WARNING if backoff.failures in (0, 10, 100) else logging.DEBUG
-                log.log(level, "%s: %s; retrying", feed.rt.plural, error)
+                loud = backoff.failures in ((10, 100) if isinstance(error, TooManyRequests) else (0, 10, 100))
+                log.log(logging.WARNING if loud else logging.DEBUG, "%s: %s; retrying", feed.rt.plural, error)
                 await asyncio.sleep(backoff.next())
 
     async def _list(self, feed: HandFeed[Any]) -> None:

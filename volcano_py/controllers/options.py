@@ -12,7 +12,7 @@ from typing import NoReturn
 from msgspec import Struct, field
 
 from volcano_py.api.duration import parse_duration
-from volcano_py.kube.flags import KLOG
+from volcano_py.kube.flags import KLOG, REDIRECTION
 
 DEFAULT_SCHEDULERS = ("volcano:volcano:0.0:0.6:false:2:100", "agent-scheduler:agent:0.7:1.0:true:2:100")
 """Of the sharding controller: name:type:minUtil:maxUtil:preferWarmup:minNodes:maxNodes."""
@@ -142,7 +142,7 @@ def parse_flags(arguments: Sequence[str], program: str = "volcano-py controller-
         parser.add_argument(name, nargs="?", const="true", dest="without_effect", help=argparse.SUPPRESS)
     parser.add_argument("-v", "--v", dest="without_effect", help=argparse.SUPPRESS)
 
-    given = vars(parser.parse_args(list(arguments)))
+    given = vars(parser.parse_args([text for text in arguments if text != REDIRECTION]))
     del given["without_effect"]
     # The deprecated flag wins where it is set, as in Volcano.
     namespace = given.pop("lock_object_namespace")

@@ -9,7 +9,7 @@ import logging
 import time
 from collections.abc import Callable
 
-from volcano_py.kube.errors import Unreachable
+from volcano_py.kube.errors import Unreachable, in_terminating_namespace
 
 QUIET_SECONDS = 10.0
 
@@ -30,4 +30,6 @@ class Trouble:
                 level = logging.DEBUG
             else:
                 self._told = self._clock()
+        elif in_terminating_namespace(error):
+            level = logging.DEBUG  # its objects go, too; until then nothing can be created there
         self._log.log(level, "%s: %s; trying again", subject, error)

@@ -120,6 +120,14 @@ _BY_STATUS: dict[int, type[ApiError]] = {
 }
 
 
+def in_terminating_namespace(error: Exception) -> bool:
+    """Whether a write was rejected because its namespace is being deleted, which no retry can change."""
+    if not isinstance(error, Forbidden):
+        return False
+    causes = error.details.get("causes") or ()
+    return any(cause.get("reason") == "NamespaceTerminating" for cause in causes)
+
+
 UNDECODABLE = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
 """What msgspec raises for bytes that are not what they should be; it raises RecursionError even for deep nesting in
 fields that it skips.

@@ -25,6 +25,10 @@ KLOG = (
 )
 """Flags of Go's logging; they are accepted so that a deployment's arguments can be kept."""
 
+REDIRECTION = "2>&1"
+"""An argument that Volcano's chart gives its programs, without a shell that would interpret it."""
+_TOOL_FLAGS = frozenset(("-v", "--v", "--vmodule", "--log-flush-frequency"))
+
 
 class Duration(click.ParamType):  # type: ignore[type-arg]  # generic only since click 8.5
     """Seconds, written as Go writes durations."""
@@ -61,9 +65,10 @@ def flag(name: str, default: bool, help: str, attribute: str | None = None) -> C
 
 
 def ignored_flags(names: Sequence[str]) -> Callable[[Any], Any]:
-    """Accept flags that have no effect here; their parameters are None where they were not given."""
+    """Accept flags that have no effect here, and REDIRECTION; the flags' parameters are None where not given."""
 
     def decorate(command: Any) -> Any:
+        command = click.argument("redirection", nargs=-1, expose_value=False, callback=_only_redirection)(command)
         for name in names:
             command = click.option(
                 f"--{name}", is_flag=False, flag_value="true", default=None, hidden=True, expose_value=True
@@ -71,6 +76,27 @@ def ignored_flags(names: Sequence[str]) -> Callable[[Any], Any]:
         return command
 
     return decorate
+
+
+def _only_redirection(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> None:
+    if others := [text for text in value if text != REDIRECTION]:
+        raise click.UsageError(f"unexpected argument {others[0]!r}", ctx)
+
+
+def without_klog_flags(arguments: Sequence[str]) -> list[str]:
+    """The arguments but for klog's flags, which Volcano's tools take at any position: `-v 3`, `--vmodule=a=2`."""
+    kept: list[str] = []
+    waiting = list(arguments)
+    while waiting:
+        text = waiting.pop(0)
+        if text == "--":
+            return [*kept, text, *waiting]
+        name, equals, _ = text.partition("=")
+        if name not in _TOOL_FLAGS:
+            kept.append(text)
+        elif not equals and waiting:
+            waiting.pop(0)
+    return kept
 
 
 def parse_gates(text: str) -> dict[str, bool]:

@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from volcano_py.kube import wire
 from volcano_py.kube.backoff import Backoff
 from volcano_py.kube.client import PAGE_SIZE, Client, selectors
-from volcano_py.kube.errors import Forbidden, Gone, KubeError, NotFound, Silent
+from volcano_py.kube.errors import Forbidden, Gone, KubeError, NotFound, Silent, TooManyRequests
+from volcano_py.kube.remedies import remedy
 from volcano_py.kube.watch import INACTIVITY, StreamBroken, WatchEvent, watch_blocks
 from volcano_py.kube.wire import Undecodable
 
@@ -138,12 +139,16 @@ class Informer(Generic[T]):
                 return 0.0
         elif isinstance(error, NotFound | Forbidden):
             if first:
-                log.log(logging.INFO if self._optional else logging.ERROR, "%s: %s", self.rt.plural, error)
+                level = logging.INFO if self._optional else logging.ERROR
+                what = remedy(error, self.rt, ("list", "watch"), self._namespace)
+                log.log(level, "%s: %s%s", self.rt.plural, error, f"; {what}" if what else "")
             if self._optional:
                 self.synced.set()
                 return self._backoff.next() * 3
         elif isinstance(error, KubeError):
-            log.log(logging.WARNING if first else logging.DEBUG, "%s: %s; retrying", self.rt.plural, error)
+            # "storage is (re)initializing": the first answer for every kind whose definition is new.
+            loud = first and not (isinstance(error, TooManyRequests) and not self._backoff.failures)
+            log.log(logging.WARNING if loud else logging.DEBUG, "%s: %s; retrying", self.rt.plural, error)
             if isinstance(error, StreamBroken):
                 self._broken += 1
                 if self._broken > 2:

@@ -27,7 +27,8 @@ import msgspec
 from volcano_py.api.resource_types import LEASE
 from volcano_py.kube.client import Client
 from volcano_py.kube.clock import boottime
-from volcano_py.kube.errors import ApiError, Conflict, InvalidResponse, KubeError, NotFound
+from volcano_py.kube.errors import ApiError, Conflict, Forbidden, InvalidResponse, KubeError, NotFound
+from volcano_py.kube.remedies import remedy
 
 log = logging.getLogger(__name__)
 JITTER = 1.2
@@ -83,6 +84,7 @@ class LeaderElection:
         self._on_started = on_started
         self._on_lost = on_lost
         self._clock = clock
+        self._reported = ""
         self._record: dict[str, Any] | None = None
         self._observed_at = float("-inf")
         self._renewed_at = float("-inf")
@@ -147,8 +149,19 @@ class LeaderElection:
                         raise
             return await self._look_and_take(begun)
         except KubeError as error:
-            log.warning("lease %s/%s: %s", self._namespace, self._name, error)
+            self._report(error)
             return False
+
+    def _report(self, error: KubeError) -> None:
+        """Log why the Lease cannot be had, once while the reason stays the same."""
+        if (text := str(error)) == self._reported:
+            return
+        self._reported = text
+        if isinstance(error, Forbidden):
+            text += "; " + remedy(error, LEASE, ("get", "create", "update"), self._namespace)
+        elif isinstance(error, NotFound):
+            text += f"; create it: kubectl create namespace {self._namespace}"
+        log.warning("lease %s/%s: %s; retrying", self._namespace, self._name, text)
 
     async def _look_and_take(self, begun: float) -> bool:
         try:
@@ -179,6 +192,7 @@ class LeaderElection:
         # Counted from before the request was sent: the server's copy cannot be older than that.
         self._observe(lease)
         self._renewed_at = begun
+        self._reported = ""
         self.leader = True
 
     async def _create(self) -> dict[str, Any]:

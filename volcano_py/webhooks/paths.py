@@ -64,7 +64,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """`webhook` is the name under which the API server knows the rule."""
+    """`webhook` is the name under which the API server knows the rule; the names are those of Volcano's chart."""
 
     path: str
     webhook: str
@@ -152,9 +152,9 @@ PATHS: dict[str, Path] = {
         Path("/podgroups/validate", "validatepodgroup", kinds.PODGROUP, (CREATE,), _podgroup_validate),
         Path("/pods/mutate", "mutatepod", kinds.POD, (CREATE,), _pod_mutate),
         Path("/pods/validate", "validatepod", kinds.POD, (CREATE,), _pod_validate),
-        Path("/hypernodes/validate", "validatehypernode", kinds.HYPERNODE, _BOTH, _alone(validate_hypernode)),
+        Path("/hypernodes/validate", "validatehypernodes", kinds.HYPERNODE, _BOTH, _alone(validate_hypernode)),
         Path("/cronjobs/validate", "validatecronjob", kinds.CRONJOB, _BOTH, _alone(validate_cronjob)),
-        Path("/jobflows/validate", "validatejobflow", kinds.JOBFLOW, _BOTH, _alone(validate_jobflow)),
+        Path("/jobflows/validate", "validatejob", kinds.JOBFLOW, _BOTH, _alone(validate_jobflow)),
     )
 }
 """Every path there is, in the order in which they are listed for users."""

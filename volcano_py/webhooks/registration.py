@@ -22,8 +22,7 @@ log = logging.getLogger(__name__)
 PREFIX = "volcano-admission-service"
 TIMEOUT_SECONDS = 10
 MANAGER = "volcano-admission"
-_SYSTEM = ("kube-system",)
-"""Namespaces whose objects never wait for us."""
+SYSTEM_NAMESPACE = "kube-system"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +37,10 @@ class Where:
         if self.url:
             return {"url": self.url.rstrip("/") + path}
         return {"service": {"namespace": self.namespace, "name": self.service, "path": path, "port": 443}}
+
+    def exempt_namespaces(self) -> list[str]:
+        """Namespaces whose objects no webhook sees: with `failurePolicy: Fail` our own pods could not come back."""
+        return sorted({SYSTEM_NAMESPACE, self.namespace or SYSTEM_NAMESPACE})
 
 
 def configuration_name(path: Path) -> str:
@@ -65,7 +68,9 @@ def configuration(path: Path, where: Where, bundle: bytes) -> dict[str, Any]:
         "failurePolicy": "Fail",
         "matchPolicy": "Equivalent",
         "namespaceSelector": {
-            "matchExpressions": [{"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": list(_SYSTEM)}]
+            "matchExpressions": [
+                {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": where.exempt_namespaces()}
+            ]
         },
         "objectSelector": {},
         "rules": [rule],

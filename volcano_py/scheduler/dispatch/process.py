@@ -283,7 +283,8 @@ class Process:
             self._machine.done(item, now)
         else:
             if failure.kind in ("rejected", "busy"):
-                log.warning("%s %s: %s", type(item.op).__name__, "/".join(item.key[1:]), failure.message)
+                # The decider logs it, see `Reporter`.
+                log.debug("%s %s: %s", type(item.op).__name__, "/".join(item.key[1:]), failure.message)
             self._machine.failed(item, failure, now)
         self._pump()
 

@@ -17,7 +17,7 @@ from importlib.metadata import entry_points
 from typing import Any
 
 from volcano_py.api.batch import Job, JobStatus, Task
-from volcano_py.controllers.instructions import Instruction
+from volcano_py.controllers.instructions import Emit, Instruction
 from volcano_py.controllers.job.observed import Unready
 from volcano_py.controllers.job.plugins.base import JobPlugin
 from volcano_py.controllers.job.plugins.env import Env
@@ -100,6 +100,10 @@ def on_job_add(job: Job, status: JobStatus) -> list[Instruction]:
     """What the plugins make for a job that is about to start; noted in the status."""
     instructions: list[Instruction] = []
     for plugin in of(job):
+        # Of `Flags`; not every plugin has arguments.
+        if problem := getattr(plugin, "problem", ""):
+            message = f"job plugin {plugin.name}: {problem}"
+            instructions.append(Emit("Warning", "PluginArguments", message, once=True, topic=plugin.name))
         with _blamed(plugin.name):
             instructions += plugin.on_job_add(job)
         if status.controlled_resources is None:

@@ -30,6 +30,8 @@ class JobPlugin(Protocol):
 class PodOnly:
     """Base of plugins that make nothing beside the pods."""
 
+    problem = ""
+
     def __init__(self, arguments: Sequence[str]) -> None:
         """No arguments."""
 

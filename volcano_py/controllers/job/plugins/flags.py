@@ -1,18 +1,16 @@
 """Arguments of job plugins, written like command-line flags: `--f=v`, `-f=v`, `--f v`, `--f` for a switch.
 
-As in Go, reading stops at the first argument that is no flag. What is wrong is logged and otherwise ignored:
-a job is not rejected for it. Values are never logged, and of an unknown argument only what can be the name of a flag:
-a mistyped `--ssh-private-key=...` carries a key.
+As in Go, reading stops at the first argument that is no flag. What is wrong is reported in an Event and otherwise
+ignored: a job is not rejected for it. Values are never shown, and of an unknown argument only what can be the name of a
+flag: a mistyped `--ssh-private-key=...` carries a key.
 """
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Sequence
 from typing import TypeVar
 
-log = logging.getLogger(__name__)
 V = TypeVar("V", str, int, bool)
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z-]{0,39}")
@@ -24,19 +22,27 @@ _FALSE = frozenset(("0", "f", "F", "false", "FALSE", "False"))
 class Flags:
     """The arguments of one plugin, read once; each flag is asked for by name and default."""
 
-    def __init__(self, plugin: str, arguments: Sequence[str], defaults: dict[str, str | int | bool]) -> None:
+    def __init__(self, arguments: Sequence[str], defaults: dict[str, str | int | bool]) -> None:
         self._values = dict(defaults)
+        self.problem = ""
+        """What is wrong with the arguments, with the flags that exist; empty if nothing is."""
+        if problem := self._read(arguments, defaults):
+            self.problem = f"{problem}; this argument and those after it have no effect; the flags are " + ", ".join(
+                f"--{name}" for name in defaults
+            )
+
+    def _read(self, arguments: Sequence[str], defaults: dict[str, str | int | bool]) -> str:
+        """Read until something is wrong, and return what that is."""
         position = 0
         while position < len(arguments):
             text = arguments[position]
             position += 1
             if not text.startswith("-") or text in ("-", "--"):
-                return
+                return ""
             name, equals, value = text.removeprefix("-").removeprefix("-").partition("=")
             if name not in defaults:
                 shown = f"--{name}" if _NAME.fullmatch(name) else "that is no flag name"
-                log.warning("job plugin %s: unknown argument %s", plugin, shown)
-                return
+                return f"unknown argument {shown}"
             default = defaults[name]
             if not equals:
                 if isinstance(default, bool):
@@ -45,14 +51,13 @@ class Flags:
                     value = arguments[position]
                     position += 1
                 else:
-                    log.warning("job plugin %s: argument --%s needs a value", plugin, name)
-                    return
+                    return f"argument --{name} needs a value"
             try:
                 self._values[name] = _convert(value, default)
             except ValueError:
                 kind = "true or false" if isinstance(default, bool) else "a number"
-                log.warning("job plugin %s: the value of argument --%s is not %s", plugin, name, kind)
-                return
+                return f"the value of argument --{name} is not {kind}"
+        return ""
 
     def text(self, name: str) -> str:
         return str(self._values[name])

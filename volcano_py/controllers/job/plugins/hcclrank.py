@@ -16,7 +16,8 @@ class HcclRank(PodOnly):
     name = "hcclrank"
 
     def __init__(self, arguments: Sequence[str]) -> None:
-        flags = Flags(self.name, arguments, {"master": "master", "worker": "worker"})
+        flags = Flags(arguments, {"master": "master", "worker": "worker"})
+        self.problem = flags.problem
         self._master, self._worker = flags.text("master"), flags.text("worker")
 
     def on_pod_create(self, pod: dict[str, Any], job: Job, task: Task, index: int) -> None:

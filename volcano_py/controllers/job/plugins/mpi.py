@@ -16,7 +16,8 @@ class Mpi(PodOnly):
     name = "mpi"
 
     def __init__(self, arguments: Sequence[str]) -> None:
-        flags = Flags(self.name, arguments, {"master": "master", "worker": "worker", "port": 22})
+        flags = Flags(arguments, {"master": "master", "worker": "worker", "port": 22})
+        self.problem = flags.problem
         self._master, self._worker = flags.text("master"), flags.text("worker")
         self._port = flags.number("port")
 

@@ -29,7 +29,6 @@ class Pytorch(PodOnly):
 
     def __init__(self, arguments: Sequence[str]) -> None:
         flags = Flags(
-            self.name,
             arguments,
             {
                 "master": "master",
@@ -40,6 +39,7 @@ class Pytorch(PodOnly):
                 "wait-master-image": "busybox:1.36.1",
             },
         )
+        self.problem = flags.problem
         self._master, self._worker = flags.text("master"), flags.text("worker")
         self._port = flags.number("port")
         self._wait = flags.switch("wait-master-enabled")

@@ -22,7 +22,6 @@ class Ray:
 
     def __init__(self, arguments: Sequence[str]) -> None:
         flags = Flags(
-            self.name,
             arguments,
             {
                 "head": "head",
@@ -34,6 +33,7 @@ class Ray:
                 "clientPort": 10001,
             },
         )
+        self.problem = flags.problem
         self._head, self._head_container = flags.text("head"), flags.text("headContainer")
         self._worker, self._worker_container = flags.text("worker"), flags.text("workerContainer")
         self._ports = {

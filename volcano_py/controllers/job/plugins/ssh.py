@@ -28,10 +28,10 @@ class Ssh:
 
     def __init__(self, arguments: Sequence[str]) -> None:
         flags = Flags(
-            self.name,
             arguments,
             {"ssh-key-file-path": HOME, "ssh-private-key": "", "ssh-public-key": "", "ssh-port": 22},
         )
+        self.problem = flags.problem
         self._path = flags.text("ssh-key-file-path")
         self._private, self._public = flags.text("ssh-private-key"), flags.text("ssh-public-key")
         port = flags.number("ssh-port")

@@ -27,10 +27,10 @@ class Svc:
 
     def __init__(self, arguments: Sequence[str]) -> None:
         flags = Flags(
-            self.name,
             arguments,
             {"publish-not-ready-addresses": False, "disable-network-policy": False, "inject-hosts-env": True},
         )
+        self.problem = flags.problem
         self._publish_not_ready = flags.switch("publish-not-ready-addresses")
         self._network_policy = not flags.switch("disable-network-policy")
         self._inject_env = flags.switch("inject-hosts-env")

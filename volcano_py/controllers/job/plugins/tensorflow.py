@@ -19,7 +19,8 @@ class Tensorflow(PodOnly):
     name = "tensorflow"
 
     def __init__(self, arguments: Sequence[str]) -> None:
-        flags = Flags(self.name, arguments, {role: role for role in ROLES} | {"port": 2222})
+        flags = Flags(arguments, {role: role for role in ROLES} | {"port": 2222})
+        self.problem = flags.problem
         self._tasks = {role: flags.text(role) for role in ROLES}
         self._port = flags.number("port")
 

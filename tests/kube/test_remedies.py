@@ -1,0 +1,29 @@
+"""The commands that log lines name for what is missing in a cluster."""
+
+from volcano_py.api.kinds import PODGROUP
+from volcano_py.api.resource_types import LEASE
+from volcano_py.kube.errors import Forbidden, NotFound
+from volcano_py.kube.remedies import remedy
+
+_ACCOUNT = 'leases is forbidden: User "system:serviceaccount:vs:sched" cannot get resource "leases" in API group "x"'
+
+
+def test_a_permission_that_is_missing():
+    error = Forbidden(403, "Forbidden", _ACCOUNT)
+    assert remedy(error, LEASE, ("get", "update"), "vs") == (
+        "grant it: kubectl create role volcano-leases -n vs --verb=get,update "
+        "--resource=leases.coordination.k8s.io && "
+        "kubectl create rolebinding volcano-leases -n vs --role=volcano-leases --serviceaccount=vs:sched"
+    )
+    error = Forbidden(403, "Forbidden", 'x is forbidden: User "jane" cannot list resource "x"')
+    assert remedy(error, PODGROUP, ("list", "watch")) == (
+        "grant it: kubectl create clusterrole volcano-podgroups --verb=list,watch "
+        "--resource=podgroups.scheduling.volcano.sh && "
+        "kubectl create clusterrolebinding volcano-podgroups --clusterrole=volcano-podgroups --user=jane"
+    )
+
+
+def test_a_definition_that_is_missing():
+    missing = NotFound(404, "NotFound", "the server could not find the requested resource")
+    assert "podgroups.scheduling.volcano.sh" in remedy(missing, PODGROUP, ("list",))
+    assert remedy(missing, LEASE, ("get",)) == ""

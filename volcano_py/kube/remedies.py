@@ -1,0 +1,47 @@
+"""What an administrator can do about a request that the API server rejects for good: the command to run.
+
+A missing definition and a missing permission are waited for; the log line about them names the command that ends the
+wait.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from volcano_py.kube.errors import Forbidden, KubeError, NotFound
+
+if TYPE_CHECKING:
+    from volcano_py.api.resource_types import ResourceType
+
+_SERVICE_ACCOUNT = re.compile(r'User "system:serviceaccount:([^:"]+):([^"]+)" cannot')
+_USER = re.compile(r'User "([^"]+)" cannot')
+
+
+def remedy(error: KubeError, rt: ResourceType, verbs: tuple[str, ...], namespace: str | None = None) -> str:
+    """The remedy for a rejected request on a kind, or an empty text if there is none."""
+    if isinstance(error, NotFound):
+        return "" if not rt.group.endswith("volcano.sh") else f"install the CRD {rt.plural}.{rt.group}: {INSTALL_CRDS}"
+    if isinstance(error, Forbidden):
+        return "grant it: " + grant(str(error), rt, verbs, namespace)
+    return ""
+
+
+INSTALL_CRDS = "kubectl apply --server-side -f crds/ (or upgrade the chart)"
+
+
+def grant(message: str, rt: ResourceType, verbs: tuple[str, ...], namespace: str | None = None) -> str:
+    """The two kubectl commands that give the user of a Forbidden message these verbs on a kind."""
+    resource = f"{rt.plural}.{rt.group}" if rt.group else rt.plural
+    name = f"volcano-{rt.plural}"
+    if found := _SERVICE_ACCOUNT.search(message):
+        subject = f"--serviceaccount={found[1]}:{found[2]}"
+    elif found := _USER.search(message):
+        subject = f"--user={found[1]}"
+    else:
+        subject = "--user=USER"
+    role, where = ("role", f" -n {namespace}") if namespace else ("clusterrole", "")
+    return (
+        f"kubectl create {role} {name}{where} --verb={','.join(verbs)} --resource={resource} && "
+        f"kubectl create {role}binding {name}{where} --{role}={name} {subject}"
+    )
