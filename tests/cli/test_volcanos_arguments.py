@@ -35,4 +35,4 @@ def test_the_redirection_in_the_charts_arguments() -> None:
     assert parse_flags(["--worker-threads=7", REDIRECTION]).worker_threads == 7
     params = scheduler.make_context("scheduler", ["--scheduler-conf=x", "-v=3", REDIRECTION]).params
     assert params["scheduler_conf"] == "x"
-    assert "unexpected argument '2>1'" in CliRunner().invoke(scheduler, ["2>1"]).output
+    assert "extra argument (2>1)" in CliRunner().invoke(scheduler, ["2>1"]).output

@@ -80,7 +80,7 @@ def ignored_flags(names: Sequence[str]) -> Callable[[Any], Any]:
 
 def _only_redirection(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> None:
     if others := [text for text in value if text != REDIRECTION]:
-        raise click.UsageError(f"unexpected argument {others[0]!r}", ctx)
+        raise click.UsageError(f"Got unexpected extra argument ({others[0]})", ctx)
 
 
 def without_klog_flags(arguments: Sequence[str]) -> list[str]:
