@@ -9,6 +9,7 @@ import signal
 import sqlite3
 import sys
 import threading
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -302,6 +303,14 @@ class Writers:
         self.acknowledged = 0
         self.revision = 0
 
+    def acknowledges_after(self, revision: int) -> Callable[[], Awaitable[bool]]:
+        """A condition to wait for: a write after that revision was acknowledged."""
+
+        async def acknowledged() -> bool:
+            return self.revision > revision
+
+        return acknowledged
+
     async def lane(self, client: Client, number: int) -> None:
         while True:
             name = f"c-{number}-{self.random.randrange(6)}"
@@ -355,7 +364,9 @@ async def test_nothing_acknowledged_is_lost_under_fifty_kills(tmp_path: Path) ->
                 await compare(client, known, revision)
                 writers = Writers(seed, known)
                 lanes = [asyncio.create_task(writers.lane(client, number)) for number in range(LANES)]
-                await asyncio.sleep(writers.random.uniform(0.02, 0.3))
+                # The first answer of a new server may take longer than the pause on a slow machine.
+                await waiting.until(writers.acknowledges_after(revision), "no write was acknowledged")
+                await asyncio.sleep(writers.random.uniform(0.0, 0.3))
                 process.send_signal(signal.SIGKILL)
                 await process.wait()
                 for ended in await asyncio.gather(*lanes, return_exceptions=True):
