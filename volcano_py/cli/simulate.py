@@ -11,9 +11,11 @@ import msgspec
 import orjson
 
 from volcano_py.cli.errors import fail
+from volcano_py.kube.flags import parse_gates
 from volcano_py.scheduler.extensions import ExtensionError, extended
 from volcano_py.scheduler.framework.config import DEFAULT_TEXT, Configuration, ConfigurationError
 from volcano_py.scheduler.framework.registry import Registry
+from volcano_py.scheduler.model.feature_gates import enabled_gates
 from volcano_py.scheduler.run_once import REGISTRY
 from volcano_py.simulate.batch import Defaults, configuration, run_lines
 from volcano_py.simulate.cycles import CycleResult, Simulation
@@ -35,6 +37,7 @@ def simulate() -> None:
 @click.option("--seed", type=int, default=0, help="Seed of the choice among nodes of equal score.")
 @click.option("--jsonl", is_flag=True, help="Batch mode: a case per line in, a result per line out (docs/simulate.md).")
 @click.option("--plugins-dir", default="", help="Folder of Python files with custom plugins and actions.")
+@click.option("--feature-gates", default="", help="Name=true|false, separated by commas, as for the scheduler.")
 @click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True)
 def run(
     files: tuple[str, ...],
@@ -45,19 +48,21 @@ def run(
     seed: int,
     jsonl: bool,
     plugins_dir: str,
+    feature_gates: str,
     output: str,
 ) -> None:
     """Run the real cycle over manifests (nodes, queues, PodGroups, pods, …) and print what it decides.
 
     Between two cycles bound pods start to run and evicted pods are gone; nothing else happens.
     """
+    features = enabled_gates(parse_gates(feature_gates))
     try:
         registry = extended(REGISTRY, plugins_dir)
     except ExtensionError as e:
         fail(str(e), 2)
     if jsonl:
         try:
-            defaults = Defaults(_text(conf), cycles, seed, parity, raw)
+            defaults = Defaults(_text(conf), cycles, seed, parity, raw, features)
             for line in run_lines(_lines(files), defaults, registry):
                 sys.stdout.buffer.write(line + b"\n")
                 sys.stdout.buffer.flush()
@@ -69,7 +74,7 @@ def run(
     try:
         chosen = _configuration(conf, parity, registry)
         manifests = read(files)
-        simulation = Simulation(manifests, seed=seed, raw=raw, registry=registry)
+        simulation = Simulation(manifests, seed=seed, raw=raw, registry=registry, features=features)
     except (ConfigurationError, ManifestError) as e:
         fail(str(e), 2)
     results = [simulation.cycle(chosen) for _ in range(cycles)]

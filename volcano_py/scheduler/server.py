@@ -23,7 +23,6 @@ from volcano_py.kube.supervise import run_all
 from volcano_py.scheduler.cache.cache import Cache
 from volcano_py.scheduler.cache.dump import dump
 from volcano_py.scheduler.cache.filters import Filters, parse_node_selector
-from volcano_py.scheduler.cache.kinds import enabled_gates
 from volcano_py.scheduler.cache.queues import ensure_queues
 from volcano_py.scheduler.cache.ring import from_environment
 from volcano_py.scheduler.cache.shards import Shards
@@ -37,6 +36,7 @@ from volcano_py.scheduler.health import add_informers, checks
 from volcano_py.scheduler.loop import CycleLoop
 from volcano_py.scheduler.metrics import Metrics
 from volcano_py.scheduler.model.cluster import Cluster
+from volcano_py.scheduler.model.feature_gates import enabled_gates
 from volcano_py.scheduler.model.plan import Event, Operation
 from volcano_py.scheduler.options import Options
 from volcano_py.scheduler.reload import INTERVAL
@@ -65,13 +65,18 @@ class Scheduler:
         self.handle = DispatcherHandle(settings_of(options), self._handle_result, self._leadership_changed)
         # A cycle may last as long as the dispatcher waits for a heartbeat.
         progress = Progress(options.heartbeat_timeout)
+        gates = enabled_gates(options.feature_gates, options.priority_class)
         self.cache = Cache(
-            Cluster(shadow_schedulers=frozenset(options.scheduler_names), default_queue=options.default_queue),
+            Cluster(
+                shadow_schedulers=frozenset(options.scheduler_names),
+                default_queue=options.default_queue,
+                features=gates,
+            ),
             Filters(options.scheduler_names, from_environment(), parse_node_selector(options.node_selector)),
             self._write_event,
             lambda: self.cycle_loop.wake(),
             self._object_deleted,
-            enabled_gates(options.feature_gates, options.priority_class),
+            gates,
         )
         self.cycle_loop = CycleLoop(self.cache, self.handle, progress, options.schedule_period, self._run_cycle)
         self.reporter = Reporter(Metrics(), self.cache, self.handle, self.source)

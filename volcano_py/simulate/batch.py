@@ -13,6 +13,7 @@ import orjson
 from volcano_py.scheduler.framework import deviations
 from volcano_py.scheduler.framework.config import Configuration, ConfigurationError, load
 from volcano_py.scheduler.framework.registry import Registry
+from volcano_py.scheduler.model.feature_gates import DEFAULT_GATES, enabled_gates
 from volcano_py.scheduler.run_once import REGISTRY
 from volcano_py.simulate.cycles import Simulation
 from volcano_py.simulate.manifests import ManifestError, unfolded
@@ -27,6 +28,7 @@ class Options(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
     parity: bool | None = None
     scheduler_names: list[str] | None = None
     default_queue: str = "default"
+    feature_gates: dict[str, bool] | None = None
 
 
 class Case(msgspec.Struct):
@@ -49,6 +51,7 @@ class Defaults(msgspec.Struct, frozen=True):
     seed: int = 0
     parity: bool = False
     raw: bool = False
+    features: frozenset[str] = DEFAULT_GATES
 
 
 def configuration(text: str, parity: bool, registry: Registry = REGISTRY) -> Configuration:
@@ -94,6 +97,7 @@ def _run(case: Case, defaults: Defaults, registry: Registry) -> dict[str, Any]:
         scheduler_names=frozenset(options.scheduler_names or ("volcano",)),
         default_queue=options.default_queue,
         registry=registry,
+        features=defaults.features if options.feature_gates is None else enabled_gates(options.feature_gates),
     )
     parity = defaults.parity if options.parity is None else options.parity
     conf = configuration(defaults.conf if case.conf is None else case.conf, parity, registry)

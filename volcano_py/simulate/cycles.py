@@ -19,6 +19,7 @@ from volcano_py.scheduler.framework.config import Configuration
 from volcano_py.scheduler.framework.registry import Registry
 from volcano_py.scheduler.model import plan
 from volcano_py.scheduler.model.cluster import Cluster
+from volcano_py.scheduler.model.feature_gates import DEFAULT_GATES
 from volcano_py.scheduler.run_once import REGISTRY, Report, run_once
 from volcano_py.simulate.complete import complete
 from volcano_py.simulate.manifests import Manifest, ManifestError, as_struct, in_namespace
@@ -59,6 +60,7 @@ class Simulation:
         scheduler_names: frozenset[str] = frozenset(("volcano",)),
         default_queue: str = "default",
         registry: Registry = REGISTRY,
+        features: frozenset[str] = DEFAULT_GATES,
     ) -> None:
         self.registry = registry
         self.raw = raw
@@ -66,7 +68,7 @@ class Simulation:
         self.now = _latest(given) if now is None else now
         self.seed = seed
         self.scheduler_names = scheduler_names
-        self.cluster = Cluster(default_queue=default_queue)
+        self.cluster = Cluster(default_queue=default_queue, features=features)
         self.warnings: list[str] = []
         """Warnings about the configuration, once each; complete after the first cycle."""
         self.refused: list[str] = []
@@ -147,6 +149,10 @@ class Simulation:
                     _set_condition(pod, {"type": "PodScheduled", "status": "True"}, self.now)
                     if op.annotations:
                         pod["metadata"].setdefault("annotations", {}).update(op.annotations)
+                    changed["Pod", f"{op.namespace}/{op.name}"] = pod
+                case plan.RemoveGate():
+                    pod = self.objects["Pod", f"{op.namespace}/{op.name}"]
+                    pod["spec"]["schedulingGates"] = []
                     changed["Pod", f"{op.namespace}/{op.name}"] = pod
                 case plan.Evict():
                     gone.add(("Pod", f"{op.namespace}/{op.name}"))

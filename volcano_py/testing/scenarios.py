@@ -12,6 +12,7 @@ import yaml
 from volcano_py.api import names
 from volcano_py.scheduler.framework.config import load
 from volcano_py.scheduler.framework.registry import ActionBuilder, PluginBuilder, Registry
+from volcano_py.scheduler.model.feature_gates import enabled_gates
 from volcano_py.scheduler.run_once import REGISTRY
 from volcano_py.simulate.cycles import CycleResult, Simulation
 from volcano_py.testing.table import configuration, manifests
@@ -39,7 +40,8 @@ def scenarios(path: str | Path) -> list[Scenario]:
 
 def check(scenario: Scenario, known: Registry = REGISTRY) -> None:
     """Run a scenario. Raises AssertionError with what differs."""
-    simulation = Simulation(manifests(scenario), seed=scenario.get("seed", 0), registry=known)
+    gates = enabled_gates(scenario.get("featureGates") or {})
+    simulation = Simulation(manifests(scenario), seed=scenario.get("seed", 0), registry=known, features=gates)
     simulation.cluster.check_states = True
     conf = load(configuration(scenario.get("conf")), known.actions)
     for number, expect in enumerate(scenario.get("cycles") or [scenario["expect"]], 1):

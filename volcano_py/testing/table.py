@@ -13,6 +13,7 @@
         s: {min: 4, subGroups: {r: {size: 2, min: 2, by: [rank], topology: {tier: 1}}}, tasks: {...}}
         h: {min: 1, tasks: {ps: {pods: 1, cpu: 1}, worker: {pods: 2, cpu: 2, runsOn: n1}}, minTask: {ps: 1}}
       pods: [complete manifests, where the short form does not reach]
+      featureGates: {SchedulingGatesQueueAdmission: true}
       expect: {bound: {g-0: n1}, ...}
 
 A job's pods are called `<job>-<i>` or `<job>-<task>-<i>`. `runsOn: node` makes them run there. Every queue but

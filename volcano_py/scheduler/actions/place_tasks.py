@@ -76,6 +76,8 @@ def _place_all(
                 job.job_fit_errors = _queue_limit(session, queue)
             continue
         if task.sched_gated:
+            if task.only_queue_gate and task.wants_queue_admission:
+                session.remove_queue_gate(task)
             continue
         if (sub or job).task_has_fit_errors(task):
             job.record_fit_errors(task, _like_its_role(session, job, task))

@@ -21,12 +21,13 @@ from volcano_py.api import core, kinds
 from volcano_py.kube import Client, Informer, Undecodable, scan
 from volcano_py.kube.supervise import run_all
 from volcano_py.scheduler.cache.filters import Filters
-from volcano_py.scheduler.cache.kinds import DEFAULT_GATES, watched
+from volcano_py.scheduler.cache.kinds import watched
 from volcano_py.scheduler.cache.quarantine import Quarantine
 from volcano_py.scheduler.cache.results import FIRST_PAUSE, ResultHandler
 from volcano_py.scheduler.cache.resync import REQUEST_GRACE, Resync
 from volcano_py.scheduler.dispatch.messages import Result
 from volcano_py.scheduler.model.cluster import Cluster
+from volcano_py.scheduler.model.feature_gates import DEFAULT_GATES
 from volcano_py.scheduler.model.plan import (
     Bind,
     Event,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from volcano_py.api import kinds
@@ -41,25 +41,6 @@ TABLE: tuple[Watched, ...] = (
     Watched(kinds.HYPERNODE, optional=True),
     Watched(kinds.POD),
 )
-
-DEFAULT_GATES = frozenset(
-    {
-        "WorkLoadSupport",
-        "VolcanoJobSupport",
-        "PodDisruptionBudgetsSupport",
-        "QueueCommandSync",
-        "PriorityClass",
-        "ResourceTopology",
-        "CronVolcanoJobSupport",
-    }
-)
-"""Volcano's feature gates that are on by default."""
-
-
-def enabled_gates(given: Mapping[str, bool], priority_class: bool = True) -> set[str]:
-    """The feature gates that are on: defaults changed by `--feature-gates` and `--priority-class`."""
-    gates = {gate for gate in DEFAULT_GATES if given.get(gate, True)} | {gate for gate, on in given.items() if on}
-    return gates if priority_class else gates - {"PriorityClass"}
 
 
 def watched(gates: Collection[str]) -> Iterator[Watched]:

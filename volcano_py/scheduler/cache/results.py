@@ -11,10 +11,10 @@ import asyncio
 
 from volcano_py.scheduler.cache.resync import Assumptions, Resync
 from volcano_py.scheduler.dispatch.messages import Result
-from volcano_py.scheduler.model.plan import Bind, Evict, Operation
+from volcano_py.scheduler.model.plan import Bind, Evict, Operation, RemoveGate
 
 FIRST_PAUSE, MAX_PAUSE = 1.0, 30.0
-"""Seconds before a pod may be decided again after the API server rejected its bind or eviction; doubles each time."""
+"""Seconds before a pod may be decided again after the API server rejected what was written; doubles each time."""
 MAX_TIMERS = 1_000
 """Timers that are kept before those that are over are dropped."""
 
@@ -34,14 +34,14 @@ class ResultHandler:
         if result.outcome == "conflict":
             return
         if result.outcome in ("done", "superseded"):
-            if self._failures and isinstance(op, Bind | Evict):
+            if self._failures and isinstance(op, Bind | Evict | RemoveGate):
                 self._failures.pop(op.uid, None)
             return
         if result.outcome == "unknown" and isinstance(op, Bind | Evict):
             self._resync.add(op)
             return
-        if result.outcome == "failed" and isinstance(op, Bind | Evict):
-            # The API server would reject the same operation again: without a back-off, a pod that cannot be bound
+        if result.outcome == "failed" and isinstance(op, Bind | Evict | RemoveGate):
+            # The API server would reject the same operation again: without a back-off, a pod that cannot be written
             # would keep scheduler and server busy.
             failures = self._failures[op.uid] = self._failures.get(op.uid, 0) + 1
             pause = min(MAX_PAUSE, self._first_pause * 2 ** (failures - 1))

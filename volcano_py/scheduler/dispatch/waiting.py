@@ -3,7 +3,7 @@
 Lanes, most urgent first, each with a limit of writes in flight, so that none starves:
 
     0  evictions, and PodGroups becoming Inqueue (their pods are created only then)
-    1  binds
+    1  binds, and removals of the queue gate
     2  pod conditions, nominations, other statuses
     3  Events
 
@@ -24,6 +24,7 @@ from volcano_py.scheduler.model.plan import (
     Operation,
     PodGroupStatus,
     QueueStatus,
+    RemoveGate,
 )
 
 ObjectKey = tuple[str, str, str]
@@ -73,7 +74,7 @@ def lane_of(op: Operation) -> int:
             return 0
         case PodGroupStatus():
             return 0 if op.urgent else 2
-        case Bind():
+        case Bind() | RemoveGate():
             return 1
         case Event():
             return EVENTS

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from volcano_py.api import kinds
+from volcano_py.api import kinds, names
 from volcano_py.api.kinds import ResourceType
 from volcano_py.api.meta import format_time
 from volcano_py.kube import ApiError, Client, Conflict, Invalid, KubeError, NotFound, Unreachable
@@ -28,6 +28,7 @@ from volcano_py.scheduler.model.plan import (
     PodCondition,
     PodGroupStatus,
     QueueStatus,
+    RemoveGate,
 )
 
 
@@ -59,6 +60,8 @@ class Writer:
             match op:
                 case Bind():
                     await self._bind(op)
+                case RemoveGate():
+                    await self._remove_gate(op)
                 case Evict():
                     await self._evict(op)
                 case PodCondition():
@@ -107,6 +110,11 @@ class Writer:
             if pod.spec.node_name != op.node:
                 where = f"it is already on node {pod.spec.node_name}" if pod.spec.node_name else str(error)
                 raise Rejected(f"pod {op.namespace}/{op.name}: {where}") from error
+
+    async def _remove_gate(self, op: RemoveGate) -> None:
+        gate = {"name": names.QUEUE_ALLOCATION_GATE, "$patch": "delete"}
+        body = {"metadata": {"uid": op.uid}, "spec": {"schedulingGates": [gate]}}
+        await self._patch(kinds.POD, op.name, op.namespace, body, "strategic")
 
     async def _evict(self, op: Evict) -> None:
         text = f"Pod is evicted, because of {op.reason}"

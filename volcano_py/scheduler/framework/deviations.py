@@ -73,6 +73,10 @@ class Deviations:
     image_spread_now: bool = _on(
         "an image counts by the nodes that have it now, not by those known when a node was added"
     )
+    reserved_once: bool = _on(
+        "a pod that queue admission has admitted counts once in its queue when it is placed, not twice until the "
+        "session ends"
+    )
     bare_pods: bool = _on(
         "a pod without a PodGroup is a job of one task at once, before the controller has created its PodGroup"
     )

@@ -17,7 +17,7 @@ from volcano_py.scheduler.framework.session_job import SessionJob
 from volcano_py.scheduler.model import status as st
 from volcano_py.scheduler.model.cluster import Cluster
 from volcano_py.scheduler.model.node_table import NodeNumbers, NodeTable
-from volcano_py.scheduler.model.plan import Bind, Emit, Evict
+from volcano_py.scheduler.model.plan import Bind, Emit, Evict, RemoveGate
 from volcano_py.scheduler.model.resource import EPS
 from volcano_py.scheduler.model.task import Task
 
@@ -52,6 +52,17 @@ class TaskMoves(Events, JobStates):
         if task.slot in self.placed:
             return self.placed[task.slot]
         return self.table.index.get(task.node) if task.node else None
+
+    @property
+    def removes_queue_gates(self) -> bool:
+        """Whether pods are gated until their queue has capacity. Volcano: SchedulingGatesQueueAdmission."""
+        return "SchedulingGatesQueueAdmission" in self.cluster.features
+
+    def remove_queue_gate(self, task: Task) -> None:
+        """Its queue has capacity for a gated task: remove the gate, so that it can be placed once the API server shows
+        the pod without it. Volcano: the scheduling gate manager."""
+        if self.removes_queue_gates and self.cluster.reported.gates_removed.get(task.key) != task.pod.metadata.uid:
+            self.emit([RemoveGate(task.namespace, task.name, task.pod.metadata.uid)])
 
     def move(self, task: Task, new: int) -> None:
         """Change a task's status, and its job's counts with it."""

@@ -16,6 +16,7 @@ from volcano_py.api import core, names, quantity
 from volcano_py.api import scheduling as api
 from volcano_py.scheduler.model import status
 from volcano_py.scheduler.model.changes import Changes
+from volcano_py.scheduler.model.feature_gates import DEFAULT_GATES
 from volcano_py.scheduler.model.hyper_nodes import HyperNodes, build
 from volcano_py.scheduler.model.job import Job, shadow_pod_group
 from volcano_py.scheduler.model.node_table import NodeTable
@@ -27,6 +28,7 @@ from volcano_py.scheduler.model.plan import (
     PodCondition,
     PodGroupStatus,
     QueueStatus,
+    RemoveGate,
 )
 from volcano_py.scheduler.model.queue import Queue
 from volcano_py.scheduler.model.queue_parents import parents_of
@@ -43,11 +45,19 @@ class Cluster:
 
     `shadow_schedulers`: names of schedulers whose pods without a PodGroup are jobs of one task at once.
     `default_queue`: where PodGroups without a queue go.
+    `features`: the feature gates that are on.
     """
 
-    def __init__(self, *, shadow_schedulers: frozenset[str] = frozenset(), default_queue: str = "default") -> None:
+    def __init__(
+        self,
+        *,
+        shadow_schedulers: frozenset[str] = frozenset(),
+        default_queue: str = "default",
+        features: frozenset[str] = DEFAULT_GATES,
+    ) -> None:
         self.shadow_schedulers = shadow_schedulers
         self.default_queue = default_queue
+        self.features = features
         self.nodes = NodeTable()
         self.classes = SpecClasses(self.nodes)
         self.tasks: dict[str, Task] = {}
@@ -240,6 +250,10 @@ class Cluster:
                 self._assume(operation.namespace, operation.name, operation.uid, status.BINDING, operation.node)
             case Evict():
                 self._assume(operation.namespace, operation.name, operation.uid, status.RELEASING, None)
+            case RemoveGate():
+                key = f"{operation.namespace}/{operation.name}"
+                if key in self.tasks:
+                    self.reported.gates_removed[key] = operation.uid
             case PodCondition():
                 key = f"{operation.namespace}/{operation.name}"
                 if key in self.tasks:
@@ -279,6 +293,8 @@ class Cluster:
                     self._put_pod(pod)
             case PodCondition():
                 self.reported.conditions.pop(f"{operation.namespace}/{operation.name}", None)
+            case RemoveGate():
+                self.reported.gates_removed.pop(f"{operation.namespace}/{operation.name}", None)
 
     def _assume(self, namespace: str, name: str, uid: str, new: int, node: str | None) -> None:
         task = self.tasks.get(f"{namespace}/{name}")
@@ -339,6 +355,7 @@ class Cluster:
             return
         self._free_slots.append(task.slot)
         self.reported.conditions.pop(key, None)
+        self.reported.gates_removed.pop(key, None)
         self.nominations.node_of.pop(key, None)
         if task.takes_capacity:
             here = self.on_node[task.node]

@@ -24,6 +24,7 @@ class Job:
         "counts",
         "created",
         "gated",
+        "gated_by_queue",
         "min_available",
         "min_resources",
         "name",
@@ -60,6 +61,8 @@ class Job:
         self.best_effort_counts = [0] * 10
         self.gated = 0
         """Tasks with scheduling gates."""
+        self.gated_by_queue = 0
+        """Tasks that ask for queue admission by a gate, whether or not they still have it."""
         self.allocated = Resource()
         self.total_request = Resource()
         self.allocated_hyper_nodes: dict[str, str] = {}
@@ -100,6 +103,7 @@ class Job:
         if task.best_effort:
             self.best_effort_counts[task.status] += 1
         self.gated += task.sched_gated
+        self.gated_by_queue += task.wants_queue_admission
         self.total_request.add(task.request)
         if IS_ALLOCATED[task.status]:
             self.allocated.add(task.request)
@@ -107,6 +111,7 @@ class Job:
     def remove(self, task: Task) -> None:
         del self.tasks[task.key]
         self.gated -= task.sched_gated
+        self.gated_by_queue -= task.wants_queue_admission
         self.counts[task.status] -= 1
         if task.best_effort:
             self.best_effort_counts[task.status] -= 1

@@ -29,6 +29,14 @@ class Bind(Struct, tag_field="op", tag="bind", frozen=True, gc=False):
     annotations: dict[str, str] | None = None
 
 
+class RemoveGate(Struct, tag_field="op", tag="remove-gate", frozen=True, gc=False):
+    """Remove Volcano's queue-admission gate from a pod: its queue has capacity for it."""
+
+    namespace: str
+    name: str
+    uid: str
+
+
 class Evict(Struct, tag_field="op", tag="evict", frozen=True, gc=False):
     """End a pod: conditions Ready=False and DisruptionTarget=True, then DELETE with a uid precondition."""
 
@@ -87,5 +95,5 @@ class Event(Struct, tag_field="op", tag="event", frozen=True, gc=False):
     message: str
 
 
-Operation = Bind | Evict | PodCondition | PodGroupStatus | QueueStatus | Event
+Operation = Bind | RemoveGate | Evict | PodCondition | PodGroupStatus | QueueStatus | Event
 Emit = Callable[[Sequence[Operation]], None]

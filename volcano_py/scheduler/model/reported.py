@@ -20,6 +20,8 @@ class Reported:
     """PodScheduled=False: task key → (reason, message)."""
     events: dict[tuple[str, str], str] = field(default_factory=dict)
     """The last Event message: (kind, key) → message."""
+    gates_removed: dict[str, str] = field(default_factory=dict)
+    """Pods whose queue gate is being removed: task key → UID."""
 
 
 @dataclass

@@ -75,6 +75,11 @@ class Task:
         return len(gates) == 1 and gates[0].name == names.QUEUE_ALLOCATION_GATE
 
     @property
+    def wants_queue_admission(self) -> bool:
+        """The pod asks to be gated until its queue has capacity."""
+        return self.annotations.get(names.QUEUE_ALLOCATION_GATE) == "true"
+
+    @property
     def takes_capacity(self) -> bool:
         """Whether it counts on its node: it has one and is not finished."""
         return bool(self.node) and self.status not in (status.SUCCEEDED, status.FAILED)

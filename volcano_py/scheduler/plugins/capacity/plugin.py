@@ -21,6 +21,7 @@ from volcano_py.scheduler.model.queue import Queue
 from volcano_py.scheduler.model.resource import CPU, MEMORY, ZERO, Resource, intersection
 from volcano_py.scheduler.model.task import Task
 from volcano_py.scheduler.plugins.capacity.queue_tree import QueueNode, QueueTree, flat, tree
+from volcano_py.scheduler.plugins.capacity.reserved import reserved
 from volcano_py.scheduler.plugins.queue_shares.inqueue import format_names, gated_deducted
 
 
@@ -62,6 +63,7 @@ class Capacity(Plugin):
         session.add_job_enqueued(self._enqueued)
         session.add_reclaimable(self._reclaimable)
         session.add_unified_evictable(self._evictable)
+        self.reserved = reserved(session) if session.removes_queue_gates else {}
         session.add_event_handler(lambda task, _: self._moved(task, +1), lambda task, _: self._moved(task, -1))
 
     # ---- orders -----------------------------------------------------------------------------------------
@@ -95,7 +97,11 @@ class Capacity(Plugin):
         return node if not self.hierarchy or node.is_leaf else None
 
     def _allocatable(self, queue: Queue, task: Task) -> bool:
-        return self._has_room(self._usable(queue), task)
+        node = self._usable(queue)
+        fits = self._has_room(node, task)
+        if fits and node is not None and self.session.removes_queue_gates and task.wants_queue_admission:
+            self.reserved.setdefault(node.name, {})[task.key] = task.request
+        return fits
 
     def _simulate_allocatable(self, queue: Queue, task: Task) -> bool:
         return self._has_room(self._usable(queue, closed_too=True), task)
@@ -103,6 +109,10 @@ class Capacity(Plugin):
     def _has_room(self, node: QueueNode | None, task: Task) -> bool:
         if node is None:
             return False
+        kept = [r for key, r in self.reserved.get(node.name, {}).items() if key != task.key]
+        for d, amount in task.spec_class.demands:
+            if kept and node.allocated[d] + sum(r[d] for r in kept) + amount > node.real_capability[d]:
+                return False
         for q in self.tree.upwards(node):
             for d, amount in task.spec_class.demands:
                 if q.allocated[d] + amount > q.real_capability[d]:
@@ -163,6 +173,8 @@ class Capacity(Plugin):
         node = self.tree.nodes.get(job.queue) if job is not None else None
         if node is None or self.tree.problem:
             return
+        if self.reserved and sign > 0 and self.session.deviations.reserved_once:
+            self.reserved.get(node.name, {}).pop(task.key, None)
         for q in self.tree.upwards(node):
             if sign > 0:
                 q.allocated.add(task.request)

@@ -1,0 +1,28 @@
+"""Feature gates: which are on by default. Volcano: pkg/features.
+
+`--feature-gates` changes them; the model keeps those that are on (`Cluster.features`), and rules read them there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+DEFAULT_GATES = frozenset(
+    {
+        "WorkLoadSupport",
+        "VolcanoJobSupport",
+        "PodDisruptionBudgetsSupport",
+        "QueueCommandSync",
+        "PriorityClass",
+        "ResourceTopology",
+        "CronVolcanoJobSupport",
+    }
+)
+"""Volcano's feature gates that are on by default."""
+
+
+def enabled_gates(given: Mapping[str, bool], priority_class: bool = True) -> frozenset[str]:
+    """The feature gates that are on: defaults changed by `--feature-gates` and `--priority-class`."""
+    on = {gate for gate, value in given.items() if value}
+    gates = frozenset(gate for gate in DEFAULT_GATES if given.get(gate, True)) | on
+    return gates if priority_class else gates - {"PriorityClass"}
