@@ -45,6 +45,7 @@ GROUPS = {
     "Nodes": ("pre_predicate", "predicate", "node_order"),
     "Victims": ("preemptable", "outranked", "reclaimable", "unified_evictable", "victim_tasks"),
     "Network": ("job_gradient", "sub_job_gradient", "hyper_node_order"),
+    "Binding": ("pre_bind",),
     "Events": ("event_handler",),
 }
 PARTS = ("Called", "Combination", "Flag", "On error")

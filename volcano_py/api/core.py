@@ -185,6 +185,11 @@ class ContainerStatus(ApiType):
     resources: ResourceRequirements | None = None
 
 
+class PodResourceClaimStatus(ApiType):
+    name: str = ""
+    resource_claim_name: str | None = None
+
+
 class PodStatus(ApiType):
     phase: str = ""
     conditions: list[Condition] | None = None
@@ -193,6 +198,7 @@ class PodStatus(ApiType):
     container_statuses: list[ContainerStatus] | None = None
     init_container_statuses: list[ContainerStatus] | None = None
     resize: str = ""
+    resource_claim_statuses: list[PodResourceClaimStatus] | None = None
     reason: str = ""
     message: str = ""
     qos_class: str = ""

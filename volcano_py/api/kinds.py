@@ -11,6 +11,7 @@ from volcano_py.api import (
     bus,
     config,
     core,
+    dra,
     flow,
     nodeinfo,
     scheduling,
@@ -84,6 +85,14 @@ STRUCTS: dict[ResourceType, type[ApiObject]] = {
     PERSISTENTVOLUMECLAIM: storage.PersistentVolumeClaim,
     STORAGECLASS: storage.StorageClass,
     CSINODE: storage.CSINode,
+    CSIDRIVER: storage.CSIDriver,
+    CSISTORAGECAPACITY: storage.CSIStorageCapacity,
+    VOLUMEATTACHMENT: storage.VolumeAttachment,
+    RESOURCECLAIM: dra.ResourceClaim,
+    RESOURCECLAIMTEMPLATE: dra.ResourceClaimTemplate,
+    RESOURCESLICE: dra.ResourceSlice,
+    DEVICECLASS: dra.DeviceClass,
+    DEVICETAINTRULE: dra.DeviceTaintRule,
 }
 
 

@@ -84,6 +84,7 @@ CLUSTERROLEBINDING = cluster_kind("rbac.authorization.k8s.io/v1", "clusterrolebi
 RESOURCECLAIM = namespaced_kind("resource.k8s.io/v1", "resourceclaims", "ResourceClaim")
 RESOURCECLAIMTEMPLATE = namespaced_kind("resource.k8s.io/v1", "resourceclaimtemplates", "ResourceClaimTemplate")
 RESOURCESLICE = cluster_kind("resource.k8s.io/v1", "resourceslices", "ResourceSlice")
+DEVICETAINTRULE = cluster_kind("resource.k8s.io/v1beta2", "devicetaintrules", "DeviceTaintRule")
 DEVICECLASS = cluster_kind("resource.k8s.io/v1", "deviceclasses", "DeviceClass")
 CUSTOMRESOURCEDEFINITION = cluster_kind(
     "apiextensions.k8s.io/v1", "customresourcedefinitions", "CustomResourceDefinition", "crd", "crds"

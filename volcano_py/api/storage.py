@@ -4,8 +4,25 @@ from __future__ import annotations
 
 from msgspec import field
 
-from volcano_py.api.core import CSIVolumeSource, NodeSelector, ResourceList, ResourceRequirements
+from volcano_py.api.core import (
+    AWSElasticBlockStoreVolumeSource,
+    CSIVolumeSource,
+    GCEPersistentDiskVolumeSource,
+    NodeSelector,
+    ResourceList,
+    ResourceRequirements,
+)
 from volcano_py.api.meta import ApiObject, ApiType, LabelSelector, ObjectReference
+from volcano_py.api.quantity import Quantity
+
+SELECTED_NODE = "volume.kubernetes.io/selected-node"
+"""On a claim that waits for its first consumer: the node near which a volume is to be provisioned."""
+BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
+BOUND_BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"
+"""Both are written by who binds claim and volume."""
+NO_PROVISIONER = "kubernetes.io/no-provisioner"
+"""The provisioner of classes whose volumes are made by hand, such as local disks."""
+WAIT_FOR_FIRST_CONSUMER = "WaitForFirstConsumer"
 
 
 class PersistentVolumeClaimSpec(ApiType):
@@ -41,6 +58,8 @@ class PersistentVolumeSpec(ApiType):
     volume_mode: str | None = None
     node_affinity: VolumeNodeAffinity | None = None
     csi: CSIVolumeSource | None = None
+    gce_persistent_disk: GCEPersistentDiskVolumeSource | None = None
+    aws_elastic_block_store: AWSElasticBlockStoreVolumeSource | None = None
 
 
 class PersistentVolumeStatus(ApiType):
@@ -87,6 +106,42 @@ class CSINodeDriver(ApiType):
 
 class CSINodeSpec(ApiType):
     drivers: list[CSINodeDriver] | None = None
+
+
+class CSIDriverSpec(ApiType):
+    attach_required: bool | None = None
+    storage_capacity: bool | None = None
+
+
+class CSIDriver(ApiObject):
+    api_version: str = "storage.k8s.io/v1"
+    kind: str = "CSIDriver"
+    spec: CSIDriverSpec = field(default_factory=CSIDriverSpec)
+
+
+class CSIStorageCapacity(ApiObject):
+    api_version: str = "storage.k8s.io/v1"
+    kind: str = "CSIStorageCapacity"
+    storage_class_name: str = ""
+    node_topology: LabelSelector | None = None
+    capacity: Quantity | None = None
+    maximum_volume_size: Quantity | None = None
+
+
+class VolumeAttachmentSource(ApiType):
+    persistent_volume_name: str | None = None
+
+
+class VolumeAttachmentSpec(ApiType):
+    attacher: str = ""
+    node_name: str = ""
+    source: VolumeAttachmentSource = field(default_factory=VolumeAttachmentSource)
+
+
+class VolumeAttachment(ApiObject):
+    api_version: str = "storage.k8s.io/v1"
+    kind: str = "VolumeAttachment"
+    spec: VolumeAttachmentSpec = field(default_factory=VolumeAttachmentSpec)
 
 
 class CSINode(ApiObject):

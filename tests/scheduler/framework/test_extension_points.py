@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import pytest
@@ -12,6 +13,7 @@ import pytest
 from volcano_py.scheduler.framework.callbacks import Vote
 from volcano_py.scheduler.framework.config import PluginOption
 from volcano_py.scheduler.framework.deviations import DEFAULT, PARITY, Deviations
+from volcano_py.scheduler.framework.extension_points.binding import Binding
 from volcano_py.scheduler.framework.extension_points.hyper_nodes import NetworkDomains
 from volcano_py.scheduler.framework.extension_points.jobs import Invalid, JobStates
 from volcano_py.scheduler.framework.extension_points.nodes import NodeRules
@@ -19,12 +21,14 @@ from volcano_py.scheduler.framework.extension_points.orders import Orders
 from volcano_py.scheduler.framework.extension_points.table import POINTS
 from volcano_py.scheduler.framework.extension_points.victims import Basis, VictimSelection
 from volcano_py.scheduler.framework.session import Session
+from volcano_py.scheduler.model.plan import Bind
+from volcano_py.scheduler.model.pre_bind import AwaitVolume, PreBind, SelectNode
 
 EVERY_FLAG = frozenset(point.flag for point in POINTS.values() if point.flag)
 PERMIT, ABSTAIN, REJECT = Vote.PERMIT, Vote.ABSTAIN, Vote.REJECT
 
 
-class Points(Orders, JobStates, VictimSelection, NodeRules, NetworkDomains):
+class Points(Orders, JobStates, VictimSelection, NodeRules, NetworkDomains, Binding):
     """The extension points without a session."""
 
     deviations: Deviations = PARITY
@@ -240,6 +244,41 @@ def test_the_first_gradient_decides_and_rates_are_added() -> None:
     assert points("sub_job_gradient", {"a": says([])}).sub_job_gradients(S, S, "h", "allocate") == []
     made = points("hyper_node_order", {"a": says({"x": 1.0}), "c": boom}, {"b": says({"x": 2.0, "y": 3.0})})
     assert made.hyper_node_scores(S, ["x", "y"]) == {"x": 3.0, "y": 3.0} and len(made.callbacks.faults) == 1
+
+
+# ---- before a pod is bound -----------------------------------------------------------------------------------
+
+
+def binds(made: Points, jobs: str) -> list[Bind]:
+    made.table = SimpleNamespace(names=["n0"])  # type: ignore[assignment]
+    tasks: list[Any] = [
+        SimpleNamespace(key=f"ns/{i}", namespace="ns", name=str(i), uid=f"u{i}", job=job) for i, job in enumerate(jobs)
+    ]
+    return made.binds([(task, 0) for task in tasks])
+
+
+SELECT = SelectNode("ns", "data", "c", "n0")
+AWAIT = AwaitVolume("ns", "data", "c", "n0")
+
+
+def test_the_steps_and_annotations_of_all_plugins_are_added() -> None:
+    first, second = PreBind([SELECT], {"a": "1", "b": "1"}), PreBind([AWAIT], {"b": "2"})
+    made = points("pre_bind", {"x": says(first), "y": says(None)}, {"z": says(second)})
+    (bind,) = binds(made, "g")
+    assert bind.steps == (SELECT, AWAIT) and bind.annotations == {"a": "1", "b": "2"}
+
+
+def test_the_members_of_a_gang_wait_for_each_other_unless_each_pod_is_on_its_own() -> None:
+    made = points("pre_bind", {"x": lambda task, _: PreBind([SELECT], {}) if task.name == "1" else None})
+    assert [b.barrier for b in binds(made, "ggh")] == ["", "", ""]
+    made.deviations = DEFAULT
+    assert [b.barrier for b in binds(made, "ggh")] == ["g", "g", ""]
+    assert binds(points("pre_bind"), "g") == [Bind("ns", "0", "u0", "n0", "g")]
+
+
+def test_no_member_is_bound_when_a_plugin_fails_for_one() -> None:
+    made = points("pre_bind", {"x": lambda task, _: boom() if task.name == "1" else None})
+    assert [b.group for b in binds(made, "ggh")] == ["h"] and len(made.callbacks.faults) == 1
 
 
 # ---- a plugin that raises -------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ Rules:
   been carried out are `unknown`.
 * A write that cannot reach the server stops all others; one at a time is retried, with back-off.
 * A write that the server cannot serve (5xx, 429) is retried alone.
+* Binds with pre-bind steps wait for them, and for those of their barrier (`dispatch.barriers`).
 * Of conditions and statuses that wait for the same object only the newest is written; conditions of one
   object at least a second apart.
 """
@@ -22,6 +23,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from volcano_py.scheduler.dispatch.barriers import Barrier, StepWrite, with_barriers
 from volcano_py.scheduler.dispatch.messages import Outcome, Result, Revoke
 from volcano_py.scheduler.dispatch.waiting import EVENTS, Item, Waiting, lane_of, object_key
 from volcano_py.scheduler.model.plan import (
@@ -41,6 +43,8 @@ MAX_EVENTS = 10_000
 BUSY_ATTEMPTS = 8
 """Attempts of one write that the server answers with 5xx or 429 (Events: 2) before it is given up."""
 MIN_BACKOFF, MAX_BACKOFF = 0.1, 5.0
+POLL = 0.5
+"""Seconds between two looks at what a pre-bind step waits for."""
 MAX_SPACED = 200_000
 """Pods whose last condition is kept for the spacing."""
 
@@ -49,9 +53,9 @@ MAX_SPACED = 200_000
 class Failure:
     """Why a write failed."""
 
-    kind: Literal["unreachable", "busy", "rejected", "conflict", "not-leading"]
+    kind: Literal["unreachable", "busy", "rejected", "conflict", "not-leading", "not-yet"]
     """No answer; a 5xx, 429 or an invalid answer; any other error; the object has another version than the status was
-    decided from; the Lease expired just before the request was sent.
+    decided from; the Lease expired just before the request was sent; what a pre-bind step waits for has not happened.
     """
     message: str
     sent: bool = True
@@ -60,6 +64,10 @@ class Failure:
     """The pod (of that uid) does not exist, so it gets no condition."""
     retry_after: float = 0.0
     """Seconds of the server's Retry-After."""
+
+    def may_be_retried(self, attempts: int) -> bool:
+        """Whether a pre-bind step is tried again after this failure."""
+        return self.kind == "unreachable" or (self.kind == "busy" and attempts < BUSY_ATTEMPTS)
 
 
 class Machine:
@@ -80,21 +88,31 @@ class Machine:
         self._outages = 0
         self._paused_until = 0.0
         self._written: dict[tuple[str, str, str], float] = {}
+        self._barriers: set[Barrier] = set()
 
     # ---- from the decider -------------------------------------------------------------------------
 
     def plan(self, first: int, operations: Sequence[Operation], now: float) -> None:
         """Operations that belong together, with the ids first, first+1, …"""
         self._last_beat = now
-        for offset, op in enumerate(operations):
-            if self.leading:
-                self._enqueue(first + offset, op, now)
-            else:
-                self._results.append(Result(first + offset, "lost", "this dispatcher does not lead"))
+        if not self.leading:
+            ids = range(first, first + len(operations))
+            self._results += [Result(id, "lost", "this dispatcher does not lead") for id in ids]
+            return
+        barriers, held = with_barriers(first, operations, now)
+        for id, op in enumerate(operations, first):
+            if id not in held:
+                self._enqueue(id, op, now)
+        for barrier in barriers:
+            self._barriers.add(barrier)
+            for write in barrier.start():
+                self._enqueue(0, write, now)
 
     def revoke(self, what: Revoke, now: float) -> None:
         """Withdraw operations that wait for a node, job or pod that is gone, but none in flight."""
         self._last_beat = now
+        for barrier in [b for b in self._barriers if any(_concerns(what, bind) for _, bind in b.binds)]:
+            self._fail_barrier(barrier, "revoked", f"{what.kind} {what.name} is gone", now)
         if what.kind == "Node":
             items = list(self._waiting.binds_to.get(what.name, ()))
         elif what.kind == "Job":
@@ -124,6 +142,10 @@ class Machine:
             for item in self._waiting.all():
                 if not item.in_flight:
                     self._end(item, "unknown" if item.unknown else "lost", "leadership was lost")
+            # Steps that were carried out stay: the next leader finds them in the objects.
+            for barrier in self._barriers:
+                self._results += [Result(id, "lost", "leadership was lost") for id, _ in barrier.binds]
+            self._barriers.clear()
         self.leading = leading
         if leading:
             self._outages, self._paused_until = 0, 0.0
@@ -145,12 +167,17 @@ class Machine:
         if isinstance(item.op, PodCondition):
             self._remember(item, now)
         self._end(item, "done", now=now)
+        if isinstance(item.op, StepWrite):
+            self._step_ended(item.op, True, now)
+            return
         for op in follow_ups(item.op) if self.leading else ():
             self._enqueue(0, op, now)
 
     def failed(self, item: Item, failure: Failure, now: float) -> None:
         """A write has failed, or its outcome is unknown."""
         op = item.op
+        if isinstance(op, StepWrite) and self._step_failed(item, op, failure, now):
+            return
         if failure.kind == "not-leading":
             self._end(item, "unknown" if item.unknown else "lost", failure.message, now)
             return
@@ -162,8 +189,7 @@ class Machine:
             self._answered()
             self._end(item, "failed", failure.message, now)
             if isinstance(op, Bind) and not failure.pod_gone and self.leading:
-                text = f"failed to bind to node {op.node}: {failure.message}"
-                self._enqueue(0, PodCondition(op.namespace, op.name, op.uid, "SchedulerError", text), now)
+                self._enqueue(0, _scheduler_error(op, f"failed to bind to node {op.node}: {failure.message}"), now)
             return
         item.unknown = item.unknown or failure.sent
         if failure.kind == "busy":
@@ -199,7 +225,7 @@ class Machine:
     @property
     def backlog(self) -> int:
         """Operations without a result, and follow-ups."""
-        return len(self._waiting)
+        return len(self._waiting) + sum(len(barrier.binds) for barrier in self._barriers)
 
     @property
     def in_flight(self) -> int:
@@ -208,7 +234,7 @@ class Machine:
 
     # ---- inside ----------------------------------------------------------------------------------------
 
-    def _enqueue(self, id: int, op: Operation, now: float) -> None:
+    def _enqueue(self, id: int, op: Operation | StepWrite, now: float) -> None:
         key = object_key(op)
         item = Item(id, op, key, lane_of(op), now)
         line = self._waiting.objects.get(key, ())
@@ -232,6 +258,67 @@ class Machine:
             self._report(item, "failed", "too many Events wait", now)
             return
         self._waiting.push(item)
+
+    def _step_ended(self, write: StepWrite, may_be_done: bool, now: float) -> None:
+        """A pre-bind step is over: what follows begins."""
+        barrier = write.barrier
+        if barrier not in self._barriers:
+            return
+        for next_write in barrier.ended(write, may_be_done):
+            self._enqueue(0, next_write, now)
+        self._settle(barrier, now)
+
+    def _step_failed(self, item: Item, write: StepWrite, failure: Failure, now: float) -> bool:
+        """Handle what is special about a step's failure; False: it is retried as any other write."""
+        barrier = write.barrier
+        if failure.kind == "not-yet":
+            if barrier.outcome is None and now - barrier.since < write.patience:
+                self._answered()
+                self._waiting.put_back(item, now + POLL)
+                return True
+        elif self.leading and (write.undo or barrier.outcome is None) and failure.may_be_retried(item.attempts):
+            return False
+        if failure.kind not in ("unreachable", "not-leading"):
+            self._answered()
+        self._waiting.remove(item)
+        if barrier not in self._barriers:
+            return True
+        if not write.undo:
+            bind = write.bind
+            text = f"execute preBind for pod {bind.namespace}/{bind.name} failed: {failure.message}"
+            barrier.fail("failed", text)
+            self._withdraw_steps(barrier)
+        self._step_ended(write, True, now)
+        return True
+
+    def _fail_barrier(self, barrier: Barrier, outcome: Outcome, message: str, now: float) -> None:
+        barrier.fail(outcome, message)
+        self._withdraw_steps(barrier)
+        for write in barrier.undo():
+            self._enqueue(0, write, now)
+        self._settle(barrier, now)
+
+    def _withdraw_steps(self, barrier: Barrier) -> None:
+        """Withdraw the steps of a barrier that failed which wait to begin."""
+        for item in self._waiting.all():
+            op = item.op
+            if isinstance(op, StepWrite) and op.barrier is barrier and not op.undo and not item.in_flight:
+                self._waiting.remove(item)
+                barrier.withdrawn(op, item.unknown)
+
+    def _settle(self, barrier: Barrier, now: float) -> None:
+        """Write the binds of a barrier that is passed, or report those of one that is over."""
+        if barrier.passed:
+            self._barriers.discard(barrier)
+            for id, bind in barrier.binds:
+                self._enqueue(id, bind, now)
+        elif barrier.over and barrier in self._barriers:
+            self._barriers.discard(barrier)
+            assert barrier.outcome is not None
+            for id, bind in barrier.binds:
+                self._results.append(Result(id, barrier.outcome, barrier.message))
+                if barrier.outcome == "failed" and self.leading:
+                    self._enqueue(0, _scheduler_error(bind, barrier.message), now)
 
     def _end(self, item: Item, outcome: Outcome, message: str = "", now: float | None = None) -> None:
         self._waiting.remove(item)
@@ -268,7 +355,22 @@ class Machine:
         return base * (0.5 + self._jitter())
 
 
-def follow_ups(op: Operation) -> list[Operation]:
+def _scheduler_error(bind: Bind, message: str) -> PodCondition:
+    return PodCondition(bind.namespace, bind.name, bind.uid, "SchedulerError", message)
+
+
+def _concerns(what: Revoke, bind: Bind) -> bool:
+    """Whether an object that is gone is the node, the job or the pod of a bind."""
+    match what.kind:
+        case "Node":
+            return bind.node == what.name
+        case "Job":
+            return bind.group == what.name
+        case _:
+            return f"{bind.namespace}/{bind.name}" == what.name and what.uid in ("", bind.uid)
+
+
+def follow_ups(op: Operation | StepWrite) -> list[Operation]:
     """The Events that belong to a write that has succeeded; texts are Volcano's."""
     match op:
         case Bind():

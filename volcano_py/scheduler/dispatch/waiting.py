@@ -3,7 +3,7 @@
 Lanes, most urgent first, each with a limit of writes in flight, so that none starves:
 
     0  evictions, and PodGroups becoming Inqueue (their pods are created only then)
-    1  binds, and removals of the queue gate
+    1  binds with their pre-bind steps, and removals of the queue gate
     2  pod conditions, nominations, other statuses
     3  Events
 
@@ -17,6 +17,7 @@ from collections import defaultdict, deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from volcano_py.scheduler.dispatch.barriers import StepWrite
 from volcano_py.scheduler.model.plan import (
     Bind,
     Event,
@@ -26,6 +27,7 @@ from volcano_py.scheduler.model.plan import (
     QueueStatus,
     RemoveGate,
 )
+from volcano_py.scheduler.model.pre_bind import object_of
 
 ObjectKey = tuple[str, str, str]
 """Kind, namespace, name. Events have a separate kind: they do not wait for the object's writes."""
@@ -40,7 +42,7 @@ class Item:
 
     id: int
     """0: a follow-up of the dispatcher itself; its result is not sent."""
-    op: Operation
+    op: Operation | StepWrite
     key: ObjectKey
     lane: int
     since: float
@@ -54,7 +56,7 @@ class Item:
     """Withdrawn; its place in a lane is skipped."""
 
 
-def object_key(op: Operation) -> ObjectKey:
+def object_key(op: Operation | StepWrite) -> ObjectKey:
     """The object whose writes this one is ordered with."""
     match op:
         case PodGroupStatus():
@@ -63,18 +65,20 @@ def object_key(op: Operation) -> ObjectKey:
             return "Queue", "", op.name
         case Event():
             return f"Event of {op.kind}", op.namespace, op.name
+        case StepWrite():
+            return object_of(op.step)
         case _:
             return "Pod", op.namespace, op.name
 
 
-def lane_of(op: Operation) -> int:
+def lane_of(op: Operation | StepWrite) -> int:
     """See the module's docstring."""
     match op:
         case Evict():
             return 0
         case PodGroupStatus():
             return 0 if op.urgent else 2
-        case Bind() | RemoveGate():
+        case Bind() | RemoveGate() | StepWrite():
             return 1
         case Event():
             return EVENTS

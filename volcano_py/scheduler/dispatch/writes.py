@@ -16,8 +16,11 @@ from volcano_py.kube import ApiError, Client, Conflict, Invalid, KubeError, NotF
 from volcano_py.kube.client import PatchType
 from volcano_py.kube.errors import InvalidResponse
 from volcano_py.kube.events import Correlator, send
+from volcano_py.scheduler.dispatch import pre_bind_writes
 from volcano_py.scheduler.dispatch.answers import MetaAnswer, PodAnswer, scan_answer
+from volcano_py.scheduler.dispatch.barriers import StepWrite
 from volcano_py.scheduler.dispatch.machine import Failure
+from volcano_py.scheduler.dispatch.pre_bind_writes import NotYet, StepFailed
 from volcano_py.scheduler.dispatch.versions import Versions
 from volcano_py.scheduler.dispatch.waiting import object_key
 from volcano_py.scheduler.model.plan import (
@@ -54,7 +57,7 @@ class Writer:
         self._versions = Versions()
         self._dated: set[str] = set()
 
-    async def write(self, op: Operation) -> Failure | None:
+    async def write(self, op: Operation | StepWrite) -> Failure | None:
         """Carry out one operation; None when it is done."""
         try:
             match op:
@@ -72,6 +75,12 @@ class Writer:
                     await self._queue(op)
                 case Event():
                     await self._event(op)
+                case StepWrite():
+                    await (pre_bind_writes.undo if op.undo else pre_bind_writes.carry_out)(self._client, op.step)
+        except NotYet as error:
+            return Failure("not-yet", str(error), sent=False)
+        except StepFailed as error:
+            return Failure("rejected", str(error))
         except Unreachable as error:
             return Failure("unreachable", str(error), sent=error.sent)
         except NotLeading as error:

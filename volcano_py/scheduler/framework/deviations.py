@@ -46,6 +46,7 @@ class Deviations:
     whole_gangs: bool = _on(
         "a gang that would fall below its minimum is evicted as a whole, on all nodes, or not at all"
     )
+    gang_pre_bind: bool = _on("no pod of a gang is bound before the volumes and claims of all its pods are ready")
     rank_holds: bool = _on(
         "no job takes from one of higher priority, nor from a queue within its share, nor without any reason"
     )

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.framework.session_job import LastTry
 from volcano_py.scheduler.model import status as st
-from volcano_py.scheduler.model.plan import Bind, Evict, Operation
+from volcano_py.scheduler.model.plan import Evict, Operation
 from volcano_py.scheduler.model.task import Task
 
 
@@ -110,6 +110,7 @@ class Statement:
         """Emit the steps as one part of the plan. Pipelined tasks stay pipelined in this session only."""
         session = self._session
         operations: list[Operation] = []
+        bound: list[tuple[Task, int]] = []
         for kind, task, node, reason, *_ in self.steps:
             job = session.jobs.get(task.job)
             if job is not None and job.last_transaction is not None:
@@ -119,8 +120,9 @@ class Statement:
             elif kind == "allocate":
                 session.move(task, st.BINDING)
                 session.bound_on.setdefault(node, []).append(task)
-                operations.append(Bind(task.namespace, task.name, task.uid, session.table.names[node], task.job))
+                bound.append((task, node))
         self.steps = []
+        operations += session.binds(bound)
         if operations:
             session.emit(operations)
 

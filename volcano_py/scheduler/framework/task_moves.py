@@ -11,18 +11,19 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from volcano_py.scheduler.framework.extension_points.binding import Binding
 from volcano_py.scheduler.framework.extension_points.events import Events
 from volcano_py.scheduler.framework.extension_points.jobs import JobStates
 from volcano_py.scheduler.framework.session_job import SessionJob
 from volcano_py.scheduler.model import status as st
 from volcano_py.scheduler.model.cluster import Cluster
 from volcano_py.scheduler.model.node_table import NodeNumbers, NodeTable
-from volcano_py.scheduler.model.plan import Bind, Emit, Evict, RemoveGate
+from volcano_py.scheduler.model.plan import Emit, Evict, RemoveGate
 from volcano_py.scheduler.model.resource import EPS
 from volcano_py.scheduler.model.task import Task
 
 
-class TaskMoves(Events, JobStates):
+class TaskMoves(Events, JobStates, Binding):
     """The session's columns that tasks move, and the moves."""
 
     cluster: Cluster
@@ -173,14 +174,15 @@ class TaskMoves(Events, JobStates):
 
     def bind(self, tasks: Sequence[Task]) -> None:
         """Hand tasks to the binder, together."""
-        operations = []
+        bound = []
         for t in tasks:
             node = self.placed[t.slot]
             if not self._has_capacity(t, node):
                 break
             self.move(t, st.BINDING)
             self.bound_on.setdefault(node, []).append(t)
-            operations.append(Bind(t.namespace, t.name, t.uid, self.table.names[node], t.job, None))
+            bound.append((t, node))
+        operations = self.binds(bound)
         if operations:
             self.emit(operations)
 

@@ -16,6 +16,8 @@ from typing import Any
 
 from msgspec import Struct
 
+from volcano_py.scheduler.model.pre_bind import PreBindStep
+
 
 class Bind(Struct, tag_field="op", tag="bind", frozen=True, gc=False):
     """Put a pod on a node: POST pods/binding with these annotations on the Binding."""
@@ -27,6 +29,10 @@ class Bind(Struct, tag_field="op", tag="bind", frozen=True, gc=False):
     group: str
     """The job, `namespace/podgroup`; members of one gang share it."""
     annotations: dict[str, str] | None = None
+    steps: tuple[PreBindStep, ...] = ()
+    """What must be written before, in this order."""
+    barrier: str = ""
+    """Binds of one statement with the same text here wait for the steps of all of them; empty: for their own."""
 
 
 class RemoveGate(Struct, tag_field="op", tag="remove-gate", frozen=True, gc=False):

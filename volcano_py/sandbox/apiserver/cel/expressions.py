@@ -11,8 +11,8 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
+from volcano_py.api.cel import environment
 from volcano_py.sandbox.apiserver.apimachinery.errors import Cause
-from volcano_py.sandbox.apiserver.cel.library import environment
 
 LOG = logging.getLogger(__name__)
 Schema = dict[str, Any]

@@ -47,6 +47,7 @@ POINTS: dict[str, Point] = {
     "hyper_node_order": Point("add_hyper_node_order", "enabledHyperNodeOrder", "AddHyperNodeOrderFn"),
     "job_gradient": Point("add_job_gradient", "enabledHyperNodeGradient", "AddHyperNodeGradientForJobFn"),
     "sub_job_gradient": Point("add_sub_job_gradient", "enabledHyperNodeGradient", "AddHyperNodeGradientForSubJobFn"),
+    "pre_bind": Point("add_pre_bind", None, "RegisterBinder"),
     "event_handler": Point("add_event_handler", None, "AddEventHandler"),
 }
 """Name of the extension point → how it is registered and enabled."""

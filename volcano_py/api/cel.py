@@ -11,7 +11,7 @@ from fractions import Fraction
 from functools import cache
 from typing import Any
 
-from volcano_py.sandbox.apiserver.apimachinery.quantity import parse
+from volcano_py.api.quantity import parse_exactly
 
 
 def environment(names: Iterable[str]) -> Any:
@@ -66,14 +66,14 @@ def _find(text: str, pattern: str) -> str:
 
 def _is_quantity(text: str) -> bool:
     try:
-        parse(text)
+        parse_exactly(text)
     except ValueError:
         return False
     return True
 
 
 def _quantity(text: str) -> dict[str, str]:
-    return _of(parse(text))
+    return _of(parse_exactly(text)[0])
 
 
 def _of(value: Fraction) -> dict[str, str]:

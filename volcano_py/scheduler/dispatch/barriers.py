@@ -1,0 +1,110 @@
+"""Barriers: binds that wait until the pre-bind steps of all of them have succeeded. Volcano: PreBind of the cache, with
+PreBindRollBack; there each pod is on its own.
+
+Pure data. The machine asks which writes follow: the steps of one bind follow each other, those of several binds run
+side by side, and the binds come last. When a step fails, the steps that were carried out are undone one by one, the
+last one first; then all binds of the barrier get their result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from volcano_py.scheduler.dispatch.messages import Outcome
+from volcano_py.scheduler.model.plan import Bind, Operation
+from volcano_py.scheduler.model.pre_bind import AwaitVolume, PreBindStep
+
+
+@dataclass(eq=False, slots=True)
+class StepWrite:
+    """One step of one bind as a write; `undo`: take it back."""
+
+    barrier: Barrier
+    bind: Bind
+    index: int
+    undo: bool = False
+
+    @property
+    def step(self) -> PreBindStep:
+        return self.bind.steps[self.index]
+
+    @property
+    def patience(self) -> float:
+        """Seconds for which the step may wait for others; 0: it does not wait."""
+        return self.step.timeout if isinstance(self.step, AwaitVolume) and not self.undo else 0.0
+
+
+@dataclass(eq=False, slots=True)
+class Barrier:
+    """Binds with their ids."""
+
+    binds: list[tuple[int, Bind]]
+    since: float
+    carried_out: list[StepWrite] = field(default_factory=list)
+    """Steps that succeeded or may have, in the order in which they ended."""
+    outcome: Outcome | None = None
+    """Why the binds are not written; None while all goes well."""
+    message: str = ""
+    _running: int = 0
+    _finished: int = 0
+    """Binds whose steps have all succeeded."""
+
+    def start(self) -> list[StepWrite]:
+        """The first step of each bind."""
+        self._finished = sum(not bind.steps for _, bind in self.binds)
+        first = [StepWrite(self, bind, 0) for _, bind in self.binds if bind.steps]
+        self._running = len(first)
+        return first
+
+    @property
+    def passed(self) -> bool:
+        """All steps have succeeded: the binds may be written."""
+        return self.outcome is None and self._finished == len(self.binds)
+
+    @property
+    def over(self) -> bool:
+        """It failed, and there is nothing left to undo."""
+        return self.outcome is not None and not self._running and not self.carried_out
+
+    def fail(self, outcome: Outcome, message: str) -> None:
+        """No bind may be written any more; the first reason counts."""
+        if self.outcome is None:
+            self.outcome, self.message = outcome, message
+
+    def ended(self, write: StepWrite, may_be_done: bool) -> list[StepWrite]:
+        """A step has ended; the writes that follow. `may_be_done`: it succeeded, or its outcome is unknown."""
+        self._running -= 1
+        if may_be_done and not write.undo:
+            self.carried_out.append(write)
+        if self.outcome is None:
+            if write.index + 1 < len(write.bind.steps):
+                self._running += 1
+                return [StepWrite(self, write.bind, write.index + 1)]
+            self._finished += 1
+            return []
+        return self.undo()
+
+    def withdrawn(self, write: StepWrite, may_be_done: bool) -> None:
+        """A step that waited to begin is withdrawn. `may_be_done`: an earlier attempt may have been carried out."""
+        self._running -= 1
+        if may_be_done:
+            self.carried_out.append(write)
+
+    def undo(self) -> list[StepWrite]:
+        """The next step to undo, once nothing else is running."""
+        if self._running or not self.carried_out:
+            return []
+        last = self.carried_out.pop()
+        self._running = 1
+        return [StepWrite(self, last.bind, last.index, undo=True)]
+
+
+def with_barriers(first: int, operations: Iterable[Operation], now: float) -> tuple[list[Barrier], set[int]]:
+    """The barriers of one statement, and the ids of the binds in them."""
+    members: dict[object, list[tuple[int, Bind]]] = {}
+    for id, op in enumerate(operations, first):
+        if isinstance(op, Bind) and (op.steps or op.barrier):
+            members.setdefault(op.barrier or id, []).append((id, op))
+    barriers = [Barrier(binds, now) for binds in members.values()]
+    return barriers, {id for barrier in barriers for id, _ in barrier.binds}

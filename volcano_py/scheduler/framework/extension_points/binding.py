@@ -1,0 +1,71 @@
+"""The extension point before a pod is bound. Volcano: RegisterBinder and the PreBinders of the cache."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from volcano_py.scheduler.framework.callbacks import Fault
+from volcano_py.scheduler.framework.deviations import Deviations
+from volcano_py.scheduler.framework.extension_points.table import ExtensionPoints
+from volcano_py.scheduler.model.plan import Bind
+from volcano_py.scheduler.model.pre_bind import PreBind, PreBindStep
+from volcano_py.scheduler.model.task import Task
+
+if TYPE_CHECKING:
+    from volcano_py.scheduler.model.node_table import NodeTable
+
+
+class Binding(ExtensionPoints):
+    """What must be written before pods are bound."""
+
+    deviations: Deviations
+    table: NodeTable
+
+    def add_pre_bind(self, fn: Callable[[Task, int], PreBind | None]) -> None:
+        """What must be written before a task is bound to a node (a column of `session.table`), and the annotations that
+        its Binding gets; None: nothing.
+
+        No member of a job is bound before the steps of all members that the same statement binds have succeeded; when
+        one fails, those that were carried out are undone, and none of these members is bound.
+
+        Called: once for each bound task, when its statement is committed.
+        Combination: the steps of all plugins in their order; of equal annotations the last one counts.
+        Flag: none.
+        On error: the tasks of the job are not bound in this session.
+        """
+        self._add("pre_bind", fn)
+
+    def binds(self, tasks: Sequence[tuple[Task, int]]) -> list[Bind]:
+        """The Bind of each (task, node column) that a statement binds; none for jobs that a callback failed for."""
+        if not self.callbacks.enabled("pre_bind"):
+            return [Bind(t.namespace, t.name, t.uid, self.table.names[node], t.job) for t, node in tasks]
+        found = [(task, node, *self._pre_bind(task, node)) for task, node in tasks]
+        failed = {task.job for task, _, steps, _ in found if steps is None}
+        together = {task.job for task, _, steps, _ in found if steps} if self.deviations.gang_pre_bind else ()
+        return [
+            Bind(
+                task.namespace,
+                task.name,
+                task.uid,
+                self.table.names[node],
+                task.job,
+                annotations or None,
+                tuple(steps),
+                task.job if task.job in together else "",
+            )
+            for task, node, steps, annotations in found
+            if steps is not None and task.job not in failed
+        ]
+
+    def _pre_bind(self, task: Task, node: int) -> tuple[list[PreBindStep] | None, dict[str, str]]:
+        """The steps and annotations of one task; no list if a callback failed."""
+        steps: list[PreBindStep] = []
+        annotations: dict[str, str] = {}
+        for _, answer in self.callbacks.answers("pre_bind", task, node):
+            if isinstance(answer, Fault):
+                return None, {}
+            if answer is not None:
+                steps += answer.steps
+                annotations |= answer.annotations
+        return steps, annotations
