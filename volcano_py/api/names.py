@@ -99,6 +99,9 @@ VGPU_NODE_REGISTER: Final = "volcano.sh/node-vgpu-register"  # node ann
 VGPU_USE_UUID: Final = "volcano.sh/vgpu-use-gpuuuid"  # pod ann
 VGPU_NO_USE_UUID: Final = "volcano.sh/vgpu-nouse-gpuuuid"  # pod ann
 VGPU_PODGROUP_POLICY: Final = "volcano.sh/vgpu-podgroup-policy"  # pod ann
+GPU_USE_TYPE: Final = "nvidia.com/use-gputype"  # pod ann
+GPU_NO_USE_TYPE: Final = "nvidia.com/nouse-gputype"  # pod ann
+ASCEND_VNPU_MODE: Final = "huawei.com/vnpu-mode"  # pod ann
 NVIDIA_GPU: Final = "nvidia.com/gpu"  # resource
 
 HELM_RESOURCE_POLICY: Final = "helm.sh/resource-policy"  # CRD ann "keep"

@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from volcano_py.api import core, kinds, scheduling, topology
+from volcano_py.api import core, kinds, nodeinfo, scheduling, topology
 from volcano_py.api.codec import from_manifest
 from volcano_py.api.meta import parse_time
 
@@ -23,6 +23,8 @@ STRUCTS: dict[str, type[Any]] = {
     "PriorityClass": core.PriorityClass,
     "ResourceQuota": core.ResourceQuota,
     "Namespace": core.Namespace,
+    "ConfigMap": core.ConfigMap,
+    "Numatopology": nodeinfo.Numatopology,
     "Service": core.Service,
     "ReplicationController": core.ReplicationController,
     "ReplicaSet": core.ReplicaSet,

@@ -70,6 +70,11 @@ class Deviations:
         "the place of a job in the network is derived from its pods, not remembered from its allocation"
     )
     explain_topology: bool = _on("a job for which no HyperNode is large enough states that; Volcano writes nothing")
+    exact_devices: bool = _on(
+        "the cards of a placement that is undone are free at once, each pod counts once, and no MIG instance is given "
+        "to two pods"
+    )
+    healthy_devices: bool = _on("a vGPU that its node announces as unhealthy is given to no pod")
     own_verdict: bool = _on("each pod is judged by itself, not by why other pods of its role were rejected")
     image_spread_now: bool = _on(
         "an image counts by the nodes that have it now, not by those known when a node was added"

@@ -78,6 +78,8 @@ class Cluster:
         """Something that a decision could depend on has changed since the last session closed."""
         self.job_changes = Changes()
         """Jobs of which anything but the text of conditions has changed."""
+        self.node_changes = Changes()
+        """Nodes whose object or pods have changed, by name."""
         self.check_states = False
         """Debug switch: compare incremental states with states built from scratch."""
         self._kept: dict[type[Any], Any] = {}
@@ -215,6 +217,7 @@ class Cluster:
     def _put_node(self, node: core.Node) -> None:
         name = node.metadata.name
         table = self.nodes
+        self.node_changes.add(name)
         try:
             allocatable = _allocatable(node)
         except ValueError:
@@ -309,6 +312,7 @@ class Cluster:
         self.statuses[task.slot] = new
         if node is not None:
             task.node = node
+        self.node_changes.add(task.node)
         i = self.nodes.index.get(task.node)
         if task.takes_capacity and not had_capacity:
             self.on_node.setdefault(task.node, {})[task.key] = task
@@ -337,6 +341,7 @@ class Cluster:
         if task.status == status.PENDING and task.pod.status.nominated_node_name:
             self.nominations.node_of[task.key] = task.pod.status.nominated_node_name
         if task.takes_capacity:
+            self.node_changes.add(task.node)
             self.on_node.setdefault(task.node, {})[task.key] = task
             i = self.nodes.index.get(task.node)
             if i is not None:
@@ -358,6 +363,7 @@ class Cluster:
         self.reported.gates_removed.pop(key, None)
         self.nominations.node_of.pop(key, None)
         if task.takes_capacity:
+            self.node_changes.add(task.node)
             here = self.on_node[task.node]
             del here[key]
             if not here:
@@ -374,6 +380,7 @@ class Cluster:
             self._forget_if_terminated(job)
 
     def _drop_node(self, name: str) -> None:
+        self.node_changes.add(name)
         self.nodes.drop(name)
 
     def _forget_if_terminated(self, job: Job) -> None:

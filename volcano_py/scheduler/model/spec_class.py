@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from volcano_py.api import names
 from volcano_py.api.core import (
     Affinity,
+    Container,
     ContainerPort,
     Pod,
     PodAffinity,
@@ -32,7 +33,17 @@ from volcano_py.scheduler.model.node_table import NodeTable
 from volcano_py.scheduler.model.pod_request import non_zero_request, pod_request
 from volcano_py.scheduler.model.resource import PODS, Resource
 
-DECLARED = (names.RESOURCE_STRATEGY_SCORING_TYPE, names.RESOURCE_STRATEGY_WEIGHT)
+DECLARED = (
+    names.RESOURCE_STRATEGY_SCORING_TYPE,
+    names.RESOURCE_STRATEGY_WEIGHT,
+    names.NUMA_TOPOLOGY_POLICY,
+    names.VGPU_MODE,
+    names.VGPU_USE_UUID,
+    names.VGPU_NO_USE_UUID,
+    names.GPU_USE_TYPE,
+    names.GPU_NO_USE_TYPE,
+    names.ASCEND_VNPU_MODE,
+)
 """Annotations that node rules look at: pods that differ in one of them are of different classes."""
 _encoder = msgspec.msgpack.Encoder()
 
@@ -139,9 +150,10 @@ class SpecClasses:
 
 def _key(pod: Pod, request: Resource | None) -> bytes:
     spec = pod.spec
-    per_container = [(c.image, c.resources.requests, c.ports, c.restart_policy) for c in spec.containers or ()]
-    inits = [(c.image, c.resources.requests, c.ports, c.restart_policy) for c in spec.init_containers or ()]
+    per_container = [_container_key(c) for c in spec.containers or ()]
+    inits = [_container_key(c) for c in spec.init_containers or ()]
     annotations = pod.metadata.annotations or {}
+    group = names.VGPU_PODGROUP_POLICY in annotations
     scoped = bool(spec.affinity or spec.topology_spread_constraints)
     return _encoder.encode(
         (
@@ -157,8 +169,13 @@ def _key(pod: Pod, request: Resource | None) -> bytes:
             pod.metadata.namespace if scoped else "",
             repr(request) if request else "",
             [annotations.get(key) for key in DECLARED],
+            (pod.metadata.namespace, annotations.get(names.GROUP_NAME)) if group else None,
         )
     )
+
+
+def _container_key(c: Container) -> tuple[object, ...]:
+    return (c.image, c.resources.requests, c.resources.limits, c.ports, c.restart_policy)
 
 
 def _selectors(

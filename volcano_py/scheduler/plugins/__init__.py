@@ -7,6 +7,7 @@ from volcano_py.scheduler.plugins.binpack import Binpack
 from volcano_py.scheduler.plugins.capacity import Capacity
 from volcano_py.scheduler.plugins.cdp import Cdp
 from volcano_py.scheduler.plugins.conformance import Conformance
+from volcano_py.scheduler.plugins.deviceshare import Deviceshare
 from volcano_py.scheduler.plugins.drf import Drf
 from volcano_py.scheduler.plugins.gang import Gang
 from volcano_py.scheduler.plugins.network_topology_aware import NetworkTopologyAware
@@ -28,6 +29,7 @@ PLUGINS: dict[str, PluginBuilder] = {
     "capacity": Capacity,
     "cdp": Cdp,
     "conformance": Conformance,
+    "deviceshare": Deviceshare,
     "drf": Drf,
     "gang": Gang,
     "network-topology-aware": NetworkTopologyAware,

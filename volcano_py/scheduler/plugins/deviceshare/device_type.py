@@ -1,0 +1,99 @@
+"""What a type of shared device offers to the plugin: demands of pods, cards of nodes, and how the one fits the other.
+Volcano: the interface Devices."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any, NamedTuple, Protocol
+
+from volcano_py.api import quantity
+from volcano_py.api.core import Node, Pod, ResourceList
+from volcano_py.scheduler.framework.fit_errors import Reason
+from volcano_py.scheduler.model.task import Task
+
+Annotations = dict[str, str]
+
+
+class Fit(NamedTuple):
+    """Whether cards take a demand. `code`: 0, or the number of a reason of the device type, from 1."""
+
+    code: int
+    score: float = 0.0
+
+
+class Taken(NamedTuple):
+    """The outcome of booking cards for a pod: annotations for its binding, or an error."""
+
+    annotations: Annotations
+    error: str | None = None
+
+
+class Cards(Protocol):
+    """The devices of one type on one node, with the bookings of pods. A clone shares nothing that changes."""
+
+    def clone(self) -> Cards: ...
+
+    def state(self) -> Hashable:
+        """All that `fit` looks at, equal for nodes that answer alike."""
+        ...
+
+    def fit(self, demand: Any) -> Fit:
+        """Whether the cards take a demand now."""
+        ...
+
+    def take(self, demand: Any, task: Task) -> Taken:
+        """Book cards for a pod that gets this node. Nothing is booked on error."""
+        ...
+
+    def count(self, task: Task) -> None:
+        """Book what the annotations of a pod on the node name. Volcano: AddResource."""
+        ...
+
+    def uncount(self, task: Task) -> None:
+        """Undo `count`. Volcano: SubResource."""
+        ...
+
+    def release(self, task: Task) -> None:
+        """Undo `take`. Volcano: Release."""
+        ...
+
+
+class DeviceType(Protocol):
+    """One type of shared device, as it is configured."""
+
+    name: str
+    lock: str
+    """The annotation with which a node is locked while a pod is bound; "": the type has no lock."""
+    reasons: Sequence[Reason]
+    """Why cards reject a demand."""
+    scores: bool
+    """Whether nodes are scored by `Fit.score`."""
+
+    def demand(self, pod: Pod) -> Hashable | None:
+        """What a pod asks for; None: nothing of this type. Equal for all pods of a class."""
+        ...
+
+    def cards(self, node: Node) -> Cards | None:
+        """The devices that a node announces, without pods; None: none of this type."""
+        ...
+
+    def locks(self, demand: Any) -> bool:
+        """Whether the node is locked for a pod with this demand."""
+        ...
+
+    def of_pod(self, demand: Any, task: Task) -> Any:
+        """The demand of a class with what only the pod itself shows, such as its labels."""
+        ...
+
+    def is_shared(self, demand: Any) -> bool:
+        """Whether cards in equal states answer alike: the demand names no card, group or label."""
+        ...
+
+    def times(self, now: float) -> Annotations:
+        """The annotations of a binding that state its time, in seconds since the epoch."""
+        ...
+
+
+def limit(amounts: ResourceList | None, name: str) -> int | None:
+    """An amount by resource name in whole units; None: it is not named."""
+    return quantity.value(amounts[name]) if amounts and name in amounts else None

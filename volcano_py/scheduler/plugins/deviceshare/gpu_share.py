@@ -1,0 +1,142 @@
+"""GPUs that are shared by memory, or given out whole. Volcano: devices/nvidia/gpushare.
+
+A node announces them as the resources `volcano.sh/gpu-memory` and `volcano.sh/gpu-number`; a pod's cards are the
+annotation `volcano.sh/gpu-index`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from volcano_py.api import names, quantity
+from volcano_py.api.core import Container, Node, Pod
+from volcano_py.scheduler.framework.fit_errors import Reason
+from volcano_py.scheduler.model.task import Task
+from volcano_py.scheduler.plugins.deviceshare.device_type import Fit, Taken
+
+
+class Demand(NamedTuple):
+    """Memory on one card, or whole cards."""
+
+    memory: int = 0
+    number: int = 0
+
+
+class GpuShare:
+    """`by_number`: whole cards are given out, else memory. `exact`: see the deviation exact-devices."""
+
+    name = "GpuShare"
+    lock = "gpu"
+    scores = False
+
+    def __init__(self, by_number: bool, exact: bool) -> None:
+        self.by_number = by_number
+        self.exact = exact
+        what = "GpuNumber no enough gpu number" if by_number else "GpuShare no enough gpu memory"
+        self.reasons: Sequence[Reason] = (Reason(what),)
+
+    def demand(self, pod: Pod) -> Demand | None:
+        if self.by_number:
+            number = amount_of(pod, names.GPU_NUMBER)
+            return Demand(number=number) if number > 0 else None
+        memory = amount_of(pod, names.GPU_MEMORY)
+        return Demand(memory=memory) if memory > 0 else None
+
+    def locks(self, demand: Demand) -> bool:
+        return demand.memory > 0
+
+    def of_pod(self, demand: Demand, task: Task) -> Demand:
+        return demand
+
+    def is_shared(self, demand: Demand) -> bool:
+        return True
+
+    def times(self, now: float) -> dict[str, str]:
+        return {names.PREDICATE_TIME: str(int(now * 1_000_000_000))}
+
+    def cards(self, node: Node) -> GpuCards | None:
+        have = node.status.capacity or {}
+        if names.GPU_MEMORY not in have or names.GPU_NUMBER not in have:
+            return None
+        number = quantity.value(have[names.GPU_NUMBER])
+        if number <= 0:
+            return None
+        memory = max(0, quantity.value(have[names.GPU_MEMORY])) // number
+        broken = set(_ids((node.metadata.annotations or {}).get(names.GPU_UNHEALTHY_IDS, "")))
+        return GpuCards(self, memory, {i: {} for i in range(number) if i not in broken})
+
+
+class GpuCards:
+    """The cards of one node by number, each with the pods on it and the memory that they use."""
+
+    __slots__ = ("_memory", "_of", "_pods")
+
+    def __init__(self, of: GpuShare, memory: int, pods: dict[int, dict[str, int]]) -> None:
+        self._of = of
+        self._memory = memory
+        self._pods = pods
+
+    def clone(self) -> GpuCards:
+        return GpuCards(self._of, self._memory, {card: dict(pods) for card, pods in self._pods.items()})
+
+    def idle_memory(self) -> dict[int, int]:
+        """What is free on each card."""
+        return {card: max(0, self._memory - sum(pods.values())) for card, pods in self._pods.items()}
+
+    def state(self) -> tuple[int, ...]:
+        if self._of.by_number:
+            return (sum(not pods for pods in self._pods.values()),)
+        return (max(self.idle_memory().values(), default=-1),)
+
+    def fit(self, demand: Demand) -> Fit:
+        return Fit(0 if self._choose(demand) else 1)
+
+    def _choose(self, demand: Demand) -> list[int]:
+        """The cards of lowest number that take the demand; none if there are too few."""
+        if self._of.by_number:
+            empty = [card for card in sorted(self._pods) if not self._pods[card]]
+            return empty[: demand.number] if len(empty) >= demand.number else []
+        idle = self.idle_memory()
+        return next(([card] for card in sorted(idle) if idle[card] >= demand.memory), [])
+
+    def take(self, demand: Demand, task: Task) -> Taken:
+        chosen = self._choose(demand)
+        if not chosen:
+            return Taken({}, self._of.reasons[0].text)
+        for card in chosen:
+            self._pods[card][task.key] = demand.memory
+        return Taken({names.GPU_INDEX: ",".join(map(str, chosen))})
+
+    def count(self, task: Task) -> None:
+        demand = self._of.demand(task.pod) or Demand()
+        for card in _ids(task.annotations.get(names.GPU_INDEX, "")):
+            if card in self._pods:
+                self._pods[card][task.key] = demand.memory
+
+    def uncount(self, task: Task) -> None:
+        for card in _ids(task.annotations.get(names.GPU_INDEX, "")):
+            if card in self._pods:
+                self._pods[card].pop(task.key, None)
+
+    def release(self, task: Task) -> None:
+        for pods in self._pods.values():
+            pods.pop(task.key, None)
+
+
+def amount_of(pod: Pod, resource: str) -> int:
+    """The sum of the containers' limits, or the largest of the init containers' if that is more."""
+    regular = sum(_limits(pod.spec.containers, resource))
+    return max(regular, *_limits(pod.spec.init_containers, resource), 0)
+
+
+def _limits(containers: list[Container] | None, resource: str) -> Iterator[int]:
+    for c in containers or ():
+        limits = c.resources.limits
+        if limits and resource in limits:
+            yield quantity.value(limits[resource])
+
+
+def _ids(text: str) -> list[int]:
+    """Numbers, separated by commas; other text is left out."""
+    return [int(part) for part in text.split(",") if part.strip().isdecimal()]

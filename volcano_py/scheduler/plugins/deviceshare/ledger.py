@@ -1,0 +1,288 @@
+"""The ledger: which cards of one type every node has, and which pods hold them, in one session.
+
+The books of each node are kept between sessions and made again when its Node object or one of its pods changes. A
+session books on copies. Whether cards take a demand is computed once for each class of pods and each state of cards:
+nodes whose cards look alike share the answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from volcano_py.api.core import Node
+from volcano_py.scheduler.framework.node_rules import DOMAIN, LOCAL, Codes, Floats, Scope
+from volcano_py.scheduler.framework.session import Session
+from volcano_py.scheduler.model import status as st
+from volcano_py.scheduler.model.cluster import Cluster
+from volcano_py.scheduler.model.node_table import Numbers, SomeNodes
+from volcano_py.scheduler.model.task import Task
+from volcano_py.scheduler.plugins.deviceshare.device_type import Cards, DeviceType, Fit
+
+_UNKNOWN = -1
+_MAX_STATES = 100_000
+"""States of cards that are kept; beyond that their numbers start again."""
+
+
+@dataclass
+class _Books:
+    """The cards of one type, by node, with the pods that are on the nodes."""
+
+    version: object = None
+    position: int = 0
+    cards: dict[str, Cards] = field(default_factory=dict)
+    states: dict[Hashable, int] = field(default_factory=dict)
+    """The number of each state of cards that was seen."""
+
+
+@dataclass
+class DeviceBooks:
+    """Books by device type, kept between sessions."""
+
+    of: dict[str, _Books] = field(default_factory=dict)
+
+
+def books_of(cluster: Cluster, type_: DeviceType, version: object) -> _Books:
+    """The books of a device type for now. `version`: with another value they are made again."""
+    books = cluster.keep(DeviceBooks).of.setdefault(type_.name, _Books())
+    position = cluster.node_changes.position
+    changed = cluster.node_changes.since(books.position) if books.version == version else None
+    if changed is None:
+        changed = set(cluster.nodes.names)
+        books.cards.clear()
+    books.version, books.position = version, position
+    if len(books.states) > _MAX_STATES:
+        books.states.clear()
+    for name in changed:
+        node = cluster.nodes.index.get(name)
+        cards = None if node is None else _with_pods(cluster, type_, cluster.nodes.objects[node])
+        if cards is None:
+            books.cards.pop(name, None)
+        else:
+            books.cards[name] = cards
+    return books
+
+
+def _with_pods(cluster: Cluster, type_: DeviceType, node: Node) -> Cards | None:
+    cards = type_.cards(node)
+    if cards is not None:
+        for task in cluster.on_node.get(node.metadata.name, {}).values():
+            if task.annotations and task.status != st.RELEASING:
+                cards.count(task)
+    return cards
+
+
+class _Answers:
+    """What one class of pods is answered, by the number of the cards' state."""
+
+    __slots__ = ("codes", "scores")
+
+    def __init__(self) -> None:
+        self.codes = np.full(64, _UNKNOWN, dtype=np.int8)
+        self.scores = np.zeros(64)
+
+    def reach(self, count: int) -> None:
+        """Have space for so many states."""
+        more = count - len(self.codes)
+        if more > 0:
+            more = max(more, len(self.codes))
+            self.codes = np.concatenate([self.codes, np.full(more, _UNKNOWN, dtype=np.int8)])
+            self.scores = np.concatenate([self.scores, np.zeros(more)])
+
+
+class Ledger:
+    """The cards of one type in a session. `exact`: see the deviation exact-devices."""
+
+    def __init__(self, session: Session, type_: DeviceType, version: object, exact: bool) -> None:
+        self.type = type_
+        self._session = session
+        self._exact = exact
+        self._books = books_of(session.cluster, type_, version)
+        index = session.table.index
+        self._cards: dict[int, Cards] = {index[name]: cards for name, cards in self._books.cards.items()}
+        self._own: set[int] = set()
+        """Columns whose cards are copies of this session."""
+        self._states: NDArray[np.int32] | None = None
+        """The number of the cards' state, by column; the first number, 0, is that of a node without cards."""
+        self._demands: dict[int, Any] = {}
+        self._answers: dict[int, _Answers] = {}
+
+    def demand(self, task: Task) -> Any:
+        """What the pods of a class ask for; None: nothing of this type."""
+        key = task.spec_class.id
+        if key not in self._demands:
+            self._demands[key] = self.type.demand(task.pod)
+        return self._demands[key]
+
+    def cards(self, node: int) -> Cards | None:
+        """The cards of a node, to read."""
+        return self._cards.get(node)
+
+    def columns(self) -> Iterator[int]:
+        """The nodes that have cards."""
+        return iter(self._cards)
+
+    # ---- asking -----------------------------------------------------------------------------------------
+
+    def fit(self, demand: Any, node: int) -> Fit:
+        """Whether one node's cards take a demand; a node without cards is not rejected."""
+        cards = self._cards.get(node)
+        return Fit(0) if cards is None else cards.fit(demand)
+
+    def fits(self, task: Task, nodes: Any) -> tuple[Codes, Floats]:
+        """Codes and scores of some nodes, for the demand of the task's class."""
+        demand = self.demand(task)
+        if not self.type.is_shared(demand):
+            columns = range(len(self._session.table)) if isinstance(nodes, slice) else nodes.tolist()
+            found = [self.fit(demand, node) for node in columns]
+            return np.array([f.code for f in found], dtype=np.int8), np.array([f.score for f in found])
+        answers = self._answers.setdefault(task.spec_class.id, _Answers())
+        states = self._all_states()[nodes]
+        answers.reach(len(self._books.states) + 1)
+        unknown = answers.codes[states] == _UNKNOWN
+        if unknown.any():
+            columns = np.arange(len(self._session.table))[nodes]
+            some, first = np.unique(states[unknown], return_index=True)
+            for state, node in zip(some.tolist(), columns[unknown][first].tolist(), strict=True):
+                answers.codes[state], answers.scores[state] = self.fit(demand, node)
+        return answers.codes[states], answers.scores[states]
+
+    def fit_one(self, task: Task, node: int) -> Fit:
+        """The same for one node."""
+        demand = self.demand(task)
+        if not self.type.is_shared(demand):
+            return self.fit(demand, node)
+        answers = self._answers.setdefault(task.spec_class.id, _Answers())
+        answers.reach(len(self._books.states) + 1)
+        state = self._all_states().item(node)
+        if answers.codes[state] == _UNKNOWN:
+            answers.codes[state], answers.scores[state] = self.fit(demand, node)
+        return Fit(answers.codes.item(state), answers.scores.item(state))
+
+    def _all_states(self) -> NDArray[np.int32]:
+        if self._states is None:
+            self._states = np.zeros(len(self._session.table), dtype=np.int32)
+            for node, cards in self._cards.items():
+                self._states[node] = self._number(cards)
+        return self._states
+
+    def _number(self, cards: Cards) -> int:
+        return self._books.states.setdefault(cards.state(), len(self._books.states) + 1)
+
+    # ---- booking ----------------------------------------------------------------------------------------
+
+    def allocate(self, task: Task, node: int) -> tuple[dict[str, str], str | None]:
+        """Book cards for a task that gets a node, or whose eviction is undone: (annotations, error)."""
+        cards = self._to_write(node)
+        demand = self.demand(task)
+        if cards is None or demand is None:
+            return {}, None
+        annotations: dict[str, str] = {}
+        error = None
+        if task.takes_capacity:
+            cards.count(task)
+        if not task.takes_capacity or not self._exact:
+            # Volcano books a pod whose eviction is undone a second time.
+            annotations, error = cards.take(self.type.of_pod(demand, task), task)
+        self._moved(node, cards)
+        return annotations, error
+
+    def deallocate(self, task: Task, node: int) -> None:
+        """Free the cards of a task that leaves its node."""
+        cards = self._to_write(node)
+        if cards is None or self.demand(task) is None:
+            return
+        if task.takes_capacity and not self._exact:
+            cards.uncount(task)
+        cards.release(task)
+        self._moved(node, cards)
+
+    def _to_write(self, node: int) -> Cards | None:
+        cards = self._cards.get(node)
+        if cards is not None and node not in self._own:
+            cards = self._cards[node] = cards.clone()
+            self._own.add(node)
+        return cards
+
+    def _moved(self, node: int, cards: Cards) -> None:
+        if self._states is not None:
+            self._states[node] = self._number(cards)
+
+
+class CardFilter:
+    """Reject nodes whose cards do not take the demand of a class."""
+
+    scope: Literal[Scope.LOCAL] = LOCAL
+
+    def __init__(self, ledger: Ledger) -> None:
+        self.name = f"deviceshare/{ledger.type.name}"
+        self.reasons = list(ledger.type.reasons)
+        self._ledger = ledger
+
+    def applies(self, task: Task) -> bool:
+        return self._ledger.demand(task) is not None
+
+    def filter(self, task: Task, numbers: Numbers) -> Codes:
+        return self._ledger.fits(task, columns_of(numbers))[0]
+
+    def filter_node(self, task: Task, node: int) -> int:
+        return self._ledger.fit_one(task, node).code
+
+
+class PodCardFilter:
+    """Reject nodes whose cards do not take one pod, whose labels matter."""
+
+    scope: Literal[Scope.DOMAIN] = DOMAIN
+
+    def __init__(self, ledger: Ledger) -> None:
+        self.name = f"deviceshare/{ledger.type.name}/pod"
+        self.reasons = list(ledger.type.reasons)
+        self._ledger = ledger
+        self._count = len(ledger._session.table)
+
+    def applies(self, task: Task) -> bool:
+        return self._ledger.demand(task) is not None
+
+    def filter(self, task: Task) -> Codes:
+        codes = np.zeros(self._count, dtype=np.int8)
+        of_class = self._ledger.demand(task)
+        demand = self._ledger.type.of_pod(of_class, task)
+        if demand != of_class:
+            for node in self._ledger.columns():
+                codes[node] = self._ledger.fit(demand, node).code
+        return codes
+
+
+class CardScore:
+    """Score nodes by their cards, rounded and weighted."""
+
+    name = "deviceshare"
+    scope: Literal[Scope.LOCAL] = LOCAL
+    batch = False
+
+    def __init__(self, ledgers: list[Ledger], weight: int) -> None:
+        self._ledgers = ledgers
+        self._weight = weight
+
+    def applies(self, task: Task) -> bool:
+        return any(ledger.demand(task) is not None for ledger in self._ledgers)
+
+    def score(self, task: Task, numbers: Numbers) -> Floats:
+        total: Floats = np.zeros(len(numbers.max_pods))
+        for ledger in self._ledgers:
+            if ledger.demand(task) is not None:
+                total += ledger.fits(task, columns_of(numbers))[1]
+        return np.floor(total + 0.5) * self._weight
+
+    def score_node(self, task: Task, node: int) -> float:
+        total = sum(ledger.fit_one(task, node).score for ledger in self._ledgers if ledger.demand(task) is not None)
+        return float(int(total + 0.5) * self._weight)
+
+
+def columns_of(numbers: Numbers) -> Any:
+    """Which columns some numbers are of."""
+    return numbers.nodes if isinstance(numbers, SomeNodes) else slice(None)
