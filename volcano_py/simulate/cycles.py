@@ -40,6 +40,8 @@ class CycleResult(msgspec.Struct):
     allocated: dict[str, dict[str, str]] = {}
     """By queue: status.allocated."""
     waiting: dict[str, str] = {}
+    devices: dict[str, dict[str, str]] = {}
+    """By bound pod: the annotations that its binding adds or changes."""
     faults: list[str] = []
 
 
@@ -226,8 +228,20 @@ def result_of(report: Report, emitted: list[plan.Operation]) -> CycleResult:
             for name, q in sorted(model.queues.items())
         },
         waiting=waiting(report),
+        devices={
+            f"{o.namespace}/{o.name}": changed
+            for o in emitted
+            if isinstance(o, plan.Bind) and (changed := _changed(model, o))
+        },
         faults=[f"{f.plugin}.{f.point} {f.subject}: {f.error}" for f in report.faults],
     )
+
+
+def _changed(model: Cluster, bind: plan.Bind) -> dict[str, str]:
+    """The annotations that a binding adds to its pod or changes."""
+    task = model.tasks.get(f"{bind.namespace}/{bind.name}")
+    old = (task.pod.metadata.annotations or {}) if task is not None else {}
+    return {key: value for key, value in (bind.annotations or {}).items() if old.get(key) != value}
 
 
 def waiting(report: Report) -> dict[str, str]:

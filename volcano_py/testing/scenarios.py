@@ -20,7 +20,7 @@ from volcano_py.testing.table import configuration, manifests
 Scenario = dict[str, Any]
 EVICTING = frozenset(("preempt", "reclaim", "gangpreempt", "gangreclaim", "shuffle"))
 """Actions after which a scenario must state which pods were evicted."""
-_EXPECTED = frozenset(("bound", "pipelined", "evicted", "phases", "waiting", "faults"))
+_EXPECTED = frozenset(("bound", "pipelined", "evicted", "phases", "waiting", "devices", "faults"))
 
 
 def registry(
@@ -84,4 +84,7 @@ def compare(result: CycleResult, expect: dict[str, Any], number: int, groups: Ma
     for job, words in expect.get("waiting", {}).items():
         reason = result.waiting.get(f"default/{job}", "")
         assert words in reason, f"cycle {number}: {job} waits because of {reason!r}"
+    for pod, annotations in expect.get("devices", {}).items():
+        found = result.devices.get(f"default/{pod}", {})
+        assert annotations.items() <= found.items(), f"cycle {number}: devices of {pod}: {found}"
     assert len(result.faults) == expect.get("faults", 0), f"cycle {number}: {result.faults}"

@@ -18,7 +18,8 @@
 
 A job's pods are called `<job>-<i>` or `<job>-<task>-<i>`. `runsOn: node` makes them run there. Every queue but
 `default` and `root` has to be listed. `expect` may hold: bound (map, or a number, or per job {g: 3}), pipelined,
-evicted, phases, waiting (job → words that its reason contains), faults.
+evicted, phases, waiting (job → words that its reason contains), devices (pod → annotations of its binding, those that
+are named), faults. `limits: {name: amount}` of a task or of `each` are limits and requests.
 """
 
 from __future__ import annotations
@@ -184,8 +185,9 @@ def _pod(job: str, role: str, i: int, task: Manifest, created: str, priority: st
     spec, status = task.pop("spec", {}), task.pop("status", {})
     image = task.pop("image", "busybox")
     ports = [{"containerPort": p, "hostPort": p} for p in task.pop("hostPorts", [])]
-    requests = _texts(task)
-    container: Manifest = {"name": "main", "image": image, "ports": ports, "resources": {"requests": requests}}
+    limits = _texts(task.pop("limits", {}))
+    resources = {"requests": _texts(task) | limits, **({"limits": limits} if limits else {})}
+    container: Manifest = {"name": "main", "image": image, "ports": ports, "resources": resources}
     pod: Manifest = {
         "kind": "Pod",
         "metadata": {

@@ -12,14 +12,19 @@ from typing import Any
 from volcano_py.api import dra, kinds, storage
 from volcano_py.api.kinds import ResourceType
 from volcano_py.kube import Client, Conflict, NotFound
-from volcano_py.scheduler.model.pre_bind import AllocateClaim, AwaitVolume, BindVolume, PreBindStep, SelectNode
+from volcano_py.scheduler.dispatch.node_lock_writes import lock_node, unlock_node
+from volcano_py.scheduler.dispatch.step_failed import StepFailed
+from volcano_py.scheduler.model.pre_bind import (
+    AllocateClaim,
+    AwaitVolume,
+    BindVolume,
+    LockNode,
+    PreBindStep,
+    SelectNode,
+)
 
 RETRIES = 5
 """Attempts of a write of which others changed the object in between."""
-
-
-class StepFailed(Exception):
-    """A step cannot be carried out: the message names the object and what is in the way."""
 
 
 class NotYet(Exception):
@@ -37,6 +42,8 @@ async def carry_out(client: Client, step: PreBindStep) -> None:
             await _retried(_bind_volume, client, step)
         case AllocateClaim():
             await _retried(_allocate, client, step)
+        case LockNode():
+            await _retried(lock_node, client, step)
 
 
 async def undo(client: Client, step: PreBindStep) -> None:
@@ -50,6 +57,8 @@ async def undo(client: Client, step: PreBindStep) -> None:
             await _retried(_unbind_volume, client, step)
         case AllocateClaim():
             await _retried(_deallocate, client, step)
+        case LockNode():
+            await _retried(unlock_node, client, step)
 
 
 async def _retried(write: Any, client: Client, step: PreBindStep) -> None:

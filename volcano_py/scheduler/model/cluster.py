@@ -250,6 +250,7 @@ class Cluster:
         """Count an operation that was handed to the dispatcher as done. Volcano: AddBindTask, Evict of the cache."""
         match operation:
             case Bind():
+                self._annotate(operation)
                 self._assume(operation.namespace, operation.name, operation.uid, status.BINDING, operation.node)
             case Evict():
                 self._assume(operation.namespace, operation.name, operation.uid, status.RELEASING, None)
@@ -298,6 +299,12 @@ class Cluster:
                 self.reported.conditions.pop(f"{operation.namespace}/{operation.name}", None)
             case RemoveGate():
                 self.reported.gates_removed.pop(f"{operation.namespace}/{operation.name}", None)
+
+    def _annotate(self, bind: Bind) -> None:
+        """Count the annotations of a Binding as the pod's: they name its devices."""
+        task = self.tasks.get(f"{bind.namespace}/{bind.name}")
+        if bind.annotations and task is not None and task.uid == bind.uid:
+            task.assigned = bind.annotations
 
     def _assume(self, namespace: str, name: str, uid: str, new: int, node: str | None) -> None:
         task = self.tasks.get(f"{namespace}/{name}")

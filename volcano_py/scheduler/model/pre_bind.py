@@ -65,7 +65,21 @@ class AllocateClaim(Struct, tag_field="step", tag="allocate-claim", frozen=True,
     """Of the claim, see SelectNode."""
 
 
-PreBindStep = SelectNode | BindVolume | AwaitVolume | AllocateClaim
+class LockNode(Struct, tag_field="step", tag="lock-node", frozen=True, gc=False):
+    """Lock a node for a pod with devices: an annotation with the time at which it is taken. The device plugin removes it
+    when the pod has its devices."""
+
+    node: str
+    lock: str
+    """The annotation."""
+    time: str
+    """RFC 3339, with a fraction of a second that makes it this step's own."""
+
+
+LOCK_EXPIRES = 300.0
+"""Seconds after which a lock of a node was left behind and counts no more."""
+
+PreBindStep = SelectNode | BindVolume | AwaitVolume | AllocateClaim | LockNode
 
 
 class PreBind(NamedTuple):
@@ -82,5 +96,7 @@ def object_of(step: PreBindStep) -> tuple[str, str, str]:
             return "PersistentVolume", "", step.volume
         case AllocateClaim():
             return "ResourceClaim", step.namespace, step.claim
+        case LockNode():
+            return "Node", "", step.node
         case SelectNode() | AwaitVolume():
             return "PersistentVolumeClaim", step.namespace, step.claim

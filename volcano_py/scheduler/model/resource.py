@@ -16,7 +16,7 @@ from functools import lru_cache
 from sys import float_info
 from typing import Protocol
 
-from volcano_py.api import quantity
+from volcano_py.api import names, quantity
 
 EPS = 0.1
 """Amounts that differ by less are equal."""
@@ -45,7 +45,13 @@ _LONGEST_DOMAIN = 253 - len("requests.")
 
 @lru_cache(maxsize=4096)
 def is_scalar_name(name: str) -> bool:
-    """Whether kube-scheduler counts this name as a scalar resource (extended, hugepages, native, volumes)."""
+    """Whether kube-scheduler counts this name as a scalar resource (extended, hugepages, native, volumes).
+
+    A percentage of a card's memory is no amount of a node, which therefore has none of it: the plugin deviceshare reads
+    it, and no capacity is compared with it.
+    """
+    if name == names.VGPU_MEMORY_PERCENTAGE:
+        return False
     if "/" in name and "kubernetes.io/" not in name:
         qualified = _EXTENDED.fullmatch(name)
         return qualified is not None and len(qualified[1]) <= _LONGEST_DOMAIN and not name.startswith("requests.")

@@ -25,6 +25,7 @@ class Task:
     """One pod. `job` is "" for pods that belong to no PodGroup: they only take capacity on their node."""
 
     __slots__ = (
+        "assigned",
         "best_effort",
         "created",
         "index",
@@ -67,6 +68,8 @@ class Task:
         self.node = pod.spec.node_name
         self.status = status.of_pod(pod.status.phase, meta.deletion_timestamp is not None, self.node)
         self.slot = -1
+        self.assigned: dict[str, str] | None = None
+        """Annotations of a binding that was sent and that the pod does not show yet."""
 
     @property
     def only_queue_gate(self) -> bool:
@@ -90,7 +93,8 @@ class Task:
 
     @property
     def annotations(self) -> dict[str, str]:
-        return self.pod.metadata.annotations or {}
+        annotations = self.pod.metadata.annotations or {}
+        return annotations if self.assigned is None else annotations | self.assigned
 
     def __repr__(self) -> str:
         return f"Task({self.key} {status.STATUS_NAMES[self.status]} {self.node})"

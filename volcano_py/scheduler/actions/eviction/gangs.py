@@ -107,7 +107,9 @@ def _evict_for(
             if session.placements_leave_traces:  # Volcano makes every plan as a dry run, and then once more
                 steps = list(statement.steps)
                 statement.discard()
-                statement.replay(steps)
+                if statement.replay(steps) is not None:
+                    statement.discard()
+                    continue
             statement.commit()
             for sub, place in places:
                 sub.nominated_hyper_node = place

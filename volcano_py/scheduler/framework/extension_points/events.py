@@ -21,6 +21,7 @@ class Handler(NamedTuple):
     allocate: Allocated | None
     deallocate: Deallocated | None
     simulated: bool
+    leaves_traces: bool
 
 
 class Events(ExtensionPoints):
@@ -32,12 +33,18 @@ class Events(ExtensionPoints):
         self._in_dry_run = False
 
     def add_event_handler(
-        self, allocate: Allocated | None = None, deallocate: Deallocated | None = None, *, simulated: bool = True
+        self,
+        allocate: Allocated | None = None,
+        deallocate: Deallocated | None = None,
+        *,
+        simulated: bool = True,
+        leaves_traces: bool = False,
     ) -> None:
         """Follow the session's placements, evictions, and what takes them back.
 
         A plugin without `deallocate` counts placements for good, so that dry runs must be made exactly as Volcano makes
-        them. `simulated`: whether it follows dry runs of topology-aware preemption as well.
+        them; the same holds for one whose `deallocate` does not undo everything (`leaves_traces`). `simulated`: whether
+        it follows dry runs of topology-aware preemption as well.
 
         Called: `allocate` when a task gets a node or an eviction is taken back; `deallocate` when a task is evicted or
         a placement is taken back. The node is a column of `session.table`.
@@ -45,12 +52,13 @@ class Events(ExtensionPoints):
         Flag: none.
         On error: the placement fails with the error; an eviction goes on.
         """
-        self.handlers.append(Handler(self.registering, allocate, deallocate, simulated))
+        traces = leaves_traces or (allocate is not None and deallocate is None)
+        self.handlers.append(Handler(self.registering, allocate, deallocate, simulated, traces))
 
     @property
     def placements_leave_traces(self) -> bool:
-        """Some plugin counts placements and never takes them back."""
-        return any(h.allocate is not None and h.deallocate is None for h in self.handlers)
+        """Some plugin counts placements and does not take them back, or not completely."""
+        return any(h.leaves_traces for h in self.handlers)
 
     @contextmanager
     def dry_run(self) -> Iterator[None]:

@@ -96,9 +96,7 @@ class DeviceConfig(msgspec.Struct):
 
 
 def _ascend_310p() -> AscendConfig:
-    templates = [
-        AscendTemplate(f"vir0{cores}", 3072 * cores, cores, cores) for cores in (1, 2, 4)
-    ]
+    templates = [AscendTemplate(f"vir0{cores}", 3072 * cores, cores, cores) for cores in (1, 2, 4)]
     name = "huawei.com/Ascend310P"
     return AscendConfig("310P3", "Ascend310P", name, f"{name}-memory", 21527, 24576, 8, 7, templates)
 

@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 
 class Instance(NamedTuple):
-    """A kind of instance in a geometry. `memory` in MiB; `count`: how many of it the geometry has."""
+    """A kind of instance in a geometry. `memory` in MiB; `number`: how many of it the geometry has."""
 
     name: str
     memory: int
-    count: int
+    number: int
 
 
 class Geometry(NamedTuple):
@@ -26,9 +26,9 @@ class Geometry(NamedTuple):
         position = 0
         for instance in self.instances:
             starts.append((instance.memory, position, instance))
-            position += instance.count
+            position += instance.number
         for _, start, instance in sorted(starts, key=lambda s: s[0]):
-            for i in range(instance.count):
+            for i in range(instance.number):
                 yield start + i, instance
 
     def at(self, position: int) -> Instance | None:
@@ -55,9 +55,7 @@ def read_id(device: str) -> tuple[str, Slot | None]:
     return uuid, Slot(group, int(position))
 
 
-def choose(
-    geometries: Sequence[Geometry], used: Collection[Slot], memory: float
-) -> tuple[Slot, Instance] | None:
+def choose(geometries: Sequence[Geometry], used: Collection[Slot], memory: float) -> tuple[Slot, Instance] | None:
     """The smallest free instance with that memory: of the geometry in use, or else of the first that has one."""
     in_use = {slot.group for slot in used}
     for geometry in geometries:

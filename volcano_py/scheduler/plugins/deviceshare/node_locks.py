@@ -17,11 +17,9 @@ from volcano_py.api.meta import parse_time
 from volcano_py.scheduler.framework.fit_errors import Reason
 from volcano_py.scheduler.framework.node_rules import DOMAIN, Codes, Scope
 from volcano_py.scheduler.framework.session import Session
+from volcano_py.scheduler.model.pre_bind import LOCK_EXPIRES
 from volcano_py.scheduler.model.task import Task
 from volcano_py.scheduler.plugins.deviceshare.ledger import Ledger
-
-EXPIRES = 300.0
-"""Seconds after which a lock counts no more."""
 
 
 @dataclass
@@ -91,4 +89,4 @@ def taken_at(node: Node, lock: str) -> float | None:
 
 
 def _holds(at: float, now: float) -> bool:
-    return now - at < EXPIRES
+    return now - at < LOCK_EXPIRES

@@ -7,6 +7,7 @@ from typing import Any
 
 from msgspec import field
 
+from volcano_py.api.meta import format_time
 from volcano_py.scheduler.framework.plugin import Plugin, PluginArguments
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.pre_bind import LockNode, PreBind, PreBindStep
@@ -81,7 +82,7 @@ class Deviceshare(Plugin):
         if a.weight > 0 and scored:
             session.add_scores(CardScore(scored, a.weight))
         if self._ledgers:
-            session.add_event_handler(self._allocate, self._deallocate)
+            session.add_event_handler(self._allocate, self._deallocate, leaves_traces=not exact)
             session.add_pre_bind(self._pre_bind)
 
     def _config(self, session: Session) -> DeviceConfig:
@@ -154,5 +155,6 @@ class Deviceshare(Plugin):
             if ledger.demand(task) is not None:
                 annotations |= ledger.type.times(now)
         name = self._session.table.names[node]
-        steps: list[PreBindStep] = [LockNode(name, lock, now) for lock, _ in self._locked.get(task.slot, ())]
+        at = f"{format_time(now)[:-1]}.{int(now % 1 * 1_000_000):06d}Z"
+        steps: list[PreBindStep] = [LockNode(name, lock, at) for lock, _ in self._locked.get(task.slot, ())]
         return PreBind(steps, annotations)

@@ -13,10 +13,10 @@ TYPE = "NVIDIA"
 
 
 class Announced(NamedTuple):
-    """One card in the annotation of a node. `index`: its position there; `number`: pods that may share it; `memory` in
+    """One card in the annotation of a node. `position`: its place there; `number`: pods that may share it; `memory` in
     MiB."""
 
-    index: int
+    position: int
     uuid: str
     number: int
     memory: int
