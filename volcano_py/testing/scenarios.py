@@ -84,7 +84,7 @@ def compare(result: CycleResult, expect: dict[str, Any], number: int, groups: Ma
     for job, words in expect.get("waiting", {}).items():
         reason = result.waiting.get(f"default/{job}", "")
         assert words in reason, f"cycle {number}: {job} waits because of {reason!r}"
-    for pod, annotations in expect.get("devices", {}).items():
+    for pod, assigned in expect.get("devices", {}).items():
         found = result.devices.get(f"default/{pod}", {})
-        assert annotations.items() <= found.items(), f"cycle {number}: devices of {pod}: {found}"
+        assert assigned.items() <= found.items(), f"cycle {number}: devices of {pod}: {found}"
     assert len(result.faults) == expect.get("faults", 0), f"cycle {number}: {result.faults}"

@@ -66,8 +66,8 @@ class AllocateClaim(Struct, tag_field="step", tag="allocate-claim", frozen=True,
 
 
 class LockNode(Struct, tag_field="step", tag="lock-node", frozen=True, gc=False):
-    """Lock a node for a pod with devices: an annotation with the time at which it is taken. The device plugin removes it
-    when the pod has its devices."""
+    """Lock a node for a pod with devices: an annotation with the time at which it is taken. The device plugin removes
+    it when the pod has its devices."""
 
     node: str
     lock: str
