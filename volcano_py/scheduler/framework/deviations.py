@@ -79,6 +79,10 @@ class Deviations:
     image_spread_now: bool = _on(
         "an image counts by the nodes that have it now, not by those known when a node was added"
     )
+    usable_capacity: bool = _on(
+        "queues and jobs divide what pods of this scheduler can use, without what other schedulers' pods hold and "
+        "nodes that no pod tolerates; Volcano divides the whole cluster"
+    )
     reserved_once: bool = _on(
         "a pod that queue admission has admitted counts once in its queue when it is placed, not twice until the "
         "session ends"

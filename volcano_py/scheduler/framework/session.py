@@ -94,7 +94,8 @@ class Session(Orders, VictimSelection, NodeRules, NetworkDomains, TaskMoves):
         self.jobs: dict[str, SessionJob] = {}
         self.jobs_without_queue: list[Job] = []
         self._open_jobs()
-        self.total = cluster.nodes.total()
+        self.total = cluster.usable.total() if self.deviations.usable_capacity else cluster.nodes.total()
+        """What queues and jobs share."""
         self.kube = KubeView(cluster, self.numbers)
         self.work = Work(budget)
         self.new_statuses: dict[str, PodGroupStatus] = {}

@@ -36,6 +36,7 @@ from volcano_py.scheduler.model.reported import Nominations, Reported
 from volcano_py.scheduler.model.resource import EXACT, Resource
 from volcano_py.scheduler.model.spec_class import SpecClasses
 from volcano_py.scheduler.model.task import Task, group_of
+from volcano_py.scheduler.model.usable_capacity import UsableCapacity
 
 T = TypeVar("T")
 
@@ -60,6 +61,7 @@ class Cluster:
         self.features = features
         self.nodes = NodeTable()
         self.classes = SpecClasses(self.nodes)
+        self.usable = UsableCapacity(self.nodes)
         self.tasks: dict[str, Task] = {}
         self.on_node: dict[str, dict[str, Task]] = {}
         """Tasks that take capacity, by node name; also for nodes without a Node object."""
@@ -354,6 +356,7 @@ class Cluster:
             if i is not None:
                 self._count(i, task, +1)
         if task.job:
+            self.usable.add(task, +1)
             job = self._job(task.job)
             job.add(task)
             self.job_changes.add(task.job)
@@ -378,6 +381,8 @@ class Cluster:
             i = self.nodes.index.get(task.node)
             if i is not None:
                 self._count(i, task, -1)
+        if task.job:
+            self.usable.add(task, -1)
         job = self.jobs.get(task.job)
         if job is not None:
             job.remove(task)
@@ -404,6 +409,8 @@ class Cluster:
         n.idle[:rows, node] -= v
         n.used[:rows, node] += v
         n.kube_requested[:rows, node] += v
+        if not task.job:
+            n.foreign[:rows, node] += v
         if task.status == status.RELEASING:
             n.releasing[:rows, node] += v
         n.kube_pods[node] += sign
@@ -412,7 +419,7 @@ class Cluster:
     def _add_up(self, node: int) -> None:
         """Add up a node again, after an amount that was too large for exact subtraction."""
         n = self.nodes.numbers
-        for column in (n.used, n.kube_requested, n.releasing, n.kube_nonzero):
+        for column in (n.used, n.kube_requested, n.foreign, n.releasing, n.kube_nonzero):
             column[:, node] = 0.0
         n.idle[:, node] = n.allocatable[:, node]
         n.kube_pods[node] = 0

@@ -8,6 +8,7 @@ idle        allocatable − requests of all tasks but pipelined ones (may be neg
 used        requests of all tasks but pipelined ones, releasing ones included
 releasing   requests of tasks that are being evicted or deleted
 pipelined   requests of tasks that wait here for capacity that is being released (sessions only)
+foreign     requests of tasks that belong to no job: pods of other schedulers
 kube_*      what kube-scheduler's own rules count: every pod on the node that is not finished
 """
 
@@ -21,7 +22,7 @@ from volcano_py.scheduler.model.resource import CPU, MEMORY, PODS, Resource
 
 Floats = NDArray[np.float64]
 
-_DENSE = ("allocatable", "idle", "used", "releasing", "pipelined", "kube_requested")
+_DENSE = ("allocatable", "idle", "used", "releasing", "pipelined", "kube_requested", "foreign")
 _FLAT = ("max_pods", "kube_pods")
 _PAIRS = ("kube_nonzero", "kube_capacity")
 _ALL_COLUMNS = (*_DENSE, *_PAIRS, *_FLAT)
@@ -39,6 +40,8 @@ class NodeNumbers:
     pipelined: Floats
     kube_requested: Floats
     """Requests of all pods, in the units of Resource: [resources x nodes]."""
+    foreign: Floats
+    """Of those, requests of pods of other schedulers. A session does not move them: it shares the table's."""
     max_pods: Floats
     """allocatable `pods`; a node without it takes none."""
     kube_pods: Floats
@@ -65,7 +68,8 @@ class NodeNumbers:
         """A snapshot of the used part of the columns."""
         other = NodeNumbers.__new__(NodeNumbers)
         for name in _DENSE:
-            setattr(other, name, getattr(self, name)[:rows, :nodes].copy())
+            column = getattr(self, name)[:rows, :nodes]
+            setattr(other, name, column if name == "foreign" else column.copy())
         for name in _PAIRS:
             setattr(other, name, getattr(self, name)[:, :nodes].copy())
         for name in _FLAT:

@@ -7,32 +7,12 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from volcano_py.api.core import Taint, Toleration
 from volcano_py.scheduler.framework.fit_errors import Code, Reason
 from volcano_py.scheduler.framework.node_rules import DOMAIN, STATIC, Codes, Floats, Scope
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.task import Task
+from volcano_py.scheduler.model.tolerations import UNSCHEDULABLE_TAINT, tolerated
 from volcano_py.scheduler.noderules.normalise import default_normalise
-
-UNSCHEDULABLE_TAINT = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
-
-
-def tolerates(toleration: Toleration, taint: Taint) -> bool:
-    """Whether one toleration covers one taint."""
-    if toleration.effect and toleration.effect != taint.effect:
-        return False
-    if toleration.key and toleration.key != taint.key:
-        return False
-    match toleration.operator:
-        case "" | "Equal":
-            return toleration.value == taint.value
-        case "Exists":
-            return True
-    return False
-
-
-def tolerated(taint: Taint, tolerations: list[Toleration]) -> bool:
-    return any(tolerates(t, taint) for t in tolerations)
 
 
 class NodeUnschedulable:

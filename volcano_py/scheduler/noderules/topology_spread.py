@@ -17,10 +17,10 @@ from volcano_py.scheduler.framework.fit_errors import Code, Reason
 from volcano_py.scheduler.framework.node_rules import DOMAIN, Codes, Floats, Scope
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.task import Task
+from volcano_py.scheduler.model.tolerations import tolerated
 from volcano_py.scheduler.noderules.node_affinity import matching_nodes
 from volcano_py.scheduler.noderules.node_labels import Domains, domains
 from volcano_py.scheduler.noderules.pod_index import OWNERS, PodIndex, pod_index
-from volcano_py.scheduler.noderules.taints import tolerated
 
 HOSTNAME = "kubernetes.io/hostname"
 ZONE = "topology.kubernetes.io/zone"

@@ -72,7 +72,9 @@ class Overcommit(Plugin):
 
 def _used(session: Session) -> Resource:
     used = Resource(scalars={})
-    sums = session.numbers.used.sum(axis=1)
+    n = session.numbers
+    # What others hold is no part of the usable capacity.
+    sums = (n.used - n.foreign if session.deviations.usable_capacity else n.used).sum(axis=1)
     for name, row in session.table.rows.items():
         if sums[row]:
             used[name] = float(sums[row])

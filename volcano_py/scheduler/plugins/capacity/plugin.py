@@ -153,7 +153,7 @@ class Capacity(Plugin):
             return Vote.PERMIT
         for q in self.tree.upwards(node):
             wanted = job.min_resources.clone().add(q.allocated).add(q.inqueue).sub_unchecked(q.elastic)
-            fits, lacking = wanted.less_equal_dimension(q.real_capability, job.min_resources)
+            fits, lacking = wanted.less_equal_dimension(q.admits, job.min_resources)
             if not fits:
                 text = format_names("queue resource quota insufficient", "insufficient", lacking)
                 self.session.note(job, "Normal", "Unschedulable", text)

@@ -30,6 +30,7 @@ class QueueNode:
     """One queue in one session. Sums of inner queues hold those of all queues below."""
 
     __slots__ = (
+        "admits",
         "allocated",
         "capability",
         "children",
@@ -59,6 +60,10 @@ class QueueNode:
         self.deserved = queue.deserved.clone() if queue.deserved else Resource()
         self.capability = queue.capability.clone() if queue.capability else Resource()
         self.real_capability = Resource()
+        """What it may hold."""
+        self.admits = Resource()
+        """What its jobs may be admitted for. In a tree this is what the specs allow, whatever the cluster has, so that
+        a job that is larger than the cluster blocks no other."""
         self.share = 0.0
 
     @property
@@ -119,7 +124,7 @@ def flat(session: Session) -> QueueTree:
         if name not in session.queues:
             continue
         q = found.nodes[name] = QueueNode(session.queues[name], guarantee_of(session, session.queues[name]))
-        q.real_capability = free.clone().add(q.guarantee)
+        q.real_capability = q.admits = free.clone().add(q.guarantee)
         if q.queue.capability is not None:
             if q.capability.milli_cpu <= 0:
                 q.capability.milli_cpu = MAX
@@ -145,6 +150,10 @@ def tree(session: Session) -> QueueTree:
         for name in session.total.scalars or ():
             root.capability[name] = MAX_INT
     root.real_capability = root.capability.clone()
+    root.admits = root.real_capability.clone()
+    if session.deviations.usable_capacity and len(session.table):
+        # A resource that no node has yet stays unlimited, so that an autoscaler sees what asks for it.
+        root.real_capability.min_dimension(session.total, INFINITY)
     highest_first = [root]
     for q in highest_first:
         _hand_down(q)
@@ -199,7 +208,9 @@ def _hand_down(parent: QueueNode) -> None:
         parent.guarantee, parent.deserved = guaranteed.clone(), deserved
     for q in parent.children:
         q.real_capability = exceeded_part(parent.real_capability, guaranteed).add(q.guarantee)
-        q.real_capability.min_dimension(q.capability, INFINITY)
+        q.admits = exceeded_part(parent.admits, guaranteed).add(q.guarantee)
+        for most in (q.real_capability, q.admits):
+            most.min_dimension(q.capability, INFINITY)
 
 
 def _add_demand(session: Session, found: QueueTree) -> None:
