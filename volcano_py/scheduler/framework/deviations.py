@@ -75,6 +75,9 @@ class Deviations:
         "to two pods"
     )
     healthy_devices: bool = _on("a vGPU that its node announces as unhealthy is given to no pod")
+    exact_cpus: bool = _on(
+        "CPUs are chosen as kubelet chooses them, and are taken by pods that hold them, not by pods that are gone"
+    )
     own_verdict: bool = _on("each pod is judged by itself, not by why other pods of its role were rejected")
     image_spread_now: bool = _on(
         "an image counts by the nodes that have it now, not by those known when a node was added"

@@ -13,6 +13,7 @@ from volcano_py.scheduler.plugins.gang import Gang
 from volcano_py.scheduler.plugins.network_topology_aware import NetworkTopologyAware
 from volcano_py.scheduler.plugins.nodegroup import NodeGroup
 from volcano_py.scheduler.plugins.nodeorder import NodeOrder
+from volcano_py.scheduler.plugins.numaaware import NumaAware
 from volcano_py.scheduler.plugins.overcommit import Overcommit
 from volcano_py.scheduler.plugins.pdb import Pdb
 from volcano_py.scheduler.plugins.predicates import Predicates
@@ -35,6 +36,7 @@ PLUGINS: dict[str, PluginBuilder] = {
     "network-topology-aware": NetworkTopologyAware,
     "nodegroup": NodeGroup,
     "nodeorder": NodeOrder,
+    "numa-aware": NumaAware,
     "overcommit": Overcommit,
     "pdb": Pdb,
     "predicates": Predicates,
