@@ -30,6 +30,7 @@ from volcano_py.scheduler.model import plan
 from volcano_py.scheduler.model import status as st
 from volcano_py.scheduler.model.cluster import Cluster
 from volcano_py.scheduler.model.hyper_nodes import HyperNodeInfo, HyperNodes
+from volcano_py.scheduler.model.node_usage import PERIOD, NodeUsage
 from volcano_py.scheduler.model.task import Task, group_of
 from volcano_py.scheduler.run_once import REGISTRY, Report, open_plugins
 from volcano_py.scheduler.session_close.pod_groups import close_jobs
@@ -163,10 +164,22 @@ def _cluster(case: dict[str, Any], padding: int) -> Cluster:
             continue
         for manifest in objects.get(kind) or []:
             _put(cluster, manifest)
+    cluster.usage |= _usage(case)
     if case.get("topology"):
         cluster._hyper_nodes = _topology(case["topology"])
         cluster._hyper_nodes_generation = cluster.nodes.generation
     return cluster
+
+
+def _usage(case: dict[str, Any]) -> dict[str, NodeUsage]:
+    """What is measured of the nodes; the calls show it."""
+    found = {}
+    for arg in (a for call in case.get("calls") or [] for a in call["args"]):
+        usage = arg.get("resource_usage") if isinstance(arg, dict) else None
+        if usage is not None:
+            at = parse_time(usage["MetricsTime"][:26] + "Z") if "MetricsTime" in usage else 0.0
+            found[arg["node"]] = NodeUsage(at, usage["CPUUsageAvg"][PERIOD], usage["MEMUsageAvg"][PERIOD])
+    return found
 
 
 def _topology(data: dict[str, Any]) -> HyperNodes:

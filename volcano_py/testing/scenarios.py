@@ -13,6 +13,7 @@ from volcano_py.api import names
 from volcano_py.scheduler.framework.config import load
 from volcano_py.scheduler.framework.registry import ActionBuilder, PluginBuilder, Registry
 from volcano_py.scheduler.model.feature_gates import enabled_gates
+from volcano_py.scheduler.model.node_usage import NodeUsage
 from volcano_py.scheduler.run_once import REGISTRY
 from volcano_py.simulate.cycles import CycleResult, Simulation
 from volcano_py.testing.table import configuration, manifests
@@ -43,6 +44,9 @@ def check(scenario: Scenario, known: Registry = REGISTRY) -> None:
     gates = enabled_gates(scenario.get("featureGates") or {})
     simulation = Simulation(manifests(scenario), seed=scenario.get("seed", 0), registry=known, features=gates)
     simulation.cluster.check_states = True
+    for node, usage in (scenario.get("usage") or {}).items():
+        at = simulation.now - usage.get("age", 0)
+        simulation.cluster.usage[node] = NodeUsage(at, usage.get("cpu", 0), usage.get("memory", 0))
     conf = load(configuration(scenario.get("conf")), known.actions)
     for number, expect in enumerate(scenario.get("cycles") or [scenario["expect"]], 1):
         if not EVICTING.isdisjoint(conf.actions) and "evicted" not in (expect or {}):

@@ -20,6 +20,7 @@ from volcano_py.scheduler.model.feature_gates import DEFAULT_GATES
 from volcano_py.scheduler.model.hyper_nodes import HyperNodes, build
 from volcano_py.scheduler.model.job import Job, shadow_pod_group
 from volcano_py.scheduler.model.node_table import NodeTable
+from volcano_py.scheduler.model.node_usage import NodeUsage
 from volcano_py.scheduler.model.plan import (
     Bind,
     Event,
@@ -70,6 +71,8 @@ class Cluster:
         self.priority_classes: dict[str, core.PriorityClass] = {}
         self.others: dict[str, dict[str, Any]] = {}
         """Kinds that only some rules read (Namespace, Service, ResourceQuota, …), by kind and key."""
+        self.usage: dict[str, NodeUsage] = {}
+        """How busy nodes were when they were measured last, by name; from the metrics source."""
         self.statuses = bytearray()
         """The status of the task in each slot."""
         self.reported = Reported()

@@ -52,6 +52,31 @@ def pod_request_without_init(pod: Pod) -> Resource:
     return total
 
 
+def pod_limit(pod: Pod) -> Resource:
+    """The pod's limits, put together as requests are; overhead counts only where there is a limit. No `pods`."""
+    total, sidecars, peak = Resource(), Resource(), Resource()
+    for c in pod.spec.containers or ():
+        total.add(_limits(c))
+    for c in pod.spec.init_containers or ():
+        mine = _limits(c)
+        if c.restart_policy == "Always":
+            total.add(mine)
+            sidecars.add(mine)
+            peak.set_max(sidecars)
+        else:
+            peak.set_max(mine.add(sidecars))
+    total.set_max(peak)
+    if pod.spec.overhead:
+        for name, amount in _parse(pod.spec.overhead, "spec.overhead").as_dict().items():
+            if total[name] > 0:
+                total[name] = total[name] + amount
+    return total
+
+
+def _limits(c: Container) -> Resource:
+    return _parse(c.resources.limits, f"container {c.name!r}: resources.limits")
+
+
 def non_zero_request(pod: Pod) -> tuple[int, int]:
     """(milli-cpu, memory bytes) with kube-scheduler's defaults for containers that request none."""
     cpu = memory = 0

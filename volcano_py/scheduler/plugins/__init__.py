@@ -24,6 +24,7 @@ from volcano_py.scheduler.plugins.resourcequota import ResourceQuotas
 from volcano_py.scheduler.plugins.sla import Sla
 from volcano_py.scheduler.plugins.task_topology import TaskTopology
 from volcano_py.scheduler.plugins.tdm import Tdm
+from volcano_py.scheduler.plugins.usage import Usage
 
 PLUGINS: dict[str, PluginBuilder] = {
     "binpack": Binpack,
@@ -47,4 +48,5 @@ PLUGINS: dict[str, PluginBuilder] = {
     "sla": Sla,
     "task-topology": TaskTopology,
     "tdm": Tdm,
+    "usage": Usage,
 }
