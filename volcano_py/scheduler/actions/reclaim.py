@@ -7,6 +7,7 @@ import numpy as np
 from volcano_py.scheduler.actions.eviction.commit_evictions import commit_evictions
 from volcano_py.scheduler.actions.eviction.free_capacity import free_capacity_for
 from volcano_py.scheduler.actions.eviction.starving import starving_by_queue
+from volcano_py.scheduler.actions.eviction.whole_gangs import WholeGangReclaim
 from volcano_py.scheduler.actions.task_queue import task_queue
 from volcano_py.scheduler.framework.node_rank import by_name
 from volcano_py.scheduler.framework.plugin import Action
@@ -25,6 +26,7 @@ class Reclaim(Action):
 
     def execute(self, session: Session) -> None:
         queues, starving = starving_by_queue(session)
+        gangs = WholeGangReclaim(session, _may_go) if session.deviations.whole_gang_reclaim else None
         tasks = {job.uid: _ungated(session, job) for waiting in starving.values() for job in waiting}
         while queues:
             queue = queues.pop()
@@ -42,7 +44,9 @@ class Reclaim(Action):
                     if not session.preemptive(queue, [task]) or session.pre_predicate(task) is not None:
                         continue
                     _reclaim_for(session, statement, task)
-                commit_evictions(session, statement, job, "reclaimable", "reclaim")
+                committed = commit_evictions(session, statement, job, "reclaimable", "reclaim")
+                if not committed and gangs is not None:
+                    gangs.reclaim_for(job)
 
 
 def _ungated(session: Session, job: SessionJob) -> list[Task]:
@@ -60,11 +64,12 @@ def _reclaim_for(session: Session, statement: Statement, task: Task) -> None:
     shard = placement.shard
     if shard is not None:
         nodes.sort(key=lambda n: not shard[n])
-    queue = session.queues[session.jobs[task.job].queue]
+    job = session.jobs[task.job]
+    queue = session.queues[job.queue]
     sure = session.deviations.sure_evictions
 
     def victims(node: int) -> list[Task] | None:
-        candidates = [v for v in session.on_node(node) if _may_go(session, task, v)]
+        candidates = [v for v in session.on_node(node) if _may_go(session, job, v)]
         if not candidates:
             return None
         found = session.reclaimable(task, candidates)
@@ -78,12 +83,12 @@ def _reclaim_for(session: Session, statement: Statement, task: Task) -> None:
     free_capacity_for(session, statement, task, nodes, victims, fits, "reclaim")
 
 
-def _may_go(session: Session, task: Task, victim: Task) -> bool:
-    job = session.jobs.get(victim.job)
+def _may_go(session: Session, job: SessionJob, victim: Task) -> bool:
+    theirs = session.jobs.get(victim.job)
     return (
-        job is not None
+        theirs is not None
         and session.status(victim) == st.RUNNING
         and victim.preemptable
-        and job.queue != session.jobs[task.job].queue
-        and session.queues[job.queue].reclaimable
+        and theirs.queue != job.queue
+        and session.queues[theirs.queue].reclaimable
     )

@@ -86,6 +86,9 @@ class Deviations:
         "queues and jobs divide what pods of this scheduler can use, without what other schedulers' pods hold and "
         "nodes that no pod tolerates; Volcano divides the whole cluster"
     )
+    whole_gang_reclaim: bool = _on(
+        "reclaim evicts whole gangs of queues above their share for an entitled gang, where single pods do not suffice"
+    )
     reserved_once: bool = _on(
         "a pod that queue admission has admitted counts once in its queue when it is placed, not twice until the "
         "session ends"

@@ -18,9 +18,11 @@ from volcano_py.scheduler.framework.session_job import SessionJob
 from volcano_py.scheduler.model.queue import Queue
 from volcano_py.scheduler.model.resource import (
     CPU,
+    EPS,
     INFINITY,
     MAX,
     MEMORY,
+    PODS,
     ZERO,
     Resource,
     exceeded_part,
@@ -209,6 +211,10 @@ class Proportion(Plugin):
                     victims.append(t)
             return victims
 
+        def can_lose(queue: Queue, amount: Resource, _: Queue) -> bool:
+            q = attributes[queue.name]
+            return all(q.allocated[d] - amount[d] >= q.deserved[d] - EPS for d in amount.names() if d != PODS)
+
         def enqueueable(job: SessionJob) -> Vote:
             q = attributes[job.queue]
             if q.queue.state != "Open":
@@ -245,6 +251,7 @@ class Proportion(Plugin):
         session.add_reclaimable(reclaimable)
         if session.deviations.rank_holds:
             session.add_unified_evictable(evictable)
+        session.add_can_lose(can_lose)
         session.add_overused(overused)
         session.add_allocatable(room_for_one)
         session.add_simulate_allocatable(has_room)

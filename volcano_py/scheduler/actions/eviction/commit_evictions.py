@@ -15,14 +15,15 @@ from volcano_py.scheduler.model import status as st
 from volcano_py.scheduler.model.task import Task
 
 
-def commit_evictions(session: Session, statement: Statement, job: SessionJob, point: str, reason: str) -> None:
-    """Commit the evictions if the job is pipelined by them, else take them back. `point`: the extension
-    point that chose the victims."""
+def commit_evictions(session: Session, statement: Statement, job: SessionJob, point: str, reason: str) -> bool:
+    """Commit the evictions if the job is pipelined by them, else take them back; whether they were committed. `point`:
+    the extension point that chose the victims."""
     good = session.job_pipelined(job)
     if good:
         _undo_needless(session, statement)
         good = _evict_whole_gangs(session, statement, point, reason)
     statement.commit() if good else statement.discard()
+    return good
 
 
 def _undo_needless(session: Session, statement: Statement) -> None:

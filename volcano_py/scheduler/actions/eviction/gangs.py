@@ -6,7 +6,7 @@ and only if all of it fits is the statement kept.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 
 import msgspec
 import numpy as np
@@ -40,6 +40,8 @@ from volcano_py.scheduler.model.queue import Queue
 from volcano_py.scheduler.model.resource import ZERO, Resource
 from volcano_py.scheduler.model.task import Task, flag
 
+Wanted = Callable[[Task], bool]
+
 
 class GangEvictionArguments(ActionArguments):
     max_domains: int = field(default=8, name="maxDomains")
@@ -58,6 +60,8 @@ class Policy(msgspec.Struct, frozen=True):
     """Whether the first of two victim jobs is evicted before the second; the last is the job that gains."""
     reclaims: bool
     """Others' queues are concerned: overused queues wait, and the queue is asked whether it may."""
+    allowed: Callable[[Session, SessionJob, list[Bundle]], Collection[str]] | None = None
+    """Which tasks may go, by UID; None: the plugins are asked by unified_evictable."""
 
 
 def evict_for_gangs(session: Session, policy: Policy, arguments: GangEvictionArguments) -> None:
@@ -71,18 +75,29 @@ def evict_for_gangs(session: Session, policy: Policy, arguments: GangEvictionArg
         waiting = starving[queue.name]
         while waiting:
             job = waiting.pop()
-            _evict_for(session, policy, settings, queue, job)
+            evict_for_gang(session, policy, settings, queue, job)
 
 
-def _evict_for(
-    session: Session, policy: Policy, settings: GangEvictionArguments, queue: Queue, job: SessionJob
-) -> None:
-    """Find a domain and bundles whose eviction lets a job fit; evict them, and nominate the nodes."""
+def wanted_by_gang(task: Task) -> bool:
+    """Tasks that a gang cannot do without: those that ask for something and are not gated."""
+    return not task.best_effort and not task.sched_gated
+
+
+def evict_for_gang(
+    session: Session,
+    policy: Policy,
+    settings: GangEvictionArguments,
+    queue: Queue,
+    job: SessionJob,
+    wanted: Wanted = wanted_by_gang,
+) -> bool:
+    """Find a domain and bundles whose eviction lets the `wanted` tasks of a job fit; evict them, and nominate the
+    nodes. Whether that was possible."""
     if not job.sub_jobs:
         session.divide(job)
-    pending = _pending(session, job)
+    pending = _pending(session, job, wanted)
     if not pending or (policy.reclaims and not session.preemptive(queue, pending)):
-        return
+        return False
     need = requests(pending)
     for domain in domains(session.job_gradients(job, ROOT, EVICT), settings.max_domains, _fallback(job)):
         bundles = _bundles(session, policy, settings, job, domain, need)
@@ -92,14 +107,14 @@ def _evict_for(
             if not need.less_equal(free, ZERO):
                 continue
             chosen = bundles[:count]
-            found = _plan(session, policy.name, queue, job, domain, flattened(chosen))
+            found = _plan(session, policy.name, queue, job, domain, flattened(chosen), wanted)
             if found is None:
                 continue
             if session.deviations.fewest_victims:
                 found[0].discard()
 
                 def plan(victims: list[Task], domain: str = domain) -> _Plan | None:
-                    return _plan(session, policy.name, queue, job, domain, victims)
+                    return _plan(session, policy.name, queue, job, domain, victims, wanted)
 
                 found = plan(_fewest(chosen, bundles, need, len(pending), lambda victims: _undone(plan(victims))))
                 assert found is not None, "what was possible a moment ago is possible still"
@@ -113,7 +128,8 @@ def _evict_for(
             statement.commit()
             for sub, place in places:
                 sub.nominated_hyper_node = place
-            return
+            return True
+    return False
 
 
 _Plan = tuple[Statement, list[tuple[SubJob, str]]]
@@ -155,17 +171,13 @@ def _undone(plan: _Plan | None) -> bool:
     return plan is not None
 
 
-def _pending(session: Session, job: SessionJob) -> list[Task]:
+def _pending(session: Session, job: SessionJob, wanted: Wanted) -> list[Task]:
     """What is to be placed: a job that runs grows by one sub-job, one that does not needs all of them."""
-    sheet = worksheet(session, job, _wanted)
+    sheet = worksheet(session, job, wanted)
     order = sheet.order(session, job)
     if session.job_ready(job):
         order = order[:1]
     return [t for sub in order for t in reversed(sheet.tasks[sub.uid])]
-
-
-def _wanted(task: Task) -> bool:
-    return not task.best_effort and not task.sched_gated
 
 
 def _fallback(job: SessionJob) -> str:
@@ -206,8 +218,12 @@ def _bundles(
     found = [b for uid in sorted(of) for b in bundles_of(session.jobs[uid], of[uid], session.statuses, exact=exact)]
     if exact:
         found = [c for b in found if (c := completed(session, b) if b.whole else b) is not None]
-    context = EvictionContext(policy.name, job, domain)
-    allowed = {t.uid for t in session.unified_evictable(context, flattened(in_order(found, need, before)))}
+    ordered = in_order(found, need, before)
+    if policy.allowed is not None:
+        allowed = policy.allowed(session, job, ordered)
+    else:
+        context = EvictionContext(policy.name, job, domain)
+        allowed = {t.uid for t in session.unified_evictable(context, flattened(ordered))}
     kept = in_order(only_allowed(found, allowed), need, before)
     return [b for b in kept if settings.whole_bundles or not b.whole]
 
@@ -222,10 +238,10 @@ def victim_job_may_go(job: SessionJob) -> bool:
 
 
 def _plan(
-    session: Session, reason: str, queue: Queue, job: SessionJob, domain: str, victims: list[Task]
+    session: Session, reason: str, queue: Queue, job: SessionJob, domain: str, victims: list[Task], wanted: Wanted
 ) -> _Plan | None:
     """Evict the victims and pipeline the job in the domain; applied to the session, or None and undone."""
-    sheet = worksheet(session, job, _wanted)
+    sheet = worksheet(session, job, wanted)
     if not sheet:
         return None
     was_ready = session.job_ready(job)

@@ -86,6 +86,20 @@ class QueueLimits(ExtensionPoints):
             return bool(answer) and not isinstance(answer, Fault)
         return False
 
+    def add_can_lose(self, fn: Callable[[Queue, Resource, Queue], bool]) -> None:
+        """Whether a queue can lose an amount to another queue and still hold what it deserves.
+
+        Called: by reclaim, before a whole gang of the first queue is evicted for a gang of the second.
+        Combination: all plugins agree; without any: no.
+        Flag: enableReclaimable.
+        On error: it cannot.
+        """
+        self._add("can_lose", fn)
+
+    def can_lose(self, queue: Queue, amount: Resource, to: Queue) -> bool:
+        """Whether the queue can lose the amount to another one and still hold what it deserves."""
+        return bool(self.callbacks.enabled("can_lose")) and self.callbacks.all("can_lose", queue, amount, to)
+
     @property
     def sharing(self) -> frozenset[str]:
         """The plugins that know what a queue holds beyond its share: they answer preemptive or overused."""

@@ -18,7 +18,7 @@ from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.framework.session_job import SessionJob
 from volcano_py.scheduler.framework.victim_order import victims_queue
 from volcano_py.scheduler.model.queue import Queue
-from volcano_py.scheduler.model.resource import CPU, MEMORY, ZERO, Resource, intersection
+from volcano_py.scheduler.model.resource import CPU, EPS, MEMORY, PODS, ZERO, Resource, intersection
 from volcano_py.scheduler.model.task import Task
 from volcano_py.scheduler.plugins.capacity.queue_tree import QueueNode, QueueTree, flat, tree
 from volcano_py.scheduler.plugins.capacity.reserved import reserved
@@ -62,6 +62,7 @@ class Capacity(Plugin):
         session.add_job_enqueueable(self._enqueueable)
         session.add_job_enqueued(self._enqueued)
         session.add_reclaimable(self._reclaimable)
+        session.add_can_lose(self._can_lose)
         session.add_unified_evictable(self._evictable)
         self.reserved = reserved(session) if session.removes_queue_gates else {}
         session.add_event_handler(lambda task, _: self._moved(task, +1), lambda task, _: self._moved(task, -1))
@@ -261,6 +262,19 @@ class Capacity(Plugin):
                 allocated.sub_unchecked(v.request)
                 victims.append(v)
         return victims
+
+    def _can_lose(self, queue: Queue, amount: Resource, to: Queue) -> bool:
+        node, other = self.tree.nodes.get(queue.name), self.tree.nodes.get(to.name)
+        if self.tree.problem or node is None or other is None:
+            return False
+        levels = self.level if self.hierarchy else 0
+        shared = {q.name for q in other.path}
+        return all(
+            q.allocated[d] - amount[d] >= max(q.deserved[d], q.guarantee[d]) - EPS
+            for q in (node, *(a for a in self.tree.ancestors(node, levels) if a.name not in shared))
+            for d in amount.names()
+            if d != PODS
+        )
 
     # ---- metrics ----------------------------------------------------------------------------------------
 

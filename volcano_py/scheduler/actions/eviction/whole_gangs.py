@@ -1,0 +1,83 @@
+"""Whole gangs for an entitled gang: reclaim where single pods do not suffice (deviation whole-gang-reclaim).
+
+A queue below its deserved share would wait forever for a gang if everything that the other queues hold beyond their
+shares belongs to gangs at their minimum, of which reclaim takes no single pod. In Volcano only gangreclaim evicts such
+gangs. Here reclaim evicts the cheapest bundle of them as well, never below what their own queue deserves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from volcano_py.scheduler.actions.eviction.bundles import Bundle, requests
+from volcano_py.scheduler.actions.eviction.gangs import (
+    GangEvictionArguments,
+    Policy,
+    evict_for_gang,
+    wanted_by_gang,
+)
+from volcano_py.scheduler.actions.task_queue import task_queue
+from volcano_py.scheduler.framework.session import Session
+from volcano_py.scheduler.framework.session_job import SessionJob
+from volcano_py.scheduler.model.resource import Resource
+from volcano_py.scheduler.model.task import Task
+
+Shape = tuple[str, tuple[tuple[int, int], ...]]
+"""The queue of a gang, and how many tasks of each class it lacks."""
+
+
+class WholeGangReclaim:
+    """One execution of reclaim: gangs of a shape for which nothing was found are not tried again."""
+
+    def __init__(self, session: Session, may_go: Callable[[Session, SessionJob, Task], bool]) -> None:
+        self._session = session
+        self._policy = Policy("reclaim", may_go, _by_queue, reclaims=True, allowed=_above_their_shares)
+        self._tried: set[Shape] = set()
+
+    def reclaim_for(self, job: SessionJob) -> bool:
+        """Evict whole gangs for what a starving gang lacks of its minimum; whether that was possible."""
+        session = self._session
+        lacking = job.min_available - job.ready_num
+        if lacking < 1 or job.wants_topology or not session.keeps_gangs("reclaimable"):
+            return False
+        todo = task_queue(session, (t for t in session.pending(job) if wanted_by_gang(t)))[-lacking:]
+        if any(t.pod.spec.preemption_policy == "Never" for t in todo):
+            return False
+        shape = _shape(job, todo)
+        if shape in self._tried:
+            return False
+        needed = {t.slot for t in todo}
+        queue = session.queues[job.queue]
+        found = evict_for_gang(
+            session, self._policy, GangEvictionArguments(), queue, job, lambda task: task.slot in needed
+        )
+        if not found:
+            self._tried.add(shape)
+        return found
+
+
+def _shape(job: SessionJob, tasks: list[Task]) -> Shape:
+    counts: dict[int, int] = {}
+    for task in tasks:
+        counts[task.spec_class.id] = counts.get(task.spec_class.id, 0) + 1
+    return job.queue, tuple(sorted(counts.items()))
+
+
+def _by_queue(session: Session, left: SessionJob, right: SessionJob, job: SessionJob) -> bool:
+    queues = session.queues
+    return session.victim_queue_before(queues[left.queue], queues[right.queue], queues[job.queue])
+
+
+def _above_their_shares(session: Session, job: SessionJob, bundles: list[Bundle]) -> set[str]:
+    """The tasks of the bundles that their queues can lose together and still hold what they deserve."""
+    lost: dict[str, Resource] = {}
+    allowed: set[str] = set()
+    for bundle in bundles:
+        if len(session.unprotected(bundle.tasks)) < len(bundle.tasks):
+            continue
+        name = bundle.job.queue
+        amount = requests(bundle.tasks).add(lost.get(name, Resource()))
+        if session.can_lose(session.queues[name], amount, session.queues[job.queue]):
+            lost[name] = amount
+            allowed.update(task.uid for task in bundle.tasks)
+    return allowed
