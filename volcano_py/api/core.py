@@ -100,6 +100,7 @@ class SecretVolumeSource(ApiType):
 
 class CSIVolumeSource(ApiType):
     driver: str = ""
+    volume_handle: str = ""
 
 
 class GCEPersistentDiskVolumeSource(ApiType):

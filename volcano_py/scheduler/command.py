@@ -21,7 +21,6 @@ _IGNORED = [
     "resync-period",
     "node-worker-threads",
     "gate-removal-worker-num",
-    "ignored-provisioners",
     "csi-storage",
     "minimum-feasible-nodes",
     "resource-sync-timeout",
@@ -77,6 +76,11 @@ _IGNORED = [
 @click.option("--plugins-dir", default="", help="Folder of Python files with custom plugins and actions.")
 @flag("--cache-dumper", True, "Write the objects of the cache to a file on SIGUSR1.")
 @click.option("--cache-dump-dir", default="/tmp", help="Folder for that file.")
+@click.option(
+    "--ignored-provisioners",
+    multiple=True,
+    help="Provisioners whose volumes count against no limit of a node; may be repeated, or separated by commas.",
+)
 @flag("--priority-class", True, "Use PriorityClasses.")
 @click.option("--feature-gates", default="", help="Name=true|false, separated by commas.")
 @click.option("--scheduler-sharding-mode", "sharding_mode", type=click.Choice(["none", "hard", "soft"]), default="none")
@@ -118,6 +122,7 @@ def options_of(given: dict[str, Any]) -> Options:
     given["lease_namespace"] = given.pop("lock_object_namespace", "") or given["lease_namespace"]
     given["feature_gates"] = parse_gates(given["feature_gates"])
     given["node_selector"] = tuple(part for entry in given["node_selector"] for part in entry.split(","))
+    given["ignored_provisioners"] = tuple(p for entry in given["ignored_provisioners"] for p in entry.split(",") if p)
     for name in ("master", "kubeconfig"):
         given[name] = given[name] or ""
     if given["schedule_period"] <= 0:

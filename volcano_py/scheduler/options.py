@@ -33,6 +33,8 @@ class Options:
     plugins_dir: str = ""
     cache_dumper: bool = True
     cache_dump_dir: str = "/tmp"
+    ignored_provisioners: tuple[str, ...] = ()
+    """In addition to those that always are."""
     priority_class: bool = True
     feature_gates: dict[str, bool] = field(default_factory=dict)
     sharding_mode: str = "none"

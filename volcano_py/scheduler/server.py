@@ -71,6 +71,7 @@ class Scheduler:
                 shadow_schedulers=frozenset(options.scheduler_names),
                 default_queue=options.default_queue,
                 features=gates,
+                ignored_provisioners=frozenset(options.ignored_provisioners),
             ),
             Filters(options.scheduler_names, from_environment(), parse_node_selector(options.node_selector)),
             self._write_event,

@@ -16,6 +16,7 @@ from volcano_py.simulate.jobs import expand, is_job
 from volcano_py.simulate.label_keys import merge_label_keys
 from volcano_py.simulate.manifests import Manifest, ManifestError, as_struct, in_namespace, read_as
 from volcano_py.simulate.namespaces import complete_namespaces
+from volcano_py.simulate.volumes import complete_volume
 from volcano_py.webhooks.podgroups import mutate_podgroup
 from volcano_py.webhooks.queues import mutate_queue
 
@@ -66,6 +67,8 @@ def complete(
         elif o["kind"] == "Node":
             status = o.setdefault("status", {})
             status.setdefault("allocatable", dict(status.get("capacity") or {}))
+        else:
+            complete_volume(o)
     made, bad_jobs = expand(objects)
     for o in made:
         _metadata(o, now)
@@ -90,7 +93,7 @@ def complete(
 def _metadata(o: Manifest, now: float) -> None:
     metadata = in_namespace(o)["metadata"]
     key = "-".join(filter(None, (metadata.get("namespace"), metadata["name"])))
-    _fill(metadata, uid=f"{o['kind'].lower()}-{key}", creationTimestamp=format_time(now))
+    _fill(metadata, uid=f"{o['kind'].lower()}-{key}", creationTimestamp=format_time(now), resourceVersion="1")
 
 
 def _fill(fields: Manifest, **defaults: Any) -> None:

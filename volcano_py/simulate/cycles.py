@@ -23,6 +23,7 @@ from volcano_py.scheduler.model.feature_gates import DEFAULT_GATES
 from volcano_py.scheduler.run_once import REGISTRY, Report, run_once
 from volcano_py.simulate.complete import complete
 from volcano_py.simulate.manifests import Manifest, ManifestError, as_struct, in_namespace
+from volcano_py.simulate.pre_bind import ClaimWrites, release_claims
 
 PERIOD = 1.0
 """Seconds between two cycles."""
@@ -34,6 +35,9 @@ class CycleResult(msgspec.Struct):
     bound: dict[str, str] = {}
     pipelined: dict[str, str] = {}
     evicted: list[str] = []
+    claims: dict[str, str] = {}
+    """What claims have got: the volume, or `@` and the node selected for provisioning, by `pvc:namespace/name`; the
+    devices and the pods that they are for by `claim:namespace/name`."""
     phases: dict[str, str] = {}
     conditions: dict[str, list[dict[str, str]]] = {}
     """Of PodGroups: type, status, reason and message of each."""
@@ -118,8 +122,19 @@ class Simulation:
 
         report = run_once(self.cluster, configuration, self.now, self.seed, emit=emit, registry=self.registry)
         self.warnings += [w for w in dict.fromkeys(report.warnings) if w not in self.warnings]
-        result = result_of(report, emitted)
-        self.react(emitted)
+        writes = ClaimWrites(self.objects, self.put, self.drop)
+        failed = writes.carry_out(op for op in emitted if isinstance(op, plan.Bind))
+        for op in emitted:
+            if isinstance(op, plan.Bind) and op.uid in failed:
+                self.cluster.forget(op)
+        done = [op for op in emitted if not (isinstance(op, plan.Bind) and op.uid in failed)]
+        result = msgspec.structs.replace(result_of(report, done), claims=writes.changed)
+        result.waiting |= {
+            f"{op.namespace}/{op.name}": failed[op.uid]
+            for op in emitted
+            if isinstance(op, plan.Bind) and op.uid in failed
+        }
+        self.react(done)
         return result
 
     def drop(self, kind: str, key: str) -> None:
@@ -173,6 +188,9 @@ class Simulation:
                     queue = self.objects["Queue", op.name]
                     queue.setdefault("status", {})["allocated"] = op.allocated
                     changed["Queue", op.name] = queue
+        leaving = [self.objects[entry] for entry in gone if entry in self.objects]
+        for claim in release_claims(self.objects, leaving, self.drop):
+            changed["ResourceClaim", claim["metadata"]["namespace"] + "/" + claim["metadata"]["name"]] = claim
         for kind, key in gone:
             changed.pop((kind, key), None)
             self.drop(kind, key)

@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from volcano_py.api import core, kinds, nodeinfo, scheduling, topology
+from volcano_py.api import core, kinds, nodeinfo, scheduling, storage, topology
 from volcano_py.api.codec import from_manifest
 from volcano_py.api.meta import parse_time
 
@@ -31,6 +31,13 @@ STRUCTS: dict[str, type[Any]] = {
     "StatefulSet": core.StatefulSet,
     "PodDisruptionBudget": core.PodDisruptionBudget,
     "HyperNode": topology.HyperNode,
+    "PersistentVolume": storage.PersistentVolume,
+    "PersistentVolumeClaim": storage.PersistentVolumeClaim,
+    "StorageClass": storage.StorageClass,
+    "CSINode": storage.CSINode,
+    "CSIDriver": storage.CSIDriver,
+    "CSIStorageCapacity": storage.CSIStorageCapacity,
+    "VolumeAttachment": storage.VolumeAttachment,
 }
 """The kinds that the scheduler reads."""
 _GROUPS = {t.kind: t.group for t, struct in kinds.STRUCTS.items() if struct in STRUCTS.values()}

@@ -21,7 +21,7 @@ from volcano_py.testing.table import configuration, manifests
 Scenario = dict[str, Any]
 EVICTING = frozenset(("preempt", "reclaim", "gangpreempt", "gangreclaim", "shuffle"))
 """Actions after which a scenario must state which pods were evicted."""
-_EXPECTED = frozenset(("bound", "pipelined", "evicted", "phases", "waiting", "devices", "faults"))
+_EXPECTED = frozenset(("bound", "pipelined", "evicted", "phases", "waiting", "devices", "claims", "faults"))
 
 
 def registry(
@@ -83,6 +83,8 @@ def compare(result: CycleResult, expect: dict[str, Any], number: int, groups: Ma
     assert pipelined == expect.get("pipelined", {}), f"cycle {number}: pipelined {pipelined}"
     evicted = sorted(key.removeprefix("default/") for key in result.evicted)
     assert evicted == sorted(expect.get("evicted", [])), f"cycle {number}: evicted {evicted}"
+    if "claims" in expect:
+        assert result.claims == expect["claims"], f"cycle {number}: claims {result.claims}"
     for job, phase in expect.get("phases", {}).items():
         assert result.phases[f"default/{job}"] == phase, f"cycle {number}: phases {result.phases}"
     for job, words in expect.get("waiting", {}).items():

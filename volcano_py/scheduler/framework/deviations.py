@@ -47,6 +47,12 @@ class Deviations:
         "a gang that would fall below its minimum is evicted as a whole, on all nodes, or not at all"
     )
     gang_pre_bind: bool = _on("no pod of a gang is bound before the volumes and claims of all its pods are ready")
+    known_drivers: bool = _on(
+        "a volume counts against a node's limit only if some node has its driver, so that local volumes can be used"
+    )
+    shared_claims: bool = _on("pods that share an unbound claim can be bound in one cycle")
+    pipelined_claims: bool = _on("a pod that waits for capacity on a node keeps the volumes and devices it needs there")
+    read_write_once_pod: bool = _on("a ReadWriteOncePod claim is used by one pod at a time")
     rank_holds: bool = _on(
         "no job takes from one of higher priority, nor from a queue within its share, nor without any reason"
     )

@@ -81,6 +81,8 @@ class Session(Orders, VictimSelection, NodeRules, NetworkDomains, TaskMoves):
         super().__init__()
         cluster.cycle += 1
         cluster.use_rules(configuration)
+        cluster.claims.count_all_drivers(not configuration.deviations.known_drivers)
+        cluster.claims.settle()
         self.cluster = cluster
         self.configuration = configuration
         self.deviations = configuration.deviations

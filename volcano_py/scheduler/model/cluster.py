@@ -31,6 +31,8 @@ from volcano_py.scheduler.model.plan import (
     QueueStatus,
     RemoveGate,
 )
+from volcano_py.scheduler.model.pod_claims import KINDS as CLAIM_KINDS
+from volcano_py.scheduler.model.pod_claims import PodClaims
 from volcano_py.scheduler.model.queue import Queue
 from volcano_py.scheduler.model.queue_parents import parents_of
 from volcano_py.scheduler.model.reported import Nominations, Reported
@@ -48,6 +50,7 @@ class Cluster:
     `shadow_schedulers`: names of schedulers whose pods without a PodGroup are jobs of one task at once.
     `default_queue`: where PodGroups without a queue go.
     `features`: the feature gates that are on.
+    `ignored_provisioners`: further provisioners whose volumes count against no limit.
     """
 
     def __init__(
@@ -56,6 +59,7 @@ class Cluster:
         shadow_schedulers: frozenset[str] = frozenset(),
         default_queue: str = "default",
         features: frozenset[str] = DEFAULT_GATES,
+        ignored_provisioners: frozenset[str] = frozenset(),
     ) -> None:
         self.shadow_schedulers = shadow_schedulers
         self.default_queue = default_queue
@@ -73,6 +77,7 @@ class Cluster:
         """Kinds that only some rules read (Namespace, Service, ResourceQuota, …), by kind and key."""
         self.usage: dict[str, NodeUsage] = {}
         """How busy nodes were when they were measured last, by name; from the metrics source."""
+        self.claims = PodClaims(self, ignored_provisioners)
         self.statuses = bytearray()
         """The status of the task in each slot."""
         self.reported = Reported()
@@ -162,6 +167,7 @@ class Cluster:
                 known.pop(obj.metadata.key, None)
                 _check_quota(obj)
             known[obj.metadata.key] = obj
+            self._claims_changed(kind, obj.metadata.key)
             self._hyper_nodes = None if kind == "HyperNode" else self._hyper_nodes
 
     def remove(self, kind: str, namespace: str, name: str) -> None:
@@ -186,6 +192,7 @@ class Cluster:
             self.priority_classes.pop(name, None)
         else:
             self.others.get(kind, {}).pop(key, None)
+            self._claims_changed(kind, key)
             self._hyper_nodes = None if kind == "HyperNode" else self._hyper_nodes
 
     def _put_pod(self, pod: core.Pod) -> None:
@@ -201,8 +208,8 @@ class Cluster:
             return  # an event from before our own bind: what we assumed is newer
         group = group_of(pod)
         try:
-            spec_class = self.classes.of(pod)
-            task = Task(pod, spec_class, group)
+            claims = self.claims.demand(pod)
+            task = Task(pod, self.classes.of(pod, claims), group, claims)
         except ValueError:
             self._drop_task(key)
             raise
@@ -225,6 +232,8 @@ class Cluster:
         self.node_changes.add(name)
         try:
             allocatable = _allocatable(node)
+            for resource, limit in self.claims.storage.limits(name).items():
+                allocatable.scalars = {**(allocatable.scalars or {}), resource: float(limit)}
         except ValueError:
             self._drop_node(name)
             raise
@@ -236,6 +245,36 @@ class Cluster:
                 self._count(i, task, +1)
         if (table.generation, table.total_generation) != before:
             self.dirty = True
+
+    def _claims_changed(self, kind: str, key: str) -> None:
+        if kind in CLAIM_KINDS:
+            self.claims.changed(kind, key)
+            if kind == "CSINode" and key in self.nodes.index:
+                self._put_node(self.nodes.objects[self.nodes.index[key]])
+
+    def classify(self, task: Task) -> None:
+        """Give a task its class again, after an object that its claims depend on has changed."""
+        try:
+            claims = self.claims.demand(task.pod)
+        except ValueError:
+            # As the pod was before; its next event reports the error.
+            return
+        spec_class = self.classes.of(task.pod, claims)
+        if spec_class is task.spec_class:
+            task.claims = claims
+            return
+        job = self.jobs.get(task.job)
+        i = self.nodes.index.get(task.node) if task.takes_capacity else None
+        if job is not None:
+            job.remove(task)
+        if i is not None:
+            self._count(i, task, -1)
+        task.set_class(spec_class, claims)
+        if i is not None:
+            self._count(i, task, +1)
+        if job is not None:
+            job.add(task)
+            self.job_changes.add(task.job)
 
     def _put_pod_group(self, pod_group: api.PodGroup) -> None:
         key = pod_group.metadata.key
@@ -257,6 +296,7 @@ class Cluster:
             case Bind():
                 self._annotate(operation)
                 self._assume(operation.namespace, operation.name, operation.uid, status.BINDING, operation.node)
+                self.claims.assume(operation)
             case Evict():
                 self._assume(operation.namespace, operation.name, operation.uid, status.RELEASING, None)
             case RemoveGate():
@@ -293,6 +333,8 @@ class Cluster:
         self.dirty = True
         match operation:
             case Bind() | Evict():
+                if isinstance(operation, Bind):
+                    self.claims.forget(operation)
                 key = f"{operation.namespace}/{operation.name}"
                 task = self.tasks.get(key)
                 expected = status.BINDING if isinstance(operation, Bind) else status.RELEASING
@@ -350,6 +392,7 @@ class Cluster:
             task.slot = len(self.statuses)
             self.statuses.append(task.status)
         self.tasks[task.key] = task
+        self.claims.use(task, True)
         if task.status == status.PENDING and task.pod.status.nominated_node_name:
             self.nominations.node_of[task.key] = task.pod.status.nominated_node_name
         if task.takes_capacity:
@@ -372,6 +415,7 @@ class Cluster:
         if task is None:
             return
         self._free_slots.append(task.slot)
+        self.claims.use(task, False)
         self.reported.conditions.pop(key, None)
         self.reported.gates_removed.pop(key, None)
         self.nominations.node_of.pop(key, None)

@@ -29,6 +29,7 @@ from volcano_py.api.core import (
 )
 from volcano_py.api.meta import LabelSelector
 from volcano_py.api.selector import check
+from volcano_py.scheduler.model.demand import NONE, Demand
 from volcano_py.scheduler.model.node_table import NodeTable
 from volcano_py.scheduler.model.pod_request import non_zero_request, pod_request
 from volcano_py.scheduler.model.resource import PODS, Resource
@@ -57,6 +58,7 @@ class SpecClass:
         "_vector",
         "affinity",
         "best_effort",
+        "claims",
         "containers",
         "demands",
         "id",
@@ -71,8 +73,12 @@ class SpecClass:
         "tolerations",
     )
 
-    def __init__(self, pod: Pod, request: Resource, number: int) -> None:
+    def __init__(self, pod: Pod, request: Resource, number: int, claims: Demand = NONE) -> None:
         spec = pod.spec
+        for name in claims.counted:
+            request.add_scalar(name, 1.0)
+        self.claims = claims
+        """What the claims of a pod of this class mean; those of others differ by names that do not matter."""
         self.id = number
         self.request = request
         self.best_effort = request.is_empty()
@@ -127,18 +133,18 @@ class SpecClasses:
         """The classes of all pods that are known now."""
         return list(self._known.values())
 
-    def of(self, pod: Pod) -> SpecClass:
+    def of(self, pod: Pod, claims: Demand = NONE) -> SpecClass:
         """The class of a pod. Raises ValueError for requests or affinity that cannot be used."""
         resized = any(
             s.resources is not None
             for s in (*(pod.status.container_statuses or ()), *(pod.status.init_container_statuses or ()))
         )
         request = pod_request(pod) if resized else None
-        key = _key(pod, request)
+        key = _key(pod, request, claims)
         known = self._known.get(key)
         if known is None:
             try:
-                known = SpecClass(pod, request or pod_request(pod), self._next)
+                known = SpecClass(pod, request or pod_request(pod), self._next, claims)
             except msgspec.ValidationError as e:
                 raise ValueError(f"spec: {e}") from None
             self._next += 1
@@ -148,7 +154,7 @@ class SpecClasses:
         return known
 
 
-def _key(pod: Pod, request: Resource | None) -> bytes:
+def _key(pod: Pod, request: Resource | None, claims: Demand) -> bytes:
     spec = pod.spec
     per_container = [_container_key(c) for c in spec.containers or ()]
     inits = [_container_key(c) for c in spec.init_containers or ()]
@@ -170,6 +176,7 @@ def _key(pod: Pod, request: Resource | None) -> bytes:
             repr(request) if request else "",
             [annotations.get(key) for key in DECLARED],
             (pod.metadata.namespace, annotations.get(names.GROUP_NAME)) if group else None,
+            claims.key,
         )
     )
 

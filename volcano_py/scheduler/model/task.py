@@ -12,6 +12,7 @@ from volcano_py.api import names
 from volcano_py.api.core import Pod
 from volcano_py.api.meta import parse_time
 from volcano_py.scheduler.model import status
+from volcano_py.scheduler.model.demand import NONE, Demand
 from volcano_py.scheduler.model.resource import Resource
 from volcano_py.scheduler.model.spec_class import SpecClass
 
@@ -27,6 +28,7 @@ class Task:
     __slots__ = (
         "assigned",
         "best_effort",
+        "claims",
         "created",
         "index",
         "job",
@@ -46,14 +48,12 @@ class Task:
         "uid",
     )
 
-    def __init__(self, pod: Pod, spec_class: SpecClass, job: str) -> None:
+    def __init__(self, pod: Pod, spec_class: SpecClass, job: str, claims: Demand = NONE) -> None:
         meta = pod.metadata
         annotations = meta.annotations or {}
         labels = meta.labels or {}
         self.pod = pod
-        self.spec_class = spec_class
-        self.request: Resource = spec_class.request
-        self.best_effort = spec_class.best_effort
+        self.set_class(spec_class, claims)
         self.namespace = meta.namespace
         self.name = meta.name
         self.key = f"{meta.namespace}/{meta.name}"
@@ -70,6 +70,13 @@ class Task:
         self.slot = -1
         self.assigned: dict[str, str] | None = None
         """Annotations of a binding that was sent and that the pod does not show yet."""
+
+    def set_class(self, spec_class: SpecClass, claims: Demand) -> None:
+        """The class that follows from the pod and from what its claims mean now."""
+        self.spec_class = spec_class
+        self.claims = claims
+        self.request: Resource = spec_class.request
+        self.best_effort = spec_class.best_effort
 
     @property
     def only_queue_gate(self) -> bool:

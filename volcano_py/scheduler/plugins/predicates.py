@@ -21,6 +21,10 @@ from volcano_py.scheduler.noderules.pod_number import PodNumber
 from volcano_py.scheduler.noderules.ports import NodePorts
 from volcano_py.scheduler.noderules.taints import NodeUnschedulable, TaintToleration
 from volcano_py.scheduler.noderules.topology_spread import TopologySpread
+from volcano_py.scheduler.noderules.volume_binding import VolumeBinding, VolumeMatching, follow_volumes, volume_steps
+from volcano_py.scheduler.noderules.volume_limits import NodeVolumeLimits
+from volcano_py.scheduler.noderules.volume_restrictions import VolumeRestrictions
+from volcano_py.scheduler.noderules.volume_zone import VolumeZone
 
 
 class Predicates(Plugin):
@@ -37,6 +41,10 @@ class Predicates(Plugin):
         node_volume_limits: bool = field(default=True, name="predicate.NodeVolumeLimitsEnable")
         volume_zone: bool = field(default=True, name="predicate.VolumeZoneEnable")
         volume_binding: bool = field(default=True, name="predicate.VolumeBindingEnable")
+        bind_timeout: int = field(default=600, name="volumebinding.bindTimeoutSeconds")
+        """Seconds for which a bind waits until its volumes are made and bound."""
+        volume_weight: int = field(default=1, name="volumebinding.weight")
+        """Accepted for Volcano's sake: without the gate StorageCapacityScoring volumes give no score."""
         cache: bool = field(default=False, name="predicate.CacheEnable")
         """Accepted for Volcano's sake: here every rule's answers are kept by class of pods anyway."""
 
@@ -51,17 +59,38 @@ class Predicates(Plugin):
             (a.taint_toleration, TaintToleration),
             (a.node_ports, NodePorts),
             (a.pod_affinity, InterPodAffinity),
+            (a.node_volume_limits, NodeVolumeLimits),
+            (a.volume_zone, VolumeZone),
             (a.topology_spread, TopologySpread),
+            (a.volume_binding, VolumeBinding),
+            (a.volume_binding, VolumeMatching),
+            (session.deviations.read_write_once_pod, VolumeRestrictions),
         ]
         filters: list[Filter] = [rule(session) for on, rule in rules if on]
         session.add_filters(*filters, after_pre_predicate=True)
 
         def pre_predicate(task: Task) -> str | None:
             wrong = conflict(task) if a.node_affinity and task.spec_class.affinity is not None else None
-            return f"plugin NodeAffinity pre-predicates failed {wrong}" if wrong else None
+            if wrong:
+                return f"plugin NodeAffinity pre-predicates failed {wrong}"
+            return self._volume_problem(task) if task.claims.volumes is not None else None
 
         session.add_pre_predicate(pre_predicate)
         _follow(session, self.name)
+        if a.volume_binding:
+            follow_volumes(session)
+            timeout = float(a.bind_timeout)
+            session.add_pre_bind(lambda task, node: volume_steps(session, task, timeout))
+
+    def _volume_problem(self, task: Task) -> str | None:
+        """Why no node takes a pod with volumes."""
+        demand = task.claims.volumes
+        assert demand is not None
+        if self.arguments.volume_zone and demand.zone_problem:
+            return f"plugin VolumeZone pre-predicates failed {demand.zone_problem}"
+        if self.arguments.volume_binding and demand.problem:
+            return f"plugin VolumeBinding pre-predicates failed {demand.problem}"
+        return None
 
 
 def _follow(session: Session, name: str) -> None:

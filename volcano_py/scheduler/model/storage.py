@@ -1,0 +1,210 @@
+"""Storage: the objects of volumes, and who uses which claim. Volcano: the listers and assume caches of VolumeBinding.
+
+It finds objects and follows changes; what a pod's volumes mean for nodes is in `volume_demand`.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Any
+
+from volcano_py.api import core, storage
+from volcano_py.scheduler.model.pre_bind import BindVolume, PreBindStep, SelectNode
+
+KINDS = frozenset(
+    (
+        "PersistentVolumeClaim",
+        "PersistentVolume",
+        "StorageClass",
+        "CSINode",
+        "CSIDriver",
+        "CSIStorageCapacity",
+        "VolumeAttachment",
+    )
+)
+IGNORED_PROVISIONERS = frozenset(("rancher.io/local-path", "hostpath.csi.k8s.io"))
+"""Provisioners of node-local volumes: their volumes count against no limit. Volcano: --ignored-provisioners adds to
+them."""
+VOLUME_RESOURCE = "attachable-volumes-csi-"
+UNLIMITED = 2**31 - 1
+"""Volumes of a driver that a CSINode lists without a limit."""
+_OLD_CLASS = "volume.beta.kubernetes.io/storage-class"
+
+
+def class_of_claim(claim: storage.PersistentVolumeClaim) -> str:
+    """The name of a claim's StorageClass; "" if it has none."""
+    return (claim.metadata.annotations or {}).get(_OLD_CLASS) or claim.spec.storage_class_name or ""
+
+
+def claim_names(pod: core.Pod) -> list[tuple[str, bool]]:
+    """The PersistentVolumeClaims that a pod's volumes name, each with whether it is ephemeral (made for this pod)."""
+    found: list[tuple[str, bool]] = []
+    for volume in pod.spec.volumes or ():
+        if volume.persistent_volume_claim is not None:
+            found.append((volume.persistent_volume_claim.claim_name, False))
+        elif volume.ephemeral is not None:
+            found.append((f"{pod.metadata.name}-{volume.name}", True))
+    return found
+
+
+class Storage:
+    """Lookups over `objects` (by kind and key), and what binds in flight have assumed on top of them."""
+
+    def __init__(self, objects: dict[str, dict[str, Any]]) -> None:
+        self._objects = objects
+        self.generation = 0
+        """Moves with every change."""
+        self.users: dict[str, set[str]] = defaultdict(set)
+        """Unfinished pods by the claim that they name, both as `namespace/name`."""
+        self.free: dict[str, dict[str, storage.PersistentVolume]] = defaultdict(dict)
+        """PersistentVolumes that are reserved for no claim, by StorageClass and name."""
+        self.reserved: dict[str, dict[str, storage.PersistentVolume]] = defaultdict(dict)
+        """PersistentVolumes whose claimRef names a claim, by that claim."""
+        self.volume_taken: dict[str, dict[str, BindVolume]] = {}
+        """What binds in flight have reserved, by volume and the bind's pod (its uid)."""
+        self.node_selected: dict[str, dict[str, SelectNode]] = {}
+        """Nodes that binds in flight have selected, by claim and the bind's pod (its uid)."""
+        self.touched: set[str] = set()
+        """Pods whose volumes may mean something else now."""
+        self.all_touched = False
+        self._places: dict[str, tuple[str, str]] = {}
+
+    # ---- objects ------------------------------------------------------------------------------------------
+
+    def changed(self, kind: str, key: str) -> None:
+        """An object was added, changed or removed."""
+        self.generation += 1
+        if kind == "PersistentVolume":
+            self._index(key, self.volume(key))
+        elif kind != "PersistentVolumeClaim":
+            self.all_touched = True
+        else:
+            self.touched |= self.users.get(key, set())
+            claim = self.claim(key)
+            selected = (claim.metadata.annotations or {}).get(storage.SELECTED_NODE) if claim is not None else None
+            if claim is None or selected or claim.spec.volume_name:
+                self.node_selected.pop(key, None)
+
+    def _index(self, name: str, volume: storage.PersistentVolume | None) -> None:
+        of_class, of_claim = self._places.pop(name, ("", ""))
+        had = bool(self.free[of_class])
+        self.free[of_class].pop(name, None)
+        self.reserved[of_claim].pop(name, None)
+        self.touched |= self.users.get(of_claim, set())
+        if volume is None:
+            self.volume_taken.pop(name, None)
+            self.all_touched = True
+            return
+        ref = volume.spec.claim_ref
+        new_class = volume.spec.storage_class_name
+        claim = f"{ref.namespace}/{ref.name}" if ref is not None else ""
+        self._places[name] = (new_class, claim)
+        if ref is not None:
+            self.reserved[claim][name] = volume
+            self.volume_taken.pop(name, None)
+            self.touched |= self.users.get(claim, set())
+        else:
+            self.free[new_class][name] = volume
+        if had != bool(self.free[of_class]) or len(self.free[new_class]) == 1:
+            self.all_touched = True
+
+    def claim(self, key: str) -> storage.PersistentVolumeClaim | None:
+        return self._objects.get("PersistentVolumeClaim", {}).get(key)
+
+    def volume(self, name: str) -> storage.PersistentVolume | None:
+        return self._objects.get("PersistentVolume", {}).get(name)
+
+    def storage_class(self, name: str) -> storage.StorageClass | None:
+        return self._objects.get("StorageClass", {}).get(name)
+
+    def csi_node(self, name: str) -> storage.CSINode | None:
+        return self._objects.get("CSINode", {}).get(name)
+
+    def checks_capacity(self, provisioner: str) -> bool:
+        """Whether the capacity that a provisioner has left is known."""
+        driver: storage.CSIDriver | None = self._objects.get("CSIDriver", {}).get(provisioner)
+        return driver is not None and bool(driver.spec.storage_capacity)
+
+    def capacities(self, storage_class: str) -> list[storage.CSIStorageCapacity]:
+        found = self._objects.get("CSIStorageCapacity", {}).values()
+        return [c for c in found if c.storage_class_name == storage_class]
+
+    def attachments(self) -> list[storage.VolumeAttachment]:
+        return list(self._objects.get("VolumeAttachment", {}).values())
+
+    def drivers(self) -> set[str]:
+        """The CSI drivers that some node has."""
+        nodes = self._objects.get("CSINode", {}).values()
+        return {driver.name for node in nodes for driver in node.spec.drivers or ()}
+
+    def limits(self, node: str) -> dict[str, int]:
+        """How many volumes of each driver a node takes, by resource name."""
+        found = self.csi_node(node)
+        return {
+            VOLUME_RESOURCE + driver.name: UNLIMITED
+            if driver.allocatable is None or driver.allocatable.count is None
+            else driver.allocatable.count
+            for driver in (found.spec.drivers if found is not None else None) or ()
+        }
+
+    # ---- users ---------------------------------------------------------------------------------------------
+
+    def use(self, pod: core.Pod, used: bool) -> None:
+        """A pod begins to name its claims, or ceases to."""
+        key = pod.metadata.key
+        for name, _ in claim_names(pod):
+            users = self.users[f"{pod.metadata.namespace}/{name}"]
+            # Whether a claim is shared matters to its other pods.
+            self.touched |= users
+            if used:
+                users.add(key)
+            else:
+                users.discard(key)
+
+    # ---- binds in flight -----------------------------------------------------------------------------------
+
+    def assume(self, uid: str, step: PreBindStep) -> None:
+        """Count a step of the bind of a pod as done, until an event shows it or the bind is forgotten."""
+        self.generation += 1
+        self._touch(step)
+        if isinstance(step, BindVolume):
+            self.volume_taken.setdefault(step.volume, {})[uid] = step
+        elif isinstance(step, SelectNode):
+            self.node_selected.setdefault(f"{step.namespace}/{step.claim}", {})[uid] = step
+
+    def forget(self, uid: str, step: PreBindStep) -> None:
+        """The opposite of `assume`."""
+        self.generation += 1
+        self._touch(step)
+        if isinstance(step, BindVolume):
+            _drop(self.volume_taken, step.volume, uid)
+        elif isinstance(step, SelectNode):
+            _drop(self.node_selected, f"{step.namespace}/{step.claim}", uid)
+
+    def _touch(self, step: PreBindStep) -> None:
+        if isinstance(step, BindVolume | SelectNode):
+            self.touched |= self.users.get(f"{step.namespace}/{step.claim}", set())
+
+    def owner(self, volume: storage.PersistentVolume) -> tuple[str, str]:
+        """The claim for which a volume is reserved, as `namespace/name`, and its uid; "" if it is free or the uid is
+        open."""
+        ref = volume.spec.claim_ref
+        if ref is not None:
+            return f"{ref.namespace}/{ref.name}", ref.uid
+        for step in self.volume_taken.get(volume.metadata.name, {}).values():
+            return f"{step.namespace}/{step.claim}", step.uid
+        return "", ""
+
+    def selected_node(self, claim: storage.PersistentVolumeClaim) -> str:
+        """The node selected for a claim's provisioning; "" if none is."""
+        for step in self.node_selected.get(claim.metadata.key, {}).values():
+            return step.node
+        return (claim.metadata.annotations or {}).get(storage.SELECTED_NODE) or ""
+
+
+def _drop(table: dict[str, dict[str, Any]], key: str, uid: str) -> None:
+    steps = table.get(key)
+    if steps is not None:
+        steps.pop(uid, None)
+        if not steps:
+            del table[key]

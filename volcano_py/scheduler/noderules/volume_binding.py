@@ -1,0 +1,156 @@
+"""Volumes: nodes that cannot use a pod's volumes are rejected. kube-scheduler: VolumeBinding.
+
+The rule has two parts. What follows from the objects alone is decided once a class of pods; where claims compete for
+volumes that exist, each pod is decided by itself.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+
+from volcano_py.scheduler.framework.fit_errors import Code, Reason
+from volcano_py.scheduler.framework.node_rules import DOMAIN, STATIC, Bools, Codes, Scope
+from volcano_py.scheduler.framework.session import Session
+from volcano_py.scheduler.model import status as st
+from volcano_py.scheduler.model.pre_bind import AwaitVolume, BindVolume, PreBind, PreBindStep, SelectNode
+from volcano_py.scheduler.model.task import Task
+from volcano_py.scheduler.model.volume_demand import VolumeDemand
+from volcano_py.scheduler.noderules.node_masks import node_mask
+from volcano_py.scheduler.noderules.volume_book import EVERYWHERE, Decision, Rejection, VolumeBook
+
+REASONS = [
+    Reason("node(s) didn't match PersistentVolume's node affinity", Code.UNRESOLVABLE),
+    Reason("node(s) didn't find available persistent volumes to bind", Code.UNRESOLVABLE),
+    Reason("node(s) did not have enough free storage", Code.UNRESOLVABLE),
+    Reason("node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)", Code.UNRESOLVABLE),
+    Reason("storage class of a claim not found", Code.ERROR),
+]
+
+
+def book_of(session: Session) -> VolumeBook:
+    """The session's book."""
+    return session.shared(VolumeBook, lambda: VolumeBook(session))
+
+
+class VolumeBinding:
+    """Bound volumes that the node does not reach; claims for which no volume can be made there."""
+
+    name = "VolumeBinding"
+    scope: Literal[Scope.STATIC] = STATIC
+    reasons = REASONS
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def applies(self, task: Task) -> bool:
+        demand = task.claims.volumes
+        return demand is not None and bool(demand.bound or demand.missing or (demand.waiting and not demand.matched))
+
+    def filter(self, task: Task) -> Codes:
+        demand = task.claims.volumes
+        assert demand is not None
+        nodes = self._session.table.names
+        codes = np.zeros(len(nodes), dtype=np.int8)
+        if demand.missing:
+            codes[:] = 4
+        for volume in demand.bound:
+            selector = volume.spec.node_affinity.required if volume.spec.node_affinity is not None else None
+            if selector is not None:
+                codes[~node_mask(self._session.cluster, selector)] = 1
+        if not demand.matched:
+            self._make(demand, codes)
+        return codes
+
+    def _make(self, demand: VolumeDemand, codes: Codes) -> None:
+        """Reject nodes near which a volume of some claim cannot be made."""
+        book = book_of(self._session)
+        for claim in demand.waiting:
+            if claim.selected:
+                elsewhere = np.array([name != claim.selected for name in self._session.table.names], dtype=bool)
+                _reject(codes, elsewhere, Rejection.NO_VOLUME)
+        for provision in demand.provisions:
+            if provision.error:
+                _reject(codes, np.ones(len(codes), dtype=bool), Rejection.NO_CLASS)
+            elif not provision.possible:
+                _reject(codes, np.ones(len(codes), dtype=bool), Rejection.NO_VOLUME)
+            else:
+                _reject(codes, ~book.topology(provision), Rejection.NO_VOLUME)
+                _reject(codes, ~book.capacity(provision), Rejection.NO_SPACE)
+
+
+class VolumeMatching:
+    """Claims that wait for their first consumer, where volumes exist or another pod uses the claim as well."""
+
+    name = "VolumeMatching"
+    scope: Literal[Scope.DOMAIN] = DOMAIN
+    reasons = REASONS
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._known: dict[int, tuple[Codes, int]] = {}
+
+    def applies(self, task: Task) -> bool:
+        demand = task.claims.volumes
+        return demand is not None and demand.matched
+
+    def filter(self, task: Task) -> Codes:
+        demand = task.claims.volumes
+        assert demand is not None
+        book = book_of(self._session)
+        codes, position = self._known.get(task.spec_class.id, (None, 0))
+        changed = set(book.log[position:])
+        if codes is None or EVERYWHERE in changed:
+            codes = np.zeros(len(self._session.table), dtype=np.int8)
+            changed = set(range(len(codes)))
+        for node in changed:
+            found = book.decide(demand.waiting, demand.provisions, node)
+            codes[node] = 0 if isinstance(found, Decision) else found
+        self._known[task.spec_class.id] = (codes, len(book.log))
+        return codes
+
+
+def _reject(codes: Codes, nodes: Bools, code: int) -> None:
+    codes[nodes & (codes == 0)] = code
+
+
+def follow_volumes(session: Session) -> None:
+    """Reserve volumes for what the session places."""
+    book = book_of(session)
+    pipelined_too = session.deviations.pipelined_claims
+
+    def place(task: Task, node: int) -> None:
+        if task.claims.volumes is not None and (pipelined_too or session.status(task) != st.PIPELINED):
+            book.place(task, node)
+
+    def displace(task: Task, node: int) -> None:
+        if task.claims.volumes is not None:
+            book.displace(task, node)
+
+    session.add_event_handler(place, displace)
+
+
+def volume_steps(session: Session, task: Task, timeout: float) -> PreBind | None:
+    """What must be written before a task with waiting claims is bound."""
+    demand = task.claims.volumes
+    if demand is None or not demand.waiting:
+        return None
+    decision = book_of(session).decisions.get(task.slot)
+    return None if decision is None else PreBind(_steps(session, task, decision, timeout), {})
+
+
+def _steps(session: Session, task: Task, decision: Decision, timeout: float) -> list[PreBindStep]:
+    exact = not session.deviations.shared_claims
+    steps: list[PreBindStep] = []
+    waits: list[PreBindStep] = []
+    for claim, volume in decision.bindings:
+        name, version = claim.key.partition("/")[2], volume.metadata.resource_version if exact else ""
+        steps.append(BindVolume(volume.metadata.name, task.namespace, name, claim.uid, version))
+        waits.append(AwaitVolume(task.namespace, name, claim.uid, "", timeout))
+    node = session.table.names[session.placed[task.slot]]
+    for claim in decision.provisions:
+        name, version = claim.key.partition("/")[2], claim.resource_version if exact else ""
+        steps.append(SelectNode(task.namespace, name, claim.uid, node, version))
+        waits.append(AwaitVolume(task.namespace, name, claim.uid, node, timeout))
+    return steps + waits

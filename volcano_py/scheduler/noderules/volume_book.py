@@ -1,0 +1,219 @@
+"""VolumeBook: which volumes and nodes the waiting claims of a session get. kube-scheduler: FindPodVolumes and
+AssumePodVolumes of VolumeBinding.
+
+It starts from the objects and from binds in flight, and moves with the session's placements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import IntEnum
+from typing import NamedTuple
+
+import numpy as np
+
+from volcano_py.api import core, quantity, storage
+from volcano_py.api.selector import matches
+from volcano_py.scheduler.framework.node_rules import Bools
+from volcano_py.scheduler.framework.session import Session
+from volcano_py.scheduler.model.task import Task
+from volcano_py.scheduler.model.volume_demand import Provision, Waiting
+from volcano_py.scheduler.noderules.node_masks import node_mask
+
+EVERYWHERE = -1
+"""In the log: any node may be concerned."""
+
+
+class Rejection(IntEnum):
+    """Why a node cannot serve waiting claims; the numbers are those of `VolumeBinding.reasons`."""
+
+    NO_VOLUME = 2
+    NO_SPACE = 3
+    NO_CLASS = 5
+
+
+class Decision(NamedTuple):
+    """What the waiting claims of a pod get on a node."""
+
+    bindings: list[tuple[Waiting, storage.PersistentVolume]]
+    provisions: list[Waiting]
+
+
+class VolumeBook:
+    """See the module. `log`: columns of nodes for which an answer may have changed, in order."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._storage = session.cluster.claims.storage
+        self._taken: dict[str, list[str]] = {}
+        self._selected: dict[str, list[str]] = {}
+        self._at: dict[str, dict[int, list[storage.PersistentVolume]]] = {}
+        self.decisions: dict[int, Decision] = {}
+        """By task slot."""
+        self.log: list[int] = []
+
+    # ---- asking ---------------------------------------------------------------------------------------------
+
+    def decide(self, waiting: Sequence[Waiting], provisions: Sequence[Provision], node: int) -> Decision | Rejection:
+        """What the claims get on a node. `waiting` is sorted by size: the smallest claim chooses first."""
+        name = self._session.table.names[node]
+        bindings: list[tuple[Waiting, storage.PersistentVolume]] = []
+        to_make: list[tuple[Waiting, Provision]] = []
+        for claim in waiting:
+            selected = self._selected_node(claim)
+            if selected and selected != name:
+                return Rejection.NO_VOLUME
+        chosen: set[str] = set()
+        for claim, provision in zip(waiting, provisions, strict=True):
+            volume = None if self._selected_node(claim) else self._match(claim, node, chosen)
+            if volume is None:
+                to_make.append((claim, provision))
+            else:
+                chosen.add(volume.metadata.name)
+                bindings.append((claim, volume))
+        for _, provision in to_make:
+            if provision.error:
+                return Rejection.NO_CLASS
+            if not provision.possible or not self.topology(provision)[node]:
+                return Rejection.NO_VOLUME
+            if not self.capacity(provision)[node]:
+                return Rejection.NO_SPACE
+        return Decision(bindings, [claim for claim, _ in to_make])
+
+    def topology(self, provision: Provision) -> Bools:
+        """The nodes that a class's allowedTopologies name."""
+        labels = [node.metadata.labels or {} for node in self._session.table.objects]
+        if not provision.topologies:
+            return np.ones(len(labels), dtype=bool)
+        return np.array([any(_in_topology(t, have) for t in provision.topologies) for have in labels], dtype=bool)
+
+    def capacity(self, provision: Provision) -> Bools:
+        """The nodes near which a volume of the claim's size can be made."""
+        labels = [node.metadata.labels or {} for node in self._session.table.objects]
+        if provision.nodes is None:
+            return np.ones(len(labels), dtype=bool)
+        return np.array([any(matches(s, have) for s in provision.nodes) for have in labels], dtype=bool)
+
+    def _selected_node(self, claim: Waiting) -> str:
+        here = self._selected.get(claim.key)
+        return here[0] if here else claim.selected
+
+    def _match(self, claim: Waiting, node: int, chosen: set[str]) -> storage.PersistentVolume | None:
+        """The volume that is reserved for the claim, or the smallest free one that serves it."""
+        for volume in self._reserved(claim):
+            if volume.metadata.name not in chosen and _serves(volume, claim):
+                return volume if self._reaches(volume, node) else None
+        for volume in self._volumes_at(claim.storage_class).get(node, ()):
+            name = volume.metadata.name
+            if (
+                name not in chosen
+                and name not in self._taken
+                and name not in self._storage.volume_taken
+                and _serves(volume, claim)
+                and volume.status.phase == "Available"
+                and (claim.selector is None or matches(claim.selector, volume.metadata.labels))
+                and set(claim.access_modes) <= set(volume.spec.access_modes or ())
+            ):
+                return volume
+        return None
+
+    def _reserved(self, claim: Waiting) -> list[storage.PersistentVolume]:
+        of = self._storage
+        found = [
+            v
+            for v in of.reserved.get(claim.key, {}).values()
+            if v.spec.claim_ref is not None
+            and v.spec.claim_ref.uid in ("", claim.uid)
+            and v.spec.storage_class_name == claim.storage_class
+        ]
+        if claim.named:
+            mine = [name for name, owners in self._taken.items() if claim.key in owners]
+            mine += [
+                name
+                for name, steps in of.volume_taken.items()
+                if any(f"{s.namespace}/{s.claim}" == claim.key for s in steps.values())
+            ]
+            found += [v for name in mine if (v := of.volume(name)) is not None]
+        return found
+
+    def _reaches(self, volume: storage.PersistentVolume, node: int) -> bool:
+        selector = _required(volume)
+        return selector is None or bool(node_mask(self._session.cluster, selector)[node])
+
+    def _volumes_at(self, storage_class: str) -> dict[int, list[storage.PersistentVolume]]:
+        """The free volumes of a class that each node reaches, the smallest first."""
+        found = self._at.get(storage_class)
+        if found is None:
+            found = self._at[storage_class] = {}
+            free = self._storage.free.get(storage_class, {}).values()
+            for volume in sorted(free, key=lambda v: (_size(v), v.metadata.name)):
+                for node in self._nodes_of(volume):
+                    found.setdefault(node, []).append(volume)
+        return found
+
+    def _nodes_of(self, volume: storage.PersistentVolume) -> list[int]:
+        selector = _required(volume)
+        if selector is None:
+            return list(range(len(self._session.table)))
+        return np.flatnonzero(node_mask(self._session.cluster, selector)).tolist()
+
+    # ---- following the session --------------------------------------------------------------------------------
+
+    def place(self, task: Task, node: int) -> None:
+        """A task gets a node: its claims get what the node offers now. Where it offers nothing (the filters were not
+        asked) nothing is reserved."""
+        demand = task.claims.volumes
+        if demand is None or not demand.waiting:
+            return
+        decision = self.decide(demand.waiting, demand.provisions, node)
+        if isinstance(decision, Decision):
+            self.decisions[task.slot] = decision
+            self._count(decision, node, +1)
+
+    def displace(self, task: Task, node: int) -> None:
+        """The opposite of `place`."""
+        decision = self.decisions.pop(task.slot, None)
+        if decision is not None:
+            self._count(decision, node, -1)
+
+    def _count(self, decision: Decision, node: int, sign: int) -> None:
+        for claim, volume in decision.bindings:
+            _move(self._taken, volume.metadata.name, claim.key, sign)
+            near = self._nodes_of(volume)
+            self.log += near if len(near) * 4 < len(self._session.table) and not claim.named else [EVERYWHERE]
+        for claim in decision.provisions:
+            _move(self._selected, claim.key, self._session.table.names[node], sign)
+            if claim.named:
+                self.log.append(EVERYWHERE)
+
+
+def _move(table: dict[str, list[str]], key: str, value: str, sign: int) -> None:
+    entries = table.setdefault(key, [])
+    if sign > 0:
+        entries.append(value)
+    else:
+        entries.remove(value)
+        if not entries:
+            del table[key]
+
+
+def _required(volume: storage.PersistentVolume) -> core.NodeSelector | None:
+    return volume.spec.node_affinity.required if volume.spec.node_affinity is not None else None
+
+
+def _size(volume: storage.PersistentVolume) -> int:
+    return quantity.value((volume.spec.capacity or {}).get("storage", 0))
+
+
+def _serves(volume: storage.PersistentVolume, claim: Waiting) -> bool:
+    """Whether a volume is large enough, of the claim's mode, and stays."""
+    return (
+        _size(volume) >= claim.size
+        and (volume.spec.volume_mode or "Filesystem") == claim.volume_mode
+        and not volume.metadata.deletion_timestamp
+    )
+
+
+def _in_topology(term: storage.TopologySelectorTerm, labels: dict[str, str]) -> bool:
+    expressions = term.match_label_expressions or ()
+    return bool(expressions) and all(labels.get(e.key) in (e.values or ()) for e in expressions)
