@@ -11,7 +11,19 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from tests.conformance.functions import configuration, jobs, namespaces, nodes, placement, plugins, resources, topology
+from tests.conformance.functions import (
+    configuration,
+    devices,
+    jobs,
+    namespaces,
+    nodes,
+    numa,
+    placement,
+    plugins,
+    resources,
+    topology,
+    usage,
+)
 from tests.conformance.functions.adapter import Adapter, Adapters, Data
 from tests.conformance.functions.listed import COVERED, LACKING, LIMIT, belongs_to
 from tests.conformance.functions.values import alike
@@ -26,6 +38,9 @@ ADAPTERS: Adapters = {
     **configuration.ADAPTERS,
     **plugins.ADAPTERS,
     **topology.ADAPTERS,
+    **devices.ADAPTERS,
+    **numa.ADAPTERS,
+    **usage.ADAPTERS,
 }
 
 

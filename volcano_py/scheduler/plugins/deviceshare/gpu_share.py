@@ -110,12 +110,12 @@ class GpuCards:
 
     def count(self, task: Task) -> None:
         demand = self._of.demand(task.pod) or Demand()
-        for card in _ids(task.annotations.get(names.GPU_INDEX, "")):
+        for card in card_numbers(task):
             if card in self._pods:
                 self._pods[card][task.key] = demand.memory
 
     def uncount(self, task: Task) -> None:
-        for card in _ids(task.annotations.get(names.GPU_INDEX, "")):
+        for card in card_numbers(task):
             if card in self._pods:
                 self._pods[card].pop(task.key, None)
 
@@ -135,6 +135,11 @@ def _limits(containers: list[Container] | None, resource: str) -> Iterator[int]:
         limits = c.resources.limits
         if limits and resource in limits:
             yield quantity.value(limits[resource])
+
+
+def card_numbers(task: Task) -> list[int]:
+    """The cards that a pod's annotation names."""
+    return _ids(task.annotations.get(names.GPU_INDEX, ""))
 
 
 def _ids(text: str) -> list[int]:

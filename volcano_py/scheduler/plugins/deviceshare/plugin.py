@@ -16,6 +16,7 @@ from volcano_py.scheduler.plugins.deviceshare import device_config
 from volcano_py.scheduler.plugins.deviceshare.device_config import DeviceConfig
 from volcano_py.scheduler.plugins.deviceshare.device_type import Annotations, DeviceType
 from volcano_py.scheduler.plugins.deviceshare.gpu_share import GpuShare
+from volcano_py.scheduler.plugins.deviceshare.hami_ascend import Ascend
 from volcano_py.scheduler.plugins.deviceshare.ledger import CardFilter, CardScore, Ledger, PodCardFilter
 from volcano_py.scheduler.plugins.deviceshare.node_locks import LockFilter, NodeLocks
 from volcano_py.scheduler.plugins.deviceshare.vgpu import BINPACK, SPREAD, Vgpu
@@ -59,6 +60,8 @@ class Deviceshare(Plugin):
             self.warn("GPUSharingEnable and GPUNumberEnable exclude each other; only memory is shared")
         if a.vgpu and (a.gpu_sharing or a.gpu_number):
             self.warn("VGPUEnable excludes GPUSharingEnable and GPUNumberEnable; only vGPUs are used")
+        self.rules = [rule for rule in a.exclusive if rule]
+        """The exclusive rules; a rule without labels would be for all pods."""
         if a.policy not in ("", BINPACK, SPREAD):
             self.warn(f"deviceshare.SchedulePolicy is {a.policy!r}; use {BINPACK} or {SPREAD}")
 
@@ -103,9 +106,13 @@ class Deviceshare(Plugin):
         found: list[DeviceType] = []
         if a.vgpu:
             healthy = deviations.healthy_devices
-            found.append(Vgpu(config.nvidia, a.policy, a.exclusive, exact=exact, healthy=healthy))
+            found.append(Vgpu(config.nvidia, a.policy, self.rules, exact=exact, healthy=healthy))
         elif a.gpu_sharing or a.gpu_number:
             found.append(GpuShare(not a.gpu_sharing, exact))
+        if a.ascend:
+            for chip in config.vnpus.configs:
+                mode, healthy = config.vnpus.core_mode, deviations.healthy_devices
+                found.append(Ascend(chip, mode, a.policy, exact=exact, healthy=healthy))
         return found
 
     # ---- following the session --------------------------------------------------------------------------

@@ -161,7 +161,15 @@ class Card:
             self.slots.pop(slot, None)
 
 
-class _Choice(NamedTuple):
+def card_score(policy: str, card: Card) -> float:
+    """binpack: the used part of the memory; spread: 100 for a card without users (which none is any more when a
+    container has got it)."""
+    if policy == BINPACK:
+        return 100 * card.memory / card.announced.memory if card.announced.memory else 0.0
+    return 100.0 if policy == SPREAD and card.number == 0 else 0.0
+
+
+class Choice(NamedTuple):
     """A card that a container gets. `memory`: what is counted on the card; `assigned`: what the pod is given."""
 
     card: Card
@@ -196,29 +204,29 @@ class VgpuCards:
     # ---- choosing ---------------------------------------------------------------------------------------
 
     def fit(self, demand: Demand) -> Fit:
-        code, chosen, score = self._choose(demand)
+        code, chosen, score = self.choose(demand)
         self._undo(c for container in chosen for c in container)
         return Fit(code, score)
 
-    def _choose(self, demand: Demand) -> tuple[int, list[list[_Choice]], float]:
+    def choose(self, demand: Demand) -> tuple[int, list[list[Choice]], float]:
         """(code, the cards of each container, score). What is chosen is counted as used, also on failure."""
-        chosen: list[list[_Choice]] = []
+        chosen: list[list[Choice]] = []
         score = 0.0
         if demand.mode and demand.mode != self.mode:
             return 4, chosen, score
         for request in demand.requests:
             if request.number > len(self.cards):
                 return 2, chosen, score
-            mine: list[_Choice] = []
+            mine: list[Choice] = []
             chosen.append(mine)
             for card in self._in_order():
                 if len(mine) == request.number:
                     break
-                choice = self._try(card, request, demand, chosen)
+                choice = self.try_card(card, request, demand, chosen)
                 if choice is not None:
                     mine.append(choice)
                     card.use(1, choice.memory, choice.cores)
-                    score += self._score(card)
+                    score += card_score(self._of.policy, card)
             if len(mine) < request.number:
                 accepted = any(demand.constraints.accept_uuid(c.announced.uuid) for c in self.cards)
                 return 1 if accepted else 3, chosen, score
@@ -231,12 +239,7 @@ class VgpuCards:
             return sorted(self.cards, key=lambda c: c.number)
         return self.cards[::-1]
 
-    def _score(self, card: Card) -> float:
-        if self._of.policy == BINPACK:
-            return 100 * card.memory / card.announced.memory if card.announced.memory else 0.0
-        return 0.0
-
-    def _try(self, card: Card, request: Request, demand: Demand, chosen: list[list[_Choice]]) -> _Choice | None:
+    def try_card(self, card: Card, request: Request, demand: Demand, chosen: list[list[Choice]]) -> Choice | None:
         """The card's part for a container, if it has enough."""
         have, want = card.announced, demand.constraints
         memory, cores = request.memory_of(have.memory), request.cores
@@ -250,10 +253,10 @@ class VgpuCards:
             return None
         if TYPE not in have.type or not want.accept_type(have.type):
             return None
-        if demand.rules and self.mode == HAMI_CORE and self._is_excluded(card, demand.rules):
+        if demand.rules and self.mode == HAMI_CORE and self.is_excluded(card, demand.rules):
             return None
         if not card.geometries:
-            return _Choice(card, memory, cores, None, Assigned(have.uuid, memory, cores))
+            return Choice(card, memory, cores, None, Assigned(have.uuid, memory, cores))
         factor = max(1, self._of.config.memory_factor)
         used = set(card.slots)
         if self._of.exact:
@@ -263,19 +266,20 @@ class VgpuCards:
             return None
         slot, instance = found
         assigned = Assigned(f"{have.uuid}[{slot}]", memory, cores)
-        return _Choice(card, instance.memory // factor, cores, slot, assigned)
+        return Choice(card, instance.memory // factor, cores, slot, assigned)
 
-    def _is_excluded(self, card: Card, rules: tuple[int, ...]) -> bool:
+    def is_excluded(self, card: Card, rules: tuple[int, ...]) -> bool:
+        """Whether a pod with the same exclusive rule is on a card."""
         return any(not set(rules).isdisjoint(h.rules) for h in card.pods.values())
 
-    def _undo(self, choices: Iterable[_Choice]) -> None:
+    def _undo(self, choices: Iterable[Choice]) -> None:
         for c in choices:
             c.card.use(-1, -c.memory, -c.cores)
 
     # ---- booking ----------------------------------------------------------------------------------------
 
     def take(self, demand: Demand, task: Task) -> Taken:
-        code, chosen, _ = self._choose(demand)
+        code, chosen, _ = self.choose(demand)
         flat = [c for container in chosen for c in container]
         if code:
             self._undo(flat)

@@ -184,7 +184,7 @@ def _available(session: Session, nodes: dict[int, NumaNode]) -> dict[int, Cpus]:
             if session.deviations.exact_cpus:
                 del handed_out[name]
             continue
-        reported = _reported(obj)
+        reported = reported_pods(obj)
         for (key, uid), cpus in [*handed_out[name].items()]:
             if key in reported or uid in reported or not _is_there(session, key, uid, name):
                 del handed_out[name][key, uid]
@@ -193,7 +193,7 @@ def _available(session: Session, nodes: dict[int, NumaNode]) -> dict[int, Cpus]:
     return available
 
 
-def _reported(obj: Numatopology) -> set[str]:
+def reported_pods(obj: Numatopology) -> set[str]:
     """The pods whose CPUs a Numatopology has taken into account: keys and UIDs."""
     pods = obj.spec.pod_allocations or ()
     return {f"{p.namespace}/{p.name}" for p in pods} | {p.uid for p in pods if p.uid}

@@ -20,7 +20,7 @@ def weighted(cpu: float, memory: float, cpu_weight: float, memory_weight: float)
 
 def risk(load: float, threshold: float, factor: float) -> float:
     """By how much estimates grow on a node with this load."""
-    return factor if load >= threshold else 1.0
+    return max(1.0, factor) if load >= threshold else 1.0
 
 
 def estimate(request: float, limit: float, request_ratio: float, burst_ratio: float, risk_factor: float) -> float:

@@ -88,13 +88,15 @@ class Usage(Plugin):
     def _amount(self, key: str, default: float, unit: float, read: Any) -> float:
         given = self.arguments.estimator.get(key)
         number = get_int(given)
-        if number is not None:
-            return number * unit if number >= 0 else default
+        if number is not None and number >= 0:
+            return number * unit
         try:
-            return default if given is None else float(read(given))
+            found = default if given is None else float(read(given))
         except (ValueError, TypeError):
-            self.warn(f"estimator.{key} is {given!r}, it must be an amount; the default stays in force")
-            return default
+            found = -1.0
+        if found < 0:
+            self.warn(f"estimator.{key} is {given!r}, it must be an amount of 0 or more; the default stays in force")
+        return found if found >= 0 else default
 
     def on_session_open(self, session: Session) -> None:
         self._session = session
