@@ -6,7 +6,7 @@ DATA ?=
 KEEP ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow coverage mutation conformance lint explore reference-long bench docs clean
+.PHONY: help setup demo test test-slow coverage mutation conformance lint explore reference-long bench manifests docs clean
 
 help: ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -59,6 +59,10 @@ reference-long: setup ## compare 20,000 random clusters with the reference sched
 
 bench: setup ## run the decision benchmarks and print their table
 	@$(BIN)/python -m benchmarks decision
+
+manifests: setup ## generate what the chart takes from the code, and render it into deploy/volcano.yaml
+	@$(BIN)/python -m charts.generate
+	@echo "kubectl apply --server-side -f deploy/volcano.yaml"
 
 docs: setup ## generate the reference pages and build the documentation site in site/
 	@$(BIN)/python docs/generate.py

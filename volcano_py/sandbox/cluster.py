@@ -19,7 +19,7 @@ from types import TracebackType
 from typing import Any
 
 from volcano_py.kube import certificates
-from volcano_py.sandbox import identity, kubeconfig, shapes, volcano
+from volcano_py.sandbox import identity, kubeconfig, pod_credentials, shapes, volcano
 from volcano_py.sandbox.apiserver.apiextensions.definitions import Definitions
 from volcano_py.sandbox.apiserver.assembly import new_api, new_server, put
 from volcano_py.sandbox.apiserver.auth import authorization
@@ -215,7 +215,8 @@ class Sandbox:
         assert self.path is not None
         path = self.path.absolute()
         folders = path.with_name(path.name + ".pods"), path.with_name(path.name + ".claims")
-        self.processes = Processes(*folders, cluster.lookup)
+        account = partial(pod_credentials.document, self.api, self.url, self.authority)
+        self.processes = Processes(*folders, cluster.lookup, account)
         self.api.extensions["log_files"] = self.processes.log_file
         for plural in ("configmaps", "secrets"):
             self.api.resource("", plural).collection.observers.append(partial(self.processes.refresh.observe, plural))

@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from volcano_py.kube.flags import KLOG, Duration, Verbosity, flag, ignored_flags, parse_gates
-from volcano_py.scheduler.options import Options
+from volcano_py.scheduler.options import CONFIGURATION_KEY, Options
 
 _IGNORED = [
     *KLOG,
@@ -44,8 +44,8 @@ _IGNORED = [
 @click.option(
     "--scheduler-configmap",
     default="",
-    metavar="NAMESPACE/NAME",
-    help="ConfigMap with the configuration (key volcano-scheduler.conf), instead of a file; it is watched.",
+    metavar="NAMESPACE/NAME[/KEY]",
+    help="ConfigMap with the configuration, instead of a file; it is watched. KEY: volcano-scheduler.conf.",
 )
 @flag(
     "--strict-config",
@@ -138,11 +138,12 @@ def options_of(given: dict[str, Any]) -> Options:
     return Options(**{key: value for key, value in given.items() if key in known}, ignored=ignored)
 
 
-def _configmap(text: str) -> tuple[str, str] | None:
-    """Namespace and name of `--scheduler-configmap`, None when it is not given. Raises click.BadParameter."""
-    namespace, _, name = text.partition("/")
-    if text and (not namespace or not name or "/" in name):
+def _configmap(text: str) -> tuple[str, str, str] | None:
+    """Namespace, name and key of `--scheduler-configmap`, None when it is not given. Raises click.BadParameter."""
+    namespace, _, rest = text.partition("/")
+    name, slash, key = rest.partition("/")
+    if text and (not namespace or not name or "/" in key or (slash and not key)):
         raise click.BadParameter(
             f"--scheduler-configmap is {text!r}; use NAMESPACE/NAME, e.g. volcano-system/volcano-scheduler-configmap"
         )
-    return (namespace, name) if text else None
+    return (namespace, name, key or CONFIGURATION_KEY) if text else None

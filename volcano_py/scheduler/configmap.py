@@ -24,8 +24,6 @@ from volcano_py.scheduler.model.plan import Event, Operation
 from volcano_py.scheduler.options import Options
 from volcano_py.scheduler.reload import ConfigurationFile, ConfigurationSource
 
-KEY = "volcano-scheduler.conf"
-"""The key of the ConfigMap's data, as Volcano's chart has it."""
 INVALID, WARNING, IN_FORCE = "InvalidConfiguration", "ConfigurationWarning", "ConfigurationInForce"
 """Reasons of the Events on the ConfigMap."""
 _MAX_EVENTS = 100
@@ -33,12 +31,13 @@ _MAX_EVENTS = 100
 
 
 class ConfigurationMap(ConfigurationSource):
-    """The configuration of the ConfigMap `namespace/name`."""
+    """The configuration of the ConfigMap `namespace/name`, in its key `key`."""
 
     def __init__(
         self,
         namespace: str,
         name: str,
+        key: str,
         actions: Collection[str],
         plugins: Collection[str],
         *,
@@ -46,7 +45,7 @@ class ConfigurationMap(ConfigurationSource):
         default: bool = True,
     ) -> None:
         super().__init__(f"ConfigMap {namespace}/{name}", actions, plugins, strict=strict, default=default)
-        self._namespace, self._name = namespace, name
+        self._namespace, self._name, self._key = namespace, name, key
         self._found: ConfigMap | None = None
         self._error = ""
         self._changed = False
@@ -100,19 +99,19 @@ class ConfigurationMap(ConfigurationSource):
         if self._error:
             raise ConfigurationError(f"{self.where}: {self._error}")
         if self._found is None:
-            text = f"{self.where} not found; create it with the key {KEY}, or use --scheduler-conf"
+            text = f"{self.where} not found; create it with the key {self._key}, or use --scheduler-conf"
             raise ConfigurationError(text)
         data = self._found.data or {}
-        if KEY not in data:
-            near = get_close_matches(KEY, list(data), 1) or sorted(data)[:1]
+        if self._key not in data:
+            near = get_close_matches(self._key, list(data), 1) or sorted(data)[:1]
             hint = f"; rename {near[0]}" if near else ""
-            raise ConfigurationError(f"{self.where}: data: no key {KEY}{hint}")
-        return data[KEY]
+            raise ConfigurationError(f"{self.where}: data: no key {self._key}{hint}")
+        return data[self._key]
 
     def _set(self, found: ConfigMap | None) -> None:
         known = self._found.data if self._found is not None else None
         if found is None:
-            self._error = f"it was deleted; create it again with the key {KEY}"
+            self._error = f"it was deleted; create it again with the key {self._key}"
             self._changed = True
             return  # the Events about its deletion are on the deleted ConfigMap
         if self._error or found.data != known:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+CONFIGURATION_KEY = "volcano-scheduler.conf"
+"""The key of the configuration in a ConfigMap, as Volcano's chart has it."""
+
 
 @dataclass(frozen=True)
 class Options:
@@ -13,8 +16,8 @@ class Options:
     kubeconfig: str = ""
     scheduler_names: tuple[str, ...] = ("volcano",)
     scheduler_conf: str = ""
-    scheduler_configmap: tuple[str, str] | None = None
-    """Namespace and name."""
+    scheduler_configmap: tuple[str, str, str] | None = None
+    """Namespace, name and key."""
     strict_config: bool = True
     disable_default_scheduler_config: bool = False
     schedule_period: float = 1.0

@@ -47,20 +47,24 @@ def configuration_name(path: Path) -> str:
     return PREFIX + path.path.replace("/", "-")
 
 
-def _type(path: Path) -> ResourceType:
+def configuration_type(path: Path) -> ResourceType:
     return MUTATINGWEBHOOKCONFIGURATION if path.mutates else VALIDATINGWEBHOOKCONFIGURATION
 
 
-def configuration(path: Path, where: Where, bundle: bytes) -> dict[str, Any]:
-    """The configuration of one path, as the chart writes it."""
-    rt = _type(path)
-    rule = {
+def rule(path: Path) -> dict[str, Any]:
+    """What the API server asks a path about."""
+    return {
         "apiGroups": [path.rt.group],
         "apiVersions": [path.rt.version],
         "resources": [path.rt.plural],
         "operations": list(path.operations),
         "scope": "*",
     }
+
+
+def configuration(path: Path, where: Where, bundle: bytes) -> dict[str, Any]:
+    """The configuration of one path, as the chart writes it."""
+    rt = configuration_type(path)
     webhook = {
         "name": f"{path.webhook}.volcano.sh",
         "admissionReviewVersions": ["v1"],
@@ -73,7 +77,7 @@ def configuration(path: Path, where: Where, bundle: bytes) -> dict[str, Any]:
             ]
         },
         "objectSelector": {},
-        "rules": [rule],
+        "rules": [rule(path)],
         "sideEffects": "NoneOnDryRun",
         "timeoutSeconds": TIMEOUT_SECONDS,
     }
@@ -91,7 +95,7 @@ async def register(client: Client, paths: Sequence[str], where: Where, bundle: b
     """Make or bring up to date the configurations of all paths. Raises KubeError."""
     for name in paths:
         path = PATHS[name]
-        rt, object_name, wanted = _type(path), configuration_name(path), configuration(path, where, bundle)
+        rt, object_name, wanted = configuration_type(path), configuration_name(path), configuration(path, where, bundle)
         await client.patch(rt, object_name, wanted, patch_type="apply", field_manager=MANAGER, force=True)
 
 
@@ -101,7 +105,7 @@ async def inject(client: Client, paths: Sequence[str], bundle: bytes) -> list[st
     text = base64.b64encode(bundle).decode()
     for name in paths:
         path = PATHS[name]
-        rt, object_name = _type(path), configuration_name(path)
+        rt, object_name = configuration_type(path), configuration_name(path)
         try:
             found = await client.get(rt, object_name)
         except NotFound:

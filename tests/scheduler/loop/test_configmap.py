@@ -9,9 +9,10 @@ from volcano_py.api.core import ConfigMap
 from volcano_py.api.meta import ObjectMeta
 from volcano_py.kube.wire import Undecodable
 from volcano_py.scheduler.command import options_of, scheduler
-from volcano_py.scheduler.configmap import KEY, ConfigurationMap
+from volcano_py.scheduler.configmap import ConfigurationMap
 from volcano_py.scheduler.framework.config import ConfigurationError
 from volcano_py.scheduler.model.plan import Event
+from volcano_py.scheduler.options import CONFIGURATION_KEY as KEY
 from volcano_py.scheduler.options import Options
 
 GOOD = 'actions: "enqueue, allocate"\ntiers:\n- plugins:\n  - name: gang\n'
@@ -23,7 +24,8 @@ def parse(*arguments: str) -> Options:
 
 def test_the_flag_names_one_configmap() -> None:
     assert parse().scheduler_configmap is None
-    assert parse("--scheduler-configmap=a/b").scheduler_configmap == ("a", "b")
+    assert parse("--scheduler-configmap=a/b").scheduler_configmap == ("a", "b", "volcano-scheduler.conf")
+    assert parse("--scheduler-configmap=a/b/ci.conf").scheduler_configmap == ("a", "b", "ci.conf")
     for wrong in ("a", "/b", "a/", "a/b/c"):
         with pytest.raises(click.UsageError, match="use NAMESPACE/NAME"):
             parse(f"--scheduler-configmap={wrong}")
@@ -37,7 +39,7 @@ def version(text: str | None = GOOD, key: str = KEY) -> ConfigMap:
 
 
 def source(first: ConfigMap | None = None, **more: bool) -> ConfigurationMap:
-    made = ConfigurationMap("system", "conf", ("enqueue", "allocate"), ("gang",), **more)
+    made = ConfigurationMap("system", "conf", KEY, ("enqueue", "allocate"), ("gang",), **more)
     made._found = first
     made._first()
     return made
@@ -65,7 +67,7 @@ def test_a_bad_start_is_an_error_unless_it_is_allowed(first: ConfigMap | None, p
 
 
 def test_without_strictness_the_built_in_one_is_in_force_until_the_configmap_is_there() -> None:
-    made = ConfigurationMap("system", "conf", ("enqueue", "allocate", "backfill"), ("gang",), strict=False)
+    made = ConfigurationMap("system", "conf", KEY, ("enqueue", "allocate", "backfill"), ("gang",), strict=False)
     made._first()
     assert made.configuration.actions == ("enqueue", "allocate", "backfill") and not made.poll()
     made._set(version())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import ssl
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,10 +23,10 @@ class CallError(Exception):
 class WebhookClient:
     """One session for each authority.
 
-    services: the addresses of services' ports, as there is no service network.
+    endpoint: gives address and port for namespace, name and port of a Service; LookupError if nothing answers there.
     """
 
-    services: dict[tuple[str, str, int], tuple[str, int]] = field(default_factory=dict)
+    endpoint: Callable[[str, str, int], tuple[str, int]]
     _sessions: dict[str, aiohttp.ClientSession] = field(default_factory=dict)
 
     def _session(self, bundle: str) -> aiohttp.ClientSession:
@@ -45,29 +46,30 @@ class WebhookClient:
             await session.close()
         self._sessions.clear()
 
-    def _url(self, config: Object, timeout: int) -> tuple[str, str]:
-        """(what to call, what to call it in messages)."""
+    def _url(self, config: Object, timeout: int) -> tuple[str, str, str | None]:
+        """What to call, what to call it in messages, and the name in its certificate if that is another."""
         if config.get("url"):
             url = config["url"]
-            return f"{url}?timeout={timeout}s", f"{url}?timeout={timeout}s"
+            return f"{url}?timeout={timeout}s", f"{url}?timeout={timeout}s", None
         service = config.get("service") or {}
         namespace, name, port = service.get("namespace", ""), service.get("name", ""), service.get("port", 443)
         path = "/" + service.get("path", "").lstrip("/")
         shown = f"https://{name}.{namespace}.svc:{port}{path}?timeout={timeout}s"
-        found = self.services.get((namespace, name, port))
-        if found is None:
-            raise CallError(f'failed to call webhook: Post "{shown}": service "{name}" not found')
-        return f"https://{found[0]}:{found[1]}{path}?timeout={timeout}s", shown
+        try:
+            address, number = self.endpoint(namespace, name, port)
+        except LookupError as error:
+            raise CallError(f'failed to call webhook: Post "{shown}": {error.args[0]}') from None
+        return f"https://{address}:{number}{path}?timeout={timeout}s", shown, f"{name}.{namespace}.svc"
 
     async def review(self, config: Object, request: Object, timeout: int) -> Object:
         """The response of a webhook to an AdmissionReview; CallError when there is none."""
-        url, shown = self._url(config, timeout)
+        url, shown, host = self._url(config, timeout)
         body = orjson.dumps({"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "request": request})
         headers = {"Content-Type": "application/json", "Accept": "application/json, */*"}
         try:
             async with asyncio.timeout(timeout):
                 session = self._session(config.get("caBundle", ""))
-                async with session.post(url, data=body, headers=headers) as answer:
+                async with session.post(url, data=body, headers=headers, server_hostname=host) as answer:
                     text = await answer.read()
                     status = answer.status
         except TimeoutError:

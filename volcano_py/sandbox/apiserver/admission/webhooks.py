@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import base64
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import orjson
@@ -22,6 +23,7 @@ from volcano_py.sandbox.apiserver.admission.matching import (
     scope_of,
     seen_as,
 )
+from volcano_py.sandbox.apiserver.admission.service_endpoints import endpoint
 from volcano_py.sandbox.apiserver.admission.webhook_client import CallError, WebhookClient
 from volcano_py.sandbox.apiserver.apimachinery import errors, metadata
 from volcano_py.sandbox.apiserver.apply import patch
@@ -67,11 +69,12 @@ class DynamicAdmission:
     """The webhooks of a cluster; read again when a configuration changes."""
 
     api: Api
-    client: WebhookClient = field(default_factory=WebhookClient)
+    client: WebhookClient = field(init=False)
     mutating: list[Hook] = field(default_factory=list)
     validating: list[Hook] = field(default_factory=list)
 
     def __post_init__(self) -> None:
+        self.client = WebhookClient(partial(endpoint, self.api))
         for plural in _KINDS:
             self.api.resource(GROUP, plural).collection.observers.append(self._reload)
         self._reload(None)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from volcano_py.sandbox.apiserver.apimachinery import errors
+from volcano_py.sandbox.apiserver.apimachinery import errors, selectors
 from volcano_py.sandbox.apiserver.registry.request import Request, User
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def authenticated(access: Access) -> bool | None:
 
 
 def access_of(request: Request) -> Access:
-    """The access that a request to a resource needs."""
+    """The access that a request to a resource needs. A list or watch of one name is access to that object."""
     resource = request.resource
     return Access(
         request.user,
@@ -88,8 +88,20 @@ def access_of(request: Request) -> Access:
         resource.plural,
         request.subresource,
         request.namespace,
-        request.name,
+        request.name or _selected_name(request),
     )
+
+
+def _selected_name(request: Request) -> str:
+    """The name that a field selector requires; a selector that cannot be parsed is rejected later."""
+    text = request.query.get("fieldSelector", "")
+    if not text:
+        return ""
+    try:
+        terms = selectors.parse_fields(text)
+    except ValueError:
+        return ""
+    return next((value for field, value, equal in terms if field == "metadata.name" and equal), "")
 
 
 def require(api: Api, access: Access) -> None:

@@ -13,6 +13,9 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+import yaml
+
+from volcano_py.sandbox import private_files
 from volcano_py.sandbox.kubelet.behaviour import EXIT_CODE, RUN_SECONDS, Run
 from volcano_py.sandbox.kubelet.processes import environment, logs, termination, volumes
 from volcano_py.sandbox.kubelet.processes.addresses import Addresses
@@ -30,6 +33,7 @@ Gone = Callable[[dict[str, Run]], None]
 
 CLOSE_SECONDS = 3.0  # for processes to end by themselves when the sandbox goes down
 FOLDER = re.compile(r"[a-z0-9-]+_[a-z0-9.-]+_[0-9a-f-]{36}")  # a pod's: namespace, name, uid
+KUBECONFIG = "kubeconfig"  # in a pod's folder
 LOST = Run(0.0, 137, (), "ContainerStatusUnknown", "The container could not be located: its process has ended")
 
 
@@ -56,12 +60,16 @@ class _Pod:
 
 
 class Processes:
-    """All processes of all pods. `root` is the folder for the pods' own, `claims` that for what outlives them."""
+    """All processes of all pods. `root` is the folder for the pods' own, `claims` that for what outlives them.
 
-    def __init__(self, root: Path, claims: Path, lookup: Lookup) -> None:
+    `account` gives the kubeconfig of a pod's service account, None for a pod that gets none.
+    """
+
+    def __init__(self, root: Path, claims: Path, lookup: Lookup, account: Callable[[Object], Object | None]) -> None:
         self.root = root
         self.claims = claims
         self.lookup = lookup
+        self.account = account
         self.addresses = Addresses()
         self.connection = Connection()
         self.refresh = Refresh(self._set_up_again)
@@ -124,6 +132,9 @@ class Processes:
         folder = self._folder_of(pod)
         made = volumes.Volumes(folder, self.claims, pod, self.lookup, self._allocatable(pod))
         made.set_up(self._hosts(pod))
+        if (document := self.account(pod)) is not None:
+            with private_files.replacing(folder / KUBECONFIG) as file:
+                yaml.safe_dump(document, file, sort_keys=False)
         self.refresh.add(pod)
 
     def _set_up_again(self, where: tuple[str, str, str]) -> None:
@@ -148,6 +159,8 @@ class Processes:
             return hosts(in_place(text))
 
         own = {"HOSTNAME": pod["spec"].get("hostname") or pod["metadata"]["name"]}
+        if (folder / KUBECONFIG).exists():
+            own["KUBECONFIG"] = str(folder / KUBECONFIG)
         words = [*(container.get("command") or ()), *(container.get("args") or ())]
         directory = container.get("workingDir") or "/"
         cwd = inside(root, directory)
