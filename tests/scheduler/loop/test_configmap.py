@@ -26,7 +26,7 @@ def test_the_flag_names_one_configmap() -> None:
     assert parse().scheduler_configmap is None
     assert parse("--scheduler-configmap=a/b").scheduler_configmap == ("a", "b", "volcano-scheduler.conf")
     assert parse("--scheduler-configmap=a/b/ci.conf").scheduler_configmap == ("a", "b", "ci.conf")
-    for wrong in ("a", "/b", "a/", "a/b/c"):
+    for wrong in ("a", "/b", "a/", "a/b/", "a/b/c/d"):
         with pytest.raises(click.UsageError, match="use NAMESPACE/NAME"):
             parse(f"--scheduler-configmap={wrong}")
     with pytest.raises(click.UsageError, match="use one of them"):
