@@ -47,7 +47,7 @@ lint: setup ## ruff, mypy, import contracts, Dockerfile, YAML; prints the longes
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-logo
 	@$(BIN)/hadolint Dockerfile
-	@$(BIN)/yamllint -d '{extends: relaxed, rules: {line-length: disable}}' conf crds .github tests/scenarios
+	@$(BIN)/yamllint -d '{extends: relaxed, rules: {line-length: disable}}' conf crds .github tests/scenarios tests/chart/values
 	@echo "Longest modules (lines):"
 	@find volcano_py -name '*.py' | xargs wc -l | sort -rn | sed -n '2,9p'
 

@@ -145,7 +145,7 @@ def test_volcano_py(files: dict[str, str], arguments: str, code: int, message: s
         ("queue list -k {certificate}", 255, "no.crt"),
         ("pod list -k {dead}", 255, "check that the API server runs, and its address in --kubeconfig or --master"),
         ("pod list -s 127.0.0.1:1", 255, "GET http://127.0.0.1:1/api/v1/namespaces/default/pods: "),
-        ("pod list -k {exec}", 255, "no-such-tool gave no credentials; run it by hand to see why"),
+        ("pod list -k {exec}", 255, "the credential program 'no-such-tool' is not found"),
         ("queue get -k {dead}", 255, "name is mandatory to get the particular queue details"),
         ("queue delete -k {dead}", 255, "queue name must be specified"),
     ],

@@ -1,9 +1,14 @@
 import base64
+import json
+import re
 import ssl
+import threading
+from datetime import UTC, datetime, timedelta
 
 import pytest
 import yaml
 
+from tests import waiting
 from volcano_py.kube import KubeError
 from volcano_py.kube import credentials as module
 from volcano_py.kube.credentials import from_kubeconfig, in_cluster
@@ -26,7 +31,6 @@ def write(folder, user=None, cluster=None, **extra):
 
 def make_pair(address=None):
     """A self-signed certificate (for an IP address) and its key."""
-    from datetime import UTC, datetime, timedelta
     from ipaddress import ip_address
 
     from cryptography import x509
@@ -97,19 +101,72 @@ def test_insecure_skip_tls_verify(tmp_path):
     assert from_kubeconfig(file).ssl.verify_mode == ssl.CERT_NONE
 
 
-def test_an_exec_plugin_goes_through_the_official_loader(tmp_path):
+def exec_plugin(tmp_path, status, **more):
+    """A user whose credentials come from a program that prints the status it finds in a file."""
+    (tmp_path / "status").write_text(json.dumps(status))
     script = tmp_path / "plugin"
-    credential = '{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":{"token":"made"}}'
-    script.write_text(f"#!/bin/sh\necho '{credential}'\n")
+    script.write_text(
+        f'#!/bin/sh\nprintf \'{{"status": %s}}\' "$(cat {tmp_path}/status)"\necho run >> {tmp_path}/runs\n'
+    )
     script.chmod(0o755)
-    plugin = {
-        "apiVersion": "client.authentication.k8s.io/v1",
-        "command": str(script),
-        "interactiveMode": "Never",
-    }
-    found = from_kubeconfig(write(tmp_path, {"exec": plugin}))
-    assert found.headers() == {"Authorization": "Bearer made"}
-    assert found.server == "http://127.0.0.1:6443"
+    return {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": str(script), **more}}
+
+
+def test_a_token_of_a_program_is_kept_until_it_expires(tmp_path):
+    found = from_kubeconfig(write(tmp_path, exec_plugin(tmp_path, {"token": "one"})))
+    assert found.headers() == found.headers() == {"Authorization": "Bearer one"}
+    assert (tmp_path / "runs").read_text() == "run\n"
+
+
+def test_a_token_that_expired_is_replaced_before_it_is_sent(tmp_path):
+    ended = {"token": "one", "expirationTimestamp": "2020-01-01T00:00:00Z"}
+    found = from_kubeconfig(write(tmp_path, exec_plugin(tmp_path, ended)))
+    (tmp_path / "status").write_text('{"token": "two"}')
+    assert found.headers() == {"Authorization": "Bearer two"}
+
+
+def test_a_token_is_replaced_early_without_a_wait(tmp_path):
+    soon = (datetime.now(UTC) + timedelta(seconds=30)).isoformat()
+    found = from_kubeconfig(write(tmp_path, exec_plugin(tmp_path, {"token": "one", "expirationTimestamp": soon})))
+    (tmp_path / "status").write_text('{"token": "two"}')
+    assert found.headers() == {"Authorization": "Bearer one"}
+    for thread in threading.enumerate():
+        if thread.name == "credentials":
+            thread.join(waiting.budget())
+    assert found.headers() == {"Authorization": "Bearer two"}
+
+
+def test_a_certificate_of_a_program(tmp_path, pair):
+    certificate, key = (text.decode() for text in pair)
+    status = {"clientCertificateData": certificate, "clientKeyData": key}
+    found = from_kubeconfig(write(tmp_path, exec_plugin(tmp_path, status), {"server": "https://127.0.0.1:1"}))
+    assert found.ssl is not None and found.headers() == {}
+
+
+@pytest.mark.parametrize(
+    ("plugin", "message"),
+    [
+        ({"command": "no-such-tool", "installHint": "get it from example.com"}, "get it from example.com"),
+        ({"command": "sh", "args": ["-c", "echo expired >&2; exit 3"]}, "sh ended with code 3: expired"),
+        ({"command": "true"}, "true gave no credentials; run it by hand"),
+        ({"command": "true", "apiVersion": "x/v1"}, "user.exec.apiVersion 'x/v1' is none of"),
+    ],
+)
+def test_a_program_that_fails_is_named(tmp_path, plugin, message):
+    with pytest.raises(KubeError, match=re.escape(message)):
+        from_kubeconfig(write(tmp_path, {"exec": plugin}))
+
+
+def test_several_files_are_merged(tmp_path, monkeypatch):
+    """The first file that has an entry wins, and its paths are relative to it."""
+    for name, token in (("a", "first"), ("b", "second")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "token").write_text(token)
+    one = write(tmp_path / "a", {"tokenFile": "token"}, clusters=[])
+    two = write(tmp_path / "b", {"tokenFile": "token"})
+    monkeypatch.setenv("KUBECONFIG", f"{one}:{tmp_path}/missing:{two}")
+    found = from_kubeconfig()
+    assert found.headers() == {"Authorization": "Bearer first"} and found.server == "http://127.0.0.1:6443"
 
 
 def test_a_master_overrides_the_server(tmp_path):

@@ -22,6 +22,7 @@ from yarl import URL
 
 from volcano_py import __version__
 from volcano_py.kube import credentials as credentials_
+from volcano_py.kube import kubeconfig as kubeconfig_
 from volcano_py.kube import wire
 from volcano_py.kube.errors import ApiError, Silent, Unreachable, from_response
 from volcano_py.kube.http1 import Pool
@@ -110,7 +111,7 @@ class Client:
         """
         if not kubeconfig and not credentials_.in_kubeconfig_environment() and credentials_.inside_cluster():
             return cls.in_cluster(**options)
-        if master and not kubeconfig and not any(p.exists() for p in credentials_.kubeconfig_paths(None)):
+        if master and not kubeconfig and not any(p.exists() for p in kubeconfig_.paths(None)):
             return cls(credentials_.Credentials(server=credentials_.with_scheme(master, {}).rstrip("/")), **options)
         return cls.from_kubeconfig(kubeconfig, master=master, **options)
 

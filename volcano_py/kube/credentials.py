@@ -1,8 +1,7 @@
 """Credentials of a client: server address, TLS and request headers.
 
-A kubeconfig with certificates, tokens or basic auth is resolved here (it must be fast: every CLI call does
-it). All else (exec plugins, auth providers, several files in KUBECONFIG) goes to the official `kubernetes`
-package, imported only then because that costs 220 ms.
+From a kubeconfig (`kubeconfig`): certificates, tokens and their files, basic auth, programs (`exec_credentials`); or
+from the service account of the pod. Client libraries take 200 ms to import, and every call of the command line pays.
 """
 
 from __future__ import annotations
@@ -10,16 +9,15 @@ from __future__ import annotations
 import base64
 import os
 import ssl
-import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from volcano_py.kube import kubeconfig
 from volcano_py.kube.errors import KubeError
+from volcano_py.kube.exec_credentials import ExecCredentials, load_pair
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 TOKEN_LIFE = 60.0
@@ -45,14 +43,6 @@ class Credentials:
     server_hostname: str | None = None
 
 
-def kubeconfig_paths(path: str | os.PathLike[str] | None) -> list[Path]:
-    """The files a kubeconfig is read from: the argument, else KUBECONFIG, else ~/.kube/config."""
-    if path:
-        return [Path(path)]
-    listed = [Path(p) for p in os.environ.get("KUBECONFIG", "").split(os.pathsep) if p]
-    return listed or [Path.home() / ".kube" / "config"]
-
-
 def in_kubeconfig_environment() -> bool:
     """Whether KUBECONFIG is set."""
     return bool(os.environ.get("KUBECONFIG"))
@@ -70,45 +60,35 @@ def from_kubeconfig(
 
     Raises KubeError naming the file and the missing entry.
     """
-    paths = kubeconfig_paths(path)
-    existing = [p for p in paths if p.exists()]
+    files = kubeconfig.paths(path)
+    existing = [file for file in files if file.exists()]
     if not existing:
-        raise KubeError(f"kubeconfig {paths[0]} does not exist; name one with --kubeconfig or KUBECONFIG")
-    if len(existing) > 1:
-        return _official(os.pathsep.join(str(p) for p in existing), context, server)
-    file = existing[0]
-    try:
-        document = yaml.load(file.read_bytes(), getattr(yaml, "CSafeLoader", yaml.SafeLoader)) or {}
-    except OSError as error:
-        raise KubeError(f"kubeconfig {file} cannot be read: {error.strerror or error}") from error
-    except yaml.YAMLError as error:
-        raise KubeError(f"kubeconfig {file} is not valid YAML: {' '.join(str(error).split())}") from error
-    if not isinstance(document, dict):
-        raise KubeError(f"kubeconfig {file} is not a mapping; is it a kubeconfig?")
-    name = context or document.get("current-context")
+        raise KubeError(f"kubeconfig {files[0]} does not exist; name one with --kubeconfig or KUBECONFIG")
+    document = kubeconfig.load(existing)
+    where = f"kubeconfig {os.pathsep.join(str(file) for file in existing)}"
+    name = context or document["current-context"]
     if not name:
-        raise KubeError(f"kubeconfig {file} has no current-context; name one with --context")
-    chosen = _entry(document, "contexts", "context", name, file)
-    cluster = _entry(document, "clusters", "cluster", chosen.get("cluster"), file)
-    user = _entry(document, "users", "user", chosen["user"], file) if chosen.get("user") else {}
-    if user.get("exec") or user.get("auth-provider"):
-        return _official(str(file), name, server, (user.get("exec") or {}).get("command", ""))
-    base = file.parent
+        raise KubeError(f"{where} has no current-context; name one with --context")
+    chosen = _entry(document, "contexts", "context", name, where)
+    cluster = _entry(document, "clusters", "cluster", chosen.get("cluster"), where)
+    user = _entry(document, "users", "user", chosen["user"], where) if chosen.get("user") else {}
+    if user.get("auth-provider"):
+        raise KubeError(f"{where}: user {chosen['user']!r} has an auth-provider, which Kubernetes removed; use exec")
     address = with_scheme(server or cluster.get("server") or "http://localhost:8080", cluster)
     try:
         for part, key in ((cluster, "certificate-authority"), (user, "client-certificate"), (user, "client-key")):
             if part.get(key) and not part.get(f"{key}-data"):
-                (base / part[key]).read_bytes()  # OpenSSL's own errors do not name the file
-        tls = _tls(cluster, user, base) if address.startswith("https") else None
+                Path(part[key]).read_bytes()  # OpenSSL's own errors do not name the file
+        tls = _tls(cluster, user) if address.startswith("https") else None
     except (OSError, ValueError) as error:
         raise KubeError(
-            f"kubeconfig {file}: the certificates of cluster {chosen.get('cluster')!r} or user {chosen.get('user')!r} "
+            f"{where}: the certificates of cluster {chosen.get('cluster')!r} or user {chosen.get('user')!r} "
             f"cannot be used: {error}"
         ) from error
     return Credentials(
         server=address.rstrip("/"),
         ssl=tls,
-        headers=_headers(user, base),
+        headers=ExecCredentials(user["exec"], where, cluster, tls).headers if user.get("exec") else _headers(user),
         namespace=chosen.get("namespace") or "default",
         proxy=cluster.get("proxy-url"),
         server_hostname=cluster.get("tls-server-name"),
@@ -134,55 +114,42 @@ def in_cluster() -> Credentials:
     )
 
 
-def _entry(document: dict[str, Any], plural: str, key: str, name: str | None, file: Path) -> dict[str, Any]:
-    listed = document.get(plural) or []
-    if not isinstance(listed, list) or not all(isinstance(entry, dict) for entry in listed):
-        raise KubeError(f"kubeconfig {file}: {plural} must be a list of maps with name and {key}")
-    for entry in listed:
-        if entry.get("name") == name:
-            found = entry.get(key) or {}
-            if not isinstance(found, dict):
-                raise KubeError(f"kubeconfig {file}: {plural} {name!r}: {key} must be a map")
+def _entry(document: dict[str, Any], plural: str, key: str, name: str | None, where: str) -> dict[str, Any]:
+    for entry in document[plural]:
+        if entry["name"] == name:
+            found: dict[str, Any] = entry[key]
             return found
-    known = ", ".join(sorted(str(e.get("name")) for e in listed)) or "none"
-    raise KubeError(f"kubeconfig {file} has no {key} {name!r}; {plural} there: {known}")
+    known = ", ".join(sorted(str(entry["name"]) for entry in document[plural])) or "none"
+    raise KubeError(f"{where} has no {key} {name!r}; {plural} there: {known}")
 
 
-def _tls(cluster: dict[str, Any], user: dict[str, Any], base: Path) -> ssl.SSLContext:
+def _tls(cluster: dict[str, Any], user: dict[str, Any]) -> ssl.SSLContext:
     if cluster.get("certificate-authority-data"):
         ca = base64.b64decode(cluster["certificate-authority-data"]).decode()
         context = ssl.create_default_context(cadata=ca)
     elif cluster.get("certificate-authority"):
-        context = ssl.create_default_context(cafile=str(base / cluster["certificate-authority"]))
+        context = ssl.create_default_context(cafile=cluster["certificate-authority"])
     else:
         context = ssl.create_default_context()
     if cluster.get("insecure-skip-tls-verify"):
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
     if user.get("client-certificate-data") and user.get("client-key-data"):
-        _load_pair(
+        load_pair(
             context,
             base64.b64decode(user["client-certificate-data"]),
             base64.b64decode(user["client-key-data"]),
         )
     elif user.get("client-certificate") and user.get("client-key"):
-        context.load_cert_chain(str(base / user["client-certificate"]), str(base / user["client-key"]))
+        context.load_cert_chain(user["client-certificate"], user["client-key"])
     return context
 
 
-def _load_pair(context: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
-    # OpenSSL's Python binding reads pairs from files only; the directory is private and exists during this call.
-    with tempfile.TemporaryDirectory() as folder:
-        for name, content in (("tls.crt", certificate), ("tls.key", key)):
-            (Path(folder) / name).write_bytes(content)
-        context.load_cert_chain(str(Path(folder) / "tls.crt"), str(Path(folder) / "tls.key"))
-
-
-def _headers(user: dict[str, Any], base: Path) -> Callable[[], dict[str, str]]:
+def _headers(user: dict[str, Any]) -> Callable[[], dict[str, str]]:
     if user.get("token"):
         fixed = {"Authorization": f"Bearer {user['token']}"}
     elif user.get("tokenFile"):
-        return _token_file(base / user["tokenFile"])
+        return _token_file(Path(user["tokenFile"]))
     elif user.get("username"):
         pair = f"{user['username']}:{user.get('password', '')}".encode()
         fixed = {"Authorization": "Basic " + base64.b64encode(pair).decode()}
@@ -216,42 +183,3 @@ def with_scheme(server: str, cluster: dict[str, Any]) -> str:
         return server
     tls = ("certificate-authority", "certificate-authority-data", "insecure-skip-tls-verify")
     return f"{'https' if any(cluster.get(key) for key in tls) else 'http'}://{server}"
-
-
-def _official(config_file: str, context: str | None, server: str | None, command: str = "") -> Credentials:
-    """`command`: the exec plugin that must give credentials."""
-    from kubernetes import client, config
-
-    configuration = client.Configuration()
-    try:
-        config.load_kube_config(  # type: ignore[no-untyped-call]
-            config_file=config_file, context=context, client_configuration=configuration, persist_config=False
-        )
-    except Exception as error:
-        raise KubeError(f"kubeconfig {config_file} cannot be used: {error}") from error
-    if command and not (configuration.api_key or configuration.cert_file):
-        raise KubeError(f"kubeconfig {config_file}: {command} gave no credentials; run it by hand to see why")
-    tls = None
-    if configuration.host.startswith("https"):
-        tls = ssl.create_default_context(cafile=configuration.ssl_ca_cert or None)
-        if not configuration.verify_ssl:
-            tls.check_hostname = False
-            tls.verify_mode = ssl.CERT_NONE
-        if configuration.cert_file:
-            tls.load_cert_chain(configuration.cert_file, configuration.key_file)
-
-    def headers() -> dict[str, str]:
-        token = configuration.get_api_key_with_prefix("BearerToken", alias="authorization")
-        if token:
-            return {"Authorization": token}
-        if configuration.username:
-            return {"Authorization": configuration.get_basic_auth_token() or ""}
-        return {}
-
-    return Credentials(
-        server=(server or configuration.host).rstrip("/"),
-        ssl=tls,
-        headers=headers,
-        proxy=configuration.proxy,
-        server_hostname=getattr(configuration, "tls_server_name", None),
-    )
