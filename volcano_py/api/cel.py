@@ -1,11 +1,13 @@
 """The functions that Kubernetes adds to CEL: strings, optionals, math, lists, regular expressions, quantities.
 
-A quantity is a map here, as the CEL at hand has no opaque types: `{"quantity": <exact value as a fraction>}`. `indexOf`
+A quantity is a map here, as the CEL at hand has no opaque types: `{"quantity": <exact value as a fraction>}`, and so is
+a semantic version: `{"semver": "1.2.3"}`; the functions of both take either. `indexOf`
 is that of texts only: the CEL at hand takes one declaration a name.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from fractions import Fraction
 from functools import cache
@@ -41,6 +43,11 @@ def _functions() -> list[Any]:
         ("find", kinds.STRING, [*text, *text], True, _find),
         ("isQuantity", kinds.BOOL, text, False, _is_quantity),
         ("quantity", kinds.MAP, text, False, _quantity),
+        ("isSemver", kinds.BOOL, text, False, lambda text: _SEMVER.fullmatch(text) is not None),
+        ("semver", kinds.MAP, text, False, _semver),
+        ("major", kinds.INT, [kinds.MAP], True, lambda a: _value(a)[0]),
+        ("minor", kinds.INT, [kinds.MAP], True, lambda a: _value(a)[1]),
+        ("patch", kinds.INT, [kinds.MAP], True, lambda a: _value(a)[2]),
         ("compareTo", kinds.INT, amounts, True, lambda a, b: (_value(a) > _value(b)) - (_value(a) < _value(b))),
         ("isGreaterThan", kinds.BOOL, amounts, True, lambda a, b: _value(a) > _value(b)),
         ("isLessThan", kinds.BOOL, amounts, True, lambda a, b: _value(a) < _value(b)),
@@ -72,6 +79,15 @@ def _is_quantity(text: str) -> bool:
     return True
 
 
+_SEMVER = re.compile(r"(\d+)\.(\d+)\.(\d+)(?:-([0-9A-Za-z.-]+))?(?:\+[0-9A-Za-z.-]+)?", re.ASCII)
+
+
+def _semver(text: str) -> dict[str, str]:
+    if _SEMVER.fullmatch(text) is None:
+        raise ValueError(f"no semantic version: {text}")
+    return {"semver": text}
+
+
 def _quantity(text: str) -> dict[str, str]:
     return _of(parse_exactly(text)[0])
 
@@ -80,5 +96,13 @@ def _of(value: Fraction) -> dict[str, str]:
     return {"quantity": str(value)}
 
 
-def _value(quantity: dict[str, str]) -> Fraction:
-    return Fraction(quantity["quantity"])
+def _value(of: dict[str, str]) -> Any:
+    """A quantity, or a version in its order: numbers, then releases after pre-releases."""
+    if "semver" not in of:
+        return Fraction(of["quantity"])
+    match = _SEMVER.fullmatch(of["semver"])
+    if match is None:
+        raise ValueError(f"no semantic version: {of['semver']}")
+    major, minor, patch, before = match.groups()
+    parts = [(0, int(p), "") if p.isdigit() else (1, 0, p) for p in (before or "").split(".") if p]
+    return int(major), int(minor), int(patch), not before, parts

@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from volcano_py.api import core, kinds, nodeinfo, scheduling, storage, topology
+from volcano_py.api import core, dra, kinds, nodeinfo, scheduling, storage, topology
 from volcano_py.api.codec import from_manifest
 from volcano_py.api.meta import parse_time
 
@@ -38,6 +38,10 @@ STRUCTS: dict[str, type[Any]] = {
     "CSIDriver": storage.CSIDriver,
     "CSIStorageCapacity": storage.CSIStorageCapacity,
     "VolumeAttachment": storage.VolumeAttachment,
+    "DeviceClass": dra.DeviceClass,
+    "ResourceSlice": dra.ResourceSlice,
+    "ResourceClaim": dra.ResourceClaim,
+    "DeviceTaintRule": dra.DeviceTaintRule,
 }
 """The kinds that the scheduler reads."""
 _GROUPS = {t.kind: t.group for t, struct in kinds.STRUCTS.items() if struct in STRUCTS.values()}

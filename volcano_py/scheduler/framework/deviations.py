@@ -52,6 +52,7 @@ class Deviations:
     )
     shared_claims: bool = _on("pods that share an unbound claim can be bound in one cycle")
     pipelined_claims: bool = _on("a pod that waits for capacity on a node keeps the volumes and devices it needs there")
+    scored_claims: bool = _on("a pod with allocated and new ResourceClaims is placed where several nodes take it")
     read_write_once_pod: bool = _on("a ReadWriteOncePod claim is used by one pod at a time")
     rank_holds: bool = _on(
         "no job takes from one of higher priority, nor from a queue within its share, nor without any reason"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from volcano_py.scheduler.model.resource_claims import ClaimDemand
 from volcano_py.scheduler.model.volume_demand import VolumeDemand
 
 
@@ -11,11 +12,13 @@ class Demand(NamedTuple):
     """What the claims of a pod mean; None where it has none of a sort."""
 
     volumes: VolumeDemand | None = None
+    devices: ClaimDemand | None = None
 
     @property
     def key(self) -> bytes:
         """Equal for pods that are equal for nodes."""
-        return self.volumes.key if self.volumes is not None else b""
+        parts = [part.key for part in self if part is not None]
+        return b"\0".join(parts)
 
     @property
     def counted(self) -> tuple[str, ...]:

@@ -16,6 +16,12 @@ DEFAULT_GATES = frozenset(
         "PriorityClass",
         "ResourceTopology",
         "CronVolcanoJobSupport",
+        "DynamicResourceAllocation",
+        "DRAAdminAccess",
+        "DRAConsumableCapacity",
+        "DRADeviceTaints",
+        "DRAPartitionableDevices",
+        "DRAPrioritizedList",
     }
 )
 """Volcano's feature gates that are on by default."""

@@ -9,9 +9,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from volcano_py.api import core
-from volcano_py.scheduler.model import status, storage
+from volcano_py.scheduler.model import resource_claims, status, storage
 from volcano_py.scheduler.model.demand import NONE, Demand
 from volcano_py.scheduler.model.plan import Bind
+from volcano_py.scheduler.model.resource_claims import ResourceClaims
 from volcano_py.scheduler.model.storage import IGNORED_PROVISIONERS, Storage
 from volcano_py.scheduler.model.volume_demand import volume_demand
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from volcano_py.scheduler.model.cluster import Cluster
     from volcano_py.scheduler.model.task import Task
 
-KINDS = storage.KINDS
+KINDS = storage.KINDS | resource_claims.KINDS
 
 
 class PodClaims:
@@ -28,15 +29,17 @@ class PodClaims:
     def __init__(self, cluster: Cluster, ignored_provisioners: frozenset[str] = frozenset()) -> None:
         self._cluster = cluster
         self.storage = Storage(cluster.others)
+        self.resource_claims = ResourceClaims(cluster.others)
         self._ignored = IGNORED_PROVISIONERS | ignored_provisioners
         self._only_known_drivers = True
 
     def demand(self, pod: core.Pod) -> Demand:
         """What the claims of a pod mean now. Raises ValueError if the pod cannot be used with them."""
-        if not pod.spec.volumes:
+        if not pod.spec.volumes and not pod.spec.resource_claims:
             return NONE
         volumes = volume_demand(pod, self.storage, self._ignored, self._only_known_drivers)
-        return Demand(volumes) if volumes is not None else NONE
+        devices = self.resource_claims.demand(pod)
+        return Demand(volumes, devices) if volumes is not None or devices is not None else NONE
 
     def count_all_drivers(self, all_drivers: bool) -> None:
         """Count volumes of drivers that no node has, too: their pods fit nowhere."""
@@ -46,30 +49,37 @@ class PodClaims:
 
     def changed(self, kind: str, key: str) -> None:
         """An object that claims depend on was added, changed or removed."""
-        self.storage.changed(kind, key)
+        (self.storage if kind in storage.KINDS else self.resource_claims).changed(kind, key)
 
     def use(self, task: Task, used: bool) -> None:
         """A task begins to name its claims, or ceases to."""
-        if task.pod.spec.volumes and task.status not in (status.SUCCEEDED, status.FAILED):
+        if task.status in (status.SUCCEEDED, status.FAILED):
+            return
+        if task.pod.spec.volumes:
             self.storage.use(task.pod, used)
+        if task.pod.spec.resource_claims:
+            self.resource_claims.use(task.pod, used)
 
     def assume(self, bind: Bind) -> None:
         """Count the steps of a bind as done."""
         for step in bind.steps:
             self.storage.assume(bind.uid, step)
+            self.resource_claims.assume(bind.uid, step)
 
     def forget(self, bind: Bind) -> None:
         """The opposite of `assume`."""
         for step in bind.steps:
             self.storage.forget(bind.uid, step)
+            self.resource_claims.forget(bind.uid, step)
 
     def settle(self) -> None:
         """Give the tasks whose claims have changed their new classes."""
-        of = self.storage
-        if not of.touched and not of.all_touched:
-            return
-        keys = {key for users in of.users.values() for key in users} if of.all_touched else of.touched
-        of.touched, of.all_touched = set(), False
+        keys: set[str] = set()
+        for of in (self.storage, self.resource_claims):
+            keys |= of.touched
+            if of.all_touched:
+                keys.update(*of.users.values())
+            of.touched, of.all_touched = set(), False
         for key in sorted(keys):
             task = self._cluster.tasks.get(key)
             if task is not None:

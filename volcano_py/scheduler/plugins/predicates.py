@@ -14,7 +14,16 @@ from msgspec import field
 from volcano_py.scheduler.framework.node_rules import Filter
 from volcano_py.scheduler.framework.plugin import Plugin, PluginArguments
 from volcano_py.scheduler.framework.session import Session
+from volcano_py.scheduler.model.demand import NONE
+from volcano_py.scheduler.model.pre_bind import PreBind
 from volcano_py.scheduler.model.task import Task
+from volcano_py.scheduler.noderules.dynamic_resources import (
+    DynamicResources,
+    DynamicResourcesScore,
+    claim_problem,
+    claim_steps,
+    follow_claims,
+)
 from volcano_py.scheduler.noderules.inter_pod_affinity import InterPodAffinity
 from volcano_py.scheduler.noderules.node_affinity import NodeAffinity, conflict
 from volcano_py.scheduler.noderules.pod_number import PodNumber
@@ -41,6 +50,8 @@ class Predicates(Plugin):
         node_volume_limits: bool = field(default=True, name="predicate.NodeVolumeLimitsEnable")
         volume_zone: bool = field(default=True, name="predicate.VolumeZoneEnable")
         volume_binding: bool = field(default=True, name="predicate.VolumeBindingEnable")
+        devices: bool = field(default=True, name="predicate.DynamicResourceAllocationEnable")
+        """Volcano ignores it and follows the feature gate DynamicResourceAllocation; here both must be on."""
         bind_timeout: int = field(default=600, name="volumebinding.bindTimeoutSeconds")
         """Seconds for which a bind waits until its volumes are made and bound."""
         volume_weight: int = field(default=1, name="volumebinding.weight")
@@ -52,6 +63,7 @@ class Predicates(Plugin):
 
     def on_session_open(self, session: Session) -> None:
         a = self.arguments
+        devices = a.devices and "DynamicResourceAllocation" in session.cluster.features
         rules: list[tuple[bool, type[Any]]] = [
             (True, PodNumber),
             (True, NodeUnschedulable),
@@ -64,6 +76,7 @@ class Predicates(Plugin):
             (a.topology_spread, TopologySpread),
             (a.volume_binding, VolumeBinding),
             (a.volume_binding, VolumeMatching),
+            (devices, DynamicResources),
             (session.deviations.read_write_once_pod, VolumeRestrictions),
         ]
         filters: list[Filter] = [rule(session) for on, rule in rules if on]
@@ -73,14 +86,30 @@ class Predicates(Plugin):
             wrong = conflict(task) if a.node_affinity and task.spec_class.affinity is not None else None
             if wrong:
                 return f"plugin NodeAffinity pre-predicates failed {wrong}"
-            return self._volume_problem(task) if task.claims.volumes is not None else None
+            if task.claims.volumes is not None and (wrong := self._volume_problem(task)):
+                return wrong
+            if devices and task.claims.devices is not None and (wrong := claim_problem(session, task)):
+                return f"plugin DynamicResources pre-predicates failed {wrong}"
+            return None
 
         session.add_pre_predicate(pre_predicate)
         _follow(session, self.name)
         if a.volume_binding:
             follow_volumes(session)
-            timeout = float(a.bind_timeout)
-            session.add_pre_bind(lambda task, node: volume_steps(session, task, timeout))
+        if devices:
+            follow_claims(session)
+            session.add_scores(DynamicResourcesScore(session))
+        if a.volume_binding or devices:
+            session.add_pre_bind(lambda task, _: self._pre_bind(session, task, devices))
+
+    def _pre_bind(self, session: Session, task: Task, devices: bool) -> PreBind | None:
+        """The steps for the volumes and for the devices of a task."""
+        if task.claims is NONE:
+            return None
+        volumes = volume_steps(session, task, float(self.arguments.bind_timeout))
+        claims = claim_steps(session, task) if devices else None
+        steps = [step for part in (volumes, claims) if part is not None for step in part.steps]
+        return PreBind(steps, {}) if steps else None
 
     def _volume_problem(self, task: Task) -> str | None:
         """Why no node takes a pod with volumes."""

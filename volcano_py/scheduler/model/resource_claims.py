@@ -1,0 +1,208 @@
+"""ResourceClaims: the claims of pods for devices, and which devices are given out. Volcano: its DRA manager and claim
+tracker; kube-scheduler: the claim assume cache.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Any, NamedTuple
+
+import msgspec
+
+from volcano_py.api import core, dra
+from volcano_py.scheduler.model.device_pools import DeviceId, DevicePools
+from volcano_py.scheduler.model.pre_bind import AllocateClaim, PreBindStep
+
+KINDS = frozenset(("ResourceClaim", "ResourceSlice", "DeviceClass", "DeviceTaintRule"))
+_encoder = msgspec.msgpack.Encoder()
+
+
+class PodClaim(NamedTuple):
+    """One claim of a pod. Without a `claim` there is a `problem`."""
+
+    key: str
+    claim: dra.ResourceClaim | None
+    problem: str
+    shared: bool
+    """Other pods name it, too."""
+
+
+class ClaimDemand(NamedTuple):
+    """What the ResourceClaims of a pod mean for nodes."""
+
+    claims: tuple[PodClaim, ...]
+    problem: str
+    """Why no node takes the pod: the message of kube-scheduler's PreFilter."""
+    key: bytes
+    """Equal for pods that are equal for nodes."""
+
+
+def claim_names(pod: core.Pod) -> list[tuple[str, str | None]]:
+    """The claims of a pod, each by its name in the pod and by that of its ResourceClaim; None: not made yet.
+
+    Claims that the pod turned out not to need are left out.
+    """
+    made = {s.name: s.resource_claim_name for s in pod.status.resource_claim_statuses or ()}
+    found: list[tuple[str, str | None]] = []
+    for entry in pod.spec.resource_claims or ():
+        if entry.resource_claim_name is not None:
+            found.append((entry.name, entry.resource_claim_name))
+        elif entry.name not in made:
+            found.append((entry.name, None))
+        elif made[entry.name] is not None:
+            found.append((entry.name, made[entry.name]))
+    return found
+
+
+class ResourceClaims:
+    """Lookups over `objects` (by kind and key), and what binds in flight have assumed on top of them."""
+
+    def __init__(self, objects: dict[str, dict[str, Any]]) -> None:
+        self._objects = objects
+        self.pools = DevicePools(objects)
+        self.users: dict[str, set[str]] = defaultdict(set)
+        """Unfinished pods by the claim that they name, both as `namespace/name`."""
+        self.assumed: dict[str, dict[str, AllocateClaim]] = {}
+        """What binds in flight write, by claim and the bind's pod (its uid)."""
+        self.touched: set[str] = set()
+        self.all_touched = False
+        self._used: dict[DeviceId, dict[str, dra.JsonMap]] | None = None
+
+    # ---- objects ------------------------------------------------------------------------------------------
+
+    def changed(self, kind: str, key: str) -> None:
+        """An object was added, changed or removed."""
+        if kind == "ResourceSlice":
+            self.pools.slice_changed(key)
+        elif kind == "DeviceTaintRule":
+            self.pools.taints_changed()
+        elif kind == "DeviceClass":
+            self.pools.generation += 1
+            self.all_touched = True
+        else:
+            self._used = None
+            self.touched |= self.users.get(key, set())
+            claim = self.claim(key)
+            if claim is None:
+                self.assumed.pop(key, None)
+            else:
+                for uid in [u for u in self.assumed.get(key, {}) if _is_reserved(claim, u)]:
+                    self._drop(key, uid)
+
+    def claim(self, key: str) -> dra.ResourceClaim | None:
+        return self._objects.get("ResourceClaim", {}).get(key)
+
+    def device_class(self, name: str) -> dra.DeviceClass | None:
+        return self._objects.get("DeviceClass", {}).get(name)
+
+    def allocation(self, key: str) -> dra.JsonMap | None:
+        """The allocation of a claim, also if it is only about to be written."""
+        claim = self.claim(key)
+        if claim is not None and claim.status.allocation is not None:
+            return claim.status.allocation
+        steps = self.assumed.get(key, {}).values()
+        return next((step.allocation for step in steps if step.allocation is not None), None)
+
+    def reserved_for(self, key: str) -> set[str]:
+        """The uids of the pods for which a claim is reserved."""
+        claim = self.claim(key)
+        consumers = (claim.status.reserved_for if claim is not None else None) or ()
+        return {c.uid for c in consumers} | set(self.assumed.get(key, ()))
+
+    def used(self) -> dict[DeviceId, dict[str, dra.JsonMap]]:
+        """The devices that are given out, each with the result of every claim that has it; not to be written.
+
+        Access of administrators does not count.
+        """
+        if self._used is None:
+            self._used = {}
+            for key in {*self._objects.get("ResourceClaim", {}), *self.assumed}:
+                for result in dra.results(self.allocation(key)):
+                    if not result.get("adminAccess"):
+                        share = str(result.get("shareID") or "")
+                        self._used.setdefault(dra.device_id(result), {})[f"{key}#{share}"] = result
+        return self._used
+
+    # ---- pods ----------------------------------------------------------------------------------------------
+
+    def demand(self, pod: core.Pod) -> ClaimDemand | None:
+        """What the claims of a pod mean; None if it has none."""
+        if not pod.spec.resource_claims:
+            return None
+        claims: list[PodClaim] = []
+        for name, claim_name in claim_names(pod):
+            key = f"{pod.metadata.namespace}/{claim_name}"
+            claim = self.claim(key) if claim_name is not None else None
+            shared = len(self.users.get(key, ())) > 1
+            claims.append(PodClaim(key, claim, self._problem(pod, name, claim_name, claim), shared))
+        problem = next((c.problem for c in claims if c.problem), "")
+        return ClaimDemand(tuple(claims), problem, _encoder.encode([self._content(c) for c in claims]))
+
+    def _problem(self, pod: core.Pod, name: str, claim_name: str | None, claim: dra.ResourceClaim | None) -> str:
+        if claim_name is None:
+            return f'pod "{pod.metadata.key}": claim {name}: ResourceClaim not created yet'
+        if claim is None:
+            return f'resourceclaim "{claim_name}" not found'
+        if claim.metadata.deletion_timestamp:
+            return f'resourceclaim "{claim_name}" is being deleted'
+        owner = claim.metadata.controller
+        generated = any(e.name == name and e.resource_claim_name is None for e in pod.spec.resource_claims or ())
+        if generated and (owner is None or owner.uid != pod.metadata.uid):
+            return f'resourceclaim "{claim_name}" was not created for this pod; delete or rename it'
+        key = claim.metadata.key
+        if self.allocation(key) is not None:
+            consumers = self.reserved_for(key)
+            if pod.metadata.uid not in consumers and len(consumers) >= dra.MAX_CONSUMERS:
+                return f'resourceclaim "{claim_name}" is in use'
+            return ""
+        for request in claim.spec.devices.requests or ():
+            for exact in [request.exactly] if request.exactly is not None else request.first_available or ():
+                if self.device_class(exact.device_class_name) is None:
+                    return f"request {request.name}: device class {exact.device_class_name} does not exist"
+        return ""
+
+    def _content(self, claim: PodClaim) -> Any:
+        if claim.claim is None or claim.problem:
+            return claim.problem
+        allocation = self.allocation(claim.key)
+        if allocation is not None:
+            return [allocation.get("nodeSelector"), claim.key if claim.shared else ""]
+        return [claim.claim.spec, claim.key if claim.shared else ""]
+
+    def use(self, pod: core.Pod, used: bool) -> None:
+        """A pod begins to name its claims, or ceases to."""
+        for _, name in claim_names(pod):
+            users = self.users[f"{pod.metadata.namespace}/{name}"]
+            self.touched |= users
+            if used:
+                users.add(pod.metadata.key)
+            else:
+                users.discard(pod.metadata.key)
+
+    # ---- binds in flight -----------------------------------------------------------------------------------
+
+    def assume(self, uid: str, step: PreBindStep) -> None:
+        """Count a step of the bind of a pod as done, until an event shows it or the bind is forgotten."""
+        if isinstance(step, AllocateClaim):
+            key = f"{step.namespace}/{step.claim}"
+            self.assumed.setdefault(key, {})[uid] = step
+            self._used = None
+            self.touched |= self.users.get(key, set())
+
+    def forget(self, uid: str, step: PreBindStep) -> None:
+        """The opposite of `assume`."""
+        if isinstance(step, AllocateClaim):
+            self._drop(f"{step.namespace}/{step.claim}", uid)
+
+    def _drop(self, key: str, uid: str) -> None:
+        self._used = None
+        self.touched |= self.users.get(key, set())
+        steps = self.assumed.get(key)
+        if steps is not None:
+            steps.pop(uid, None)
+            if not steps:
+                del self.assumed[key]
+
+
+def _is_reserved(claim: dra.ResourceClaim, uid: str) -> bool:
+    return any(consumer.uid == uid for consumer in claim.status.reserved_for or ())

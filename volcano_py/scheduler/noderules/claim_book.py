@@ -1,0 +1,232 @@
+"""ClaimBook: which devices the ResourceClaims of a session get. kube-scheduler: Filter, Reserve and Unreserve of
+DynamicResources.
+
+It starts from the objects and from binds in flight, and moves with the session's placements and evictions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import IntEnum
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+
+from volcano_py.api import core, dra
+from volcano_py.scheduler.framework.session import Session
+from volcano_py.scheduler.model import status as st
+from volcano_py.scheduler.model.device_pools import Device, DeviceId, Pool
+from volcano_py.scheduler.model.resource_claims import ClaimDemand, PodClaim
+from volcano_py.scheduler.model.task import Task
+from volcano_py.scheduler.noderules.device_allocation import allocation_of
+from volcano_py.scheduler.noderules.device_allocator import Chosen, Inventory, allocate
+from volcano_py.scheduler.noderules.device_selectors import DeviceSelectors, SelectorError
+from volcano_py.scheduler.noderules.node_masks import node_mask
+
+EVERYWHERE = -1
+"""In the log: any node may be concerned."""
+
+
+class Rejection(IntEnum):
+    """Why a node cannot serve claims; the numbers are those of `DynamicResources.reasons`."""
+
+    NO_DEVICES = 1
+    ELSEWHERE = 2
+    ERROR = 3
+
+
+class Decision(NamedTuple):
+    """What the claims of a pod get on a node."""
+
+    claims: list[PodClaim]
+    """Those that this pod allocates."""
+    chosen: list[list[Chosen]]
+    """The devices of each of them."""
+
+
+class ClaimBook:
+    """See the module. `log`: columns of nodes for which an answer may have changed, in order."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._claims = session.cluster.claims.resource_claims
+        self._selectors = session.cluster.keep(DeviceSelectors)
+        self._taints = "DRADeviceTaints" in session.cluster.features
+        self._used: dict[DeviceId, dict[str, dra.JsonMap]] | None = None
+        self._pools: dict[int, list[tuple[Pool, list[Device]]]] | None = None
+        self._left: dict[str, set[str]] = {}
+        self.free_again: set[str] = set()
+        """Claims of which every pod leaves: their devices become free later."""
+        self.pending: dict[str, tuple[dra.JsonMap, int]] = {}
+        """What this session has allocated: by claim, with the slot of the task."""
+        self.decisions: dict[int, dict[str, dra.JsonMap]] = {}
+        """The allocations of a task's claims, by its slot and the claim."""
+        self.log: list[int] = []
+
+    # ---- asking ---------------------------------------------------------------------------------------------
+
+    def allocation(self, claim: PodClaim) -> dra.JsonMap | None:
+        """The allocation of a claim, written or decided."""
+        pending = self.pending.get(claim.key)
+        return pending[0] if pending is not None else self._claims.allocation(claim.key)
+
+    def decide(self, demand: ClaimDemand, node: int) -> Decision | Rejection:
+        """What the claims of a pod get on a node."""
+        new: list[PodClaim] = []
+        wanted: list[dra.ResourceClaim] = []
+        for claim in demand.claims:
+            allocation = self.allocation(claim)
+            if claim.claim is None:
+                return Rejection.ERROR
+            if allocation is None:
+                new.append(claim)
+                wanted.append(claim.claim)
+            elif not self._reaches(allocation, node):
+                return Rejection.ELSEWHERE
+        if not new:
+            return Decision([], [])
+        try:
+            chosen = allocate(wanted, self._inventory(node))
+        except SelectorError:
+            return Rejection.ERROR
+        return Rejection.NO_DEVICES if chosen is None else Decision(new, chosen)
+
+    def _reaches(self, allocation: dra.JsonMap, node: int) -> bool:
+        selector = allocation.get("nodeSelector")
+        if not selector:
+            return True
+        return bool(node_mask(self._session.cluster, msgspec.convert(selector, core.NodeSelector))[node])
+
+    def _inventory(self, node: int) -> Inventory:
+        if self._pools is None:
+            self._pools = self._pools_by_node()
+        if self._used is None:
+            self._used = dict(self._claims.used())
+        return Inventory(self._pools.get(node, ()), self._used, self.free_again, self._accepts, self._taints)
+
+    def _accepts(self, class_name: str, selectors: Sequence[dra.DeviceSelector], device: Device) -> bool:
+        of_class = self._claims.device_class(class_name)
+        if of_class is None:
+            return False
+        accept = self._selectors.accept
+        return accept(of_class.spec.selectors or (), device) and accept(selectors, device)
+
+    def _pools_by_node(self) -> dict[int, list[tuple[Pool, list[Device]]]]:
+        """The pools that each node can use, with the devices that it can use."""
+        table = self._session.table
+        found: dict[int, list[tuple[Pool, list[Device]]]] = {}
+        for pool in self._claims.pools.pools().values():
+            here: dict[int, list[Device]] = {}
+            for device in pool.devices:
+                for node in self._nodes_of(device):
+                    here.setdefault(node, []).append(device)
+            for node, devices in here.items():
+                found.setdefault(node, []).append((pool, devices))
+        assert all(node < len(table) for node in found)
+        return found
+
+    def _nodes_of(self, device: Device) -> list[int]:
+        table = self._session.table
+        if device.node is not None:
+            node = table.index.get(device.node)
+            return [] if node is None else [node]
+        if device.everywhere:
+            return list(range(len(table)))
+        if device.selector is None:
+            return []
+        return np.flatnonzero(node_mask(self._session.cluster, device.selector)).tolist()
+
+    # ---- following the session --------------------------------------------------------------------------------
+
+    def place(self, task: Task, node: int) -> str | None:
+        """A task gets a node, or its eviction is taken back; text: the node has not got what its claims need."""
+        demand = task.claims.devices
+        assert demand is not None
+        status = self._session.status(task)
+        if status not in (st.ALLOCATED, st.PIPELINED):
+            self._return(task, demand)
+            return None
+        waits = status == st.PIPELINED
+        if waits and not self._session.deviations.pipelined_claims:
+            # Volcano names no node here, so that nothing can be reserved.
+            return "no node is known for unallocated claims" if any(self._is_new(c) for c in demand.claims) else None
+        decision = self.decide(demand, node)
+        if isinstance(decision, Rejection):
+            return "claims cannot be allocated on the node"
+        if not waits and self._is_leaving(decision):
+            return "devices of claims are still in use"
+        self._reserve(task, demand, decision, node)
+        return None
+
+    def displace(self, task: Task, node: int) -> None:
+        """The opposite of `place`."""
+        demand = task.claims.devices
+        assert demand is not None
+        if self.decisions.pop(task.slot, None) is not None:
+            for key, (allocation, slot) in list(self.pending.items()):
+                if slot == task.slot:
+                    self._give_back(key, allocation, node)
+        elif self._session.status(task) == st.RELEASING and self._session.deviations.pipelined_claims:
+            self._leave(task, demand)
+
+    def _is_new(self, claim: PodClaim) -> bool:
+        return self.allocation(claim) is None
+
+    def _is_leaving(self, decision: Decision) -> bool:
+        """Whether a device that was chosen is still in use."""
+        used = self._used or {}
+        devices = (c.device.id for chosen in decision.chosen for c in chosen if c.consumed is None)
+        return bool(self.free_again) and any(used.get(id) for id in devices)
+
+    def _reserve(self, task: Task, demand: ClaimDemand, decision: Decision, node: int) -> None:
+        name = self._session.table.names[node]
+        for claim, chosen in zip(decision.claims, decision.chosen, strict=True):
+            assert claim.claim is not None
+            allocation = allocation_of(claim.claim, chosen, name, self._claims.device_class)
+            self.pending[claim.key] = (allocation, task.slot)
+            self._count(claim.key, allocation, True)
+            local = all(c.device.node is not None for c in chosen) and not claim.shared
+            self.log.append(node if local else EVERYWHERE)
+        found = {claim.key: self.allocation(claim) for claim in demand.claims}
+        self.decisions[task.slot] = {key: a for key, a in found.items() if a is not None}
+
+    def _give_back(self, key: str, allocation: dra.JsonMap, node: int) -> None:
+        heir = next((slot for slot, claims in self.decisions.items() if key in claims), None)
+        if heir is not None:
+            # Another task of the session shares the claim.
+            self.pending[key] = (allocation, heir)
+            return
+        del self.pending[key]
+        self._count(key, allocation, False)
+        self.log.append(EVERYWHERE)
+
+    def _count(self, key: str, allocation: dra.JsonMap, given: bool) -> None:
+        if self._used is None:
+            self._used = dict(self._claims.used())
+        for result in dra.results(allocation):
+            if result.get("adminAccess"):
+                continue
+            device, entry = dra.device_id(result), f"{key}#{result.get('shareID') or ''}"
+            here = dict(self._used.get(device, {}))
+            if given:
+                here[entry] = result
+            else:
+                here.pop(entry, None)
+            self._used[device] = here
+
+    def _leave(self, task: Task, demand: ClaimDemand) -> None:
+        """An eviction: claims without any other pod become free later."""
+        for claim in demand.claims:
+            left = self._left.setdefault(claim.key, set())
+            left.add(task.uid)
+            if self._claims.reserved_for(claim.key) <= left:
+                self.free_again.add(claim.key)
+                self.log.append(EVERYWHERE)
+
+    def _return(self, task: Task, demand: ClaimDemand) -> None:
+        for claim in demand.claims:
+            self._left.get(claim.key, set()).discard(task.uid)
+            if claim.key in self.free_again:
+                self.free_again.discard(claim.key)
+                self.log.append(EVERYWHERE)

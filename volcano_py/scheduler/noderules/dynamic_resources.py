@@ -1,0 +1,169 @@
+"""Dynamic resource allocation: nodes whose devices cannot serve a pod's ResourceClaims are rejected. kube-scheduler:
+DynamicResources.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+
+from volcano_py.scheduler.framework.fit_errors import Code, Reason
+from volcano_py.scheduler.framework.node_rules import DOMAIN, Codes, Floats, Indices, Scope
+from volcano_py.scheduler.framework.session import Session
+from volcano_py.scheduler.model.pre_bind import AllocateClaim, PreBind
+from volcano_py.scheduler.model.resource_claims import ClaimDemand
+from volcano_py.scheduler.model.task import Task
+from volcano_py.scheduler.noderules.claim_book import EVERYWHERE, ClaimBook, Decision
+from volcano_py.scheduler.noderules.normalise import default_normalise
+
+MAX_ALTERNATIVES = 8
+"""Subrequests of one request."""
+
+
+def book_of(session: Session) -> ClaimBook:
+    """The session's book."""
+    return session.shared(ClaimBook, lambda: ClaimBook(session))
+
+
+class DynamicResources:
+    """The answers for a class of pods are kept, and asked again for the nodes whose devices were given out."""
+
+    name = "DynamicResources"
+    scope: Literal[Scope.DOMAIN] = DOMAIN
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._known: dict[int, tuple[Codes, int]] = {}
+        # With victims' claims counted as free, an eviction can help.
+        code = Code.UNSCHEDULABLE if session.deviations.pipelined_claims else Code.UNRESOLVABLE
+        self.reasons = [
+            Reason("cannot allocate all claims", code),
+            Reason("resourceclaim not available on the node", Code.UNRESOLVABLE),
+            Reason("a selector of a claim or of its device class fails", Code.ERROR),
+            Reason("running Score plugins failed", Code.ERROR),
+        ]
+
+    def applies(self, task: Task) -> bool:
+        return task.claims.devices is not None
+
+    def filter(self, task: Task) -> Codes:
+        demand = task.claims.devices
+        assert demand is not None
+        book = book_of(self._session)
+        codes, position = self._known.get(task.spec_class.id, (None, 0))
+        changed = set(book.log[position:])
+        if codes is None or EVERYWHERE in changed:
+            codes = np.zeros(len(self._session.table), dtype=np.int8)
+            changed = set(range(len(codes)))
+        for node in changed:
+            found = book.decide(demand, node)
+            codes[node] = 0 if isinstance(found, Decision) else found
+        self._known[task.spec_class.id] = (codes, len(book.log))
+        if not self._session.deviations.scored_claims and self._cannot_be_scored(demand):
+            return self._only_one(task, codes)
+        return codes
+
+    def _cannot_be_scored(self, demand: ClaimDemand) -> bool:
+        """Whether a pod has allocated and new claims: Volcano's score of DynamicResources fails for it."""
+        book = book_of(self._session)
+        return len({book.allocation(claim) is None for claim in demand.claims}) > 1
+
+    def _only_one(self, task: Task, codes: Codes) -> Codes:
+        """Without scores no node is chosen among several."""
+        view = self._session.placement.view(task)
+        ok = view.ok & (codes == 0)
+        group = ok & view.idle if (ok & view.idle).any() else ok & view.future
+        if group.sum() < 2:
+            return codes
+        rejected = codes.copy()
+        rejected[group & (codes == 0)] = 4
+        return rejected
+
+
+class DynamicResourcesScore:
+    """Prefers nodes on which earlier alternatives of `firstAvailable` are available."""
+
+    name = "DynamicResourcesScore"
+    scope: Literal[Scope.DOMAIN] = DOMAIN
+    batch = True
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def applies(self, task: Task) -> bool:
+        demand = task.claims.devices
+        return demand is not None and any(
+            request.first_available
+            for claim in demand.claims
+            if claim.claim is not None
+            for request in claim.claim.spec.devices.requests or ()
+        )
+
+    def constant(self, task: Task) -> float | None:
+        return None
+
+    def score(self, task: Task, candidates: Indices) -> Floats:
+        demand = task.claims.devices
+        assert demand is not None
+        book = book_of(self._session)
+        raw = np.array([_rank(book.decide(demand, int(node))) for node in candidates], dtype=np.float64)
+        return default_normalise(raw, reverse=False)
+
+
+def _rank(decision: object) -> int:
+    """Eight for a first alternative, one less for each later one."""
+    total = 0
+    if isinstance(decision, Decision):
+        for claim, chosen in zip(decision.claims, decision.chosen, strict=True):
+            assert claim.claim is not None
+            used = {c.request for c in chosen}
+            for request in claim.claim.spec.devices.requests or ():
+                for i, sub in enumerate(request.first_available or ()):
+                    if f"{request.name}/{sub.name}" in used:
+                        total += MAX_ALTERNATIVES - i
+    return total
+
+
+def claim_problem(session: Session, task: Task) -> str | None:
+    """Why no node takes a pod with claims."""
+    demand = task.claims.devices
+    assert demand is not None
+    if not demand.problem and not session.deviations.shared_claims:
+        book = book_of(session)
+        for claim in demand.claims:
+            if claim.key in book.pending:
+                return f"resource claim {claim.key} is in the process of being allocated"
+    return demand.problem or None
+
+
+def follow_claims(session: Session) -> None:
+    """Allocate claims of what the session places."""
+    book = book_of(session)
+    session.add_event_handler(
+        lambda task, node: book.place(task, node) if task.claims.devices is not None else None,
+        lambda task, node: book.displace(task, node) if task.claims.devices is not None else None,
+    )
+
+
+def claim_steps(session: Session, task: Task) -> PreBind | None:
+    """What must be written before a task with claims is bound."""
+    demand = task.claims.devices
+    if demand is None:
+        return None
+    allocations = book_of(session).decisions.get(task.slot, {})
+    written = session.cluster.claims.resource_claims.allocation
+    return PreBind(
+        [
+            AllocateClaim(
+                task.namespace,
+                claim.key.partition("/")[2],
+                claim.claim.metadata.uid if claim.claim is not None else "",
+                task.name,
+                task.uid,
+                None if written(claim.key) is not None else allocations.get(claim.key),
+            )
+            for claim in demand.claims
+        ],
+        {},
+    )
