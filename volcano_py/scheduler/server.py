@@ -37,9 +37,13 @@ from volcano_py.scheduler.loop import CycleLoop
 from volcano_py.scheduler.metrics import Metrics
 from volcano_py.scheduler.model.cluster import Cluster
 from volcano_py.scheduler.model.feature_gates import enabled_gates
+from volcano_py.scheduler.model.node_usage import NodeUsage
 from volcano_py.scheduler.model.plan import Event, Operation
 from volcano_py.scheduler.options import Options
+from volcano_py.scheduler.plugins.extender.mailbox import Mailbox
 from volcano_py.scheduler.reload import INTERVAL
+from volcano_py.scheduler.remote.extender_calls import ExtenderCalls
+from volcano_py.scheduler.remote.usage_source import UsageSource
 from volcano_py.scheduler.reporting import Reporter
 from volcano_py.scheduler.run_once import REGISTRY, Report, run_once
 
@@ -81,6 +85,7 @@ class Scheduler:
         )
         self.cycle_loop = CycleLoop(self.cache, self.handle, progress, options.schedule_period, self._run_cycle)
         self.reporter = Reporter(Metrics(), self.cache, self.handle, self.source)
+        self.extenders = ExtenderCalls(lambda: self.cache.model.keep(Mailbox), self._make_dirty)
         self.health = checks(progress, self.handle)
 
     # ---- the parts ---------------------------------------------------------------------------------------
@@ -113,6 +118,9 @@ class Scheduler:
                 parts["shards"] = self.shards.run()
                 synced.append(self.shards.informer.synced)
             parts["cycles"] = self.cycle_loop.run(*synced)
+            parts["extenders"] = self.extenders.run()
+            usage = UsageSource(client, lambda: self.source.configuration.metrics, self._node_names, self._put_usage)
+            parts["usage"] = usage.run()
             try:
                 await run_all(parts)
             finally:
@@ -151,6 +159,7 @@ class Scheduler:
         else:
             self.last_report = report
             self.reporter.cycle(self.cycles, report, time.monotonic() - begun)
+            self.extenders.wake()
 
     def _send(self, operations: Sequence[Operation]) -> None:
         self.handle.emit(operations)
@@ -204,6 +213,16 @@ class Scheduler:
     def _make_dirty(self) -> None:
         self.cache.model.dirty = True
         self.cycle_loop.wake()
+
+    def _node_names(self) -> list[str]:
+        return list(self.cache.model.nodes.names)
+
+    def _put_usage(self, measured: dict[str, NodeUsage]) -> None:
+        """Count what the metrics source has measured; nodes that are gone are dropped."""
+        known = self.cache.model.nodes.index
+        usage = self.cache.model.usage
+        self.cache.model.usage = {name: u for name, u in (usage | measured).items() if name in known}
+        self._make_dirty()
 
     def write_dump(self) -> None:
         """Write the objects of the cache to `--cache-dump-dir`."""

@@ -14,6 +14,7 @@ from pathlib import Path
 from tests.conformance.functions import (
     configuration,
     devices,
+    extender,
     jobs,
     namespaces,
     nodes,
@@ -41,6 +42,7 @@ ADAPTERS: Adapters = {
     **devices.ADAPTERS,
     **numa.ADAPTERS,
     **usage.ADAPTERS,
+    **extender.ADAPTERS,
 }
 
 

@@ -1,4 +1,5 @@
-"""Shared devices: GPUs, vGPUs, MIG instances, Ascend chips. The data writes a node's cards with what is used of them."""
+"""Shared devices: GPUs, vGPUs, MIG instances, Ascend chips. The data writes a node's cards with what is used of
+them."""
 
 from __future__ import annotations
 

@@ -51,7 +51,6 @@ NOT_BUILT: dict[str, str] = {
     "predicates.setUpDynamicResourcesArgs": "dynamic resource allocation",
     "predicates.defaultVolumeBindingArgs": "volume binding",
     "predicates.setUpVolumeBindingArgs": "volume binding",
-    "extender.": "plugin extender",
     "cache.RemoveVolcanoSchGate": "removal of the queue-allocation gate",
     "util.CalculateNumOfFeasibleNodesToFind": "sampling of nodes (all are looked at)",
     "util.SelectBestNodes": "the agent scheduler",

@@ -9,6 +9,7 @@ from volcano_py.scheduler.plugins.cdp import Cdp
 from volcano_py.scheduler.plugins.conformance import Conformance
 from volcano_py.scheduler.plugins.deviceshare import Deviceshare
 from volcano_py.scheduler.plugins.drf import Drf
+from volcano_py.scheduler.plugins.extender import Extender
 from volcano_py.scheduler.plugins.gang import Gang
 from volcano_py.scheduler.plugins.network_topology_aware import NetworkTopologyAware
 from volcano_py.scheduler.plugins.nodegroup import NodeGroup
@@ -33,6 +34,7 @@ PLUGINS: dict[str, PluginBuilder] = {
     "conformance": Conformance,
     "deviceshare": Deviceshare,
     "drf": Drf,
+    "extender": Extender,
     "gang": Gang,
     "network-topology-aware": NetworkTopologyAware,
     "nodegroup": NodeGroup,

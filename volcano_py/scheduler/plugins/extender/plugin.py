@@ -1,0 +1,327 @@
+"""The plugin: which questions are put to the extender, and what its answers mean. See the package.
+
+An answer holds from the cycle after the one in which it was asked for. Until the first answer the scheduler waits:
+nodes are rejected, jobs are not admitted, nothing is evicted.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+from msgspec import field
+
+from volcano_py.api.core import Container
+from volcano_py.api.duration import parse_duration
+from volcano_py.scheduler.framework.callbacks import Vote
+from volcano_py.scheduler.framework.fit_errors import Code, Reason
+from volcano_py.scheduler.framework.node_rules import LOCAL, Codes, Floats, Scope
+from volcano_py.scheduler.framework.plugin import Plugin, PluginArguments
+from volcano_py.scheduler.framework.session import Session
+from volcano_py.scheduler.framework.session_job import SessionJob
+from volcano_py.scheduler.model.node_table import Numbers, SomeNodes
+from volcano_py.scheduler.model.queue import Queue
+from volcano_py.scheduler.model.task import Task
+from volcano_py.scheduler.plugins.extender import bodies
+from volcano_py.scheduler.plugins.extender.mailbox import Answer, Mailbox, Question
+
+_WAITING = "the extender has not answered yet"
+
+
+class Extender(Plugin):
+    """See `Arguments`. A verb that is empty is not asked."""
+
+    name = "extender"
+
+    class Arguments(PluginArguments):
+        url_prefix: str = field(default="", name="extender.urlPrefix")
+        """Where the extender is; the verb is appended."""
+        timeout: str = field(default="1s", name="extender.httpTimeout")
+        """How long a call may last, as a Go duration."""
+        session_open: str = field(default="", name="extender.onSessionOpenVerb")
+        """A notice of each cycle, with jobs, nodes and queues."""
+        session_close: str = field(default="", name="extender.onSessionCloseVerb")
+        """A notice of the end of each cycle."""
+        predicate: str = field(default="", name="extender.predicateVerb")
+        """Whether a node takes a pod: one call for each class of equal pods and each node."""
+        predicate_nodes: str = field(default="", name="extender.predicateNodesVerb")
+        """The same in one call for all nodes; not in Volcano."""
+        prioritize: str = field(default="", name="extender.prioritizeVerb")
+        """Scores of nodes."""
+        preemptable: str = field(default="", name="extender.preemptableVerb")
+        """Which pods may be preempted for a pod."""
+        reclaimable: str = field(default="", name="extender.reclaimableVerb")
+        """Which pods may be reclaimed for a pod."""
+        queue_overused: str = field(default="", name="extender.queueOverusedVerb")
+        """Whether a queue gets nothing more."""
+        job_enqueueable: str = field(default="", name="extender.jobEnqueueableVerb")
+        """Whether a job may be admitted."""
+        job_enqueued: str = field(default="", name="extender.jobEnqueuedVerb")
+        """A notice of a job that was admitted."""
+        job_ready: str = field(default="", name="extender.jobReadyVerb")
+        """Whether a job's pods may be bound."""
+        allocate: str = field(default="", name="extender.allocateFuncVerb")
+        """A notice of a pod that got a node."""
+        deallocate: str = field(default="", name="extender.deallocateFuncVerb")
+        """A notice of a pod that lost its node."""
+        ignorable: bool = field(default=False, name="extender.ignorable")
+        """Whether scheduling goes on without the extender when a call fails."""
+        managed: list[str] = field(default_factory=list, name="extender.managedResources")
+        """Only pods that ask for one of these resources are asked about; none: all pods."""
+
+    arguments: Arguments
+
+    def __init__(self, arguments: Mapping[str, Any] | None = None) -> None:
+        super().__init__(arguments)
+        try:
+            self.timeout = parse_duration(self.arguments.timeout)
+        except ValueError:
+            self.warn(f"extender.httpTimeout is {self.arguments.timeout!r}, it must be a duration such as 1s; 1s stays")
+            self.timeout = 1.0
+        if not self.arguments.url_prefix.startswith(("http://", "https://")):
+            self.warn("extender.urlPrefix must begin with http:// or https://; without it every call fails")
+
+    def on_session_open(self, session: Session) -> None:
+        a = self.arguments
+        self._session = session
+        self._shown = bodies.Snapshot(session)
+        self._mail = session.cluster.keep(Mailbox)
+        self._mail.forget_old(session.now)
+        if a.session_open and not self._opened():
+            return
+        if a.predicate or a.predicate_nodes:
+            session.add_filters(_Filter(self, session))
+        if a.prioritize:
+            session.add_scores(_Score(self, session))
+        if a.preemptable:
+            session.add_preemptable(lambda evictor, tasks: self._victims(a.preemptable, evictor, tasks))
+        if a.reclaimable:
+            session.add_reclaimable(lambda evictor, tasks: self._victims(a.reclaimable, evictor, tasks))
+        if a.queue_overused:
+            session.add_overused(self._overused)
+        if a.job_enqueueable:
+            session.add_job_enqueueable(self._enqueueable)
+        if a.job_enqueued:
+            session.add_job_enqueued(lambda job: self._notify(a.job_enqueued, lambda: {"job": bodies.job(job)}))
+        if a.job_ready:
+            session.add_job_ready(self._ready)
+        if a.allocate or a.deallocate:
+            session.add_event_handler(
+                lambda task, node: self._moved(a.allocate, task, node),
+                lambda task, node: self._moved(a.deallocate, task, node),
+            )
+
+    def on_session_close(self, session: Session) -> None:
+        """Send the notice of the end."""
+        if self.arguments.session_close:
+            self._notify(self.arguments.session_close, dict)
+
+    # ---- calls ------------------------------------------------------------------------------------------
+
+    def ask(self, verb: str, about: Sequence[str], body: Callable[[], Any]) -> Answer | None:
+        """The extender's newest answer about something; None: there is none yet, but it has been asked."""
+        key = (self.arguments.url_prefix, verb, *about)
+        return self._mail.answer(key, self._question(verb, body), self._session.now)
+
+    def _question(self, verb: str, body: Callable[[], Any]) -> Question:
+        return Question(f"{self.arguments.url_prefix.removesuffix('/')}/{verb}", body, self.timeout)
+
+    def _notify(self, verb: str, body: Callable[[], Any]) -> None:
+        self._mail.notices.append(self._question(verb, body))
+
+    def _opened(self) -> bool:
+        """Tell the extender about the cycle; whether it takes part."""
+        session = self._session
+
+        def body() -> Any:
+            return {
+                "Jobs": {uid: bodies.job(job) for uid, job in session.jobs.items()},
+                "Nodes": {node["Name"]: node for node in self._shown.nodes()},
+                "Queues": {name: bodies.queue(queue) for name, queue in session.queues.items()},
+                "NamespaceInfo": {},
+                "RevocableNodes": {},
+                "NodeList": self._shown.names,
+            }
+
+        answer = self.ask(self.arguments.session_open, (), body)
+        return answer is None or not answer.error or self.arguments.ignorable
+
+    # ---- what answers mean ------------------------------------------------------------------------------
+
+    def is_interested(self, task: Task) -> bool:
+        """Whether the extender is asked about a pod."""
+        return is_managed(task, self.arguments.managed)
+
+    def _victims(self, verb: str, evictor: Task, tasks: list[Task]) -> list[Task] | None:
+        if not self.is_interested(evictor):
+            return None
+
+        def body() -> Any:
+            return {"evictor": self._shown.task(evictor), "evictees": [self._shown.task(t) for t in tasks]}
+
+        answer = self.ask(verb, (evictor.key, *(t.key for t in tasks)), body)
+        victims = _field(answer, "victims", list)
+        if victims is None:
+            # Volcano: without an extender that may be ignored, the other plugins decide.
+            return None if answer is not None and answer.error and self.arguments.ignorable else []
+        named = {v.get("UID") for v in victims if isinstance(v, dict)}
+        return [t for t in tasks if t.uid in named]
+
+    def _overused(self, queue: Queue) -> bool:
+        answer = self.ask(self.arguments.queue_overused, (queue.name,), lambda: {"queue": bodies.queue(queue)})
+        overused = _field(answer, "overused", bool)
+        return bool(self._otherwise(answer, good=False, bad=True)) if overused is None else bool(overused)
+
+    def _enqueueable(self, job: SessionJob) -> Vote:
+        answer = self.ask(self.arguments.job_enqueueable, (job.uid,), lambda: {"job": bodies.job(job)})
+        status = _field(answer, "status", int)
+        if status is None:
+            return Vote(self._otherwise(answer, good=Vote.PERMIT, bad=Vote.REJECT))
+        return Vote.PERMIT if status > 0 else Vote.REJECT if status < 0 else Vote.ABSTAIN
+
+    def _ready(self, job: SessionJob) -> bool:
+        about = (job.uid, ",".join(map(str, job.counts)))
+        answer = self.ask(self.arguments.job_ready, about, lambda: {"job": bodies.job(job)})
+        ready = _field(answer, "status", bool)
+        if ready is None and answer is not None and not self.arguments.ignorable:
+            return not self._session.deviations.extender_fails_closed
+        return bool(ready)
+
+    def _otherwise(self, answer: Answer | None, *, good: Any, bad: Any) -> Any:
+        """Without a usable answer: `good` if the extender has failed and may be ignored."""
+        return good if answer is not None and self.arguments.ignorable else bad
+
+    def _moved(self, verb: str, task: Task, node: int) -> None:
+        if verb and self.is_interested(task):
+            self._notify(verb, lambda: {"task": self._shown.task(task, node)})
+
+    def reject(self, task: Task, node: int) -> Reason | None:
+        """Why a node does not take the pods of a class."""
+        a, name = self.arguments, self._shown.names[node]
+        if a.predicate_nodes:
+            answer = self.ask(a.predicate_nodes, (str(task.spec_class.id),), lambda: self._task_and_nodes(task))
+            statuses = _field(answer, "statuses", dict)
+            status = None if statuses is None else statuses.get(name)
+        else:
+
+            def body() -> Any:
+                return {"task": self._shown.task(task), "node": self._shown.node(node)}
+
+            answer = self.ask(a.predicate, (str(task.spec_class.id), name), body)
+            status = answer.body if answer is not None and not answer.error else None
+        if not isinstance(status, dict) or not isinstance(status.get("status", ""), str):
+            if answer is not None and a.ignorable:
+                return None
+            return Reason(_WAITING if answer is None else f"the extender failed: {answer.error or 'no valid answer'}")
+        text, code = status.get("status", ""), status.get("code", 0)
+        known = code if isinstance(code, int) and code in Code._value2member_map_ and code != 0 else Code.ERROR
+        return Reason(text, Code(known)) if text else None
+
+    def scores(self, task: Task) -> Floats:
+        """What the extender gives each node; nothing if it has failed or names a score that is none."""
+        table = self._session.table
+        found = np.zeros(len(table))
+        answer = self.ask(self.arguments.prioritize, (str(task.spec_class.id),), lambda: self._task_and_nodes(task))
+        given = _field(answer, "nodeScore", dict)
+        if given is None or (answer is not None and answer.body.get("errorMessage")):
+            return found
+        if not all(isinstance(s, int | float) and math.isfinite(s) and s >= 0 for s in given.values()):
+            return found
+        for name, score in given.items():
+            if name in table.index:
+                found[table.index[name]] = score
+        return found
+
+    def _task_and_nodes(self, task: Task) -> Any:
+        return {"task": self._shown.task(task), "nodes": self._shown.nodes()}
+
+
+def is_managed(task: Task, resources: Sequence[str]) -> bool:
+    """Whether a pod asks for one of some resources; without resources every pod."""
+    spec = task.pod.spec
+    return not resources or asks_for((*(spec.containers or ()), *(spec.init_containers or ())), resources)
+
+
+def asks_for(containers: Iterable[Container], resources: Sequence[str]) -> bool:
+    """Whether a container requests or limits one of some resources."""
+    return any(
+        name in resources
+        for c in containers
+        for amounts in (c.resources.requests, c.resources.limits)
+        for name in amounts or ()
+    )
+
+
+def _field(answer: Answer | None, name: str, kind: type) -> Any:
+    """A field of an answer; None: there is no answer, or it has no such field."""
+    if answer is None or answer.error or not isinstance(answer.body, dict):
+        return None
+    value = answer.body.get(name)
+    return value if isinstance(value, kind) else None
+
+
+class _Filter:
+    """Reject the nodes that the extender rejects."""
+
+    name = "extender"
+    scope: Literal[Scope.LOCAL] = LOCAL
+
+    def __init__(self, plugin: Extender, session: Session) -> None:
+        self.reasons: list[Reason] = []
+        self._plugin = plugin
+        self._count = len(session.table)
+        self._codes: dict[int, Codes] = {}
+
+    def applies(self, task: Task) -> bool:
+        return self._plugin.is_interested(task)
+
+    def _all(self, task: Task) -> Codes:
+        codes = self._codes.get(task.spec_class.id)
+        if codes is None:
+            found = [self._number(self._plugin.reject(task, node)) for node in range(self._count)]
+            codes = self._codes[task.spec_class.id] = np.array(found, dtype=np.int32)
+        return codes
+
+    def _number(self, reason: Reason | None) -> int:
+        if reason is None:
+            return 0
+        if reason not in self.reasons:
+            self.reasons.append(reason)
+        return self.reasons.index(reason) + 1
+
+    def filter(self, task: Task, numbers: Numbers) -> Codes:
+        codes = self._all(task)
+        return codes[numbers.nodes] if isinstance(numbers, SomeNodes) else codes
+
+    def filter_node(self, task: Task, node: int) -> int:
+        return self._all(task).item(node)
+
+
+class _Score:
+    """Add the scores that the extender gives."""
+
+    name = "extender"
+    scope: Literal[Scope.LOCAL] = LOCAL
+    batch = True
+
+    def __init__(self, plugin: Extender, session: Session) -> None:
+        self._plugin = plugin
+        self._scores: dict[int, Floats] = {}
+
+    def applies(self, task: Task) -> bool:
+        return self._plugin.is_interested(task)
+
+    def _all(self, task: Task) -> Floats:
+        scores = self._scores.get(task.spec_class.id)
+        if scores is None:
+            scores = self._scores[task.spec_class.id] = self._plugin.scores(task)
+        return scores
+
+    def score(self, task: Task, numbers: Numbers) -> Floats:
+        scores = self._all(task)
+        return scores[numbers.nodes] if isinstance(numbers, SomeNodes) else scores.copy()
+
+    def score_node(self, task: Task, node: int) -> float:
+        return self._all(task).item(node)

@@ -1,0 +1,96 @@
+"""Carrying questions to extenders, and their answers back to the mailbox. Volcano: plugins/extender/extender.go.
+
+A few calls run side by side; none lasts longer than its time limit. An answer wakes the cycles.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from typing import Any
+
+import aiohttp
+import orjson
+
+from volcano_py.scheduler.plugins.extender.mailbox import Answer, Key, Mailbox, Question
+from volcano_py.scheduler.remote.http import CallError, call, decoded
+
+log = logging.getLogger(__name__)
+
+_AT_ONCE = 16
+"""Calls that run side by side."""
+_PAUSE = 1.0
+"""Seconds after a failure during which an URL is not called: a program that hangs would delay all other questions."""
+_JUST_FAILED = "it has just failed"
+_MOST_NOTICES = 10_000
+"""Notices that wait; the oldest are dropped."""
+
+
+class ExtenderCalls:
+    """`mailbox` gives the current one; `answered` is called when answers have arrived."""
+
+    def __init__(self, mailbox: Callable[[], Mailbox], answered: Callable[[], None]) -> None:
+        self._mailbox = mailbox
+        self._answered = answered
+        self._wake = asyncio.Event()
+        self._slots = asyncio.Semaphore(_AT_ONCE)
+        self._failed: dict[str, float] = {}
+        """URLs whose last call failed, with the time: each failure is one log line, and more calls follow later."""
+
+    def wake(self) -> None:
+        """A cycle has ended: there may be questions."""
+        mail = self._mailbox()
+        if mail.outbox or mail.notices:
+            self._wake.set()
+
+    async def run(self) -> None:
+        """Carry questions until cancelled."""
+        async with aiohttp.ClientSession() as session:
+            while True:
+                await self._wake.wait()
+                self._wake.clear()
+                mail = self._mailbox()
+                questions, mail.outbox = mail.outbox, {}
+                notices, mail.notices = mail.notices[-_MOST_NOTICES:], []
+                await asyncio.gather(*(self._ask(session, key, q) for key, q in questions.items()))
+                for notice in notices:
+                    await self._notify(session, notice)
+                if questions:
+                    self._answered()
+
+    async def _ask(self, session: aiohttp.ClientSession, key: Key, question: Question) -> None:
+        async with self._slots:
+            try:
+                if time.monotonic() - self._failed.get(question.url, -_PAUSE) < _PAUSE:
+                    raise CallError(_JUST_FAILED)
+                answer = Answer(time.time(), await self._post(session, question))
+            except CallError as e:
+                answer = Answer(time.time(), error=str(e))
+            self._report(question.url, answer.error)
+            self._mailbox().answers[key] = answer
+
+    async def _notify(self, session: aiohttp.ClientSession, notice: Question) -> None:
+        try:
+            body = await self._post(session, notice)
+            text = body.get("errorMessage") if isinstance(body, dict) else None
+            self._report(notice.url, str(text) if text else "")
+        except CallError as e:
+            self._report(notice.url, str(e))
+
+    async def _post(self, session: aiohttp.ClientSession, question: Question) -> Any:
+        try:
+            data = await asyncio.to_thread(lambda: orjson.dumps(question.body(), option=orjson.OPT_NON_STR_KEYS))
+        except (TypeError, ValueError, KeyError, IndexError) as e:
+            raise CallError(f"the question cannot be written: {e}") from None
+        return decoded(await call(session, "POST", question.url, question.timeout, data=data))
+
+    def _report(self, url: str, error: str) -> None:
+        if error:
+            if url not in self._failed:
+                log.warning("extender %s: %s", url, error)
+            if error != _JUST_FAILED:
+                self._failed[url] = time.monotonic()
+        elif self._failed.pop(url, None) is not None:
+            log.info("extender %s answers again", url)

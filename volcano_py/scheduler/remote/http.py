@@ -1,0 +1,61 @@
+"""One HTTP call with limits: on its time, and on the size of its answer."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import aiohttp
+import orjson
+
+MAX_BYTES = 10 * 1024 * 1024
+"""The largest answer that is read."""
+
+
+class CallError(Exception):
+    """A call failed; the message says how, without the URL."""
+
+
+async def call(
+    session: aiohttp.ClientSession,
+    method: str,
+    url: str,
+    timeout: float,
+    *,
+    data: bytes | None = None,
+    params: dict[str, str] | None = None,
+    auth: aiohttp.BasicAuth | None = None,
+    verify: bool = True,
+) -> bytes:
+    """The body of an answer with status 200. Raises CallError for everything else."""
+    headers = {"Content-Type": "application/json"} if data is not None else None
+    try:
+        async with (
+            asyncio.timeout(timeout),
+            session.request(
+                method, url, data=data, params=params, auth=auth, headers=headers, ssl=verify, allow_redirects=False
+            ) as response,
+        ):
+            if response.status != 200:
+                raise CallError(f"status {response.status}")
+            body = bytearray()
+            async for chunk in response.content.iter_chunked(1 << 16):
+                body += chunk
+                if len(body) > MAX_BYTES:
+                    raise CallError(f"the answer is larger than {MAX_BYTES >> 20} MiB")
+            return bytes(body)
+    except TimeoutError:
+        raise CallError(f"no answer within {timeout:g} s") from None
+    except (aiohttp.ClientError, ValueError, OSError) as e:
+        raise CallError(f"{type(e).__name__}: {e}") from None
+
+
+def decoded(body: bytes) -> Any:
+    """A JSON answer; empty: None. Raises CallError for what is no JSON."""
+    if not body.strip():
+        return None
+    try:
+        return orjson.loads(body)
+    except (json.JSONDecodeError, RecursionError) as e:
+        raise CallError(f"the answer is not valid JSON: {e}") from None
