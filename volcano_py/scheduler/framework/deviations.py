@@ -86,6 +86,9 @@ class Deviations:
         "CPUs are chosen as kubelet chooses them, and are taken by pods that hold them, not by pods that are gone"
     )
     extender_fails_closed: bool = _on("a job is not ready while an extender that may not be ignored fails")
+    careful_rescheduling: bool = _on(
+        "rescheduling evicts only pods that less busy nodes have capacity for, and only by measurements that are fresh"
+    )
     own_verdict: bool = _on("each pod is judged by itself, not by why other pods of its role were rejected")
     image_spread_now: bool = _on(
         "an image counts by the nodes that have it now, not by those known when a node was added"

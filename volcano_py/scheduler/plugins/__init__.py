@@ -20,6 +20,7 @@ from volcano_py.scheduler.plugins.pdb import Pdb
 from volcano_py.scheduler.plugins.predicates import Predicates
 from volcano_py.scheduler.plugins.priority import Priority
 from volcano_py.scheduler.plugins.proportion import Proportion
+from volcano_py.scheduler.plugins.rescheduling import Rescheduling
 from volcano_py.scheduler.plugins.resource_strategy_fit import ResourceStrategyFit
 from volcano_py.scheduler.plugins.resourcequota import ResourceQuotas
 from volcano_py.scheduler.plugins.sla import Sla
@@ -45,6 +46,7 @@ PLUGINS: dict[str, PluginBuilder] = {
     "predicates": Predicates,
     "priority": Priority,
     "proportion": Proportion,
+    "rescheduling": Rescheduling,
     "resource-strategy-fit": ResourceStrategyFit,
     "resourcequota": ResourceQuotas,
     "sla": Sla,
