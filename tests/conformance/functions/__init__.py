@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from tests.conformance.functions import (
+    claims,
     configuration,
     devices,
     extender,
@@ -43,6 +44,7 @@ ADAPTERS: Adapters = {
     **numa.ADAPTERS,
     **usage.ADAPTERS,
     **extender.ADAPTERS,
+    **claims.ADAPTERS,
 }
 
 

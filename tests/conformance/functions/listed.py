@@ -44,13 +44,6 @@ LACKING: dict[str, str] = {
 """Function → what decides the answer and is not in the data."""
 
 NOT_BUILT: dict[str, str] = {
-    "api.JobInfo.GetMinDRAResources": "dynamic resource allocation",
-    "api.Saturating": "dynamic resource allocation",
-    "capacity.": "dynamic resource allocation",
-    "predicates.defaultDynamicResourcesArgs": "dynamic resource allocation",
-    "predicates.setUpDynamicResourcesArgs": "dynamic resource allocation",
-    "predicates.defaultVolumeBindingArgs": "volume binding",
-    "predicates.setUpVolumeBindingArgs": "volume binding",
     "cache.RemoveVolcanoSchGate": "removal of the queue-allocation gate",
     "util.CalculateNumOfFeasibleNodesToFind": "sampling of nodes (all are looked at)",
     "util.SelectBestNodes": "the agent scheduler",

@@ -55,7 +55,13 @@ class Predicates(Plugin):
         bind_timeout: int = field(default=600, name="volumebinding.bindTimeoutSeconds")
         """Seconds for which a bind waits until its volumes are made and bound."""
         volume_weight: int = field(default=1, name="volumebinding.weight")
-        """Accepted for Volcano's sake: without the gate StorageCapacityScoring volumes give no score."""
+        """Accepted, as the next two: without the gate StorageCapacityScoring volumes give no score, and the search for
+        devices is limited by its steps, not by its time."""
+        volume_shape: list[dict[str, Any]] = field(
+            default_factory=lambda: [{"utilization": 0, "score": 10}, {"utilization": 100, "score": 0}],
+            name="volumebinding.shape",
+        )
+        filter_timeout: int = field(default=10, name="dynamicresources.filterTimeoutSeconds")
         cache: bool = field(default=False, name="predicate.CacheEnable")
         """Accepted for Volcano's sake: here every rule's answers are kept by class of pods anyway."""
 

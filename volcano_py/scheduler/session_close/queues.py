@@ -8,6 +8,7 @@ from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.framework.session_job import SessionJob
 from volcano_py.scheduler.model import plan
 from volcano_py.scheduler.model import status as st
+from volcano_py.scheduler.model.device_amounts import DeviceAmounts, add, as_quantities, requested
 from volcano_py.scheduler.model.queue import Queue
 from volcano_py.scheduler.model.resource import Resource
 from volcano_py.scheduler.plugins.queue_shares.guarantee import excess
@@ -16,6 +17,7 @@ from volcano_py.scheduler.plugins.queue_shares.guarantee import excess
 def close_queues(session: Session) -> None:
     """status.allocated of every queue: what its jobs and those of the queues below it hold."""
     allocated = {name: Resource() for name in session.queues}
+    devices = _devices(session)
     for job in session.jobs.values():
         if not job.allocated_num:
             continue
@@ -24,11 +26,30 @@ def close_queues(session: Session) -> None:
             allocated[above].add(held)
     for name, amount in allocated.items():
         queue = session.queues[name]
-        new = amount.quantities()
+        new = {**amount.quantities(), **as_quantities(devices[name])}
         old = queue.object.status.allocated or {}
         if {k: quantity.parse(v) for k, v in old.items()} != {k: quantity.parse(v) for k, v in new.items()}:
             session.emit([plan.QueueStatus(name, new, queue.object.metadata.resource_version)])
         _report_queue(session, queue)
+
+
+def _devices(session: Session) -> dict[str, DeviceAmounts]:
+    """The devices that the pods of each queue and of the queues below it hold; a shared claim counts once a queue."""
+    found: dict[str, DeviceAmounts] = {name: {} for name in session.queues}
+    if not session.cluster.claims.resource_claims.users:
+        return found
+    with_capacity = "DRAConsumableCapacity" in session.cluster.features
+    counted: set[tuple[str, str]] = set()
+    for job in session.jobs.values():
+        for task in job.tasks.values() if job.allocated_num else ():
+            if task.claims.devices is None or not st.IS_ALLOCATED[session.status(task)]:
+                continue
+            for above in _upwards(session, session.queues[job.queue]):
+                for claim in task.claims.devices.claims:
+                    if claim.claim is not None and (above, claim.key) not in counted:
+                        counted.add((above, claim.key))
+                        add(found[above], requested(claim.claim, with_capacity))
+    return found
 
 
 def _held(session: Session, job: SessionJob) -> Resource:

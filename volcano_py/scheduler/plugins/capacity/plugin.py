@@ -20,6 +20,7 @@ from volcano_py.scheduler.framework.victim_order import victims_queue
 from volcano_py.scheduler.model.queue import Queue
 from volcano_py.scheduler.model.resource import CPU, EPS, MEMORY, PODS, ZERO, Resource, intersection
 from volcano_py.scheduler.model.task import Task
+from volcano_py.scheduler.plugins.capacity.device_quota import DeviceQuotas
 from volcano_py.scheduler.plugins.capacity.queue_tree import QueueNode, QueueTree, flat, tree
 from volcano_py.scheduler.plugins.capacity.reserved import reserved
 from volcano_py.scheduler.plugins.queue_shares.inqueue import format_names, gated_deducted
@@ -33,9 +34,12 @@ class Capacity(Plugin):
     class Arguments(PluginArguments):
         ancestor_reclaim_level: int = field(default=0, name="ancestorReclaimLevel")
         """How many levels up reclaiming looks at what an ancestor deserves."""
-        dra: bool = field(default=False, name="capacity.DynamicResourceAllocationEnable")
-        dra_consumable: bool = field(default=False, name="capacity.DRAConsumableCapacityEnable")
-        """Accepted; quotas of dynamic resources are not built yet."""
+        dra: bool = field(default=True, name="capacity.DynamicResourceAllocationEnable")
+        """Whether queues limit devices (`deviceclass/<class>` in their spec), with the feature gate
+        DynamicResourceAllocation."""
+        dra_consumable: bool = field(default=True, name="capacity.DRAConsumableCapacityEnable")
+        """Whether they limit the capacity of devices as well (`<dimension>.deviceclass/<class>`), with the feature gate
+        DRAConsumableCapacity."""
 
     arguments: Arguments
 
@@ -55,6 +59,11 @@ class Capacity(Plugin):
             session.add_queue_order(self._order)
             if self.hierarchy:
                 session.add_victim_queue_order(self._victim_order)
+        gates = session.cluster.features
+        self.devices: DeviceQuotas | None = None
+        if self.arguments.dra and "DynamicResourceAllocation" in gates and not self.tree.problem:
+            with_capacity = self.arguments.dra_consumable and "DRAConsumableCapacity" in gates
+            self.devices = DeviceQuotas(session, self.tree, with_capacity)
         session.add_entitled(self._entitled)
         session.add_allocatable(self._allocatable)
         session.add_simulate_allocatable(self._simulate_allocatable)
@@ -110,6 +119,8 @@ class Capacity(Plugin):
     def _has_room(self, node: QueueNode | None, task: Task) -> bool:
         if node is None:
             return False
+        if self.devices is not None and not self.devices.allocatable(task, node.name):
+            return False
         kept = [r for key, r in self.reserved.get(node.name, {}).items() if key != task.key]
         for d, amount in task.spec_class.demands:
             if kept and node.allocated[d] + sum(r[d] for r in kept) + amount > node.real_capability[d]:
@@ -150,6 +161,10 @@ class Capacity(Plugin):
             if job.queue in self.session.unusable_queues:
                 self.session.note(job, "Normal", "Unschedulable", self.session.unusable_queues[job.queue])
             return Vote.REJECT
+        if self.devices is not None and not self.devices.enqueueable(job):
+            text = format_names("queue resource quota insufficient", "insufficient", ["dra-resource-exceeded"])
+            self.session.note(job, "Normal", "Unschedulable", text)
+            return Vote.REJECT
         if job.min_resources is None:
             return Vote.PERMIT
         for q in self.tree.upwards(node):
@@ -163,6 +178,8 @@ class Capacity(Plugin):
 
     def _enqueued(self, job: SessionJob) -> None:
         node = self.tree.nodes.get(job.queue)
+        if self.devices is not None:
+            self.devices.enqueued(job)
         if job.min_resources is None or node is None or self.tree.problem:
             return
         amount = gated_deducted(job, job.min_resources)
@@ -174,6 +191,8 @@ class Capacity(Plugin):
         node = self.tree.nodes.get(job.queue) if job is not None else None
         if node is None or self.tree.problem:
             return
+        if self.devices is not None:
+            self.devices.moved(task, node.name, sign)
         if self.reserved and sign > 0 and self.session.deviations.reserved_once:
             self.reserved.get(node.name, {}).pop(task.key, None)
         for q in self.tree.upwards(node):
