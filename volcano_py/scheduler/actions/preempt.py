@@ -128,7 +128,16 @@ def _of_other_jobs(session: Session, queue: Queue, preemptor: Task) -> Filter:
 
 
 def _of_its_own_job(session: Session, preemptor: Task) -> Filter:
-    return lambda victim: victim.job == preemptor.job and _evictable(session, preemptor, victim)
+    """Tasks of the same job. With rank-holds only those that come later in the order of tasks: others would be placed
+    again before the preemptor."""
+    mine = session.task_key(preemptor) if session.deviations.rank_holds else None
+
+    def ask(victim: Task) -> bool:
+        if victim.job != preemptor.job or not _evictable(session, preemptor, victim):
+            return False
+        return mine is None or mine < session.task_key(victim)
+
+    return ask
 
 
 def preempt_for(

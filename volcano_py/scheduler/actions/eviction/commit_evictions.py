@@ -18,12 +18,25 @@ from volcano_py.scheduler.model.task import Task
 def commit_evictions(session: Session, statement: Statement, job: SessionJob, point: str, reason: str) -> bool:
     """Commit the evictions if the job is pipelined by them, else take them back; whether they were committed. `point`:
     the extension point that chose the victims."""
-    good = session.job_pipelined(job)
+    good = will_start(session, job)
     if good:
         _undo_needless(session, statement)
         good = _evict_whole_gangs(session, statement, point, reason)
     statement.commit() if good else statement.discard()
     return good
+
+
+def will_start(session: Session, job: SessionJob) -> bool:
+    """Whether what is pipelined lets the job start.
+
+    A plugin may call a job pipelined before it has its minimum (sla, when the job has waited for too long). Where a
+    plugin keeps gangs back until they are ready, the pods that are evicted for such a job only come back.
+    """
+    if not session.job_pipelined(job):
+        return False
+    if not session.deviations.sure_evictions or not session.callbacks.enabled("job_ready"):
+        return True
+    return job.is_pipelined() and job.check_task_pipelined(session.statuses)
 
 
 def _undo_needless(session: Session, statement: Statement) -> None:

@@ -24,6 +24,7 @@ from volcano_py.scheduler.actions.eviction.bundles import (
     requests,
     serves,
 )
+from volcano_py.scheduler.actions.eviction.commit_evictions import will_start
 from volcano_py.scheduler.actions.eviction.starving import starving_by_queue
 from volcano_py.scheduler.actions.place_tasks import settings as allocate_settings
 from volcano_py.scheduler.actions.worksheet import worksheet
@@ -265,9 +266,9 @@ def _plan(
         else:
             statement.discard()
             return None
-        if was_ready or session.job_pipelined(job):
+        if was_ready or will_start(session, job):
             break
-    if not session.job_pipelined(job):
+    if not will_start(session, job):
         statement.discard()
         return None
     return statement, places
