@@ -251,7 +251,7 @@ def check_discard(case: Case, parity: bool) -> int:
     on = deviations.PARITY if parity else deviations.DEFAULT
     conf = msgspec.structs.replace(load(case["conf"], REGISTRY.actions), deviations=on)
     simulation = Simulation(case["objects"], raw=True, seed=case["seed"])
-    session, plugins = _opened(simulation, conf)
+    session, plugins = opened(simulation, conf)
     before = _state(session, plugins)
     statement = Statement(session)
     dice = Random(case["seed"])
@@ -273,7 +273,8 @@ def check_discard(case: Case, parity: bool) -> int:
     return steps
 
 
-def _opened(simulation: Simulation, conf: Configuration) -> tuple[Session, list[object]]:
+def opened(simulation: Simulation, conf: Configuration) -> tuple[Session, list[object]]:
+    """A session with its plugins, and no action run."""
     def nothing(_: Any) -> None: ...
 
     session = Session(simulation.cluster, conf, simulation.now, simulation.seed, nothing)

@@ -124,6 +124,8 @@ def place_needed_best_effort(session: Session, statement: Statement, job: Sessio
     if gang.ready_num >= gang.min_available or not session.deviations.whole_best_effort:
         return True
     waiting = [t for t in gang.tasks.values() if t.best_effort and session.status(t) == st.PENDING]
+    if not waiting:
+        return True  # no plugin asks for the minimum (gang with enableJobReady: false)
     todo = task_queue(session, (t for t in waiting if not t.sched_gated))
     while todo and gang.ready_num < gang.min_available:
         task = todo.pop()

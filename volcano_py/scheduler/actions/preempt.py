@@ -13,7 +13,7 @@ import numpy as np
 from msgspec import field
 from numpy.typing import NDArray
 
-from volcano_py.scheduler.actions.eviction.commit_evictions import breaks_own_gang, commit_evictions
+from volcano_py.scheduler.actions.eviction.commit_evictions import breaks_own_gang, commit_evictions, is_needless
 from volcano_py.scheduler.actions.eviction.dry_run import best_candidate
 from volcano_py.scheduler.actions.eviction.free_capacity import free_capacity_for
 from volcano_py.scheduler.actions.task_queue import task_queue
@@ -100,7 +100,8 @@ def _within(session: Session, arguments: PreemptArguments, job: SessionJob, reje
         task = todo.pop()
         statement = Statement(session, job.uid)
         helped = preempt_for(session, arguments, statement, task, _of_its_own_job(session, task), rejected)
-        if not helped or breaks_own_gang(session, statement, job, "preemptable"):
+        needless = is_needless(session, statement)
+        if not helped or needless or breaks_own_gang(session, statement, job, "preemptable"):
             statement.discard()
             return
         statement.commit()

@@ -21,9 +21,15 @@ def commit_evictions(session: Session, statement: Statement, job: SessionJob, po
     good = will_start(session, job)
     if good:
         _undo_needless(session, statement)
-        good = _evict_whole_gangs(session, statement, point, reason)
+        good = not is_needless(session, statement) and _evict_whole_gangs(session, statement, point, reason)
     statement.commit() if good else statement.discard()
     return good
+
+
+def is_needless(session: Session, statement: Statement) -> bool:
+    """Whether the job fits without an eviction: allocate places it. A job that is pipelined in every cycle before
+    allocate runs would never be bound."""
+    return session.deviations.sure_evictions and not statement.evictions
 
 
 def will_start(session: Session, job: SessionJob) -> bool:

@@ -1,0 +1,34 @@
+"""The defaults place at least those who are entitled, and come to rest: a table beside parity over random clusters."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from tests.reference.defaults import Table
+from tests.reference.drawing import drawn
+
+CLUSTERS = int(os.environ.get("REFERENCE_CASES", "250"))
+SEED = int(os.environ.get("REFERENCE_SEED", "1"))
+
+
+def check(count: int) -> None:
+    table = Table()
+    for case in drawn(count, SEED):
+        table.add(case)
+    print("\n" + "\n".join(table.lines()))
+    assert not table.endless, "evictions do not end; save the case and look at it with tests.reference.defaults"
+    assert not table.starved, f"entitled gangs wait forever: {[group for _, group in table.starved]}"
+    assert not table.only_parity["other"]
+    assert table.gangs["defaults"] and table.evictions["defaults"], "nothing is at stake"
+    assert table.restless["parity"] or count < 200, "the clusters are too easy: even parity comes to rest"
+
+
+def test_a_few_clusters() -> None:
+    check(12)
+
+
+@pytest.mark.slow
+def test_many_clusters() -> None:
+    check(CLUSTERS)
