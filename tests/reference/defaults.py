@@ -28,6 +28,7 @@ from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.framework.session_job import SessionJob
 from volcano_py.scheduler.framework.statement import Statement
 from volcano_py.scheduler.model import status as st
+from volcano_py.scheduler.model.reported import NOMINATION_SECONDS
 from volcano_py.scheduler.model.resource import Resource
 from volcano_py.scheduler.model.task import Task
 from volcano_py.scheduler.run_once import REGISTRY
@@ -91,6 +92,8 @@ def run(case: Case, on: Deviations) -> Outcome:
     found = Outcome()
     last = 0
     for number in range(CYCLES):
+        if number == CYCLES // 2:
+            simulation.now += NOMINATION_SECONDS + 1  # capacity that was freed for a pod is not kept longer
         pods = {key: o for (kind, key), o in simulation.objects.items() if kind == "Pod"}
         evicted = simulation.cycle(conf).evicted
         found.evictions += len(evicted)
@@ -116,6 +119,8 @@ def run(case: Case, on: Deviations) -> Outcome:
 def entitled(session: Session, job: SessionJob) -> bool:
     """Whether a gang waits although it would fit after the eviction of one pod above a minimum, or of one whole gang,
     in a reclaimable queue that keeps what it deserves. By trial of each of them, as an oracle for reclaim."""
+    if any(j.ready_num < j.min_available and session.job_pipelined(j) for j in session.jobs.values()):
+        return False  # sla holds capacity for a job that has waited for too long
     if job.is_pending() or session.job_valid(job) is not None or job.wants_topology or not session.job_starving(job):
         return False
     if not session.keeps_gangs("reclaimable") or job.ready_num >= job.min_available:

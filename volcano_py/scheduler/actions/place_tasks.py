@@ -67,6 +67,7 @@ def _place_all(
         return statement, False
     rejected: dict[str, _RejectedByRole] = {}
     """By role (only without own-verdict)."""
+    _nominated_first(session, todo)
     remembers = not session.deviations.own_verdict and settings(session).error_cache
     while todo:
         task = todo.pop()
@@ -115,6 +116,14 @@ def _place_all(
     if not (session.job_pipelined(job) if sub is None else session.sub_job_pipelined(job, sub)):
         statement.discard()
     return statement, False
+
+
+def _nominated_first(session: Session, todo: list[Task]) -> None:
+    """Tasks for which capacity was freed come first: another task of the gang, which fits elsewhere as well, would take
+    it, and the gang would not fit as it was planned."""
+    nominations = session.cluster.nominations.node_of
+    if nominations and session.deviations.kept_nominations and not session.task_order_moves:
+        todo.sort(key=lambda t: t.key in nominations)
 
 
 def place_needed_best_effort(session: Session, statement: Statement, job: SessionJob, sub: SubJob | None) -> bool:

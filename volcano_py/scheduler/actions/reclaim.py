@@ -44,8 +44,8 @@ class Reclaim(Action):
                     if not session.preemptive(queue, [task]) or session.pre_predicate(task) is not None:
                         continue
                     _reclaim_for(session, statement, task)
-                committed = commit_evictions(session, statement, job, "reclaimable", "reclaim")
-                if not committed and gangs is not None:
+                starts = commit_evictions(session, statement, job, "reclaimable", "reclaim")
+                if not starts and gangs is not None:
                     gangs.reclaim_for(job)
 
 

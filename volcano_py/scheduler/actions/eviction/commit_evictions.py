@@ -16,12 +16,15 @@ from volcano_py.scheduler.model.task import Task
 
 
 def commit_evictions(session: Session, statement: Statement, job: SessionJob, point: str, reason: str) -> bool:
-    """Commit the evictions if the job is pipelined by them, else take them back; whether they were committed. `point`:
-    the extension point that chose the victims."""
+    """Commit the evictions if the job is pipelined by them, else take them back; whether it starts then, or does not
+    need any. `point`: the extension point that chose the victims."""
     good = will_start(session, job)
     if good:
         _undo_needless(session, statement)
-        good = not is_needless(session, statement) and _evict_whole_gangs(session, statement, point, reason)
+        if is_needless(session, statement):
+            statement.discard()
+            return True
+        good = _evict_whole_gangs(session, statement, point, reason)
     statement.commit() if good else statement.discard()
     return good
 
