@@ -16,6 +16,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from volcano_py.api.core import ConfigMap
 from volcano_py.kube import Client, KubeError
 from volcano_py.kube.health import Progress
 from volcano_py.kube.serve import serving, tls_context
@@ -42,6 +43,7 @@ from volcano_py.scheduler.model.plan import Event, Operation
 from volcano_py.scheduler.options import Options
 from volcano_py.scheduler.plugins.extender.mailbox import Mailbox
 from volcano_py.scheduler.reload import INTERVAL
+from volcano_py.scheduler.remote.device_config_map import DeviceConfigMap
 from volcano_py.scheduler.remote.extender_calls import ExtenderCalls
 from volcano_py.scheduler.remote.usage_source import UsageSource
 from volcano_py.scheduler.reporting import Reporter
@@ -117,6 +119,9 @@ class Scheduler:
                 self.shards = Shards(client, options.sharding_name, hard, self._make_dirty, lambda: self.handle.leading)
                 parts["shards"] = self.shards.run()
                 synced.append(self.shards.informer.synced)
+            devices = DeviceConfigMap(client, lambda: self.source.configuration, self._put_device_config)
+            parts["device configuration"] = devices.run()
+            synced.append(devices.read)
             parts["cycles"] = self.cycle_loop.run(*synced)
             parts["extenders"] = self.extenders.run()
             usage = UsageSource(client, lambda: self.source.configuration.metrics, self._node_names, self._put_usage)
@@ -213,6 +218,13 @@ class Scheduler:
     def _make_dirty(self) -> None:
         self.cache.model.dirty = True
         self.cycle_loop.wake()
+
+    def _put_device_config(self, key: tuple[str, str], found: ConfigMap | None) -> None:
+        if found is None:
+            self.cache.model.remove("ConfigMap", *key)
+        else:
+            self.cache.model.upsert("ConfigMap", found)
+        self._make_dirty()
 
     def _node_names(self) -> list[str]:
         return list(self.cache.model.nodes.names)
