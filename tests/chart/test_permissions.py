@@ -49,6 +49,16 @@ NOT_SHOWN: dict[Permission, str] = {
     ("volcano-controllers", "shard.volcano.sh", "nodeshards", "patch"): "a tenth of a shard's nodes changes",
     **dict.fromkeys(
         [
+            ("volcano-scheduler", "", "nodes", "get"),
+            ("volcano-scheduler", "", "nodes", "patch"),
+            ("volcano-scheduler", "", "configmaps", "get"),
+            ("volcano-scheduler", "custom.metrics.k8s.io", "nodes/node_cpu_usage_avg", "get"),
+            ("volcano-scheduler", "custom.metrics.k8s.io", "nodes/node_memory_usage_avg", "get"),
+        ],
+        "the plugins deviceshare and usage, which are not configured",
+    ),
+    **dict.fromkeys(
+        [
             *(
                 ("volcano-scheduler", "", f"persistentvolume{kind}", verb)
                 for kind in ("s", "claims")
