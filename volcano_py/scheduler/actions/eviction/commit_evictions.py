@@ -45,7 +45,9 @@ def will_start(session: Session, job: SessionJob) -> bool:
         return False
     if not session.deviations.sure_evictions or not session.callbacks.enabled("job_ready"):
         return True
-    return job.is_pipelined() and job.check_task_pipelined(session.statuses)
+    growing = (sub for sub in job.sub_jobs.values() if sub.counts[st.PIPELINED]) if job.has_policies else ()
+    whole = all(sub.is_pipelined() for sub in growing)
+    return whole and job.is_pipelined() and job.check_task_pipelined(session.statuses)
 
 
 def _undo_needless(session: Session, statement: Statement) -> None:
