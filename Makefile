@@ -4,9 +4,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 DATA ?=
 KEEP ?=
+CLUSTER ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow coverage mutation conformance lint explore reference-long bench manifests docs clean
+.PHONY: help setup demo test test-slow e2e coverage mutation conformance lint explore reference-long bench manifests docs clean
 
 help: ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -31,6 +32,9 @@ test-slow: setup ## run the suites that need a cluster or minutes
 	@$(BIN)/python -m pytest -m slow --ignore=tests/reference
 	@# alone: what hypothesis draws depends on which modules are loaded; -s: it prints what it has covered
 	@$(BIN)/python -m pytest -s -m slow tests/reference
+
+e2e: setup ## the acceptance suite on the sandbox, or on a cluster: make e2e CLUSTER=<kubeconfig>
+	@CLUSTER=$(CLUSTER) $(BIN)/python -m pytest -n 2 --dist loadfile tests/acceptance
 
 coverage: setup ## branch coverage of the decision core by its quick tests; fails below 90 %
 	@COVERAGE_FILE=.pytest_cache/coverage $(BIN)/python -m pytest -n 2 -m "not slow" \
