@@ -28,7 +28,7 @@ from volcano_py.sandbox.shapes import parse
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
-NODES, SHAPE = 4, "cpu=4,memory=8Gi"
+NODES, SHAPE = 4, "cpu=4,memory=8Gi,gpu=2:A100:80Gi"
 PROGRAM = (sys.executable, "-m", "volcano_py.cli.main")
 
 

@@ -32,6 +32,7 @@ from volcano_py.sandbox.apiserver.storage.database import Database, DataError
 from volcano_py.sandbox.apiserver.storage.durable import Durable
 from volcano_py.sandbox.components import Components
 from volcano_py.sandbox.controllers.manager import ControllerManager, Options
+from volcano_py.sandbox.devices import classes_of
 from volcano_py.sandbox.identity import Identity
 from volcano_py.sandbox.kubelet.clock import Clock, follow
 from volcano_py.sandbox.kubelet.containers import BACKOFF_FIRST
@@ -335,6 +336,11 @@ class Sandbox:
             body = {key: value for key, value in node.items() if key not in ("apiVersion", "kind")}
             made = codec.normalise(resource.type, body, codec.Unknown())
             put(self.api, "", "nodes", made)
+        if isinstance(wanted, int):
+            for made in shapes.published(nodes, self.node_shapes):
+                put(self.api, "resource.k8s.io", "resourceslices", made)
+            for made in classes_of([devices for shape in self.node_shapes for devices in shape.devices]):
+                put(self.api, "resource.k8s.io", "deviceclasses", made)
 
     def _write_kubeconfig(self) -> None:
         if self.path is None:

@@ -6,23 +6,32 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from volcano_py.sandbox.apiserver.apimachinery import quantity
+from volcano_py.sandbox.devices import Devices, parse_devices, slice_of
 
 DEFAULT = {"cpu": "32", "memory": "256Gi", "pods": "110"}
 
 
 @dataclass(frozen=True, slots=True)
 class NodeShape:
-    """Capacity by resource name, and labels and taints of the nodes made from it."""
+    """Capacity by resource name, labels, and devices of the nodes made from it."""
 
     capacity: dict[str, str] = field(default_factory=lambda: dict(DEFAULT))
     labels: dict[str, str] = field(default_factory=dict)
+    devices: tuple[Devices, ...] = ()
 
 
 def parse(text: str) -> NodeShape:
-    """A shape from `resource=amount,…`; ValueError with the remedy when it is none. pods=110 unless given."""
+    """A shape from `resource=amount,…`; ValueError with the remedy when it is none. pods=110 unless given.
+
+    `kind=count:model:memory` are devices (see `devices`).
+    """
     capacity: dict[str, str] = {}
+    devices: list[Devices] = []
     for part in filter(None, (piece.strip() for piece in text.split(","))):
         name, equals, amount = part.partition("=")
+        if ":" in amount:
+            devices.append(parse_devices(name.strip(), amount.strip()))
+            continue
         try:
             if not equals:
                 raise quantity.QuantityError
@@ -31,10 +40,11 @@ def parse(text: str) -> NodeShape:
             raise ValueError(
                 f"node shape {text!r}: {part!r} is not resource=amount; write e.g. cpu=32,memory=256Gi"
             ) from None
-    if not capacity:
+    if not capacity and not devices:
         raise ValueError(f"node shape {text!r} names no resource; write e.g. cpu=32,memory=256Gi")
+    capacity = {**({} if capacity else DEFAULT), **capacity}
     capacity.setdefault("pods", "110")
-    return NodeShape(capacity)
+    return NodeShape(capacity, devices=tuple(devices))
 
 
 def manifest(name: str, shape: NodeShape) -> dict[str, Any]:
@@ -53,3 +63,13 @@ def numbered(count: int, shapes: list[NodeShape]) -> list[dict[str, Any]]:
     width = len(str(max(count - 1, 0)))
     shapes = shapes or [NodeShape()]
     return [manifest(f"node-{index:0{width}d}", shapes[index % len(shapes)]) for index in range(count)]
+
+
+def published(nodes: list[dict[str, Any]], shapes: list[NodeShape]) -> list[dict[str, Any]]:
+    """The ResourceSlices of numbered nodes."""
+    shapes = shapes or [NodeShape()]
+    return [
+        slice_of(node["metadata"]["name"], devices)
+        for index, node in enumerate(nodes)
+        for devices in shapes[index % len(shapes)].devices
+    ]

@@ -92,6 +92,9 @@ def test_the_current_revision_follows_when_all_are_new() -> None:
 
 
 async def test_pods_come_in_order_with_their_claims(api: Http) -> None:
+    default = {"name": "fast", "annotations": {"storageclass.kubernetes.io/is-default-class": "true"}}
+    classes = "/apis/storage.k8s.io/v1/storageclasses"
+    await api.ok("POST", classes, {"metadata": default, "provisioner": "example.com/disk"})
     claim = {
         "metadata": {"name": "data"},
         "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},

@@ -17,11 +17,12 @@ from volcano_py.sandbox.controllers.core import (
 )
 from volcano_py.sandbox.controllers.node import node_lifecycle, taint_eviction
 from volcano_py.sandbox.controllers.policy import disruption
+from volcano_py.sandbox.controllers.resource import resource_claim
 from volcano_py.sandbox.controllers.runtime import runner
 from volcano_py.sandbox.controllers.runtime.owners import Owners
 from volcano_py.sandbox.controllers.runtime.pods import Pods
 from volcano_py.sandbox.controllers.runtime.runner import Controller, Runner
-from volcano_py.sandbox.controllers.storage import persistent_volume, volume_protection
+from volcano_py.sandbox.controllers.storage import ephemeral_volume, persistent_volume, volume_protection
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +77,8 @@ class ControllerManager:
                 ttl_after_finished.controller(api),
                 persistent_volume.controller(api),
                 volume_protection.controller(api),
+                ephemeral_volume.controller(api),
+                resource_claim.controller(api),
                 disruption.controller(api, owners, pods),
                 node_lifecycle.controller(api, pods, self.options.node_grace),
                 taint_eviction.controller(api),

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from volcano_py.sandbox.apiserver.apimachinery import metadata
-from volcano_py.sandbox.kubelet import resume, status
+from volcano_py.sandbox.kubelet import claims, resume, status
 from volcano_py.sandbox.kubelet.behaviour import Run, run_of
 from volcano_py.sandbox.kubelet.endings import Endings
 from volcano_py.sandbox.kubelet.pod_table import PodState, PodTable
@@ -18,7 +18,7 @@ Object = dict[str, Any]
 
 BACKOFF_FIRST, BACKOFF_LIMIT = 10.0, 300.0  # seconds before a crashed container starts again
 BACKOFF_RESET = 600.0  # a container that ran this long starts afresh
-RETRY = 1.0  # seconds before a volume or a reference that was not there is looked for again
+FIRST_RETRY, RETRY = 0.1, 1.0  # seconds before a volume or a reference that was not there is looked for again
 NO_COMMAND = "has no command, and that of its image is not known here: nothing runs for it until the pod is deleted"
 
 
@@ -37,11 +37,13 @@ class Containers:
             self._run_first(pod, state)
 
     def _set_up(self, pod: Object, state: PodState) -> bool:
-        """Make the folders of a pod of processes; False when that has to be tried again."""
-        if self.table.processes is None:
-            return True
+        """Wait for the claims of a pod, and make the folders of a pod of processes; False: it has to be tried again."""
         try:
-            self.table.processes.set_up(pod)
+            problem = claims.problem_of(self.table.cluster, pod)
+            if problem is not None:
+                raise problem
+            if self.table.processes is not None:
+                self.table.processes.set_up(pod)
         except NotReady as problem:
             meta, pod_status = pod["metadata"], pod["status"]
             rows = [status.waiting(container, problem.reason) for container in pod["spec"]["containers"]]
@@ -49,8 +51,11 @@ class Containers:
                 pod_status["containerStatuses"] = rows
                 status.conditions(pod_status, False, False)
                 self.table.cluster.set_pod_status(pod)
-            self.table.cluster.event(pod, "Warning", problem.event, str(problem))
-            self.table.later(state, "", RETRY, self._set_up_again, meta["namespace"], meta["name"], state.uid)
+            retry = RETRY if state.set_ups else FIRST_RETRY
+            state.set_ups += 1
+            if retry == RETRY:
+                self.table.cluster.event(pod, "Warning", problem.event, str(problem))
+            self.table.later(state, "", retry, self._set_up_again, meta["namespace"], meta["name"], state.uid)
             return False
         return True
 

@@ -9,6 +9,7 @@ from typing import Any
 from volcano_py.sandbox.apiserver.apimachinery import metadata
 from volcano_py.sandbox.apiserver.registry.api import Api
 from volcano_py.sandbox.apiserver.storage.store import ADDED, DELETED, MODIFIED, Entry, Event
+from volcano_py.sandbox.controllers.node import node_selector
 from volcano_py.sandbox.controllers.runtime.client import Client
 
 Object = dict[str, Any]
@@ -101,7 +102,12 @@ class LocalCluster:
         self.api.write(self.leases, ADDED, lease)
 
     def lookup(self, plural: str, namespace: str, name: str) -> Object | None:
-        return _load(self.api.resource("", plural).collection.get(namespace, name))
+        group = "resource.k8s.io" if plural == "resourceclaims" else ""
+        return _load(self.api.resource(group, plural).collection.get(namespace, name))
+
+    def node_matches(self, name: str, terms: list[Object]) -> bool:
+        entry = self.nodes.collection.get("", name)
+        return entry is not None and node_selector.matches(terms, entry.labels, name)
 
     def event(self, pod: Object, type_: str, reason: str, message: str) -> None:
         about = {"apiVersion": "v1", "kind": "Pod", **pod}

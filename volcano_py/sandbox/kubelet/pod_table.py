@@ -15,7 +15,7 @@ Object = dict[str, Any]
 class PodState:
     """What a kubelet remembers of a pod; the rest is in the pod's status."""
 
-    __slots__ = ("backoff", "init_index", "initialized", "ip", "started", "stopping", "timers", "uid")
+    __slots__ = ("backoff", "init_index", "initialized", "ip", "set_ups", "started", "stopping", "timers", "uid")
 
     def __init__(self, uid: str, ip: str) -> None:
         self.uid = uid
@@ -23,6 +23,7 @@ class PodState:
         self.initialized = False
         self.init_index = 0
         self.stopping = False
+        self.set_ups = 0  # attempts that found something missing
         self.timers: dict[str, Timer] = {}
         self.backoff: dict[str, float] = {}
         self.started: dict[str, float] = {}

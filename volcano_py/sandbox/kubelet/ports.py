@@ -40,7 +40,10 @@ class ClusterPort(Protocol):
         """Renew the Lease of a node."""
 
     def lookup(self, plural: str, namespace: str, name: str) -> Object | None:
-        """A fresh copy of an object of the core group."""
+        """A fresh copy of an object of the core group, or a ResourceClaim."""
+
+    def node_matches(self, name: str, terms: list[Object]) -> bool:
+        """Whether a node matches one of some selector terms."""
 
     def event(self, pod: Object, type_: str, reason: str, message: str) -> None:
         """Record an Event on a pod."""

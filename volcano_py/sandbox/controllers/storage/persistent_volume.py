@@ -19,7 +19,7 @@ Object = dict[str, Any]
 Item = tuple[str, str]  # a collection and a key
 
 CLAIMS, VOLUMES, CLASSES = "persistentvolumeclaims", "persistentvolumes", "storageclasses.storage.k8s.io"
-_CLAIM_BYTES = b'"persistentVolumeClaim":'
+_CLAIM_BYTES, _EPHEMERAL_BYTES = b'"persistentVolumeClaim":', b'"ephemeral":'
 
 
 def controller(api: Api) -> Controller:
@@ -39,8 +39,17 @@ def controller(api: Api) -> Controller:
 def claims_of(pod: Object) -> list[str]:
     """The keys of the claims that a pod uses."""
     namespace = pod["metadata"]["namespace"]
-    rows = (row.get("persistentVolumeClaim") for row in pod["spec"].get("volumes") or ())
-    return [f"{namespace}/{row['claimName']}" for row in rows if row]
+    found = []
+    for row in pod["spec"].get("volumes") or ():
+        if row.get("persistentVolumeClaim"):
+            found.append(f"{namespace}/{row['persistentVolumeClaim']['claimName']}")
+        elif row.get("ephemeral"):
+            found.append(f"{namespace}/{pod['metadata']['name']}-{row['name']}")
+    return found
+
+
+def _has_claims(entry: Entry) -> bool:
+    return _CLAIM_BYTES in entry.tail or _EPHEMERAL_BYTES in entry.tail
 
 
 class PersistentVolumes:
@@ -81,7 +90,7 @@ class PersistentVolumes:
 
     def pod_changed(self, event: Event) -> Iterable[Item]:
         entry = event.entry
-        if self.pending and entry.fields["spec.nodeName"] and _CLAIM_BYTES in entry.tail and event.type != DELETED:
+        if self.pending and entry.fields["spec.nodeName"] and _has_claims(entry) and event.type != DELETED:
             yield from ((CLAIMS, key) for key in claims_of(entry.load()) if key in self.pending)
 
     def _all_pending(self) -> list[Item]:
@@ -131,6 +140,9 @@ class PersistentVolumes:
         node = ""
         if storage_class is not None and storage_class.get("volumeBindingMode") == "WaitForFirstConsumer":
             node = self._node_of(claim, key)
+            taken = match.reserved(claim, [entry.load() for entry in self.volumes.select()])
+            if taken is not None:
+                return taken
             if not node:
                 text = "waiting for first consumer to be created before binding"
                 await self.client.event(claim, "Normal", "WaitForFirstConsumer", text)
@@ -180,7 +192,7 @@ class PersistentVolumes:
             return selected
         for entry in self.pods.select(claim["metadata"]["namespace"]):
             node = entry.fields["spec.nodeName"]
-            if node and _CLAIM_BYTES in entry.tail and key in claims_of(entry.load()):
+            if node and _has_claims(entry) and key in claims_of(entry.load()):
                 return node
         return ""
 

@@ -38,6 +38,11 @@ def find(claim: Object, volumes: list[Object], node_labels: Object | None) -> Ob
     return min(free, key=lambda row: (size(row["spec"]["capacity"]), row["metadata"]["name"]), default=None)
 
 
+def reserved(claim: Object, volumes: list[Object]) -> Object | None:
+    """The volume that a scheduler, or an administrator, has reserved for a claim."""
+    return next((row for row in volumes if fits(row, claim) and is_reserved_for(row, claim)), None)
+
+
 def fits(volume: Object, claim: Object) -> bool:
     """Whether class, modes, size and labels fit, bound or not."""
     offer, wanted = volume["spec"], claim["spec"]

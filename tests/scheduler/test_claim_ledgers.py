@@ -1,0 +1,266 @@
+"""Ledgers of volumes and devices under random histories: nothing is given away twice, and nothing is kept for good.
+
+The dispatcher's machine carries out the binds of real cycles; every pre-bind step may fail, as may any bind, and
+leadership and pods may be lost in between. `LEDGER_HISTORIES` is the number of histories.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from volcano_py.api import dra
+from volcano_py.scheduler.dispatch.barriers import StepWrite
+from volcano_py.scheduler.dispatch.machine import Failure, Machine
+from volcano_py.scheduler.dispatch.messages import Revoke
+from volcano_py.scheduler.framework.config import load
+from volcano_py.scheduler.model.plan import Bind, Operation
+from volcano_py.scheduler.model.pre_bind import AllocateClaim, AwaitVolume, BindVolume, SelectNode
+from volcano_py.scheduler.run_once import REGISTRY, run_once
+from volcano_py.simulate.cycles import Simulation
+from volcano_py.testing.table import configuration, manifests
+
+HISTORIES = int(os.environ.get("LEDGER_HISTORIES", "40"))
+FAILURES = (
+    Failure("rejected", "no"),
+    Failure("busy", "internal error"),
+    Failure("unreachable", "no answer in time"),
+    Failure("not-yet", "no volume yet", sent=False),
+)
+CONF = load(configuration({"actions": "enqueue, allocate", "plugins": [["gang"], ["predicates"]]}), REGISTRY.actions)
+LOCAL = {"kind": "StorageClass", "provisioner": "kubernetes.io/no-provisioner"}
+MADE = {"kind": "StorageClass", "provisioner": "csi.example.com"}
+
+
+def described(rng: random.Random) -> list[dict[str, Any]]:
+    """Gangs with claims for local disks, for volumes that are made, and for devices, some of them shared."""
+    nodes = {f"n{i}": {"cpu": rng.randint(2, 6)} for i in range(rng.randint(1, 4))}
+    objects: list[dict[str, Any]] = [
+        {**LOCAL, "metadata": {"name": "local"}, "volumeBindingMode": "WaitForFirstConsumer"},
+        {**MADE, "metadata": {"name": "made"}, "volumeBindingMode": "WaitForFirstConsumer"},
+        {"kind": "DeviceClass", "metadata": {"name": "gpu"}, "spec": {}},
+    ]
+    for node in nodes:
+        for i in range(rng.randint(0, 3)):
+            objects.append(_disk(f"{node}-disk-{i}", node))
+        devices = [{"name": f"d{i}"} for i in range(rng.randint(0, 3))]
+        pool = {"name": node, "generation": 1, "resourceSliceCount": 1}
+        spec = {"driver": "gpu.example.com", "nodeName": node, "pool": pool, "devices": devices}
+        objects.append({"kind": "ResourceSlice", "metadata": {"name": node}, "spec": spec})
+    jobs: dict[str, Any] = {}
+    for number in range(rng.randint(1, 5)):
+        size = rng.randint(1, 3)
+        tasks: dict[str, Any] = {}
+        for i in range(size):
+            name = f"j{number}" if rng.random() < 0.3 else f"j{number}-{i}"
+            spec: dict[str, Any] = {}
+            if rng.random() < 0.7:
+                claim = f"pvc-{name}"
+                spec["volumes"] = [{"name": "v", "persistentVolumeClaim": {"claimName": claim}}]
+                wanted = {"storageClassName": rng.choice(("local", "made")), "accessModes": ["ReadWriteOnce"]}
+                objects.append({"kind": "PersistentVolumeClaim", "metadata": {"name": claim}, "spec": wanted})
+            if rng.random() < 0.6:
+                spec["resourceClaims"] = [{"name": "c", "resourceClaimName": f"claim-{name}"}]
+                request = {"name": "r", "exactly": {"deviceClassName": "gpu", "count": rng.randint(1, 2)}}
+                devices_of = {"devices": {"requests": [request]}}
+                objects.append({"kind": "ResourceClaim", "metadata": {"name": f"claim-{name}"}, "spec": devices_of})
+            tasks[f"t{i}"] = {"pods": 1, "cpu": 1, "spec": spec}
+        jobs[f"g{number}"] = {"min": size, "tasks": tasks}
+    return manifests({"nodes": nodes, "jobs": jobs, "objects": objects})
+
+
+def _disk(name: str, node: str) -> dict[str, Any]:
+    terms = [{"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": [node]}]}]
+    spec = {
+        "storageClassName": "local",
+        "capacity": {"storage": "1Gi"},
+        "accessModes": ["ReadWriteOnce"],
+        "nodeAffinity": {"required": {"nodeSelectorTerms": terms}},
+    }
+    return {"kind": "PersistentVolume", "metadata": {"name": name}, "spec": spec, "status": {"phase": "Available"}}
+
+
+class History:
+    """A simulated API server behind the dispatcher's machine."""
+
+    def __init__(self, seed: int) -> None:
+        self.rng = random.Random(seed)
+        self.world = Simulation(described(self.rng), now=1000.0)
+        self.machine = Machine(max_in_flight=4, jitter=lambda: 0.5)
+        self.machine.lead(True, 0.0)
+        self.now = 0.0
+        self.next_id = 1
+        self.open: dict[int, Operation] = {}
+        self.failing = True
+
+    def run(self) -> None:
+        for _ in range(8):
+            self.step()
+        # What a rejected write holds is free at last: without failures everything that can be placed is.
+        self.failing = False
+        for _ in range(4):
+            self.step()
+        self.check(settled=True)
+
+    def step(self) -> None:
+        emitted: list[list[Operation]] = []
+        run_once(self.world.cluster, CONF, self.world.now, emit=lambda ops: emitted.append(list(ops)))
+        for operations in emitted:
+            self.machine.plan(self.next_id, operations, self.now)
+            self.open.update(enumerate(operations, self.next_id))
+            self.next_id += len(operations)
+        self.check()
+        if self.failing and self.rng.random() < 0.1:
+            self.machine.lead(False, self.now)
+        self.carry_out()
+        self.machine.lead(True, self.now)
+        self.world.now += 1
+        if self.failing and self.rng.random() < 0.2:
+            self.end_a_pod()
+        self.check()
+
+    def carry_out(self) -> None:
+        """Carry out everything that waits; each write may fail."""
+        for _ in range(2000):
+            items = list(self.machine.take(self.now))
+            self.rng.shuffle(items)
+            for item in items:
+                failure = self.rng.choice(FAILURES) if self.failing and self.rng.random() < 0.15 else None
+                op = item.op
+                if failure is not None and failure.kind == "not-yet" and not _waits(op):
+                    failure = None
+                if failure is None and not self.write(op):
+                    failure = FAILURES[0]
+                if failure is None:
+                    self.machine.done(item, self.now)
+                else:
+                    if failure.sent and failure.kind != "rejected" and self.rng.random() < 0.5:
+                        self.write(op)
+                    self.machine.failed(item, failure, self.now)
+            if not items and not self.machine.backlog:
+                break
+            self.now += 1.0
+        for result in self.machine.results():
+            op = self.open.pop(result.id)
+            if result.outcome not in ("done", "superseded"):
+                self.world.cluster.forget(op)
+                self.refresh(op)
+        assert not self.open and not self.machine.backlog
+
+    def refresh(self, op: Operation) -> None:
+        if isinstance(op, Bind):
+            pod = self.world.objects.get(("Pod", f"{op.namespace}/{op.name}"))
+            if pod is not None:
+                self.world.put(pod)
+
+    def write(self, op: Any) -> bool:
+        """What the API server and its controllers do with a write; False: it is rejected."""
+        if isinstance(op, StepWrite):
+            return self.undo(op) if op.undo else self.carry_out_step(op)
+        if isinstance(op, Bind):
+            self.world.react([op])
+        return True
+
+    def carry_out_step(self, write: StepWrite) -> bool:
+        from volcano_py.simulate.pre_bind import ClaimWrites
+
+        alone = Bind("", "", write.bind.uid, write.bind.node, "", None, (write.step,))
+        return not ClaimWrites(self.world.objects, self.world.put, self.world.drop).carry_out([alone])
+
+    def undo(self, write: StepWrite) -> bool:
+        objects, step = self.world.objects, write.step
+        if isinstance(step, AllocateClaim):
+            claim = objects.get(("ResourceClaim", f"{step.namespace}/{step.claim}"))
+            status = (claim or {}).get("status") or {}
+            left = [c for c in status.get("reservedFor") or () if c["uid"] != step.pod_uid]
+            if claim is not None:
+                status["reservedFor"] = left
+                if step.allocation is not None and not left:
+                    status.pop("allocation", None)
+                self.world.put(claim)
+        # Volumes that are bound already stay bound, as with the real writes.
+        return True
+
+    def end_a_pod(self) -> None:
+        pods = [key for (kind, key) in self.world.objects if kind == "Pod"]
+        if pods:
+            key = self.rng.choice(sorted(pods))
+            self.machine.revoke(Revoke("Pod", key), self.now)
+            from volcano_py.simulate.pre_bind import release_claims
+
+            pod = self.world.objects["Pod", key]
+            for claim in release_claims(self.world.objects, [pod], self.world.drop):
+                self.world.put(claim)
+            self.world.drop("Pod", key)
+
+    # ---- the ledgers ------------------------------------------------------------------------------------------
+
+    def check(self, settled: bool = False) -> None:
+        claims = self.world.cluster.claims
+        objects = self.world.objects
+        volumes = Counter(o["spec"].get("volumeName") for (kind, _), o in objects.items() if _is_bound(kind, o))
+        assert max(volumes.values(), default=0) <= 1, f"a volume has two claims: {volumes}"
+        devices = Counter(
+            dra.device_id(result)
+            for (kind, _), o in objects.items()
+            if kind == "ResourceClaim"
+            for result in dra.results((o.get("status") or {}).get("allocation"))
+        )
+        assert max(devices.values(), default=0) <= 1, f"a device is given away twice: {devices}"
+        assumed = Counter(device for device, users in claims.resource_claims.used().items() for _ in users)
+        assert max(assumed.values(), default=0) <= 1, f"a device is assumed twice: {assumed}"
+        taken = [v for v, steps in claims.storage.volume_taken.items() if len({s.claim for s in steps.values()}) > 1]
+        assert not taken, f"a volume is assumed twice: {taken}"
+        for (kind, _), pod in objects.items():
+            if kind == "Pod" and pod["spec"].get("nodeName"):
+                self.check_pod(pod)
+        if settled:
+            assert not claims.storage.volume_taken and not claims.storage.node_selected
+            assert not claims.resource_claims.assumed
+            for (kind, key), claim in objects.items():
+                status = claim.get("status") or {}
+                if kind == "ResourceClaim" and status.get("allocation"):
+                    assert status.get("reservedFor"), f"{key} keeps its devices without a pod"
+
+    def check_pod(self, pod: dict[str, Any]) -> None:
+        """A bound pod has all that it claims."""
+        for volume in pod["spec"].get("volumes") or ():
+            claim = self.world.objects[
+                "PersistentVolumeClaim", f"default/{volume['persistentVolumeClaim']['claimName']}"
+            ]
+            assert claim["spec"].get("volumeName"), f"{pod['metadata']['name']} is bound without its volume"
+        for row in pod["spec"].get("resourceClaims") or ():
+            status = self.world.objects["ResourceClaim", f"default/{row['resourceClaimName']}"].get("status") or {}
+            uids = [c["uid"] for c in status.get("reservedFor") or ()]
+            assert status.get("allocation") and pod["metadata"]["uid"] in uids
+
+
+def _waits(op: Any) -> bool:
+    return isinstance(op, StepWrite) and isinstance(op.step, AwaitVolume) and not op.undo
+
+
+def _is_bound(kind: str, obj: dict[str, Any]) -> bool:
+    return kind == "PersistentVolumeClaim" and bool(obj["spec"].get("volumeName"))
+
+
+@pytest.mark.parametrize("block", range(4))
+def test_nothing_is_given_away_twice_or_kept_for_good(block: int) -> None:
+    kinds: Counter[str] = Counter()
+    for seed in range(block, HISTORIES, 4):
+        history = History(seed)
+        plan = history.machine.plan
+
+        def counting(first: int, operations: Any, now: float, plan: Any = plan) -> None:
+            kinds.update(type(s).__name__ for o in operations if isinstance(o, Bind) for s in o.steps)
+            plan(first, operations, now)
+
+        history.machine.plan = counting  # type: ignore[method-assign]
+        try:
+            history.run()
+        except AssertionError as error:
+            raise AssertionError(f"history {seed}: {error}") from error
+    assert {c.__name__ for c in (SelectNode, BindVolume, AwaitVolume, AllocateClaim)} <= set(kinds)

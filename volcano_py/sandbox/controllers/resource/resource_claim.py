@@ -1,0 +1,160 @@
+"""Claims of pods: made from templates, and given back. Kubernetes: the resource claim controller.
+
+A claim that was made for a pod goes with the pod, or when the pod has finished. Any claim loses the reservation of pods
+that are gone or finished, and without reservations its allocation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from volcano_py.sandbox.apiserver.registry.api import Api
+from volcano_py.sandbox.apiserver.storage.store import DELETED, Event
+from volcano_py.sandbox.controllers.runtime.client import Client
+from volcano_py.sandbox.controllers.runtime.runner import Controller
+
+Object = dict[str, Any]
+Item = tuple[str, str]  # a collection and a key
+
+CLAIMS, TEMPLATES = "resourceclaims.resource.k8s.io", "resourceclaimtemplates.resource.k8s.io"
+FINALIZER = "resource.kubernetes.io/delete-protection"
+POD_CLAIM_NAME = "resource.kubernetes.io/pod-claim-name"
+_CLAIM_BYTES = b'"resourceClaims":'
+_FINISHED = ("Succeeded", "Failed")
+
+
+def controller(api: Api) -> Controller:
+    claims = ResourceClaims(api)
+    return Controller(
+        "resourceclaim-controller",
+        claims.sync,
+        wakes={
+            "pods": claims.pod_changed,
+            CLAIMS: lambda event: [] if event.type == DELETED else [(CLAIMS, event.entry.key)],
+            TEMPLATES: lambda _: claims.pods_without_claim(),
+        },
+    )
+
+
+class ResourceClaims:
+    def __init__(self, api: Api) -> None:
+        self.client = Client(api, "resourceclaim-controller")
+        self.pods = api.resource("", "pods").collection
+        self.claims = api.resource("resource.k8s.io", "resourceclaims").collection
+        self.waiting: set[str] = set()  # pods whose template is missing
+
+    def pod_changed(self, event: Event) -> Iterable[Item]:
+        entry = event.entry
+        if _CLAIM_BYTES not in entry.tail:
+            return
+        yield "pods", entry.key
+        if event.type == DELETED or entry.fields["status.phase"] in _FINISHED:
+            self.waiting.discard(entry.key)
+            yield from ((CLAIMS, row.key) for row in self.claims.select(entry.namespace))
+
+    def pods_without_claim(self) -> list[Item]:
+        return [("pods", key) for key in sorted(self.waiting)]
+
+    async def sync(self, item: Any) -> None:
+        collection, key = item
+        obj = self.client.get(collection, key)
+        if obj is None:
+            return
+        if collection == CLAIMS:
+            await self._sync_claim(obj, key)
+        elif not obj["metadata"].get("deletionTimestamp") and not _is_finished(obj):
+            await self._make_claims(obj, key)
+
+    async def _make_claims(self, pod: Object, key: str) -> None:
+        status = pod.get("status") or {}
+        rows = {row["name"]: row for row in status.get("resourceClaimStatuses") or ()}
+        made = dict(rows)
+        for row in pod["spec"].get("resourceClaims") or ():
+            template = row.get("resourceClaimTemplateName")
+            if template and row["name"] not in rows:
+                claim = await self._made_for(pod, row["name"], template, key)
+                if claim is not None:
+                    made[row["name"]] = {"name": row["name"], "resourceClaimName": claim}
+        if made != rows:
+            found = list(made.values())
+            await self.client.set_status("pods", pod, {**status, "resourceClaimStatuses": found})
+
+    async def _made_for(self, pod: Object, name: str, template: str, key: str) -> str | None:
+        """The name of the claim that a pod gets from a template; None while there is no template."""
+        meta = pod["metadata"]
+        for entry in self.claims.select(meta["namespace"]):
+            found = entry.load()["metadata"]
+            if _owner(found) == meta["uid"] and (found.get("annotations") or {}).get(POD_CLAIM_NAME) == name:
+                return entry.name
+        described = self.client.get(TEMPLATES, f"{meta['namespace']}/{template}")
+        if described is None:
+            self.waiting.add(key)
+            text = f"PodResourceClaim {name}: resourceclaimtemplate.resource.k8s.io {template!r} not found"
+            await self.client.event(pod, "Warning", "FailedResourceClaimCreation", text)
+            return None
+        self.waiting.discard(key)
+        given = described["spec"].get("metadata") or {}
+        owner = {"apiVersion": "v1", "kind": "Pod", "name": meta["name"], "uid": meta["uid"]}
+        made = await self.client.create(
+            CLAIMS,
+            {
+                "apiVersion": "resource.k8s.io/v1",
+                "kind": "ResourceClaim",
+                "metadata": {
+                    "generateName": f"{meta['name']}-{name}-",
+                    "namespace": meta["namespace"],
+                    "labels": given.get("labels") or {},
+                    "annotations": {**(given.get("annotations") or {}), POD_CLAIM_NAME: name},
+                    "ownerReferences": [{**owner, "controller": True, "blockOwnerDeletion": True}],
+                },
+                "spec": described["spec"]["spec"],
+            },
+        )
+        name_made: str = made["metadata"]["name"]
+        return name_made
+
+    async def _sync_claim(self, claim: Object, key: str) -> None:
+        meta, status = claim["metadata"], claim.get("status") or {}
+        reserved = status.get("reservedFor") or []
+        left = [row for row in reserved if self._is_used_by(meta["namespace"], row)]
+        released = len(left) != len(reserved)
+        if released:
+            new = {k: v for k, v in status.items() if k not in ("reservedFor", "allocation", "devices")}
+            if left:
+                new = {**status, "reservedFor": left}
+            await self.client.set_status(CLAIMS, claim, new)
+            status = new
+        # A claim that is just being allocated has the finalizer first.
+        over = released or meta.get("deletionTimestamp")
+        if over and not status.get("allocation") and FINALIZER in (meta.get("finalizers") or ()):
+
+            def release(obj: Object) -> None:
+                obj["metadata"]["finalizers"] = [f for f in obj["metadata"].get("finalizers") or () if f != FINALIZER]
+
+            await self.client.update(CLAIMS, key, release, uid=meta["uid"])
+        owner = _owner(meta)
+        if owner and not left and not meta.get("deletionTimestamp") and self._has_ended(meta["namespace"], owner):
+            entry = self.claims.entries.get(key)
+            if entry is not None:
+                await self.client.delete(CLAIMS, entry)
+
+    def _is_used_by(self, namespace: str, consumer: Object) -> bool:
+        if consumer.get("resource") != "pods":
+            return True
+        entry = self.pods.get(namespace, consumer["name"])
+        return entry is not None and entry.uid == consumer.get("uid") and entry.fields["status.phase"] not in _FINISHED
+
+    def _has_ended(self, namespace: str, uid: str) -> bool:
+        """Whether the pod that a claim was made for has finished."""
+        found = next((row for row in self.pods.select(namespace) if row.uid == uid), None)
+        return found is not None and found.fields["status.phase"] in _FINISHED
+
+
+def _owner(meta: Object) -> str:
+    """The uid of the pod that a claim was made for."""
+    return next((row["uid"] for row in meta.get("ownerReferences") or () if row.get("controller")), "")
+
+
+def _is_finished(pod: Object) -> bool:
+    return (pod.get("status") or {}).get("phase") in _FINISHED

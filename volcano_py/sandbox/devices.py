@@ -1,0 +1,71 @@
+"""A driver of dynamic resources that has no hardware: node shapes become ResourceSlices and DeviceClasses.
+
+`gpu=8:A100:80Gi` in a shape is eight devices of the class `gpu.sandbox`, each with the attributes `model` and `index`
+and the capacity `memory`. The model and the memory may be left out: `nic=2:`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from volcano_py.sandbox.apiserver.apimachinery import quantity
+
+Object = dict[str, Any]
+
+DOMAIN = "sandbox"
+
+
+class Devices(NamedTuple):
+    """Equal devices of each node of a shape."""
+
+    kind: str
+    number: int
+    model: str = ""
+    memory: str = ""
+
+    @property
+    def driver(self) -> str:
+        """The name of the driver, and of the DeviceClass."""
+        return f"{self.kind}.{DOMAIN}"
+
+
+def parse_devices(kind: str, text: str) -> Devices:
+    """`count:model:memory`. Raises ValueError."""
+    count, _, rest = text.partition(":")
+    model, _, memory = rest.partition(":")
+    if not count.isdigit() or int(count) > 128 or not kind.replace("-", "").isalnum() or not kind.islower():
+        raise ValueError(f"{kind}={text!r} are no devices; write e.g. gpu=8:A100:80Gi, at most 128")
+    return Devices(kind, int(count), model.strip(), quantity.canonical(memory) if memory else "")
+
+
+def slice_of(node: str, devices: Devices) -> Object:
+    """What the driver publishes for one node."""
+    rows: list[Object] = []
+    for index in range(devices.number):
+        row: Object = {"name": f"{devices.kind}-{index}", "attributes": {"index": {"int": index}}}
+        if devices.model:
+            row["attributes"]["model"] = {"string": devices.model}
+        if devices.memory:
+            row["capacity"] = {"memory": {"value": devices.memory}}
+        rows.append(row)
+    return {
+        "metadata": {"name": f"{node}-{devices.driver}"},
+        "spec": {
+            "driver": devices.driver,
+            "nodeName": node,
+            "pool": {"name": node, "generation": 1, "resourceSliceCount": 1},
+            "devices": rows,
+        },
+    }
+
+
+def classes_of(all_devices: Sequence[Devices]) -> list[Object]:
+    """A DeviceClass for each driver."""
+    return [
+        {
+            "metadata": {"name": driver},
+            "spec": {"selectors": [{"cel": {"expression": f'device.driver == "{driver}"'}}]},
+        }
+        for driver in sorted({devices.driver for devices in all_devices})
+    ]
