@@ -28,7 +28,13 @@ from volcano_py.sandbox.shapes import parse
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
-NODES, SHAPE = 4, "cpu=4,memory=8Gi,gpu=2:A100:80Gi"
+NODES, SHAPES = (
+    4,
+    (
+        "cpu=4,memory=8Gi,gpu=2:A100:80Gi,vgpu=2:A100:40Gi",
+        "cpu=4,memory=8Gi,gpu=2:A100:80Gi,vgpu=1:A30:24Gi:mig",
+    ),
+)
 PROGRAM = (sys.executable, "-m", "volcano_py.cli.main")
 
 
@@ -101,7 +107,7 @@ async def test_every_folder_can_be_applied_as_a_whole(tmp_path: Path) -> None:
     async with (
         Sandbox(
             NODES,
-            node_shapes=[parse(SHAPE)],
+            node_shapes=[parse(shape) for shape in SHAPES],
             components=("controller-manager",),
             path=tmp_path / "kubeconfig",
             logs=tmp_path / "logs",
@@ -177,7 +183,8 @@ class Cluster:
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """What examples/README.md tells a reader to start."""
     here = Cluster(tmp_path_factory.mktemp("examples"))
-    up = ("up", "--nodes", str(NODES), "--node-shape", SHAPE, "--run-commands", "--components", "controller-manager")
+    shapes = [word for shape in SHAPES for word in ("--node-shape", shape)]
+    up = ("up", "--nodes", str(NODES), *shapes, "--run-commands", "--components", "controller-manager")
     with contextlib.ExitStack() as stack:
         stack.callback(_end, sandbox := here.start("sandbox", *up))
         _until(lambda: here.kubeconfig.exists() and here.run("kubectl get nodes", ROOT)[0] == 0, sandbox)

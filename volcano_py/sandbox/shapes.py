@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from volcano_py.sandbox import device_shapes
 from volcano_py.sandbox.apiserver.apimachinery import quantity
 from volcano_py.sandbox.devices import Devices, parse_devices, slice_of
 
@@ -18,17 +19,29 @@ class NodeShape:
     capacity: dict[str, str] = field(default_factory=lambda: dict(DEFAULT))
     labels: dict[str, str] = field(default_factory=dict)
     devices: tuple[Devices, ...] = ()
+    annotations: dict[str, str] = field(default_factory=dict)
+    """`{node}` in a value stands for the node's name."""
 
 
 def parse(text: str) -> NodeShape:
     """A shape from `resource=amount,…`; ValueError with the remedy when it is none. pods=110 unless given.
 
-    `kind=count:model:memory` are devices (see `devices`).
+    `kind=count:model:memory` are devices of a DRA driver (see `devices`), `vgpu=…` and `gpu-share=…` those that node
+    agents announce (see `device_shapes`).
     """
     capacity: dict[str, str] = {}
     devices: list[Devices] = []
+    annotations: dict[str, str] = {}
     for part in filter(None, (piece.strip() for piece in text.split(","))):
         name, equals, amount = part.partition("=")
+        if name.strip() in device_shapes.NAMES:
+            try:
+                more, announced = device_shapes.announced(name.strip(), amount.strip())
+            except ValueError as e:
+                raise ValueError(f"node shape {text!r}: {part!r}: {e}") from None
+            capacity |= more
+            annotations |= announced
+            continue
         if ":" in amount:
             devices.append(parse_devices(name.strip(), amount.strip()))
             continue
@@ -44,13 +57,16 @@ def parse(text: str) -> NodeShape:
         raise ValueError(f"node shape {text!r} names no resource; write e.g. cpu=32,memory=256Gi")
     capacity = {**({} if capacity else DEFAULT), **capacity}
     capacity.setdefault("pods", "110")
-    return NodeShape(capacity, devices=tuple(devices))
+    return NodeShape(capacity, devices=tuple(devices), annotations=annotations)
 
 
 def manifest(name: str, shape: NodeShape) -> dict[str, Any]:
     """A Node object; its kubelet adds conditions, addresses and the usual labels."""
+    metadata: dict[str, Any] = {"name": name, "labels": dict(shape.labels)}
+    if shape.annotations:
+        metadata["annotations"] = {key: text.replace("{node}", name) for key, text in shape.annotations.items()}
     return {
-        "metadata": {"name": name, "labels": dict(shape.labels)},
+        "metadata": metadata,
         "spec": {},
         "status": {"capacity": dict(shape.capacity), "allocatable": dict(shape.capacity)},
     }

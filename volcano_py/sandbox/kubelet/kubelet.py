@@ -13,7 +13,7 @@ from typing import Any
 
 from volcano_py.sandbox.apiserver.apimachinery import metadata
 from volcano_py.sandbox.apiserver.storage.store import DELETED
-from volcano_py.sandbox.kubelet import nodes, resume
+from volcano_py.sandbox.kubelet import devices, nodes, resume
 from volcano_py.sandbox.kubelet.clock import Clock
 from volcano_py.sandbox.kubelet.containers import BACKOFF_FIRST, Containers
 from volcano_py.sandbox.kubelet.endings import Endings
@@ -27,6 +27,7 @@ Object = dict[str, Any]
 
 SLICE = 40  # queued items that are handled before others get their turn
 LEASE_PERIOD = 10.0  # seconds between renewals of a node's Lease
+_FINISHED = ("Succeeded", "Failed")
 _GIVEN_UP = b'"reason":"NodeNotReady"'  # in the Ready condition of a pod that the node controller gave up
 
 
@@ -226,13 +227,15 @@ class Kubelets:
             return
         if pod["spec"].get("nodeName") not in self.nodes:
             return
-        if (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed"):
+        if (pod.get("status") or {}).get("phase") in _FINISHED:
             return
         if pod["metadata"].get("deletionTimestamp"):
             self._end((namespace, name), pod, None)
             return
         if resume.began(pod):
             self.containers.resume(pod)
+            return
+        if devices.has_devices(pod) and not self._give_devices(pod):
             return
         ip = self.processes.address(pod) if self.processes is not None else self._address()
         state = self.table.pods[namespace, name] = PodState(pod["metadata"]["uid"], ip)
@@ -245,6 +248,23 @@ class Kubelets:
             pod_status["hostIP"] = host
             pod_status["hostIPs"] = [{"ip": host}]
         self.containers.begin(pod, state)
+
+    def _give_devices(self, pod: Object) -> bool:
+        """Give a pod its devices, and unlock the node; a pod whose devices others have fails."""
+        name = pod["spec"]["nodeName"]
+        node = self.cluster.node(name)
+        if node is None:
+            return False
+        found = (self.cluster.pod(*key) for key in self._pods_of(name) if key in self.table.pods)
+        others = [p for p in found if p is not None and (p.get("status") or {}).get("phase") not in _FINISHED]
+        problem = devices.conflict(pod, node, others)
+        if problem:
+            pod.setdefault("status", {}).update(phase="Failed", reason="UnexpectedAdmissionError", message=problem)
+            self.cluster.set_pod_status(pod)
+            self.cluster.event(pod, "Warning", "UnexpectedAdmissionError", problem)
+        if devices.unlocked(pod, node):
+            self.cluster.set_node(node)
+        return not problem
 
     def _address(self) -> str:
         self.addresses += 1

@@ -1,6 +1,6 @@
 """The ConfigMap with the device configuration, read while the plugin deviceshare is configured. Volcano reads it once.
 
-It is read again every 30 seconds: it changes rarely, and watching one ConfigMap would need rights to watch them.
+It is read again every ten seconds: it changes rarely, and watching one ConfigMap would need rights to watch them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from volcano_py.scheduler.plugins.deviceshare import Deviceshare
 
 log = logging.getLogger(__name__)
 
-_INTERVAL = 30.0
+_INTERVAL = 10.0
 _CHECK = 1.0
 """Seconds between two looks at the configuration, of which each change is followed at once."""
 
