@@ -17,6 +17,8 @@ class Outcome(NamedTuple):
 PASS = "pass"
 FAIL = "fail"
 NOT_BUILT = "not built yet"
+NO_COUNTERPART = "no counterpart"
+"""The function has no rule of its own, or belongs to a program that is not part of the project."""
 OWN_TEST = "own test"
 """The call cannot be made with the data; a test of our own covers its rule."""
 UNBUILDABLE = "no data"

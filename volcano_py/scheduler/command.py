@@ -1,6 +1,6 @@
 """The scheduler's command line: Volcano's flags with their names and defaults, and a few additions.
 
-Flags that only configure Go's libraries (klog, pprof, worker threads, node sampling) are accepted without effect, so
+Flags that only configure Go's libraries (klog, pprof, worker threads) are accepted without effect, so
 that a Volcano deployment's arguments can be kept; each is logged once.
 """
 
@@ -13,6 +13,7 @@ from typing import Any
 import click
 
 from volcano_py.kube.flags import KLOG, Duration, Verbosity, flag, ignored_flags, parse_gates
+from volcano_py.scheduler.model.sample_size import SampleSize
 from volcano_py.scheduler.options import CONFIGURATION_KEY, Options
 
 _IGNORED = [
@@ -22,10 +23,7 @@ _IGNORED = [
     "node-worker-threads",
     "gate-removal-worker-num",
     "csi-storage",
-    "minimum-feasible-nodes",
     "resource-sync-timeout",
-    "minimum-percentage-nodes-to-find",
-    "percentage-nodes-to-find",
     "leader-elect-resource-lock",
 ]
 
@@ -87,6 +85,16 @@ _IGNORED = [
 @click.option(
     "--scheduler-sharding-name", "sharding_name", default="volcano", help="Name of this scheduler's NodeShard."
 )
+@click.option(
+    "--minimum-feasible-nodes",
+    type=click.IntRange(1),
+    default=100,
+    help="Consider all nodes up to this number; used without the deviation every-node, as the next two.",
+)
+@click.option("--minimum-percentage-nodes-to-find", type=click.IntRange(0, 100), default=5, help="Least percentage.")
+@click.option(
+    "--percentage-nodes-to-find", type=click.IntRange(0, 100), default=0, help="Percentage of nodes; 0: adaptive."
+)
 @flag("--leader-elect", True, "Write only while holding the Lease.")
 @click.option("--leader-elect-lease-duration", "lease_duration", type=Duration(), default="15s")
 @click.option("--leader-elect-renew-deadline", "renew_deadline", type=Duration(), default="10s")
@@ -120,6 +128,8 @@ def options_of(given: dict[str, Any]) -> Options:
         given["log_level"] = "DEBUG"
     # The deprecated flag wins where it is set, as in Volcano.
     given["lease_namespace"] = given.pop("lock_object_namespace", "") or given["lease_namespace"]
+    sizes = ("minimum_feasible_nodes", "minimum_percentage_nodes_to_find", "percentage_nodes_to_find")
+    given["sample_size"] = SampleSize(*(given.pop(name) for name in sizes))
     given["feature_gates"] = parse_gates(given["feature_gates"])
     given["node_selector"] = tuple(part for entry in given["node_selector"] for part in entry.split(","))
     given["ignored_provisioners"] = tuple(p for entry in given["ignored_provisioners"] for p in entry.split(",") if p)

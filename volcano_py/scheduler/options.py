@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from volcano_py.scheduler.model.sample_size import DEFAULT_SAMPLE, SampleSize
+
 CONFIGURATION_KEY = "volcano-scheduler.conf"
 """The key of the configuration in a ConfigMap, as Volcano's chart has it."""
 
@@ -40,6 +42,7 @@ class Options:
     """In addition to those that always are."""
     priority_class: bool = True
     feature_gates: dict[str, bool] = field(default_factory=dict)
+    sample_size: SampleSize = DEFAULT_SAMPLE
     sharding_mode: str = "none"
     sharding_name: str = "volcano"
     leader_elect: bool = True

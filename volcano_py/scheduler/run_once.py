@@ -19,6 +19,7 @@ from volcano_py.scheduler.framework.session import Session, Shard
 from volcano_py.scheduler.model import status as st
 from volcano_py.scheduler.model.cluster import Cluster
 from volcano_py.scheduler.model.plan import Bind, Emit, Evict, Operation, PodGroupStatus
+from volcano_py.scheduler.model.sample_size import DEFAULT_SAMPLE, SampleSize
 from volcano_py.scheduler.planner import Planner
 from volcano_py.scheduler.plugins import PLUGINS
 from volcano_py.scheduler.session_close.close import Timer, close
@@ -73,6 +74,7 @@ def run_once(
     *,
     registry: Registry = REGISTRY,
     shard: Shard | None = None,
+    sample_size: SampleSize = DEFAULT_SAMPLE,
     timer: Timer | None = None,
 ) -> Report:
     """Run the configured actions once over the model.
@@ -86,7 +88,7 @@ def run_once(
     timed = timer or (lambda _kind, _name: nullcontext())
     model.dirty = False
     with timed("session", "open"):
-        session = Session(model, configuration, now, seed, planner.submit, budget, shard)
+        session = Session(model, configuration, now, seed, planner.submit, budget, shard, sample_size)
     report = Report(session, planner.operations)
     try:
         with timed("session", "plugins"):

@@ -156,6 +156,7 @@ class Scheduler:
                 self._send,
                 registry=self.registry,
                 shard=self.shards.shard if self.shards is not None else None,
+                sample_size=self.options.sample_size,
                 timer=self.reporter.metrics.timer,
             )
         except Exception:

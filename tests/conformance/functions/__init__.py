@@ -16,6 +16,7 @@ from tests.conformance.functions import (
     configuration,
     devices,
     extender,
+    gates,
     jobs,
     namespaces,
     nodes,
@@ -27,9 +28,9 @@ from tests.conformance.functions import (
     usage,
 )
 from tests.conformance.functions.adapter import Adapter, Adapters, Data
-from tests.conformance.functions.listed import COVERED, LACKING, LIMIT, belongs_to
+from tests.conformance.functions.listed import COVERED, LACKING, LIMIT, without_counterpart
 from tests.conformance.functions.values import alike
-from tests.conformance.outcome import FAIL, NOT_BUILT, OWN_TEST, PASS, UNBUILDABLE, Outcome
+from tests.conformance.outcome import FAIL, NO_COUNTERPART, OWN_TEST, PASS, UNBUILDABLE, Outcome
 
 ADAPTERS: Adapters = {
     **resources.ADAPTERS,
@@ -45,6 +46,7 @@ ADAPTERS: Adapters = {
     **usage.ADAPTERS,
     **extender.ADAPTERS,
     **claims.ADAPTERS,
+    **gates.ADAPTERS,
 }
 
 
@@ -91,10 +93,10 @@ def _without_adapter(area: str, label: str, function: str) -> Outcome:
         return Outcome(area, label, OWN_TEST, f"{function}: {COVERED[function]}")
     if function in LACKING:
         return Outcome(area, label, UNBUILDABLE, f"{function}: {LACKING[function]}")
-    part = belongs_to(function)
-    if part is None:
+    why = without_counterpart(function)
+    if why is None:
         return Outcome(area, label, FAIL, f"{function} has no adapter and is not listed")
-    return Outcome(area, label, NOT_BUILT, f"{part}: {function}")
+    return Outcome(area, label, NO_COUNTERPART, f"{why}: {function}")
 
 
 def shares_by_own_test(outcomes: Iterable[Outcome]) -> dict[str, float]:

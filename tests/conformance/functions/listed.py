@@ -34,6 +34,7 @@ LACKING: dict[str, str] = {
     "api.NodeInfo.RefreshNumaSchedulerInfoByCrd": "the Numatopology and the CPUs that were handed out",
     "nodescore.CalculatePluginScore": "the plugin, a fake of kube-scheduler's whose scores are made in Go",
     "nodescore.NodeInfosForCandidateNodes": "kube-scheduler's NodeInfo; here nodes are columns",
+    "util.CalculateNumOfFeasibleNodesToFind": "the percentage, an option of the process; see test_sampling.py",
     "util.GetPredicatedNodeByShard": "the sharding mode, an option of the process",
     "util.NewPredicateHelper": "the predicate; only the constructor is recorded in a form that can be called",
     "api.SubJobInfo.IsReady": "the statuses of the tasks",
@@ -43,19 +44,17 @@ LACKING: dict[str, str] = {
 }
 """Function → what decides the answer and is not in the data."""
 
-NOT_BUILT: dict[str, str] = {
-    "cache.RemoveVolcanoSchGate": "removal of the queue-allocation gate",
-    "util.CalculateNumOfFeasibleNodesToFind": "sampling of nodes (all are looked at)",
-    "util.SelectBestNodes": "the agent scheduler",
+NO_COUNTERPART: dict[str, str] = {
+    "util.SelectBestNodes": "the agent scheduler, which is not part of this scheduler",
     "api.cloneNetworkTopology": "no rule of its own (a copy; here objects are not written)",
     "api.SubJobInfo.ConvertToHardTopology": "no rule of its own (see framework.convertSoftToHardTopology)",
-    "util.SelectBestHyperNodeAndScore": "no rule of its own (the best of a map; ours tries in the order of rates)",
-    "util.FindJobTaskNumOfHyperNode": "no rule of its own (a count; ours is kept up with placements)",
+    "util.SelectBestHyperNodeAndScore": "no rule of its own (the best of a map; ours tries in the order of scores)",
+    "util.FindJobTaskNumOfHyperNode": "no rule of its own (a count; ours is kept up to date with placements)",
     "util.GetMinInt": "no rule of its own (Python's min)",
 }
-"""How a function's name begins → the part of the scheduler that it belongs to and that is not there."""
+"""How a function's name begins → why there is no function of ours to compare."""
 
 
-def belongs_to(function: str) -> str | None:
-    """The part that is not built, for a function that belongs to one."""
-    return next((part for start, part in NOT_BUILT.items() if function.startswith(start)), None)
+def without_counterpart(function: str) -> str | None:
+    """Why a function has no counterpart, for one that is listed."""
+    return next((why for start, why in NO_COUNTERPART.items() if function.startswith(start)), None)

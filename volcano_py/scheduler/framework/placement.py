@@ -8,7 +8,7 @@ pass, and one node's rules per pod.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from itertools import groupby
 from operator import itemgetter
 from typing import Any
@@ -69,6 +69,8 @@ class Placement:
         """Vector passes over all nodes."""
         self.columns = 0
         """Single columns brought up to date."""
+        self.sampler: Callable[[Bools], Bools] | None = None
+        """Which of the nodes that accept a task are compared; None: all."""
         self._cache = cache
         self._callbacks = callbacks
         self._views: dict[int, ClassView] = {}
@@ -172,6 +174,7 @@ class Placement:
         """
         view = self.view(task)
         everywhere = check_capacity and self.shard is None and without is None and not view.domain_filters
+        everywhere = everywhere and self.sampler is None
         if everywhere and self._up_to_date(view, task):
             first = self._first_of_best(view.masked)
             if first is not None or not view.future.any():
@@ -179,6 +182,8 @@ class Placement:
         ok = self.accepted(task, check_capacity)
         if without is not None:
             ok = ok & ~without
+        if self.sampler is not None:
+            ok = self.sampler(ok)
         return self._best_of(view, task, ok, check_capacity)
 
     @isolating

@@ -28,6 +28,7 @@ from volcano_py.scheduler.framework.kube_view import KubeView
 from volcano_py.scheduler.framework.node_rank import rank
 from volcano_py.scheduler.framework.node_view import NodeView
 from volcano_py.scheduler.framework.placement import Placement
+from volcano_py.scheduler.framework.sampling import Rotation
 from volcano_py.scheduler.framework.session_job import SessionJob
 from volcano_py.scheduler.framework.task_moves import TaskMoves
 from volcano_py.scheduler.framework.topology import topology_of
@@ -37,6 +38,7 @@ from volcano_py.scheduler.model.job import Job
 from volcano_py.scheduler.model.plan import Emit, Event
 from volcano_py.scheduler.model.queue import Queue
 from volcano_py.scheduler.model.resource import ZERO, Resource
+from volcano_py.scheduler.model.sample_size import DEFAULT_SAMPLE, SampleSize
 from volcano_py.scheduler.model.task import Task
 
 T = TypeVar("T")
@@ -77,6 +79,7 @@ class Session(Orders, VictimSelection, NodeRules, NetworkDomains, TaskMoves):
         emit: Emit,
         budget: int | None = None,
         shard: Shard | None = None,
+        sample_size: SampleSize = DEFAULT_SAMPLE,
     ) -> None:
         super().__init__()
         cluster.cycle += 1
@@ -116,6 +119,7 @@ class Session(Orders, VictimSelection, NodeRules, NetworkDomains, TaskMoves):
         self._rank = rank(cluster, seed)
         self._forget_old_nominations()
         self._shard = shard
+        self._sample_size = sample_size
         self.placement: Placement
         """Set when the plugins have registered their rules."""
 
@@ -171,6 +175,10 @@ class Session(Orders, VictimSelection, NodeRules, NetworkDomains, TaskMoves):
             self.cluster.rule_cache(),
             self.callbacks,
         )
+        target = self._sample_size.target(len(self.table))
+        if not self.deviations.every_node and target < len(self.table):
+            rotation = self.cluster.keep(Rotation)
+            self.placement.sampler = lambda accepted: rotation.sample(accepted, target)
 
     def close_plugin(self, plugin: str) -> None:
         """A plugin could not be opened: without its callbacks no job is placed and no pod is evicted."""

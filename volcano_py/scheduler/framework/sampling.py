@@ -1,0 +1,35 @@
+"""Sampling of nodes: where the search for nodes begins and ends. Volcano: PredicateHelper.
+
+By default every node is considered (deviation every-node): the search over arrays costs the same. Without the deviation
+the search ends at a number of nodes, and the next one begins where it ended.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Bools = NDArray[np.bool_]
+
+
+@dataclass
+class Rotation:
+    """Where the next search begins: kept between sessions."""
+
+    start: int = 0
+
+    def sample(self, accepted: Bools, target: int) -> Bools:
+        """The first `target` accepted nodes from the start on, round the table; the next search begins after them."""
+        count = len(accepted)
+        if target >= count:
+            return accepted
+        order = (np.arange(count) + self.start % count) % count
+        found = np.flatnonzero(accepted[order])
+        # Volcano stops at the first node beyond the target, which it does not keep.
+        processed = int(found[target]) + 1 if len(found) > target else count
+        sampled = np.zeros(count, dtype=bool)
+        sampled[order[found[:target]]] = True
+        self.start = (self.start + processed) % count
+        return sampled
