@@ -184,6 +184,7 @@ def _pod(job: str, role: str, i: int, task: Manifest, created: str, priority: st
     if role:
         annotations["volcano.sh/task-spec"] = role
     spec, status = task.pop("spec", {}), task.pop("status", {})
+    metadata = task.pop("metadata", {})
     image = task.pop("image", "busybox")
     ports = [{"containerPort": p, "hostPort": p} for p in task.pop("hostPorts", [])]
     limits = _texts(task.pop("limits", {}))
@@ -197,6 +198,7 @@ def _pod(job: str, role: str, i: int, task: Manifest, created: str, priority: st
             "labels": labels,
             "annotations": annotations,
             "creationTimestamp": created,
+            **metadata,
         },
         "spec": {"schedulerName": "volcano", "containers": [container], **spec},
         "status": {"phase": "Pending", **status},

@@ -16,6 +16,7 @@ from volcano_py.scheduler.framework.node_rules import (
     Bools,
     DomainScore,
     Floats,
+    IdleGate,
     Indices,
     LocalFilter,
     LocalScore,
@@ -97,6 +98,7 @@ class ClassView:
         "fit_errors",
         "future",
         "future_differs",
+        "gates",
         "idle",
         "masked",
         "need",
@@ -121,6 +123,8 @@ class ClassView:
     """The DOMAIN filters that apply."""
     filters: list[LocalFilter]
     """The LOCAL filters that apply."""
+    gates: list[IdleGate]
+    """Those of them that also say whether what they look at is idle."""
     order: list[Share]
     batch: list[Share]
     """The two sums of scores."""

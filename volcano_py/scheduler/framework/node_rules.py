@@ -15,7 +15,7 @@ node, because a vector call costs thirty times as much as a plain one; a test pr
 from __future__ import annotations
 
 from enum import Enum
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,6 +75,16 @@ class LocalFilter(Protocol):
     def filter(self, task: Task, numbers: Numbers) -> Codes: ...
 
     def filter_node(self, task: Task, node: int) -> int: ...
+
+
+@runtime_checkable
+class IdleGate(Protocol):
+    """A LOCAL filter over something beside resources that is idle now or only later, such as devices. It accepts a node
+    that can take the task later; only where it is idle the task can go at once."""
+
+    def idle(self, task: Task, numbers: Numbers) -> Bools: ...
+
+    def idle_node(self, task: Task, node: int) -> bool: ...
 
 
 class StaticScore(Protocol):

@@ -29,6 +29,7 @@ from volcano_py.scheduler.framework.node_rules import (
     Codes,
     Filter,
     Floats,
+    IdleGate,
     Indices,
     Score,
     WholeFilter,
@@ -286,7 +287,8 @@ class Placement:
         v.order, v.batch = shares(task, self.scores, False, static), shares(task, self.scores, True, static)
         v.uneven = [part for part in (*v.order, *v.batch) if part.domain]
         v.position = len(self.numbers.log)
-        v.future_differs = self.numbers.future_differs
+        v.gates = [f for f in v.filters if isinstance(f, IdleGate)]
+        v.future_differs = self.numbers.future_differs or bool(v.gates)
         v.stale = False
         v.ok, v.idle = np.empty(count, dtype=bool), np.empty(count, dtype=bool)
         v.future = np.empty(count, dtype=bool) if v.future_differs else v.idle
@@ -324,6 +326,8 @@ class Placement:
         numbers: Numbers = self.numbers if nodes is _ALL else SomeNodes(self.numbers, nodes)
         free = numbers.idle if v.all_rows else numbers.idle[v.rows]
         idle = np.logical_and.reduce(v.need - free < EPS)
+        for gate in v.gates:
+            idle = idle & gate.idle(task, numbers)
         v.idle[nodes] = idle
         if v.future_differs:
             soon = free + numbers.releasing[v.rows] - numbers.pipelined[v.rows]
@@ -341,7 +345,7 @@ class Placement:
 
     def _refresh(self, v: ClassView, task: Task) -> None:
         log = self.numbers.log
-        if v.future_differs != self.numbers.future_differs:
+        if self.numbers.future_differs and not v.future_differs:
             v.future_differs = True
             v.future = np.empty(len(v.idle), dtype=bool)
             v.position = len(log)
@@ -370,6 +374,7 @@ class Placement:
                 idle = False
             if v.future_differs and need - (free + n.releasing.item(row, node) - n.pipelined.item(row, node)) >= EPS:
                 future = False
+        idle = idle and all(gate.idle_node(task, node) for gate in v.gates)
         v.idle[node] = idle
         if v.future_differs:
             v.future[node] = future

@@ -14,8 +14,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from volcano_py.api.core import Node
-from volcano_py.scheduler.framework.node_rules import DOMAIN, LOCAL, Codes, Floats, Scope
+from volcano_py.scheduler.framework.node_rules import DOMAIN, LOCAL, Bools, Codes, Floats, Scope
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model import status as st
 from volcano_py.scheduler.model.cluster import Cluster
@@ -35,6 +34,8 @@ class _Books:
     version: object = None
     position: int = 0
     cards: dict[str, Cards] = field(default_factory=dict)
+    held: dict[str, Cards] = field(default_factory=dict)
+    """Of nodes with pods that are leaving: the same with these pods, which have their cards until they are gone."""
     states: dict[Hashable, int] = field(default_factory=dict)
     """The number of each state of cards that was seen."""
 
@@ -54,26 +55,36 @@ def books_of(cluster: Cluster, type_: DeviceType, version: object) -> _Books:
     if changed is None:
         changed = set(cluster.nodes.names)
         books.cards.clear()
+        books.held.clear()
     books.version, books.position = version, position
     if len(books.states) > _MAX_STATES:
         books.states.clear()
     for name in changed:
         node = cluster.nodes.index.get(name)
-        cards = None if node is None else _with_pods(cluster, type_, cluster.nodes.objects[node])
-        if cards is None:
-            books.cards.pop(name, None)
-        else:
+        books.cards.pop(name, None)
+        books.held.pop(name, None)
+        cards = None if node is None else type_.cards(cluster.nodes.objects[node])
+        if cards is not None:
             books.cards[name] = cards
+            held = _count_pods(cluster, name, cards)
+            if held is not None:
+                books.held[name] = held
     return books
 
 
-def _with_pods(cluster: Cluster, type_: DeviceType, node: Node) -> Cards | None:
-    cards = type_.cards(node)
-    if cards is not None:
-        for task in cluster.on_node.get(node.metadata.name, {}).values():
-            if task.annotations and task.status != st.RELEASING:
-                cards.count(task)
-    return cards
+def _count_pods(cluster: Cluster, node: str, cards: Cards) -> Cards | None:
+    """Book the pods of a node that stay; returns a copy with those that are leaving, if there are any."""
+    here = [task for task in cluster.on_node.get(node, {}).values() if task.annotations]
+    for task in here:
+        if task.status != st.RELEASING:
+            cards.count(task)
+    leaving = [task for task in here if task.status == st.RELEASING]
+    if not leaving:
+        return None
+    held = cards.clone()
+    for task in leaving:
+        held.count(task)
+    return held
 
 
 class _Answers:
@@ -104,6 +115,10 @@ class Ledger:
         self._books = books_of(session.cluster, type_, version)
         index = session.table.index
         self._cards: dict[int, Cards] = {index[name]: cards for name, cards in self._books.cards.items()}
+        self._held: dict[int, Cards] = {}
+        """Of nodes with pods that are leaving: the cards with these pods; a copy of this session."""
+        if exact:
+            self._held = {index[name]: held.clone() for name, held in self._books.held.items()}
         self._own: set[int] = set()
         """Columns whose cards are copies of this session."""
         self._states: NDArray[np.int32] | None = None
@@ -163,6 +178,22 @@ class Ledger:
             answers.codes[state], answers.scores[state] = self.fit(demand, node)
         return Fit(answers.codes.item(state), answers.scores.item(state))
 
+    def idle(self, task: Task, nodes: Any) -> NDArray[np.bool_]:
+        """Which of some nodes have cards for a class now, and not only when pods have left."""
+        columns = range(len(self._session.table)) if isinstance(nodes, slice) else nodes.tolist()
+        found = np.ones(len(columns), dtype=bool)
+        if self._held:
+            demand = self.demand(task)
+            for i, node in enumerate(columns):
+                if node in self._held:
+                    found[i] = self._held[node].fit(demand).code == 0
+        return found
+
+    def idle_one(self, task: Task, node: int) -> bool:
+        """The same for one node."""
+        held = self._held.get(node)
+        return held is None or held.fit(self.demand(task)).code == 0
+
     def _all_states(self) -> NDArray[np.int32]:
         if self._states is None:
             self._states = np.zeros(len(self._session.table), dtype=np.int32)
@@ -187,8 +218,20 @@ class Ledger:
             cards.count(task)
         if not task.takes_capacity or not self._exact:
             # Volcano books a pod whose eviction is undone a second time.
-            annotations, error = cards.take(self.type.of_pod(demand, task), task)
+            annotations, error = self._take(self.type.of_pod(demand, task), task, node, cards)
         self._moved(node, cards)
+        return annotations, error
+
+    def _take(self, demand: Any, task: Task, node: int, cards: Cards) -> tuple[dict[str, str], str | None]:
+        """Book cards: of those that are idle for a task that goes to the node at once."""
+        held = self._held.get(node)
+        at_once = held is not None and self._session.status(task) != st.PIPELINED
+        first, second = (held, cards) if held is not None and at_once else (cards, held)
+        annotations, error = first.take(demand, task)
+        if error is None and second is not None:
+            before, task.assigned = task.assigned, annotations
+            second.count(task)
+            task.assigned = before
         return annotations, error
 
     def deallocate(self, task: Task, node: int) -> None:
@@ -198,6 +241,12 @@ class Ledger:
             return
         if task.takes_capacity and not self._exact:
             cards.uncount(task)
+        held = self._held.get(node)
+        if self._exact and task.takes_capacity:
+            if held is None:  # an evicted pod has its cards until it is gone
+                self._held[node] = cards.clone()
+        elif held is not None:
+            held.release(task)
         cards.release(task)
         self._moved(node, cards)
 
@@ -231,6 +280,12 @@ class CardFilter:
 
     def filter_node(self, task: Task, node: int) -> int:
         return self._ledger.fit_one(task, node).code
+
+    def idle(self, task: Task, numbers: Numbers) -> Bools:
+        return self._ledger.idle(task, columns_of(numbers))
+
+    def idle_node(self, task: Task, node: int) -> bool:
+        return self._ledger.idle_one(task, node)
 
 
 class PodCardFilter:
