@@ -12,6 +12,7 @@ from typing import Any
 
 import click
 
+from volcano_py import __version__
 from volcano_py.kube.flags import KLOG, Duration, Verbosity, flag, ignored_flags, parse_gates
 from volcano_py.scheduler.model.sample_size import SampleSize
 from volcano_py.scheduler.options import CONFIGURATION_KEY, Options
@@ -72,7 +73,7 @@ _IGNORED = [
 @click.option("--tls-private-key-file", default="", help="Key of /metrics and /healthz.")
 @click.option("--node-selector", multiple=True, help="key:value; use only nodes with any of these labels.")
 @click.option("--plugins-dir", default="", help="Folder of Python files with custom plugins and actions.")
-@flag("--cache-dumper", True, "Write the objects of the cache to a file on SIGUSR1.")
+@flag("--cache-dumper", True, "Dump the cache: to a file on SIGUSR1, to the log on SIGUSR2.")
 @click.option("--cache-dump-dir", default="/tmp", help="Folder for that file.")
 @click.option(
     "--ignored-provisioners",
@@ -112,6 +113,7 @@ _IGNORED = [
 @click.option("--log-level", type=click.Choice(["DEBUG", "INFO", "WARNING", "ERROR"]), default="INFO")
 @click.option("-v", "--v", "verbosity", type=Verbosity(), default=None, help="klog's verbosity: 4 and more is DEBUG.")
 @ignored_flags(_IGNORED)
+@click.version_option(__version__, prog_name="volcano-py scheduler")
 def scheduler(**given: Any) -> None:
     """Run the scheduler until SIGTERM or SIGINT."""
     # Imported here, so that `--help` does not load numpy.

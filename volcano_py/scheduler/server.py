@@ -21,6 +21,7 @@ from volcano_py.kube import Client, KubeError
 from volcano_py.kube.health import Progress
 from volcano_py.kube.serve import serving, tls_context
 from volcano_py.kube.supervise import run_all
+from volcano_py.scheduler.cache import summary
 from volcano_py.scheduler.cache.cache import Cache
 from volcano_py.scheduler.cache.dump import dump
 from volcano_py.scheduler.cache.filters import Filters, parse_node_selector
@@ -246,6 +247,11 @@ class Scheduler:
         else:
             log.info("dumped the cache to %s", file)
 
+    def log_summary(self) -> None:
+        """Log what the model has: nodes, jobs, HyperNodes and memory."""
+        for line in summary.lines(self.cache.model):
+            log.info("%s", line)
+
 
 def settings_of(options: Options) -> Settings:
     """The dispatcher's part of the options."""
@@ -294,6 +300,7 @@ async def serve(options: Options, started: Callable[[Scheduler], None] = lambda 
         loop.add_signal_handler(signal_, stop, signal_.name)
     if options.cache_dumper:
         loop.add_signal_handler(signal.SIGUSR1, scheduler.write_dump)
+        loop.add_signal_handler(signal.SIGUSR2, scheduler.log_summary)
     try:
         await task
     except asyncio.CancelledError:

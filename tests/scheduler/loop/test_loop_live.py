@@ -319,6 +319,9 @@ async def test_the_command_leads_dumps_and_ends_on_sigterm(tmp_path, api):
             os.kill(process.pid, signal.SIGUSR1)
             while not list(tmp_path.glob("snapshot-*.json")):
                 await asyncio.sleep(0.05)
+            os.kill(process.pid, signal.SIGUSR2)
+            while "node n1: idle cpu 7000" not in await asyncio.to_thread(process.stderr.readline):
+                pass
             process.send_signal(signal.SIGTERM)
             assert await asyncio.to_thread(process.wait) == 0
         assert api.objects[lease]["spec"]["holderIdentity"] == ""
