@@ -90,7 +90,8 @@ def covered() -> dict[str, list[str]]:
         fails = " (fails)" if "fails" in row else ""
         for case in row["covers"]:
             found.setdefault(case, []).append(f"{module}: {row['name']}{fails}")
-    import_module("tests.acceptance.test_lifecycle")  # its tests record what they cover
+    for module in ("test_admission", "test_lifecycle"):
+        import_module(f"tests.acceptance.{module}")  # its tests record what they cover
     for test, cases in COVERED.items():
         for case in cases:
             found.setdefault(case, []).append(test.replace("::test_", ": ").replace("_", " ").replace("test ", "test_"))

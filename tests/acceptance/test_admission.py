@@ -11,8 +11,9 @@ from typing import Any
 import orjson
 import pytest
 
+from tests.acceptance.covers import covers
 from tests.acceptance.site import MARKS, Manifest, Site, table
-from volcano_py.api.kinds import BY_KIND
+from volcano_py.api.kinds import BY_KIND, NAMESPACE, PODGROUP
 from volcano_py.kube.errors import ApiError
 
 pytestmark = MARKS
@@ -64,3 +65,17 @@ async def test_admission(at: Site, kind: str, row: Manifest) -> None:
     assert "error" not in row, "it is accepted"
     stored = orjson.loads(answer)
     assert {path: field(stored, path) for path in row["stored"]} == row["stored"]
+
+
+@covers("AD-GM2", "AD-GM3", "AD-GM4")
+async def test_a_namespaces_queue_replaces_the_default_queue(at: Site) -> None:
+    async def queue(name: str) -> Any:
+        spec = {"minMember": 1, "queue": "default"}
+        group = {"apiVersion": PODGROUP.api_version, "kind": "PodGroup", "metadata": {"name": name}, "spec": spec}
+        return (await at.create(group))["spec"]["queue"]
+
+    assert await queue("before") == "default"
+    team = await at.queue("team")
+    annotations = {"scheduling.volcano.sh/queue-name": team}
+    await at.client.patch(NAMESPACE, at.namespace, {"metadata": {"annotations": annotations}})
+    assert [await queue("one"), await queue("two")] == [team, team]

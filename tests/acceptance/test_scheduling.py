@@ -80,12 +80,8 @@ class Case:
 
     def _task(self, role: str, given: Manifest) -> Manifest:
         pod: Manifest = {key: given[key] for key in ("affinity", "tolerations") if key in given}
-        if "affinity" in pod and "nodeAffinity" in pod["affinity"]:
-            [term] = pod["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"][
-                "nodeSelectorTerms"
-            ]
-            [field] = term["matchFields"]
-            named = {**field, "values": [self.at.name(value) for value in field["values"]]}
+        if "node" in given:
+            named = {"key": "metadata.name", "operator": "In", "values": [self.at.name(given["node"])]}
             required = {"nodeSelectorTerms": [{"matchFields": [named]}]}
             pod["affinity"] = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
         if "gates" in given:
@@ -161,10 +157,14 @@ async def _where(case: Case, row: Manifest) -> None:
         assert await at.nodes_of(job) == sorted(map(at.name, names))
     for job, domains in (row.get("within") or {}).items():
         nodes = set(await at.nodes_of(job))
-        assert any(nodes <= domain for domain in case.names(domains)), nodes
+        others = {name: await at.nodes_of(name) for name in row.get("run") or {}}
+        assert any(nodes <= domain for domain in case.names(domains)), others
     for job, domains in (row.get("partitions") or {}).items():
         for partition, nodes in (await _partitions(at, job)).items():
             assert any(nodes <= domain for domain in case.names(domains)), (partition, nodes)
+    for job in row.get("one-partition") or ():
+        running = await at.pods(job, "Running")
+        assert len({pod["metadata"]["labels"]["volcano.sh/partition-id"] for pod in running}) == 1
     for job, counts in (row.get("tasks") or {}).items():
         running = [pod["metadata"]["annotations"]["volcano.sh/task-spec"] for pod in await at.pods(job, "Running")]
         assert {role: running.count(role) for role in counts} == counts
