@@ -137,7 +137,7 @@ async def test_min_resources_of_the_podgroup(at: Site) -> None:
         "name": "main",
         "image": "busybox",
         "resources": {
-            "requests": {"cpu": "1", "memory": "1000Mi"},
+            "requests": {"cpu": "1", "memory": "1000Mi", "nvidia.com/gpu": "1"},
             "limits": {"cpu": "1", "memory": "1000Mi", "nvidia.com/gpu": "1"},
         },
     }

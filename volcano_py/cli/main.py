@@ -25,6 +25,7 @@ COMMANDS = {
     ),
     "webhook-manager": ("volcano_py.cli.webhook_manager", "webhook_manager", "Run the admission webhooks."),
     "config": ("volcano_py.cli.config", "config", "Print documents for a cluster: admission policies."),
+    "migrate": ("volcano_py.cli.migrate", "migrate", "Report what would differ in a cluster that runs Volcano."),
     "completion": ("volcano_py.cli.completion", "completion", "Print the script for shell completion."),
     "version": ("volcano_py.cli.version", "version", "Print the version."),
 }

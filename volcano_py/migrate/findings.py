@@ -1,0 +1,200 @@
+"""What would differ with volcano_py, and what to do about it.
+
+A finding blocks (something that the cluster uses does not exist here), changes (it exists and behaves differently), or
+is a note.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from typing import Any, Literal
+
+import re2  # type: ignore[import-untyped]
+
+from volcano_py.api.kinds import (
+    CONFIGMAP,
+    CUSTOMRESOURCEDEFINITION,
+    DAEMONSET,
+    DEPLOYMENT,
+    HYPERNODE,
+    JOB,
+    JOBFLOW,
+    MUTATINGWEBHOOKCONFIGURATION,
+    QUEUE,
+    VALIDATINGWEBHOOKCONFIGURATION,
+    VOLCANO,
+)
+from volcano_py.migrate.facts import Facts
+from volcano_py.scheduler.framework.config import Configuration, ConfigurationError, load
+from volcano_py.scheduler.framework.registry import Registry
+from volcano_py.webhooks.job_plugins import known_plugins
+from volcano_py.webhooks.paths import PATHS
+from volcano_py.webhooks.registration import PREFIX
+
+Manifest = dict[str, Any]
+Weight = Literal["blocks", "changes", "note"]
+
+OLDEST = (1, 31)
+"""The oldest Kubernetes that is supported."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """`what` names the object and the difference, `remedy` what to do."""
+
+    weight: Weight
+    what: str
+    remedy: str
+
+
+def findings(facts: Facts, registry: Registry) -> list[Finding]:
+    """Everything that would differ, most important first."""
+    found = [
+        *_version(facts),
+        *(Finding("note", f"not read: {text}", "run it as a user who may read it") for text in facts.unread),
+        *_scheduler(facts, registry),
+        *_components(facts),
+        *_jobs(facts),
+        *_webhooks(facts),
+        *_crds(facts),
+        *_topology(facts),
+    ]
+    order = ("blocks", "changes", "note")
+    return sorted(dict.fromkeys(found), key=lambda finding: order.index(finding.weight))
+
+
+def _version(facts: Facts) -> Iterator[Finding]:
+    match = re.match(r"v?(\d+)\.(\d+)", facts.version)
+    if match and (int(match[1]), int(match[2])) < OLDEST:
+        oldest = ".".join(map(str, OLDEST))
+        yield Finding("blocks", f"the API server is {facts.version}", f"upgrade Kubernetes to {oldest} or later")
+
+
+def _scheduler(facts: Facts, registry: Registry) -> Iterator[Finding]:
+    """Configurations of the scheduler, in ConfigMaps of the installation."""
+    for found in facts.of(CONFIGMAP):
+        for key, text in (found.get("data") or {}).items():
+            if not (key.startswith("volcano-scheduler") and key.endswith(".conf")):
+                continue
+            where = f"ConfigMap {found['metadata']['name']}, {key}"
+            try:
+                configuration = load(text, registry.actions)
+            except ConfigurationError as error:
+                yield Finding("blocks", f"{where}: {error}", "correct it, or remove the action")
+                continue
+            yield from _configuration(where, configuration, registry)
+
+
+def _configuration(where: str, configuration: Configuration, registry: Registry) -> Iterator[Finding]:
+    for option in (option for tier in configuration.tiers for option in tier):
+        if option.name not in registry.plugins:
+            remedy = "remove it, or write it in Python: docs/plugin-authors.md"
+            yield Finding("blocks", f"{where}: there is no plugin {option.name}", remedy)
+    for warning in configuration.warnings:
+        yield Finding("note", f"{where}: {warning}", "correct it")
+    on = [one.name for one in fields(configuration.deviations) if getattr(configuration.deviations, one.name)]
+    if on:
+        yield Finding(
+            "changes",
+            f"{where}: {len(on)} decisions differ where Volcano has a fault",
+            "read docs/deviations.md; `deviations: parity` in the configuration switches them off",
+        )
+
+
+def _components(facts: Facts) -> Iterator[Finding]:
+    for found in (*facts.of(DEPLOYMENT), *facts.of(DAEMONSET)):
+        name = found["metadata"]["name"]
+        for container in found["spec"]["template"]["spec"]["containers"]:
+            image = container.get("image", "")
+            arguments = container.get("args") or []
+            if "vc-agent-scheduler" in image:
+                remedy = "give its pods schedulerName: volcano; custom.agent_scheduler_enable: false"
+                yield Finding("blocks", f"{name} is the agent scheduler, which volcano_py does not have", remedy)
+            elif "vc-agent" in image:
+                remedy = "keep it in a release of its own; custom.colocation_enable: false"
+                yield Finding("changes", f"{name} is the node agent, which volcano_py does not have", remedy)
+            if "vc-scheduler" in image:
+                yield from _arguments(name, arguments)
+
+
+def _arguments(name: str, arguments: list[str]) -> Iterator[Finding]:
+    for argument in arguments:
+        flag, _, value = argument.partition("=")
+        if flag == "--plugins-dir" and value:
+            yield Finding(
+                "blocks",
+                f"{name} loads plugins from {value}: compiled plugins (.so) cannot be loaded",
+                "write them in Python: docs/plugin-authors.md",
+            )
+        if flag == "--leader-elect" and value == "false":
+            yield Finding(
+                "note",
+                f"{name} runs without the Lease",
+                "delete or scale it down before volcano_py starts; an upgrade of its helm release does that",
+            )
+
+
+def _jobs(facts: Facts) -> Iterator[Finding]:
+    known = known_plugins()
+    unknown: dict[str, list[str]] = {}
+    for job in facts.of(JOB):
+        key = f"{job['metadata'].get('namespace')}/{job['metadata']['name']}"
+        for plugin in job["spec"].get("plugins") or {}:
+            if plugin not in known:
+                unknown.setdefault(plugin, []).append(key)
+    for plugin, keys in sorted(unknown.items()):
+        shown = ", ".join(keys[:3]) + (f" and {len(keys) - 3} more" if len(keys) > 3 else "")
+        remedy = "announce it as an entry point (CONTRIBUTING.md), or remove it from the Jobs"
+        yield Finding("blocks", f"job plugin {plugin} of {shown} does not exist", remedy)
+    flows = [flow for flow in facts.of(JOBFLOW) if any("patch" in row for row in flow["spec"].get("flows") or ())]
+    if flows:
+        yield Finding(
+            "changes",
+            f"{len(flows)} JobFlows have a patch, which Volcano ignores and volcano_py applies",
+            "look at flows[].patch of each before new members start",
+        )
+
+
+def _webhooks(facts: Facts) -> Iterator[Finding]:
+    known = {PREFIX + path.replace("/", "-") for path in PATHS}
+    for rt in (MUTATINGWEBHOOKCONFIGURATION, VALIDATINGWEBHOOKCONFIGURATION):
+        for found in facts.of(rt):
+            name = found["metadata"]["name"]
+            if name.startswith(PREFIX) and name not in known:
+                remedy = "delete it, or leave its path out of custom.enabled_admissions"
+                yield Finding("blocks", f"{rt.kind} {name} is for a path that volcano_py does not have", remedy)
+
+
+def _crds(facts: Facts) -> Iterator[Finding]:
+    there = {crd["metadata"]["name"]: crd for crd in facts.of(CUSTOMRESOURCEDEFINITION)}
+    ours = {f"{rt.plural}.{rt.group}" for rt in VOLCANO}
+    missing = sorted(ours - there.keys())
+    if missing:
+        yield Finding("note", f"{len(missing)} CRDs are not installed: {', '.join(missing)}", "the chart installs them")
+    for name in sorted(there.keys() - ours):
+        if name.endswith(".volcano.sh"):
+            yield Finding("note", f"CRD {name} is not used by volcano_py", "its objects stay as they are")
+
+
+def _topology(facts: Facts) -> Iterator[Finding]:
+    options = re2.Options()
+    options.log_errors = False
+    for found in facts.of(HYPERNODE):
+        for member in found["spec"].get("members") or ():
+            pattern = ((member.get("selector") or {}).get("regexMatch") or {}).get("pattern")
+            if not pattern:
+                continue
+            try:
+                re2.compile(pattern, options)
+            except re2.error as error:
+                what = f"HyperNode {found['metadata']['name']}: pattern {pattern!r} is not RE2: {error}"
+                yield Finding("blocks", what, "write it in RE2's syntax")
+    deep = [queue["metadata"]["name"] for queue in facts.of(QUEUE) if (queue["spec"].get("parent") or "root") != "root"]
+    if deep:
+        yield Finding(
+            "changes",
+            f"{len(deep)} queues are below others; a queue with an invalid parent is placed below root here",
+            "see partial_hierarchy in docs/deviations.md",
+        )
