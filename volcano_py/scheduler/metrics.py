@@ -6,7 +6,7 @@ Times are milliseconds, as in Volcano; negative ones count as 0.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -23,8 +23,10 @@ from prometheus_client.platform_collector import PlatformCollector
 from prometheus_client.process_collector import ProcessCollector
 
 from volcano_py.api.meta import parse_time
+from volcano_py.scheduler.device_metrics import DeviceMetrics
 from volcano_py.scheduler.dispatch.messages import Result
 from volcano_py.scheduler.model.plan import Bind, Evict, Operation
+from volcano_py.scheduler.plugins.deviceshare.ledger import DeviceBooks
 from volcano_py.scheduler.run_once import Report
 
 # Go's client has no series of creation times, and no dashboard expects them.
@@ -38,10 +40,11 @@ def exponential(first: float, last: float, count: int) -> list[float]:
 
 
 class Metrics:
-    """One set of metrics in its own registry."""
+    """One set of metrics in its own registry. `books`: the current books of devices."""
 
-    def __init__(self) -> None:
+    def __init__(self, books: Callable[[], DeviceBooks] = DeviceBooks) -> None:
         self.registry = CollectorRegistry()
+        self.registry.register(DeviceMetrics(books))
         ProcessCollector(registry=self.registry)
         PlatformCollector(registry=self.registry)
         GCCollector(registry=self.registry)

@@ -42,6 +42,7 @@ from volcano_py.scheduler.model.feature_gates import enabled_gates
 from volcano_py.scheduler.model.node_usage import NodeUsage
 from volcano_py.scheduler.model.plan import Event, Operation
 from volcano_py.scheduler.options import Options
+from volcano_py.scheduler.plugins.deviceshare.ledger import DeviceBooks
 from volcano_py.scheduler.plugins.extender.mailbox import Mailbox
 from volcano_py.scheduler.reload import INTERVAL
 from volcano_py.scheduler.remote.device_config_map import DeviceConfigMap
@@ -87,7 +88,8 @@ class Scheduler:
             gates,
         )
         self.cycle_loop = CycleLoop(self.cache, self.handle, progress, options.schedule_period, self._run_cycle)
-        self.reporter = Reporter(Metrics(), self.cache, self.handle, self.source)
+        metrics = Metrics(lambda: self.cache.model.keep(DeviceBooks))
+        self.reporter = Reporter(metrics, self.cache, self.handle, self.source)
         self.extenders = ExtenderCalls(lambda: self.cache.model.keep(Mailbox), self._make_dirty)
         self.health = checks(progress, self.handle)
 
