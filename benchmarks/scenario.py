@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import Any
 
+from benchmarks.claims import claimed, provided
+
 Spec = dict[str, Any]
 _EXPRESSION = re.compile(r"<([^<>]+)>")
 _START = 1_760_000_000.0
@@ -52,6 +54,8 @@ def objects(spec: Spec) -> Iterator[tuple[str, Spec]]:
     nodes = spec["nodes"]
     for i in range(nodes["count"]):
         yield "Node", _node(nodes, i)
+    if nodes.get("devices") or any(work.get("claims") for work in spec["workload"]):
+        yield from provided(spec)
     for queue in [*spec["queues"], *({"name": n} for n in ("root", "default"))]:
         yield "Queue", _queue(queue)
     for name, value in (spec.get("priority_classes") or {}).items():
@@ -98,7 +102,9 @@ def _work(work: Spec, nodes: int) -> Iterator[tuple[str, Spec]]:
         group = fill(work["group"], names)
         yield "PodGroup", _group(work, group, fill(work["queue"], names), cpu, memory)
         for k in range(size):
-            yield "Pod", _pod(work, group, names | {"k": k}, cpu, memory)
+            pod = _pod(work, group, names | {"k": k}, cpu, memory)
+            yield from claimed(work, pod)
+            yield "Pod", pod
 
 
 def _group(work: Spec, name: str, queue: str, cpu: str, memory: str) -> Spec:

@@ -275,6 +275,7 @@ def check_discard(case: Case, parity: bool) -> int:
 
 def opened(simulation: Simulation, conf: Configuration) -> tuple[Session, list[object]]:
     """A session with its plugins, and no action run."""
+
     def nothing(_: Any) -> None: ...
 
     session = Session(simulation.cluster, conf, simulation.now, simulation.seed, nothing)

@@ -176,10 +176,11 @@ class History:
         if isinstance(step, AllocateClaim):
             claim = objects.get(("ResourceClaim", f"{step.namespace}/{step.claim}"))
             status = (claim or {}).get("status") or {}
-            left = [c for c in status.get("reservedFor") or () if c["uid"] != step.pod_uid]
-            if claim is not None:
+            reserved = status.get("reservedFor") or []
+            left = [c for c in reserved if c["uid"] != step.pod_uid]
+            if claim is not None and len(left) != len(reserved):
                 status["reservedFor"] = left
-                if step.allocation is not None and not left:
+                if not left:
                     status.pop("allocation", None)
                 self.world.put(claim)
         # Volumes that are bound already stay bound, as with the real writes.

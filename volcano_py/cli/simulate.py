@@ -152,6 +152,10 @@ def _table(result: CycleResult, number: int) -> None:
         console.print(table)
     else:
         console.print("Nothing is bound or evicted.")
+    if result.claims:
+        console.print("\n[bold]Claims[/bold]")
+        for claim, got in result.claims.items():
+            console.print(f"  {claim.partition(':')[2]}: {_claimed(got)}", soft_wrap=True, highlight=False)
     if result.waiting:
         console.print("\n[bold]Waiting[/bold]")
         for group, reason in result.waiting.items():
@@ -159,3 +163,8 @@ def _table(result: CycleResult, number: int) -> None:
     for fault in result.faults:
         console.print(f"[red]plugin fault:[/red] {fault}", soft_wrap=True, highlight=False)
     console.print()
+
+
+def _claimed(got: str) -> str:
+    """What a claim has got, in words."""
+    return f"a volume is made near node {got[1:]}" if got.startswith("@") else got

@@ -232,26 +232,22 @@ async def _allocate(client: Client, step: AllocateClaim) -> None:
 
 
 async def _deallocate(client: Client, step: AllocateClaim) -> None:
+    """Give the reservation back, and with the last one the allocation, as the ResourceClaim controller does."""
     claim = await _resource_claim(client, step)
     if claim is None:
         return
     reserved = list(claim.status.reserved_for or ())
     others = [r for r in reserved if r.uid != step.pod_uid]
-    # Only the step that allocates takes the allocation back, and never from other consumers.
-    ours = step.allocation is not None and claim.status.allocation is not None and not others
-    if ours and not dra.same_devices(claim.status.allocation, step.allocation):
-        return
-    version = claim.metadata.resource_version
-    if len(others) != len(reserved) or ours:
+    version, allocated = claim.metadata.resource_version, claim.status.allocation is not None
+    if len(others) != len(reserved):
         status: dict[str, Any] = {"reservedFor": [dra.reference(r) for r in others] or None}
-        if ours:
-            status["allocation"] = None
+        if not others:
+            status["allocation"], allocated = None, False
         body: dict[str, Any] = {"metadata": {"resourceVersion": version}, "status": status}
         found = await client.patch(
             kinds.RESOURCECLAIM, step.claim, body, step.namespace, "merge", "status", type=dra.ResourceClaim
         )
         version = found.metadata.resource_version
-    allocated = claim.status.allocation is not None and not ours
     if dra.FINALIZER in (claim.metadata.finalizers or ()) and not allocated:
         left = [f for f in claim.metadata.finalizers or () if f != dra.FINALIZER]
         body = {"metadata": {"resourceVersion": version, "finalizers": left or None}}

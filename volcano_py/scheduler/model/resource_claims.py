@@ -78,7 +78,7 @@ class ResourceClaims:
             self.pools.taints_changed()
         elif kind == "DeviceClass":
             self.pools.generation += 1
-            self.all_touched = True
+            self.all_touched = self.all_touched or any(self.users.values())
         else:
             self._used = None
             self.touched |= self.users.get(key, set())

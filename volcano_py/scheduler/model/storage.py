@@ -77,7 +77,7 @@ class Storage:
         if kind == "PersistentVolume":
             self._index(key, self.volume(key))
         elif kind != "PersistentVolumeClaim":
-            self.all_touched = True
+            self._touch_all()
         else:
             self.touched |= self.users.get(key, set())
             claim = self.claim(key)
@@ -93,7 +93,7 @@ class Storage:
         self.touched |= self.users.get(of_claim, set())
         if volume is None:
             self.volume_taken.pop(name, None)
-            self.all_touched = True
+            self._touch_all()
             return
         ref = volume.spec.claim_ref
         new_class = volume.spec.storage_class_name
@@ -106,7 +106,10 @@ class Storage:
         else:
             self.free[new_class][name] = volume
         if had != bool(self.free[of_class]) or len(self.free[new_class]) == 1:
-            self.all_touched = True
+            self._touch_all()
+
+    def _touch_all(self) -> None:
+        self.all_touched = self.all_touched or any(self.users.values())
 
     def claim(self, key: str) -> storage.PersistentVolumeClaim | None:
         return self._objects.get("PersistentVolumeClaim", {}).get(key)

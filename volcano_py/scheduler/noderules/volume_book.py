@@ -74,25 +74,27 @@ class VolumeBook:
         for _, provision in to_make:
             if provision.error:
                 return Rejection.NO_CLASS
-            if not provision.possible or not self.topology(provision)[node]:
+            if not provision.possible or not self._in_topology(provision, node):
                 return Rejection.NO_VOLUME
-            if not self.capacity(provision)[node]:
+            if not self._has_capacity(provision, node):
                 return Rejection.NO_SPACE
         return Decision(bindings, [claim for claim, _ in to_make])
 
     def topology(self, provision: Provision) -> Bools:
         """The nodes that a class's allowedTopologies name."""
-        labels = [node.metadata.labels or {} for node in self._session.table.objects]
-        if not provision.topologies:
-            return np.ones(len(labels), dtype=bool)
-        return np.array([any(_in_topology(t, have) for t in provision.topologies) for have in labels], dtype=bool)
+        return np.array([self._in_topology(provision, i) for i in range(len(self._session.table))], dtype=bool)
 
     def capacity(self, provision: Provision) -> Bools:
         """The nodes near which a volume of the claim's size can be made."""
-        labels = [node.metadata.labels or {} for node in self._session.table.objects]
-        if provision.nodes is None:
-            return np.ones(len(labels), dtype=bool)
-        return np.array([any(matches(s, have) for s in provision.nodes) for have in labels], dtype=bool)
+        return np.array([self._has_capacity(provision, i) for i in range(len(self._session.table))], dtype=bool)
+
+    def _in_topology(self, provision: Provision, node: int) -> bool:
+        labels = self._session.table.objects[node].metadata.labels or {}
+        return not provision.topologies or any(_in_topology(term, labels) for term in provision.topologies)
+
+    def _has_capacity(self, provision: Provision, node: int) -> bool:
+        labels = self._session.table.objects[node].metadata.labels or {}
+        return provision.nodes is None or any(matches(selector, labels) for selector in provision.nodes)
 
     def _selected_node(self, claim: Waiting) -> str:
         here = self._selected.get(claim.key)

@@ -29,6 +29,7 @@ class NodeVolumeLimits:
         self._session = session
         self._attached: dict[int, Counter[_Handle]] | None = None
         self._free: dict[str, Floats] = {}
+        """What can still be attached to each node, by driver; drivers without any limit are left out."""
 
     def applies(self, task: Task) -> bool:
         return task.claims.volumes is not None and bool(task.claims.volumes.handles)
@@ -54,7 +55,7 @@ class NodeVolumeLimits:
         return self._attached
 
     def _move(self, task: Task, node: int, sign: int) -> None:
-        if task.claims.volumes is not None:
+        if task.claims.volumes is not None and self._free:
             for driver, handle, _ in task.claims.volumes.handles:
                 self._attach(node, (driver, handle), sign)
 
@@ -85,6 +86,8 @@ class NodeVolumeLimits:
 
     def filter_node(self, task: Task, node: int) -> int:
         attached = self._open()
+        if not self._free:
+            return 0
         own, shared = self._new(task)
         here = attached.get(node, Counter())
         for handle in shared:
