@@ -52,7 +52,8 @@ class Handler(BaseHTTPRequestHandler):
         if url.path.endswith("/api/v1/query"):
             query = parse_qs(url.query)["query"][0]
             node = re.search(r'instance="([^"]+)"', query)
-            value = "NaN" if lies else "90" if "cpu" in query and node is not None and node[1] == "busy" else "10"
+            busy = "cpu" in query and node is not None and node[1] in ("busy", "node-0")
+            value = "NaN" if lies else "90" if busy else "10"
             row = {"metric": {}, "value": [0, value]}
             return {"status": "success", "data": {"resultType": "vector", "result": [row]}}
         if isinstance(question, dict) and "nodes" in question:

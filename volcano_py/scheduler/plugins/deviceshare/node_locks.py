@@ -24,9 +24,10 @@ from volcano_py.scheduler.plugins.deviceshare.ledger import Ledger
 
 @dataclass
 class TakenLocks:
-    """Locks that were taken and that the Node object may not show yet: (lock, node) → time."""
+    """Locks that were taken and that the Node object may not show yet: (lock, node) → the time, and the Node object
+    then, with whose next version the lock is what the object shows."""
 
-    at: dict[tuple[str, str], float] = field(default_factory=dict)
+    at: dict[tuple[str, str], tuple[float, Node]] = field(default_factory=dict)
 
 
 class NodeLocks:
@@ -35,21 +36,27 @@ class NodeLocks:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._taken = session.cluster.keep(TakenLocks).at
-        for key in [k for k, at in self._taken.items() if not _holds(at, session.now)]:
+        for key in [k for k, (at, node) in self._taken.items() if not self._counts(k[1], at, node)]:
             del self._taken[key]
+
+    def _counts(self, name: str, at: float, then: Node) -> bool:
+        """Whether a lock that was taken still counts: until the node shows a newer state, or it expires."""
+        node = self._session.table.index.get(name)
+        same = node is not None and self._session.table.objects[node] is then
+        return same and _holds(at, self._session.now)
 
     def error(self, lock: str, node: int) -> str | None:
         """Why a node cannot be locked; None: it can."""
         table = self._session.table
-        at = self._taken.get((lock, table.names[node]))
-        if at is None:
-            at = taken_at(table.objects[node], lock)
+        taken = self._taken.get((lock, table.names[node]))
+        at = taken[0] if taken is not None else taken_at(table.objects[node], lock)
         if at is None or not _holds(at, self._session.now):
             return None
         return f"node {table.names[node]} has been locked within 5 minutes"
 
     def take(self, lock: str, node: int) -> None:
-        self._taken[lock, self._session.table.names[node]] = self._session.now
+        table = self._session.table
+        self._taken[lock, table.names[node]] = (self._session.now, table.objects[node])
 
     def give_back(self, lock: str, node: int) -> None:
         self._taken.pop((lock, self._session.table.names[node]), None)
