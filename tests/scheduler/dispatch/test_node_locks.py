@@ -73,7 +73,7 @@ async def test_a_lock_of_another_pod_stays() -> None:
     assert api.lock == other
 
 
-@pytest.mark.parametrize("left", [step(LOCK_EXPIRES + 60).time, "yesterday"])
+@pytest.mark.parametrize("left", [step(LOCK_EXPIRES + 60).time, "yesterday"], ids=("expired", "no-time"))
 async def test_a_lock_that_a_dead_process_left_is_taken_over(left: str) -> None:
     api, mine = OneNode({LOCK: left}), step()
     await lock_node(api, mine)  # type: ignore[arg-type]
