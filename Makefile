@@ -7,10 +7,10 @@ KEEP ?=
 CLUSTER ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow e2e coverage mutation conformance lint explore reference-long bench manifests docs clean
+.PHONY: help setup demo test test-slow e2e e2e-kind coverage mutation conformance lint explore reference-long bench manifests docs clean
 
 help: ## list the targets
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(VENV)/.ready ## create .venv and install volcano_py with everything its tests need
 
@@ -35,6 +35,9 @@ test-slow: setup ## run the suites that need a cluster or minutes
 
 e2e: setup ## the acceptance suite on the sandbox, or on a cluster: make e2e CLUSTER=<kubeconfig>
 	@CLUSTER=$(CLUSTER) $(BIN)/python -m pytest -n 2 --dist loadfile tests/acceptance
+
+e2e-kind: setup ## the acceptance suite on a kind cluster with our chart (KUBERNETES=v1.36.1; requires docker)
+	@PATH="$(abspath $(BIN)):$$PATH" .ci/e2e-kind
 
 coverage: setup ## branch coverage of the decision core by its quick tests; fails below 90 %
 	@COVERAGE_FILE=.pytest_cache/coverage $(BIN)/python -m pytest -n 2 -m "not slow" \
