@@ -38,6 +38,7 @@ _CUSTOM: dict[str, Schema] = {
         SWITCH,
         """
         admission_enable admission_init_enable agent_scheduler_enable agent_scheduler_metrics_enable
+        scheduler_custom_metrics_enable scheduler_device_locks_enable
         agent_scheduler_pprof_enable bind_to_pod_ip colocation_enable controller_enable
         controller_metrics_enable go_memlimit_enable grafana_dashboard_enable
         hypernode_controller_metrics_enable job_network_policies_enable keep_edited_config leader_elect_enable

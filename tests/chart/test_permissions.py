@@ -28,7 +28,7 @@ Permission = tuple[str, str, str, str]
 
 WATCH, CHANGE = ("list", "watch"), ("get", "patch")
 VOLUMES_AND_DEVICES = (
-    *(("resource.k8s.io", kind) for kind in ("deviceclasses", "resourceclaims", "resourceslices")),
+    *(("resource.k8s.io", kind) for kind in ("deviceclasses", "devicetaintrules", "resourceclaims", "resourceslices")),
     *(("storage.k8s.io", kind) for kind in ("csidrivers", "csistoragecapacities", "volumeattachments")),
 )
 
