@@ -6,15 +6,14 @@ The order of events does not matter: objects may arrive before those they name.
 
 from __future__ import annotations
 
-import re
-from math import isfinite
 from typing import Any, TypeVar
 
 import msgspec
 
-from volcano_py.api import core, names, quantity
+from volcano_py.api import core
 from volcano_py.api import scheduling as api
 from volcano_py.scheduler.model import status
+from volcano_py.scheduler.model.amounts import allocatable, check_quota, oversubscribed
 from volcano_py.scheduler.model.changes import Changes
 from volcano_py.scheduler.model.feature_gates import DEFAULT_GATES
 from volcano_py.scheduler.model.hyper_nodes import HyperNodes, build
@@ -36,7 +35,7 @@ from volcano_py.scheduler.model.pod_claims import PodClaims
 from volcano_py.scheduler.model.queue import Queue
 from volcano_py.scheduler.model.queue_parents import parents_of
 from volcano_py.scheduler.model.reported import Nominations, Reported
-from volcano_py.scheduler.model.resource import EXACT, Resource
+from volcano_py.scheduler.model.resource import EXACT
 from volcano_py.scheduler.model.spec_class import SpecClasses
 from volcano_py.scheduler.model.task import Task, group_of
 from volcano_py.scheduler.model.usable_capacity import UsableCapacity
@@ -165,7 +164,7 @@ class Cluster:
             known = self.others.setdefault(kind, {})
             if kind == "ResourceQuota":
                 known.pop(obj.metadata.key, None)
-                _check_quota(obj)
+                check_quota(obj)
             known[obj.metadata.key] = obj
             self._claims_changed(kind, obj.metadata.key)
             self._hyper_nodes = None if kind == "HyperNode" else self._hyper_nodes
@@ -231,15 +230,13 @@ class Cluster:
         table = self.nodes
         self.node_changes.add(name)
         try:
-            allocatable = _allocatable(node)
-            for resource, limit in self.claims.storage.limits(name).items():
-                allocatable.scalars = {**(allocatable.scalars or {}), resource: float(limit)}
+            have = allocatable(node, self.claims.storage.limits(name))
         except ValueError:
             self._drop_node(name)
             raise
         known = name in table.index
         before = (table.generation, table.total_generation)
-        i = table.put(node, allocatable, _oversubscribed(node))
+        i = table.put(node, have, oversubscribed(node))
         if not known:
             for task in self.on_node.get(name, {}).values():
                 self._count(i, task, +1)
@@ -472,35 +469,3 @@ class Cluster:
         n.kube_pods[node] = 0
         for task in self.on_node.get(self.nodes.names[node], {}).values():
             self._count(node, task, +1)
-
-
-def _check_quota(quota: core.ResourceQuota) -> None:
-    """Raises ValueError naming the field that is no amount."""
-    for field, amounts in (("hard", quota.status.hard), ("used", quota.status.used)):
-        for name, amount in (amounts or {}).items():
-            try:
-                quantity.parse(amount)
-            except ValueError as e:
-                raise ValueError(f"status.{field}[{name}]: {e}") from None
-
-
-def _allocatable(node: core.Node) -> Resource:
-    try:
-        have = Resource.parse(node.status.allocatable)
-    except ValueError as e:
-        raise ValueError(f"status.allocatable.{e}") from None
-    for name, amount in have.as_dict().items():
-        if amount < 0:
-            raise ValueError(f"status.allocatable.{name}: a negative amount; use 0 or more")
-    return have
-
-
-_FLOAT = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
-
-
-def _oversubscribed(node: core.Node) -> tuple[float, float]:
-    """Milli-cpu and bytes that the node's agent lends out on top; text that is no number counts 0."""
-    annotations = node.metadata.annotations or {}
-    texts = [annotations.get(key, "") for key in (names.OVERSUBSCRIPTION_CPU, names.OVERSUBSCRIPTION_MEMORY)]
-    cpu, memory = (float(text) if _FLOAT.fullmatch(text) else 0.0 for text in texts)
-    return cpu if isfinite(cpu) else 0.0, memory if isfinite(memory) else 0.0

@@ -1,0 +1,153 @@
+"""Pre-bind steps as API calls, against the sandbox's API server: what they write, leave alone, and undo."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from volcano_py.api import dra, kinds, storage
+from volcano_py.api.resource_types import NODE, PERSISTENTVOLUME, PERSISTENTVOLUMECLAIM, RESOURCECLAIM
+from volcano_py.kube import Client
+from volcano_py.sandbox.cluster import Sandbox
+from volcano_py.scheduler.dispatch.pre_bind_writes import NotYet, StepFailed, carry_out, undo
+from volcano_py.scheduler.model.pre_bind import AllocateClaim, AwaitVolume, BindVolume, PreBindStep, SelectNode
+
+DATA = {"storageClassName": "none", "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+DISK = {
+    "storageClassName": "none",
+    "capacity": {"storage": "1Gi"},
+    "accessModes": ["ReadWriteOnce"],
+    "hostPath": {"path": "/data"},
+}
+DEVICES = {"devices": {"results": [{"request": "r", "driver": "d", "pool": "p", "device": "one"}]}}
+OTHERS = {"devices": {"results": [{"request": "r", "driver": "d", "pool": "p", "device": "two"}]}}
+
+
+@pytest.fixture
+async def api() -> AsyncIterator[Client]:
+    """An API server alone: nothing reacts to what is written."""
+    async with (
+        Sandbox(nodes=1, controllers=None, hollow=False) as sandbox,
+        Client.for_flags(sandbox.kubeconfig) as made,
+    ):
+        yield made
+
+
+async def claim(api: Client) -> str:
+    """The uid of a new PersistentVolumeClaim."""
+    body = {"metadata": {"name": "data"}, "spec": DATA}
+    made = await api.create(PERSISTENTVOLUMECLAIM, body, "default", type=storage.PersistentVolumeClaim)
+    return str(made.metadata.uid)
+
+
+async def resource_claim(api: Client) -> str:
+    """The uid of a new ResourceClaim."""
+    request = {"name": "r", "exactly": {"deviceClassName": "gpu"}}
+    body = {"metadata": {"name": "c"}, "spec": {"devices": {"requests": [request]}}}
+    made = await api.create(RESOURCECLAIM, body, "default", type=dra.ResourceClaim)
+    return str(made.metadata.uid)
+
+
+async def read(api: Client, rt: Any, name: str) -> Any:
+    return await api.get(rt, name, "default" if rt.namespaced else None, type=kinds.STRUCTS[rt])
+
+
+async def fails(api: Client, step: PreBindStep, words: str) -> None:
+    with pytest.raises(StepFailed, match=words):
+        await carry_out(api, step)
+
+
+async def test_a_node_is_selected_once_and_unselected(api: Client) -> None:
+    uid = await claim(api)
+    step = SelectNode("default", "data", uid, "node-0")
+    await carry_out(api, step)
+    first = await read(api, PERSISTENTVOLUMECLAIM, "data")
+    assert first.metadata.annotations == {storage.SELECTED_NODE: "node-0"}
+    await carry_out(api, step)
+    again = await read(api, PERSISTENTVOLUMECLAIM, "data")
+    assert again.metadata.resource_version == first.metadata.resource_version, "nothing is written twice"
+    await fails(api, SelectNode("default", "data", uid, "node-1"), "being provisioned for node node-0")
+    await undo(api, SelectNode("default", "data", uid, "node-1"))
+    assert (await read(api, PERSISTENTVOLUMECLAIM, "data")).metadata.annotations == {storage.SELECTED_NODE: "node-0"}
+    await undo(api, step)
+    assert not (await read(api, PERSISTENTVOLUMECLAIM, "data")).metadata.annotations
+
+
+async def test_a_claim_that_is_gone_or_has_changed(api: Client) -> None:
+    await fails(api, SelectNode("default", "data", "u", "node-0"), "is gone")
+    uid = await claim(api)
+    await fails(api, SelectNode("default", "data", "older", "node-0"), "is gone")
+    await fails(api, SelectNode("default", "data", uid, "node-0", "1"), "has changed since")
+
+
+async def test_waiting_for_a_volume(api: Client) -> None:
+    uid = await claim(api)
+    step = AwaitVolume("default", "data", uid, "node-0")
+    await fails(api, step, "made no volume for node node-0")
+    await carry_out(api, SelectNode("default", "data", uid, "node-0"))
+    with pytest.raises(NotYet, match="has no volume yet"):
+        await carry_out(api, step)
+    body = {"metadata": {"annotations": {storage.BIND_COMPLETED: "yes"}}, "spec": {"volumeName": "pv"}}
+    await api.patch(PERSISTENTVOLUMECLAIM, "data", body, "default")
+    await carry_out(api, step)
+    await undo(api, SelectNode("default", "data", uid, "node-0"))
+    assert storage.SELECTED_NODE in (await read(api, PERSISTENTVOLUMECLAIM, "data")).metadata.annotations
+    await fails(api, SelectNode("default", "data", uid, "node-1"), "bound to volume pv in the meantime")
+
+
+async def test_a_volume_is_reserved_and_given_back(api: Client) -> None:
+    uid = await claim(api)
+    await api.create(PERSISTENTVOLUME, {"metadata": {"name": "pv"}, "spec": DISK})
+    step = BindVolume("pv", "default", "data", uid)
+    await carry_out(api, step)
+    await carry_out(api, step)
+    volume = await read(api, PERSISTENTVOLUME, "pv")
+    assert (volume.spec.claim_ref.name, volume.spec.claim_ref.uid) == ("data", uid)
+    await fails(api, BindVolume("pv", "default", "other", "u"), "bound to claim default/data in the meantime")
+    await undo(api, BindVolume("pv", "default", "other", "u"))
+    assert (await read(api, PERSISTENTVOLUME, "pv")).spec.claim_ref is not None
+    await undo(api, step)
+    volume = await read(api, PERSISTENTVOLUME, "pv")
+    assert volume.spec.claim_ref is None and not volume.metadata.annotations
+    await fails(api, BindVolume("gone", "default", "data", uid), "PersistentVolume gone is gone")
+
+
+async def test_a_volume_that_was_meant_for_the_claim_stays_so(api: Client) -> None:
+    uid = await claim(api)
+    meant = {"kind": "PersistentVolumeClaim", "namespace": "default", "name": "data"}
+    await api.create(PERSISTENTVOLUME, {"metadata": {"name": "pv"}, "spec": {**DISK, "claimRef": meant}})
+    step = BindVolume("pv", "default", "data", uid)
+    await carry_out(api, step)
+    await undo(api, step)
+    assert (await read(api, PERSISTENTVOLUME, "pv")).spec.claim_ref.name == "data"
+
+
+def allocate(uid: str, pod: str, allocation: Any = DEVICES) -> AllocateClaim:
+    return AllocateClaim("default", "c", uid, pod, f"uid-{pod}", allocation)
+
+
+async def test_a_claim_is_allocated_shared_and_deallocated(api: Client) -> None:
+    uid = await resource_claim(api)
+    first, second = allocate(uid, "a"), allocate(uid, "b", None)
+    await fails(api, second, "deallocated in the meantime")
+    for step in (first, first, second):
+        await carry_out(api, step)
+    found = await read(api, RESOURCECLAIM, "c")
+    assert dra.same_devices(found.status.allocation, DEVICES) and found.metadata.finalizers == [dra.FINALIZER]
+    assert [r.name for r in found.status.reserved_for] == ["a", "b"]
+    await fails(api, allocate(uid, "x", OTHERS), "allocated in the meantime")
+    await undo(api, allocate(uid, "x", OTHERS))
+    await undo(api, first)
+    found = await read(api, RESOURCECLAIM, "c")
+    assert found.status.allocation and [r.name for r in found.status.reserved_for] == ["b"]
+    await undo(api, second)
+    found = await read(api, RESOURCECLAIM, "c")
+    assert not found.status.allocation and not found.status.reserved_for and not found.metadata.finalizers
+
+
+async def test_a_claim_that_is_gone(api: Client) -> None:
+    await fails(api, allocate("u", "a"), "is gone")
+    await undo(api, allocate("u", "a"))
+    assert (await api.list(NODE)).items
