@@ -11,6 +11,8 @@ from msgspec import field
 
 from volcano_py.scheduler.plugins.deviceshare.mig import Geometry, Instance
 
+_MOST_INSTANCES = 1024
+"""Of one kind in a geometry."""
 KEY = "device-config.yaml"
 """Where in the ConfigMap the configuration is."""
 
@@ -124,6 +126,7 @@ def read(text: str) -> DeviceConfig:
         raise ValueError(f"{KEY}: {e}") from None
     for known in config.nvidia.models:
         for allowed in known.allowed:
-            if any(i.memory < 0 or i.count < 0 for i in allowed.geometries):
-                raise ValueError(f"{KEY}: geometry {allowed.group}: memory and count must be 0 or more")
+            if any(i.memory < 0 or not 0 <= i.count <= _MOST_INSTANCES for i in allowed.geometries):
+                limits = f"memory must be 0 or more, count from 0 to {_MOST_INSTANCES}"
+                raise ValueError(f"{KEY}: geometry {allowed.group}: {limits}")
     return config

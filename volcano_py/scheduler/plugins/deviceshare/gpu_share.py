@@ -15,6 +15,9 @@ from volcano_py.scheduler.framework.fit_errors import Reason
 from volcano_py.scheduler.model.task import Task
 from volcano_py.scheduler.plugins.deviceshare.device_type import Fit, Taken
 
+_MOST_CARDS = 1024
+"""On one node; an announcement of more is not believed."""
+
 
 class Demand(NamedTuple):
     """Memory on one card, or whole cards."""
@@ -60,7 +63,7 @@ class GpuShare:
         if names.GPU_MEMORY not in have or names.GPU_NUMBER not in have:
             return None
         number = quantity.value(have[names.GPU_NUMBER])
-        if number <= 0:
+        if not 0 < number <= _MOST_CARDS:
             return None
         memory = max(0, quantity.value(have[names.GPU_MEMORY])) // number
         broken = set(_ids((node.metadata.annotations or {}).get(names.GPU_UNHEALTHY_IDS, "")))

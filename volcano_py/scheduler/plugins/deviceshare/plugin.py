@@ -35,7 +35,7 @@ class Deviceshare(Plugin):
         vgpu: bool = field(default=False, name="deviceshare.VGPUEnable")
         """Share GPUs with HAMi: pods ask for `volcano.sh/vgpu-number`, `-memory` and `-cores`."""
         mindcluster: bool = field(default=False, name="deviceshare.AscendMindClusterVNPUEnable")
-        """Divide Ascend 310P chips that MindCluster manages: pods ask for `huawei.com/npu-core`."""
+        """Accepted for Volcano's sake; chips that MindCluster divides are not supported."""
         ascend: bool = field(default=False, name="deviceshare.AscendHAMiVNPUEnable")
         """Share Ascend chips with HAMi."""
         node_lock: bool = field(default=False, name="deviceshare.NodeLockEnable")
@@ -60,6 +60,8 @@ class Deviceshare(Plugin):
             self.warn("GPUSharingEnable and GPUNumberEnable exclude each other; only memory is shared")
         if a.vgpu and (a.gpu_sharing or a.gpu_number):
             self.warn("VGPUEnable excludes GPUSharingEnable and GPUNumberEnable; only vGPUs are used")
+        if a.mindcluster:
+            self.warn("AscendMindClusterVNPUEnable has no effect: chips that MindCluster divides are not supported")
         self.rules = [rule for rule in a.exclusive if rule]
         """The exclusive rules; a rule without labels would be for all pods."""
         if a.policy not in ("", BINPACK, SPREAD):
@@ -69,7 +71,7 @@ class Deviceshare(Plugin):
         a = self.arguments
         exact = session.deviations.exact_devices
         config = self._config(session)
-        version = (config, a.exclusive, session.deviations)
+        version = (config, a, session.deviations)
         self._session = session
         self._ledgers = [Ledger(session, t, version, exact) for t in self._types(session, config)]
         self._assigned: dict[int, Annotations] = {}

@@ -114,20 +114,21 @@ class NumaNode(NamedTuple):
 
 
 def read_numa(obj: Numatopology, exact: bool) -> NumaNode:
-    """A Numatopology. CPUs that cannot be read are left out."""
+    """A Numatopology. CPUs that cannot be read are left out, and with too many NUMA nodes all of them."""
     spec = obj.spec
     policies = spec.policies or {}
     places = {
         int(number): Place(info.numa, info.socket, info.core)
         for number, info in (spec.cpu_detail or {}).items()
-        if number.isdecimal()
+        if number.isdecimal() and 0 <= info.numa < _MOST_NUMA_NUMBERS
     }
     try:
         reserved = -(-quantity.milli_value((spec.res_reserved or {}).get("cpu", "0")) // 1000)
     except ValueError:
         reserved = 0
     cpu = (spec.numares or {}).get("cpu")
-    available = parse_cpus(cpu.allocatable) if cpu is not None else None
+    few = len({p.numa for p in places.values()}) <= _MOST_NUMA_NODES
+    available = parse_cpus(cpu.allocatable) if cpu is not None and few else None
     return NumaNode(
         policies.get(CPU_MANAGER_POLICY, ""),
         policies.get(TOPOLOGY_MANAGER_POLICY, ""),
@@ -150,5 +151,7 @@ def parse_cpus(text: str) -> Cpus | None:
     return frozenset(found)
 
 
+_MOST_NUMA_NODES, _MOST_NUMA_NUMBERS = 8, 64
+"""Kubelet's limit: hints are made for all sets of NUMA nodes."""
 _MOST_CPUS = 1 << 16
 """In one range, against texts that would use up the memory."""
