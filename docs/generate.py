@@ -25,6 +25,8 @@ from volcano_py.scheduler.framework.plugin import PluginArguments
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.metrics import Metrics
 from volcano_py.scheduler.model.cluster import Cluster
+from volcano_py.scheduler.plugins.extender import Extender
+from volcano_py.scheduler.plugins.rescheduling import LastRun
 from volcano_py.scheduler.run_once import REGISTRY, Report, open_plugins
 
 DOCS = Path(__file__).parent
@@ -144,11 +146,22 @@ def _arguments(kind: type[PluginArguments]) -> str:
     return "<br>".join(shown) or "none"
 
 
+SWITCHED_ON: dict[str, dict[str, Any]] = {
+    "deviceshare": {"deviceshare.VGPUEnable": True, "deviceshare.ScheduleWeight": 1},
+    "extender": {
+        f.encode_name: "verb" for f in msgspec.structs.fields(Extender.Arguments) if f.encode_name.endswith("Verb")
+    },
+}
+"""The arguments with which a plugin that does nothing by default takes part."""
+
+
 def _points_of(plugin: str) -> list[str]:
     """The extension points at which a plugin registers when everything is enabled."""
-    option = PluginOption(plugin, frozenset(FLAGS), {})
+    option = PluginOption(plugin, frozenset(FLAGS), SWITCHED_ON.get(plugin, {}))
     conf = Configuration((), ((option,),))
-    session = Session(Cluster(), conf, 0.0, 0, lambda _: None)
+    cluster = Cluster()
+    cluster.keep(LastRun).time = -1e9
+    session = Session(cluster, conf, 0.0, 0, lambda _: None)
     open_plugins(session, REGISTRY, Report(session), lambda *_: nullcontext())
     found = [name for name in POINTS if any(c.plugin == plugin for c in session.callbacks.enabled(name))]
     return found + (["event_handler"] if any(h.plugin == plugin for h in session.handlers) else [])

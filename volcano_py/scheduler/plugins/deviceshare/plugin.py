@@ -1,4 +1,4 @@
-"""The plugin: arguments, rules and event handlers. See the package."""
+"""deviceshare: parts of GPUs and NPUs, or whole ones. Volcano: plugin deviceshare."""
 
 from __future__ import annotations
 

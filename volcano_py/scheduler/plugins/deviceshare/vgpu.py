@@ -241,9 +241,9 @@ class VgpuCards:
 
     def try_card(self, card: Card, request: Request, demand: Demand, chosen: list[list[Choice]]) -> Choice | None:
         """The card's part for a container, if it has enough."""
-        have, want = card.announced, demand.constraints
+        have, allowed = card.announced, demand.constraints
         memory, cores = request.memory_of(have.memory), request.cores
-        if not want.accept_uuid(have.uuid) or card.number >= have.number:
+        if not allowed.accept_uuid(have.uuid) or card.number >= have.number:
             return None
         if demand.group and any(h.group == demand.group for h in card.pods.values()):
             return None
@@ -251,7 +251,7 @@ class VgpuCards:
             return None
         if (cores == _CORES and card.number > 0) or (card.cores == _CORES and cores == 0):
             return None
-        if TYPE not in have.type or not want.accept_type(have.type):
+        if TYPE not in have.type or not allowed.accept_type(have.type):
             return None
         if demand.rules and self.mode == HAMI_CORE and self.is_excluded(card, demand.rules):
             return None

@@ -1,4 +1,4 @@
-"""The plugin: which questions are put to the extender, and what its answers mean. See the package.
+"""extender: decisions of a program over HTTP. Volcano: plugin extender.
 
 An answer holds from the cycle after the one in which it was asked for. Until the first answer the scheduler waits:
 nodes are rejected, jobs are not admitted, nothing is evicted.
@@ -132,7 +132,7 @@ class Extender(Plugin):
         self._mail.notices.append(self._question(verb, body))
 
     def _opened(self) -> bool:
-        """Tell the extender about the cycle; whether it takes part."""
+        """Send the notice of the cycle; whether the extender takes part."""
         session = self._session
 
         def body() -> Any:

@@ -1,4 +1,4 @@
-"""The plugin: which nodes have CPUs that satisfy a pod's NUMA policy, and which CPUs it will get. See the package."""
+"""numa-aware: nodes whose CPUs satisfy a pod's NUMA policy. Volcano: plugin numa-aware."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The plugin: thresholds, score, and the load that is not measured yet. See the package."""
+"""usage: choose nodes by how busy they are. Volcano: plugin usage."""
 
 from __future__ import annotations
 
