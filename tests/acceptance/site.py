@@ -244,16 +244,17 @@ async def site(sandbox: Sandbox | None, kubeconfig: str) -> AsyncIterator[Site]:
 
 
 @asynccontextmanager
-async def cluster(folder: Path, nodes: int = 4, shape: str = "cpu=4,memory=8Gi") -> AsyncIterator[Sandbox]:
+async def cluster(folder: Path, nodes: int = 4, **options: Any) -> AsyncIterator[Sandbox]:
     """A sandbox whose scheduler has the acceptance suite's configuration and whose first queue is open."""
     sandbox = Sandbox(
         nodes,
-        node_shapes=[parse(shape)],
+        node_shapes=[parse("cpu=4,memory=8Gi")],
         components=("scheduler", "controller-manager"),
         component_arguments={"controller-manager": ("--controllers=*",)},
         path=folder / "kubeconfig",
         logs=folder / "logs",
         backoff=0.1,
+        **options,
     )
     async with sandbox:
         waiting.observe(sandbox)

@@ -66,6 +66,7 @@ REFUSED: list[tuple[str, Any, str]] = [
         job(task(replicas=4, minAvailable=1, partitionPolicy=PARTED | {"minPartitions": 1})),
         "MinPartitions*PartitionSize",
     ),
+    ("/jobs/validate", job(plugins={"nothing": []}), "unable to find job plugin"),
     ("/jobs/validate", job(networkTopology={"highestTierAllowed": 1, "highestTierName": "rack"}), "simultaneously"),
     ("/jobs/validate", job(policies=[{"event": "PodFailed", "exitCode": 1, "action": "AbortJob"}]), "simultaneously"),
     ("/jobs/validate", job(policies=[{"action": "AbortJob"}]), "either event and exitCode should be specified"),
@@ -179,6 +180,8 @@ def test_every_rule_has_refused_something() -> None:
         job(minAvailable=-1),
         job(maxRetry=-1),
         job(ttlSecondsAfterFinished=-1),
+        job(queue="root"),
+        job(task(template={"spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "-1"}}}]}})),
     ]
     said = {message for path, obj, _ in REFUSED for message in refused(path, obj)}
     said |= {message for obj in negative for message in refused("/jobs/validate", obj)}

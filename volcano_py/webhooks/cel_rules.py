@@ -7,9 +7,12 @@ templates is left to the webhooks.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from volcano_py.api import names
+from volcano_py.api.scheduling import ROOT_QUEUE
+from volcano_py.webhooks.job_plugins import known_plugins
 from volcano_py.webhooks.policies import ACTIONS, EVENTS
 
 _LABEL = "'^[a-z0-9]([-a-z0-9]*[a-z0-9])?$'"
@@ -26,7 +29,7 @@ class Rule(NamedTuple):
     message: str
 
 
-def _listed(words: tuple[str, ...]) -> str:
+def _listed(words: Sequence[str]) -> str:
     return "[" + ", ".join(f"'{word}'" for word in words) + "]"
 
 
@@ -75,6 +78,7 @@ _TOTAL = "t.partitionPolicy.?totalPartitions.orValue(0)"
 _SIZE = "t.partitionPolicy.?partitionSize.orValue(0)"
 _LEAST = "t.partitionPolicy.?minPartitions.orValue(0)"
 _VOLUMES = "object.spec.?volumes.orValue([])"
+_REQUESTS = "c.?resources.?requests.orValue({})"
 _TOPOLOGY = "!(has(n.highestTierAllowed) && n.?highestTierName.orValue('') != '')"
 
 JOBS = [
@@ -122,6 +126,19 @@ JOBS = [
         f"([object.spec.?networkTopology.orValue({{}})] + {_PARTED}.map(t, t.partitionPolicy.?networkTopology"
         f".orValue({{}}))).all(n, {_TOPOLOGY})",
         "must not specify 'highestTierAllowed' and 'highestTierName' in networkTopology simultaneously; keep one",
+    ),
+    Rule(
+        f"{_CREATE} || object.spec.?queue.orValue('') != '{ROOT_QUEUE}'",
+        "spec.queue: can not submit job to root queue; name a leaf queue",
+    ),
+    Rule(
+        f"{_CREATE} || object.spec.?plugins.orValue({{}}).all(p, p in {_listed(sorted(known_plugins()))})",
+        f"spec.plugins: unable to find job plugin; there are {', '.join(sorted(known_plugins()))}",
+    ),
+    Rule(
+        f"{_CREATE} || {_TASKS}.all(t, t.template.spec.?containers.orValue([]).all(c, {_REQUESTS}.all(r, "
+        f"quantity(string({_REQUESTS}[r])).sign() >= 0)))",
+        "spec.tasks[].template.spec.containers[].resources.requests: must be greater than or equal to 0",
     ),
     *_policies("object.spec", "spec.policies"),
     Rule(
