@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import cache
+from importlib.util import find_spec
 from typing import Any
 
 from volcano_py.api import dra, quantity
@@ -15,6 +17,15 @@ from volcano_py.scheduler.model.device_pools import Device
 
 _DOMAINS = re.compile(r"""\.(?:attributes|capacity)\s*\[\s*["']([^"']+)["']\s*\]""")
 """The domains that an expression looks up; one that a device lacks is an empty map."""
+
+
+NO_CEL = "CEL selectors need the package cel-expr-python; install volcano-py[dra]"
+
+
+@cache
+def can_select() -> bool:
+    """Whether the CEL library is installed; it is an extra, because it is large."""
+    return find_spec("cel_expr_python") is not None
 
 
 class SelectorError(ValueError):

@@ -15,6 +15,7 @@ from volcano_py.scheduler.model.pre_bind import AllocateClaim, PreBind
 from volcano_py.scheduler.model.resource_claims import ClaimDemand
 from volcano_py.scheduler.model.task import Task
 from volcano_py.scheduler.noderules.claim_book import EVERYWHERE, ClaimBook, Decision
+from volcano_py.scheduler.noderules.device_selectors import NO_CEL, can_select
 from volcano_py.scheduler.noderules.normalise import default_normalise
 
 MAX_ALTERNATIVES = 8
@@ -129,12 +130,27 @@ def claim_problem(session: Session, task: Task) -> str | None:
     """Why no node takes a pod with claims."""
     demand = task.claims.devices
     assert demand is not None
+    if not can_select() and _selects(session, demand):
+        return NO_CEL
     if not demand.problem and not session.deviations.shared_claims:
         book = book_of(session)
         for claim in demand.claims:
             if claim.key in book.pending:
                 return f"resource claim {claim.key} is in the process of being allocated"
     return demand.problem or None
+
+
+def _selects(session: Session, demand: ClaimDemand) -> bool:
+    """Whether a new claim has selectors, or its device classes have."""
+    for claim in demand.claims:
+        if claim.claim is None or book_of(session).allocation(claim) is not None:
+            continue
+        for request in claim.claim.spec.devices.requests or ():
+            for exact in [request.exactly] if request.exactly is not None else request.first_available or ():
+                of_class = session.cluster.claims.resource_claims.device_class(exact.device_class_name)
+                if exact.selectors or (of_class is not None and of_class.spec.selectors):
+                    return True
+    return False
 
 
 def follow_claims(session: Session) -> None:
