@@ -20,7 +20,7 @@ from volcano_py.sandbox.cluster import Sandbox
 
 pytestmark = MARKS
 TABLE = table(Path(__file__).with_name("scheduling.yaml"))
-MERGE_TAINT = {"key": "hold", "effect": "NoSchedule"}
+HOLD = {"key": "hold", "effect": "NoSchedule"}
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -45,7 +45,7 @@ class Case:
             have = value if isinstance(value, dict) else {"cpu": value}
             made = node(self.at.name(name), str(have["cpu"]), have.get("labels"))
             if have.get("taints"):
-                made["spec"] = {"taints": [MERGE_TAINT]}
+                made["spec"] = {"taints": [HOLD]}
             await self.at.create(made)
         for name, domain in (self.row.get("domains") or {}).items():
             kind = "Node" if "nodes" in domain else "HyperNode"

@@ -64,11 +64,6 @@ class Cluster:
             raise HelmFailed(f"{' '.join(command)}: {out.decode()}{err.decode()}")
         return out.decode()
 
-    async def apply(self, *documents: Manifest) -> None:
-        """Create objects as the administrator."""
-        for document in documents:
-            await self.api.ok("POST", collection(document), document)
-
     async def available(self, *deployments: str) -> None:
         """Wait until Deployments of the release have as many available pods as they want."""
         for name in deployments:
@@ -115,14 +110,6 @@ QUEUE: Manifest = {
     "metadata": {"name": "q"},
     "spec": {"weight": 1},
 }
-_PLURALS = {"Namespace": "namespaces", "Job": "jobs", "PodGroup": "podgroups", "Queue": "queues", "Pod": "pods"}
-
-
-def collection(document: Manifest) -> str:
-    """The path that an object is created at."""
-    version, kind, namespace = document["apiVersion"], document["kind"], document["metadata"].get("namespace")
-    root = f"/apis/{version}" if "/" in version else f"/api/{version}"
-    return f"{root}/namespaces/{namespace}/{_PLURALS[kind]}" if namespace else f"{root}/{_PLURALS[kind]}"
 
 
 @asynccontextmanager
