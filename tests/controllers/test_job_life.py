@@ -285,13 +285,13 @@ async def test_what_is_missing_is_said_and_the_job_goes_on_when_it_comes(world):
     await world.until(lambda: in_the_way(world)[0] == "JobStatusError" and "'late' not found" in in_the_way(world)[1])
     world.api.put(queue("late"))
     await world.until(lambda: in_the_way(world)[0] == "PVCError" and "pvc data is not found" in in_the_way(world)[1])
-    assert any("pvc data is not found" in text for text in world.events("PVCError"))
+    await world.until(lambda: any("pvc data is not found" in text for text in world.events("PVCError")))
     claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data"}, "spec": {}}
     world.api.put(claim)
     await world.until(world.podgroups)
     world.admit()
     await world.until(lambda: in_the_way(world)[0] == "FailedCreate" and "exceeded quota" in in_the_way(world)[1])
-    assert any("exceeded quota" in text for text in world.events("FailedCreate"))
+    await world.until(lambda: any("exceeded quota" in text for text in world.events("FailedCreate")))
     full = False
     await world.until(lambda: len(world.pods()) == 2)
     world.run_pods()

@@ -54,6 +54,7 @@ async def test_the_gate_is_removed_when_the_queue_has_capacity(tmp_path: Path) -
         await client.create(
             QUEUE, {"apiVersion": QUEUE.api_version, "kind": "Queue", "metadata": {"name": "narrow"}, "spec": spec}
         )
+        await until(lambda: _open(client), "the queue is not opened")
         await client.create(JOB, gated("first"), "default")
 
         async def placed(name: str) -> bool:
@@ -66,6 +67,10 @@ async def test_the_gate_is_removed_when_the_queue_has_capacity(tmp_path: Path) -
         assert await _state(client, "second") in ((-1, ""), (1, "")), "the queue is full, but the gate was removed"
         await client.delete(JOB, "first", "default")
         await until(lambda: placed("second"), "the gate of the second pod was not removed when the queue had capacity")
+
+
+async def _open(client: Client) -> bool:
+    return ((await client.get(QUEUE, "narrow")).get("status") or {}).get("state") == "Open"
 
 
 async def _exists(client: Client, name: str) -> bool:

@@ -21,12 +21,13 @@ from volcano_py.api.kinds import NODE, POD, PODGROUP, ResourceType
 from volcano_py.kube import Client
 from volcano_py.scheduler.cache.cache import Cache
 from volcano_py.scheduler.cache.filters import Filters
-from volcano_py.scheduler.cache.kinds import TABLE
+from volcano_py.scheduler.cache.kinds import watched
 from volcano_py.scheduler.model.cluster import Cluster as Model
+from volcano_py.scheduler.model.feature_gates import DEFAULT_GATES
 from volcano_py.scheduler.model.plan import Event
 
 Key = tuple[str, str]
-KINDS = [entry.rt for entry in TABLE]
+KINDS = [entry.rt for entry in watched(DEFAULT_GATES)]
 GONE = b'{"type":"ERROR","object":{"kind":"Status","code":410,"reason":"Expired","message":"too old"}}'
 
 

@@ -101,6 +101,8 @@ class Session(Orders, VictimSelection, NodeRules, NetworkDomains, TaskMoves):
         self._open_jobs()
         self.total = cluster.usable.total() if self.deviations.usable_capacity else cluster.nodes.total()
         """What queues and jobs share."""
+        self.admissible = cluster.usable.total(closed_too=True) if self.deviations.usable_capacity else self.total
+        """What jobs are admitted for."""
         self.kube = KubeView(cluster, self.numbers)
         self.work = Work(budget)
         self.new_statuses: dict[str, PodGroupStatus] = {}

@@ -57,13 +57,17 @@ class UsableCapacity:
     def _open(self, taints: list[Taint]) -> bool:
         return any(all(tolerated(t, own) for t in taints) for own in self._tolerations.values())
 
-    def total(self) -> Resource:
-        """The usable capacity of all nodes, with the resources that `NodeTable.total` has."""
+    def total(self, *, closed_too: bool = False) -> Resource:
+        """The usable capacity of all nodes, with the resources that `NodeTable.total` has.
+
+        `closed_too`: with all of the nodes that none of our pods tolerates yet. A Job that waits to be admitted has no
+        pods, so its tolerations are not known.
+        """
         table = self._table
         count, rows = len(table.names), len(table.rows)
         n = table.numbers
         usable = np.maximum(n.allocatable[:rows, :count] - n.foreign[:rows, :count], 0.0)
-        closed = self.closed_nodes()
+        closed = [] if closed_too else self.closed_nodes()
         if closed:
             usable[:, closed] = n.used[:rows, closed] - n.foreign[:rows, closed]
         sums = usable.sum(axis=1)

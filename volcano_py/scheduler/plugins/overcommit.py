@@ -34,7 +34,7 @@ class Overcommit(Plugin):
         self.factor = read.factor if read.factor >= 1 else _DEFAULT
 
     def on_session_open(self, session: Session) -> None:
-        idle = session.total.clone().multi(self.factor).sub_unchecked(_used(session))
+        idle = session.admissible.clone().multi(self.factor).sub_unchecked(_used(session))
         inqueue = Resource()
         for job in session.jobs.values():
             if job.min_resources is None:

@@ -288,7 +288,7 @@ def _attributes(session: Session) -> dict[str, Attributes]:
     guaranteed = Resource()
     for queue in session.queues.values():
         guaranteed.add(guarantee_of(session, queue))
-    unguaranteed = exceeded_part(session.total, guaranteed)
+    unguaranteed = exceeded_part(session.admissible, guaranteed)
     attributes = {
         name: Attributes(known, demand, guarantee_of(session, known), unguaranteed)
         for name, demand in sorted(demands.queues.items())

@@ -119,7 +119,7 @@ def flat(session: Session) -> QueueTree:
     guaranteed = Resource()
     for queue in session.queues.values():
         guaranteed.add(guarantee_of(session, queue))
-    free = exceeded_part(session.total, guaranteed)
+    free = exceeded_part(session.admissible, guaranteed)
     for name in demands_of(session.cluster).queues:
         if name not in session.queues:
             continue
@@ -153,7 +153,7 @@ def tree(session: Session) -> QueueTree:
     root.admits = root.real_capability.clone()
     if session.deviations.usable_capacity and len(session.table):
         # A resource that no node has yet stays unlimited, so that an autoscaler sees what asks for it.
-        root.real_capability.min_dimension(session.total, INFINITY)
+        root.real_capability.min_dimension(session.admissible, INFINITY)
     highest_first = [root]
     for q in highest_first:
         _hand_down(q)
