@@ -202,7 +202,7 @@ class HandWatch:
         refused: list[Undecodable] = []
         version = ""
         async for body in self._client.raw_pages(feed.rt):
-            page, bad = wire.decode_list_lenient(body, feed.struct)
+            page, bad = await wire.read_list_lenient(body, feed.struct)
             objects += page
             refused += bad
             version = version or page.resource_version

@@ -166,7 +166,7 @@ class Informer(Generic[T]):
             self.rt, self._namespace, self._label_selector, self._field_selector, self._page_size
         ):
             self._active = time.monotonic()
-            page, undecodable = wire.decode_list_lenient(body, self._type)
+            page, undecodable = await wire.read_list_lenient(body, self._type)
             version = page.resource_version
             for obj in page:
                 seen.add(key_of(obj))

@@ -6,6 +6,7 @@ a dict (`type=None`) is for callers that must keep unknown fields.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -113,10 +114,25 @@ def decode_list_lenient(body: bytes, type_: Any) -> tuple[Items[Any], list[Undec
 
     Raises InvalidResponse for anything that is no list with a resourceVersion, from which a watch could start.
     """
+    page = _if_all_fit(body, type_)
+    return (page, []) if page is not None else _object_by_object(body, type_)
+
+
+async def read_list_lenient(body: bytes, type_: Any) -> tuple[Items[Any], list[Undecodable]]:
+    """The same for an event loop: objects are decoded one by one in a thread, because a list with hundreds of objects
+    that are nested too deep takes seconds, in which a Lease could not be renewed."""
+    page = _if_all_fit(body, type_)
+    return (page, []) if page is not None else await asyncio.to_thread(_object_by_object, body, type_)
+
+
+def _if_all_fit(body: bytes, type_: Any) -> Items[Any] | None:
     try:
-        return _versioned(body, _items(_list_decoder(type_).decode(body))), []
+        return _versioned(body, _items(_list_decoder(type_).decode(body)))
     except UNDECODABLE:
-        pass
+        return None
+
+
+def _object_by_object(body: bytes, type_: Any) -> tuple[Items[Any], list[Undecodable]]:
     page = _versioned(body, _raw_items(body))
     one = decoder(type_)
     good: list[Any] = []
