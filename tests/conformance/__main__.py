@@ -15,6 +15,7 @@ from tests.conformance import (
     apiserver,
     cli,
     controllers,
+    framework,
     functions,
     job_plugins,
     kubectl,
@@ -51,6 +52,8 @@ def main(data: Path | None, verbose: bool) -> None:
     outcomes = list(_all(data))
     _table(outcomes)
     print(functions.summary(outcomes))
+    for line in framework.summaries(outcomes):
+        print(line)
     ours = Counter((o.area, o.why) for o in outcomes if o.kind == DEVIATION and o.area.endswith(_DEFAULTS))
     for (area, why), n in sorted(ours.items()):
         print(f"{area}: {n} decided otherwise because of {why}")
@@ -90,6 +93,7 @@ def _all(data: Path) -> list[Outcome]:
     found += controllers.run_folder(data / "controllers")
     found += cli.run_folder(data / "cli")
     found += job_plugins.run_folder(data / "job-plugins")
+    found += framework.run_folder(data / "framework")
     return found
 
 

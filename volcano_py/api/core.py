@@ -79,6 +79,11 @@ class PodResourceClaim(ApiType):
     resource_claim_template_name: str | None = None
 
 
+class PodSchedulingGroup(ApiType):
+    pod_group_name: str = ""
+    """A PodGroup of scheduling.k8s.io in the pod's namespace."""
+
+
 class PersistentVolumeClaimVolumeSource(ApiType):
     claim_name: str = ""
     read_only: bool = False
@@ -153,6 +158,7 @@ class PodSpec(ApiType):
     overhead: ResourceList | None = None
     resources: ResourceRequirements | None = None
     scheduling_gates: list[PodSchedulingGate] | None = None
+    scheduling_group: PodSchedulingGroup | None = None
     volumes: list[Volume] | None = None
     resource_claims: list[PodResourceClaim] | None = None
     host_network: bool = False

@@ -23,6 +23,11 @@ def matches(selector: LabelSelector | None, labels: Mapping[str, str] | None) ->
     return all(_holds(requirement, labels) for requirement in selector.match_expressions or ())
 
 
+def is_empty(selector: LabelSelector) -> bool:
+    """Whether a selector has no requirement."""
+    return not (selector.match_labels or selector.match_expressions)
+
+
 def check(selector: LabelSelector | None) -> None:
     """Raises ValueError for an operator that is unknown, whatever labels it is asked about."""
     for requirement in (selector.match_expressions if selector is not None else None) or ():

@@ -17,6 +17,7 @@ from volcano_py.scheduler.framework.config import DEFAULT_TEXT, Configuration, C
 from volcano_py.scheduler.framework.registry import Registry
 from volcano_py.scheduler.model.feature_gates import enabled_gates
 from volcano_py.scheduler.run_once import REGISTRY
+from volcano_py.simulate import profiles as pod_by_pod
 from volcano_py.simulate.batch import Defaults, configuration, run_lines
 from volcano_py.simulate.cycles import CycleResult, Simulation
 from volcano_py.simulate.jobs import is_job
@@ -92,6 +93,19 @@ def run(
     else:
         for number, result in enumerate(results, 1):
             _table(result, number if cycles > 1 else 0)
+
+
+@simulate.command()
+@click.argument("files", nargs=-1, metavar="FILES|-")
+@click.option("--jsonl", is_flag=True, required=True, help="A scenario per line in, a result per line out.")
+def profiles(files: tuple[str, ...], jsonl: bool) -> None:
+    """Schedule pod by pod, as a KubeSchedulerConfiguration says, in virtual time (docs/profiles.md)."""
+    try:
+        for line in pod_by_pod.run_lines(_lines(files)):
+            sys.stdout.buffer.write(line + b"\n")
+            sys.stdout.buffer.flush()
+    except ManifestError as e:
+        fail(str(e), 2)
 
 
 def _kind_of(manifest: Manifest) -> str:

@@ -1,0 +1,77 @@
+"""Small clusters, scheduled pod by pod in virtual time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import yaml
+
+from volcano_py.simulate.profiles import Scenario, run
+
+TABLE = yaml.safe_load((Path(__file__).parent / "scenarios.yaml").read_text())
+_CONFIG = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
+
+
+@pytest.mark.parametrize("row", TABLE, ids=lambda row: row["name"])
+def test_scenario(row: dict[str, Any]) -> None:
+    objects = [_node(n, f) for n, f in row["nodes"].items()] + row.get("objects", [])
+    scenario = msgspec.convert(
+        {
+            "config": _CONFIG | row.get("config", {}),
+            "featureGates": row.get("gates", {}),
+            "objects": objects + [_pod(n, f) for n, f in row["pods"].items()],
+            "steps": row.get("steps", []),
+            "until": row.get("until", 1),
+        },
+        Scenario,
+    )
+    outcomes = run(scenario)
+    assert len(outcomes) == len(row["expect"])
+    for outcome, expected in zip(outcomes, row["expect"], strict=True):
+        assert {k: _short(outcome[k]) for k in expected} == expected
+
+
+def _node(name: str, fields: dict[str, Any]) -> dict[str, Any]:
+    amounts = {"cpu": str(fields["cpu"]), "memory": "8Gi", "pods": "110"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}},
+        "spec": {"unschedulable": fields.get("cordoned", False)},
+        "status": {"capacity": amounts, "allocatable": amounts},
+    }
+
+
+def _pod(name: str, fields: dict[str, Any]) -> dict[str, Any]:
+    spec: dict[str, Any] = {
+        "schedulerName": fields.get("scheduler", "default-scheduler"),
+        "priority": fields.get("priority", 0),
+        "containers": [{"name": "main", "image": "i", "resources": {"requests": {"cpu": str(fields["cpu"])}}}],
+        "schedulingGates": [{"name": g} for g in fields.get("gates", [])],
+        "affinity": fields.get("affinity", {}),
+        "terminationGracePeriodSeconds": fields.get("grace", 30),
+    }
+    if "node" in fields:
+        spec["nodeName"] = fields["node"]
+    if "never" in fields:
+        spec["preemptionPolicy"] = "Never"
+    if "group" in fields:
+        spec["schedulingGroup"] = {"podGroupName": fields["group"]}
+    created = f"2020-01-01T00:00:{fields.get('created', 0):02}Z"
+    metadata = {"name": name, "namespace": "default", "uid": name, "creationTimestamp": created}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": metadata | {"labels": fields.get("labels", {})},
+        "spec": spec,
+    }
+
+
+def _short(value: Any) -> Any:
+    """Without the namespace."""
+    if isinstance(value, dict):
+        return {k.removeprefix("default/"): v for k, v in value.items()}
+    return [k.removeprefix("default/") for k in value]

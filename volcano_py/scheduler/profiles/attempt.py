@@ -1,0 +1,99 @@
+"""One pod's search for a node. Kubernetes: schedule_one.go, schedulePod and what follows when it finds none."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from volcano_py.scheduler.profiles.cluster import Cluster
+from volcano_py.scheduler.profiles.cycle_state import CycleState
+from volcano_py.scheduler.profiles.messages import no_node_fits
+from volcano_py.scheduler.profiles.node_info import NodeInfo
+from volcano_py.scheduler.profiles.pod_info import PodInfo
+from volcano_py.scheduler.profiles.profile import Profile
+from volcano_py.scheduler.profiles.status import Status, unresolvable
+
+
+class Found(NamedTuple):
+    state: CycleState
+    node: str
+
+
+class NotFound(NamedTuple):
+    message: str
+    refused_by: frozenset[str]
+    """The plugins that refused; none after an error."""
+    nominated: str | None = None
+    """A node that evictions free, empty to clear the nomination, None to leave it."""
+    victims: tuple[PodInfo, ...] = ()
+
+
+def find(profile: Profile, cluster: Cluster, pod: PodInfo) -> Found | NotFound:
+    """The best node for a pod, or why there is none and which pods to evict."""
+    if not cluster.nodes:
+        return NotFound("no nodes available to schedule pods", frozenset())
+    state = CycleState()
+    only, status, by = profile.pre_filter(state, pod)
+    if not status.ok:
+        if not status.rejected:
+            return NotFound(f'running PreFilter plugin "{status.plugin}": {status.message}', frozenset())
+        refused = dict.fromkeys(cluster.nodes, status)
+        by.add(status.plugin)
+        by.discard("")
+        return _after(profile, cluster, state, pod, refused, by, status.message)
+    feasible, refused, failed = _feasible(profile, cluster, state, pod, only, by)
+    if failed is not None:
+        return NotFound(f'running "{failed.plugin}" filter plugin: {failed.message}', frozenset())
+    if not feasible:
+        return _after(profile, cluster, state, pod, refused, by, "")
+    if len(feasible) == 1:
+        return Found(state, feasible[0].name)
+    try:
+        return Found(state, profile.best(state, pod, feasible).name)
+    except ValueError as e:
+        return NotFound(str(e), frozenset())
+
+
+def _feasible(
+    profile: Profile, cluster: Cluster, state: CycleState, pod: PodInfo, only: set[str] | None, by: set[str]
+) -> tuple[list[NodeInfo], dict[str, Status], Status | None]:
+    """(nodes that fit, why the others do not, an error); `by` gets the plugins that refuse."""
+    nominated = cluster.nodes.get(pod.pod.status.nominated_node_name)
+    refused: dict[str, Status] = {}
+    if nominated is not None:
+        status = profile.filter_with_nominated(state, pod, nominated)
+        if status.ok:
+            return [nominated], refused, None
+        by.add(status.plugin)
+    elsewhere = unresolvable(f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(by))}]")
+    feasible: list[NodeInfo] = []
+    for node in cluster.in_order():
+        if only is not None and node.name not in only:
+            refused[node.name] = elsewhere
+            continue
+        status = profile.filter_with_nominated(state, pod, node)
+        if status.ok:
+            feasible.append(node)
+            continue
+        if not status.rejected:
+            return [], refused, status
+        refused[node.name] = status
+        by.add(status.plugin)
+    return feasible, refused, None
+
+
+def _after(
+    profile: Profile,
+    cluster: Cluster,
+    state: CycleState,
+    pod: PodInfo,
+    refused: dict[str, Status],
+    by: set[str],
+    pre_filter: str,
+) -> NotFound:
+    """No node fits: call PostFilter, and put the message together."""
+    result = profile.post_filter(state, pod, refused)
+    said = result.status.message if result is not None else ""
+    message = no_node_fits(refused, len(cluster.nodes), pre_filter, said)
+    if result is None:
+        return NotFound(message, frozenset(by))
+    return NotFound(message, frozenset(by), result.nominated, result.victims)

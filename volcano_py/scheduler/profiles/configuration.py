@@ -1,0 +1,170 @@
+"""KubeSchedulerConfiguration: which plugins a profile has, in which order, with which weights and arguments.
+
+Kubernetes: kubescheduler.config.k8s.io/v1 and apis/config/v1/default_plugins.go, framework/runtime/framework.go.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+import msgspec
+
+from volcano_py.scheduler.profiles.extension_points import POINTS
+from volcano_py.scheduler.profiles.registry import REGISTRY
+
+_MULTI = "multiPoint"
+_API = "kubescheduler.config.k8s.io/v1"
+FEATURES = frozenset(("SchedulerPopFromBackoffQ",))
+"""The feature gates of profiles that are on by default."""
+
+
+class ConfigurationError(ValueError):
+    """The configuration cannot be used; the message names profile, point and remedy."""
+
+
+class _Ref(msgspec.Struct):
+    name: str
+    weight: int = 0
+
+
+class _PluginSet(msgspec.Struct):
+    enabled: list[_Ref] | None = None
+    disabled: list[_Ref] | None = None
+
+
+class _Args(msgspec.Struct):
+    name: str
+    args: dict[str, Any] | None = None
+
+
+class _Profile(msgspec.Struct, rename="camel"):
+    scheduler_name: str = "default-scheduler"
+    plugins: dict[str, _PluginSet] | None = None
+    plugin_config: list[_Args] | None = None
+
+
+class _Document(msgspec.Struct, rename="camel"):
+    api_version: str = _API
+    kind: str = "KubeSchedulerConfiguration"
+    profiles: list[_Profile] | None = None
+    pod_initial_backoff_seconds: int = 1
+    pod_max_backoff_seconds: int = 10
+
+
+class ProfileConfig(NamedTuple):
+    name: str
+    points: Mapping[str, list[str]]
+    """Point to the names of its plugins, in order."""
+    weights: Mapping[str, int]
+    """Of the plugins that score."""
+    arguments: Mapping[str, Any]
+    """Plugin to its typed arguments."""
+
+
+class Configuration(NamedTuple):
+    profiles: list[ProfileConfig]
+    initial_backoff: float
+    """Seconds."""
+    max_backoff: float
+    """Seconds."""
+
+
+def load(document: Mapping[str, Any], features: frozenset[str] = FEATURES) -> Configuration:
+    """A configuration as it is written for kube-scheduler. Raises ConfigurationError."""
+    try:
+        read = msgspec.convert(dict(document), _Document)
+    except msgspec.ValidationError as e:
+        raise ConfigurationError(f"KubeSchedulerConfiguration: {e}") from None
+    if read.kind != "KubeSchedulerConfiguration" or read.api_version != _API:
+        raise ConfigurationError(f"{read.kind} of {read.api_version}: write KubeSchedulerConfiguration of {_API}")
+    if not 0 < read.pod_initial_backoff_seconds <= read.pod_max_backoff_seconds:
+        raise ConfigurationError("podInitialBackoffSeconds: must be above 0 and at most podMaxBackoffSeconds")
+    profiles = [_profile(p, features) for p in read.profiles or [_Profile()]]
+    names = [p.name for p in profiles]
+    for name in names:
+        if not name:
+            raise ConfigurationError("a profile has an empty schedulerName; name it as in spec.schedulerName of pods")
+        if names.count(name) > 1:
+            raise ConfigurationError(f"profile {name}: two profiles have this schedulerName; names must be unique")
+    if len({tuple(p.points["queueSort"]) for p in profiles}) > 1:
+        raise ConfigurationError("profiles have different queueSort plugins; they share one queue: use the same one")
+    return Configuration(profiles, float(read.pod_initial_backoff_seconds), float(read.pod_max_backoff_seconds))
+
+
+def _profile(profile: _Profile, features: frozenset[str]) -> ProfileConfig:
+    where = f"profile {profile.scheduler_name}"
+    sets = profile.plugins or {}
+    for point, chosen in sets.items():
+        if point != _MULTI and point not in POINTS:
+            raise ConfigurationError(f"{where}: there is no point {point!r}{_nearest(point, [*POINTS, _MULTI])}")
+        _check_names(where, point, chosen)
+    multi = _merged(sets.get(_MULTI) or _PluginSet(), features)
+    points: dict[str, list[str]] = {}
+    for point in POINTS:
+        points[point] = _at_point(point, multi, sets.get(point) or _PluginSet(), where)
+    if len(points["queueSort"]) != 1:
+        raise ConfigurationError(f"{where}: queueSort needs exactly one plugin; enabled are {points['queueSort']}")
+    if not points["bind"]:
+        raise ConfigurationError(f"{where}: bind has no plugin; enable DefaultBinder")
+    weights = {r.name: r.weight or 1 for r in multi}
+    weights |= {r.name: r.weight or 1 for r in (sets.get("score") or _PluginSet()).enabled or ()}
+    return ProfileConfig(profile.scheduler_name, points, weights, _arguments(profile, where))
+
+
+def _merged(custom: _PluginSet, features: frozenset[str]) -> list[_Ref]:
+    """The default plugins, changed by `multiPoint`: a plugin that is configured again keeps its place."""
+    off = {r.name for r in custom.disabled or ()}
+    again = {r.name: r for r in custom.enabled or ()}
+    result: list[_Ref] = []
+    if "*" not in off:
+        for name, registration in REGISTRY.items():
+            if name not in off and (not registration.gate or registration.gate in features):
+                result.append(again.pop(name, _Ref(name, registration.weight)))
+    return result + list(again.values())
+
+
+def _at_point(point: str, multi: list[_Ref], chosen: _PluginSet, where: str) -> list[str]:
+    listed = [r.name for r in chosen.enabled or ()]
+    for name in listed:
+        if not issubclass(REGISTRY[name].kind, POINTS[point]):
+            raise ConfigurationError(f"{where}, {point}: {name} does not implement this point")
+        if listed.count(name) > 1:
+            raise ConfigurationError(f"{where}, {point}: {name} is enabled twice")
+    off = {r.name for r in chosen.disabled or ()}
+    fits = [r.name for r in multi if issubclass(REGISTRY[r.name].kind, POINTS[point]) and r.name not in off]
+    if "*" in off:
+        fits = []
+    both = [n for n in listed if n in fits]
+    return both + [n for n in fits if n not in listed] + [n for n in listed if n not in fits]
+
+
+def _arguments(profile: _Profile, where: str) -> dict[str, Any]:
+    given: dict[str, dict[str, Any]] = {}
+    for entry in profile.plugin_config or ():
+        if entry.name not in REGISTRY:
+            raise ConfigurationError(f"{where}, pluginConfig: no plugin {entry.name!r}{_nearest(entry.name, REGISTRY)}")
+        if entry.name in given:
+            raise ConfigurationError(f"{where}, pluginConfig: {entry.name} is configured twice")
+        given[entry.name] = {k: v for k, v in (entry.args or {}).items() if k not in ("kind", "apiVersion")}
+    found = {}
+    for name, registration in REGISTRY.items():
+        try:
+            found[name] = msgspec.convert(given.get(name, {}), registration.arguments)
+        except msgspec.ValidationError as e:
+            raise ConfigurationError(f"{where}, pluginConfig {name}: {e}") from None
+    return found
+
+
+def _check_names(where: str, point: str, chosen: _PluginSet) -> None:
+    for r in (*(chosen.enabled or ()), *(r for r in chosen.disabled or () if r.name != "*")):
+        if r.name not in REGISTRY:
+            raise ConfigurationError(f"{where}, {point}: there is no plugin {r.name!r}{_nearest(r.name, REGISTRY)}")
+        if not 0 <= r.weight <= 100:
+            raise ConfigurationError(f"{where}, {point}: weight {r.weight} of {r.name} is out of range; use 1 to 100")
+
+
+def _nearest(name: str, valid: Iterable[str]) -> str:
+    near = difflib.get_close_matches(name, list(valid), 1, 0.5)
+    return f"; did you mean {near[0]}?" if near else ""

@@ -1,0 +1,33 @@
+"""CycleState: what plugins remember during one pod's cycle. Kubernetes: scheduling framework, CycleState."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+
+class CycleState:
+    """A store that is empty at the start of each pod's cycle and shared by the plugins of that cycle.
+
+    A value may have a method `clone`; it is called when a simulation (preemption, nominated pods) must be able to
+    change the value without changing the cycle's own. Values without it are shared.
+    """
+
+    def __init__(self) -> None:
+        self._values: dict[str, Any] = {}
+        self.skip_filter: set[str] = set()
+        """Plugins whose PreFilter answered skip."""
+        self.skip_score: set[str] = set()
+        """Plugins whose PreScore answered skip."""
+
+    def write(self, key: str, value: Any) -> None:
+        self._values[key] = value
+
+    def read(self, key: str) -> Any:
+        """The value, or None."""
+        return self._values.get(key)
+
+    def clone(self) -> CycleState:
+        other = copy.copy(self)
+        other._values = {k: v.clone() if hasattr(v, "clone") else v for k, v in self._values.items()}
+        return other

@@ -1,0 +1,93 @@
+"""Cluster events that can make a refused pod schedulable. Kubernetes: ClusterEvent and queueing hints."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from enum import Enum, Flag, auto
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from volcano_py.api.core import Node
+
+if TYPE_CHECKING:
+    from volcano_py.scheduler.profiles.pod_info import PodInfo
+
+
+class Kind(Enum):
+    """What an event is about."""
+
+    NODE = "Node"
+    ASSIGNED_POD = "AssignedPod"
+    UNSCHEDULED_POD = "UnscheduledPod"
+    POD_GROUP = "PodGroup"
+
+
+class Action(Flag):
+    """What happened."""
+
+    ADD = auto()
+    DELETE = auto()
+    ALLOCATABLE = auto()
+    NODE_LABEL = auto()
+    TAINT = auto()
+    """Taints changed, or the node was uncordoned."""
+    ANNOTATION = auto()
+    POD_LABEL = auto()
+    SCALE_DOWN = auto()
+    TOLERATION = auto()
+    GATES_GONE = auto()
+    OTHER = auto()
+
+
+PODS = frozenset((Kind.ASSIGNED_POD, Kind.UNSCHEDULED_POD))
+NODES = frozenset((Kind.NODE,))
+GROUPS = frozenset((Kind.POD_GROUP,))
+
+Hint = Callable[["PodInfo", Any, Any], bool]
+"""(the waiting pod, the object before, the object after) → whether to try the pod again."""
+
+
+class Event(NamedTuple):
+    """`old` and `new` are NodeInfo's Node, a PodInfo or a PodGroup; None where it did not exist."""
+
+    kind: Kind
+    action: Action
+    old: Any = None
+    new: Any = None
+
+
+class Interest(NamedTuple):
+    """Events after which a pod that the plugin refused is tried again; without a hint: always."""
+
+    kinds: frozenset[Kind]
+    action: Action
+    hint: Hint | None = None
+
+    def matches(self, event: Event) -> bool:
+        return event.kind in self.kinds and bool(self.action & event.action)
+
+
+def node_events(old: Node, new: Node) -> Iterator[Event]:
+    """What changed in a node, as far as it matters for scheduling."""
+    if (old.status.allocatable or {}) != (new.status.allocatable or {}):
+        yield Event(Kind.NODE, Action.ALLOCATABLE, old, new)
+    if (old.metadata.labels or {}) != (new.metadata.labels or {}):
+        yield Event(Kind.NODE, Action.NODE_LABEL, old, new)
+    uncordoned = old.spec.unschedulable and not new.spec.unschedulable
+    if (old.spec.taints or []) != (new.spec.taints or []) or uncordoned:
+        yield Event(Kind.NODE, Action.TAINT, old, new)
+    if (old.metadata.annotations or {}) != (new.metadata.annotations or {}):
+        yield Event(Kind.NODE, Action.ANNOTATION, old, new)
+
+
+def pod_events(kind: Kind, old: PodInfo, new: PodInfo) -> list[Event]:
+    """What changed in a pod; at least one event."""
+    found = []
+    if old.labels != new.labels:
+        found.append(Event(kind, Action.POD_LABEL, old, new))
+    if any(amount > new.requests.get(name, 0) for name, amount in old.requests.items()):
+        found.append(Event(kind, Action.SCALE_DOWN, old, new))
+    if old.tolerations != new.tolerations:
+        found.append(Event(kind, Action.TOLERATION, old, new))
+    if old.gates and not new.gates:
+        found.append(Event(kind, Action.GATES_GONE, old, new))
+    return found or [Event(kind, Action.OTHER, old, new)]

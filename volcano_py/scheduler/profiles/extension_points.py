@@ -1,0 +1,137 @@
+"""The points at which plugins take part in a pod's cycle. Kubernetes: scheduling framework, interface.go.
+
+A plugin is a class that inherits from one of these classes per point it implements. Its methods are called serially.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
+
+from volcano_py.scheduler.profiles.cycle_state import CycleState
+from volcano_py.scheduler.profiles.events import Interest
+from volcano_py.scheduler.profiles.node_info import NodeInfo
+from volcano_py.scheduler.profiles.pod_info import PodInfo
+from volcano_py.scheduler.profiles.status import SUCCESS, Status
+
+MAX_SCORE = 100
+
+
+class Plugin:
+    """What all plugins have: a name, and the events after which pods that they refused are tried again."""
+
+    name: str = ""
+
+    def interests(self) -> Sequence[Interest]:
+        """The events that may make a pod schedulable that this plugin refused."""
+        return ()
+
+
+class PreEnqueue(Plugin, ABC):
+    @abstractmethod
+    def pre_enqueue(self, pod: PodInfo) -> Status:
+        """Whether the pod may enter the active queue. Refused: it is gated until one of the plugin's events."""
+
+
+class QueueSort(Plugin, ABC):
+    @abstractmethod
+    def sort_key(self, pod: PodInfo, queued_at: float) -> tuple[float, ...]:
+        """Pods with a lower key are tried earlier. `queued_at`: when the pod last entered the queue, in seconds."""
+
+
+class PreFilter(Plugin, ABC):
+    @abstractmethod
+    def pre_filter(self, state: CycleState, pod: PodInfo) -> tuple[Collection[str] | None, Status]:
+        """Once per cycle. Returns the only nodes that can hold the pod (None: any), and the status; SKIP also skips
+        the plugin's Filter."""
+
+    def add_pod(self, state: CycleState, pod: PodInfo, added: PodInfo, node: NodeInfo) -> None:
+        """A simulation puts `added` on a node: update what `pre_filter` wrote into the state."""
+
+    def remove_pod(self, state: CycleState, pod: PodInfo, removed: PodInfo, node: NodeInfo) -> None:
+        """A simulation takes `removed` off a node."""
+
+
+class Filter(Plugin, ABC):
+    @abstractmethod
+    def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status:
+        """Whether the node can hold the pod."""
+
+
+class PostFilterResult(NamedTuple):
+    status: Status
+    nominated: str | None = None
+    """The node to nominate; empty clears the nomination, None leaves it as it is."""
+    victims: tuple[PodInfo, ...] = ()
+    """Pods to evict."""
+
+
+class PostFilter(Plugin, ABC):
+    @abstractmethod
+    def post_filter(self, state: CycleState, pod: PodInfo, refused: dict[str, Status]) -> PostFilterResult:
+        """Called when no node fits, with the reason of each node. Success or unresolvable ends the row of plugins."""
+
+
+class Score(Plugin, ABC):
+    def pre_score(self, state: CycleState, pod: PodInfo, nodes: Sequence[NodeInfo]) -> Status:
+        """Once before scoring, with the nodes that fit; SKIP leaves the plugin out."""
+        return SUCCESS
+
+    @abstractmethod
+    def score(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
+        """How good the node is: 0 to 100 after `normalize`."""
+
+    def normalize(self, state: CycleState, pod: PodInfo, scores: dict[str, int]) -> None:
+        """Bring the scores of all nodes to 0 to 100, in place."""
+
+
+class Reserve(Plugin, ABC):
+    @abstractmethod
+    def reserve(self, state: CycleState, pod: PodInfo, node: str) -> Status:
+        """The pod is about to go to the node."""
+
+    @abstractmethod
+    def unreserve(self, state: CycleState, pod: PodInfo, node: str) -> None:
+        """It does not go there after all. Idempotent; called for every plugin, in reverse order."""
+
+
+class Permit(Plugin, ABC):
+    @abstractmethod
+    def permit(self, state: CycleState, pod: PodInfo, node: str) -> tuple[Status, float]:
+        """Approve, deny, or wait for at most that many seconds."""
+
+
+class PreBind(Plugin, ABC):
+    @abstractmethod
+    def pre_bind(self, state: CycleState, pod: PodInfo, node: str) -> Status:
+        """Before the binding is written."""
+
+
+class Bind(Plugin, ABC):
+    @abstractmethod
+    def bind(self, state: CycleState, pod: PodInfo, node: str) -> Status:
+        """Success: this plugin binds the pod; SKIP: ask the next one."""
+
+
+class PostBind(Plugin, ABC):
+    @abstractmethod
+    def post_bind(self, state: CycleState, pod: PodInfo, node: str) -> None:
+        """The pod is bound."""
+
+
+POINTS: dict[str, type[Plugin]] = {
+    "preEnqueue": PreEnqueue,
+    "queueSort": QueueSort,
+    "preFilter": PreFilter,
+    "filter": Filter,
+    "postFilter": PostFilter,
+    "preScore": Score,
+    "score": Score,
+    "reserve": Reserve,
+    "permit": Permit,
+    "preBind": PreBind,
+    "bind": Bind,
+    "postBind": PostBind,
+}
+"""The names of the points in a configuration."""

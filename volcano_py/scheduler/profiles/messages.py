@@ -1,0 +1,20 @@
+"""The texts of the condition PodScheduled. Kubernetes: framework.FitError."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+
+from volcano_py.scheduler.profiles.status import Status
+
+
+def no_node_fits(refused: Mapping[str, Status], nodes: int, pre_filter: str = "", post_filter: str = "") -> str:
+    """Why none of `nodes` nodes fits: how often each reason occurs, or the one that a PreFilter gave for all."""
+    text = f"0/{nodes} nodes are available:"
+    if pre_filter:
+        text += f" {pre_filter}."
+    else:
+        counts = Counter(reason for status in refused.values() for reason in status.reasons)
+        parts = sorted(f"{n} {reason}" for reason, n in counts.items())
+        text += f" {', '.join(parts)}." if parts else ""
+    return f"{text} {post_filter}" if post_filter else text

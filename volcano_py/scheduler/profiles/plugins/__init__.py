@@ -1,0 +1,1 @@
+"""kube-scheduler's default plugins, pod by pod and node by node. One module per rule."""

@@ -1,0 +1,57 @@
+"""Nodes whose resources would be used evenly. Kubernetes: NodeResourcesBalancedAllocation."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import msgspec
+
+from volcano_py.scheduler.model.resource import CPU, MEMORY
+from volcano_py.scheduler.profiles.cycle_state import CycleState
+from volcano_py.scheduler.profiles.extension_points import MAX_SCORE, Score
+from volcano_py.scheduler.profiles.node_info import NodeInfo
+from volcano_py.scheduler.profiles.plugins.fit_scores import ResourceWeight, toward_zero
+from volcano_py.scheduler.profiles.pod_info import PodInfo
+from volcano_py.scheduler.profiles.status import SKIP, SUCCESS, Status
+
+_FIRST = (CPU, MEMORY, "ephemeral-storage")
+
+
+class Arguments(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
+    resources: list[ResourceWeight] = []
+    """The resources that count; their weights do not matter."""
+
+
+class NodeResourcesBalancedAllocation(Score):
+    """50 where the pod makes a node less even, 75 where it changes nothing, 100 where it evens the node out."""
+
+    name = "NodeResourcesBalancedAllocation"
+
+    def __init__(self, args: Arguments) -> None:
+        self._resources = [r.name for r in args.resources] or [CPU, MEMORY]
+
+    def pre_score(self, state: CycleState, pod: PodInfo, nodes: Sequence[NodeInfo]) -> Status:
+        return SUCCESS if any(pod.requests.get(r) for r in self._resources) else SKIP
+
+    def score(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
+        counted = [r for r in self._resources if node.allocatable.get(r, 0) and (r in _FIRST or pod.requests.get(r))]
+        used = [node.requested.get(r, 0) for r in counted]
+        own = [pod.requests.get(r, 0) for r in counted]
+        capacity = [node.allocatable[r] for r in counted]
+        before = _evenness(used, capacity)
+        after = _evenness([u + o for u, o in zip(used, own, strict=True)], capacity)
+        half = MAX_SCORE // 2
+        return half + toward_zero(half + after - before, 2)
+
+
+def _evenness(used: Sequence[int], capacity: Sequence[int]) -> int:
+    """0 to 100."""
+    parts = [min(u / c, 1.0) for u, c in zip(used, capacity, strict=True)]
+    deviation = 0.0
+    if len(parts) == 2:
+        deviation = abs(parts[0] - parts[1]) / 2
+    elif len(parts) > 2:
+        mean = sum(parts) / len(parts)
+        deviation = math.sqrt(sum((p - mean) ** 2 for p in parts) / len(parts))
+    return int((1 - deviation) * MAX_SCORE)

@@ -1,0 +1,17 @@
+"""Writes the binding. Kubernetes: DefaultBinder."""
+
+from __future__ import annotations
+
+from volcano_py.scheduler.profiles.cycle_state import CycleState
+from volcano_py.scheduler.profiles.extension_points import Bind
+from volcano_py.scheduler.profiles.pod_info import PodInfo
+from volcano_py.scheduler.profiles.status import SUCCESS, Status
+
+
+class DefaultBinder(Bind):
+    """Leaves the request itself to the caller of the core, who gets every binding as data."""
+
+    name = "DefaultBinder"
+
+    def bind(self, state: CycleState, pod: PodInfo, node: str) -> Status:
+        return SUCCESS

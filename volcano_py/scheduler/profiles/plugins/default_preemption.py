@@ -1,0 +1,187 @@
+"""Evicting pods of lower priority when no node fits. Kubernetes: DefaultPreemption and framework/preemption."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+import msgspec
+
+from volcano_py.api.core import PodDisruptionBudget
+from volcano_py.api.selector import is_empty, matches
+from volcano_py.scheduler.profiles.cluster import Cluster
+from volcano_py.scheduler.profiles.cycle_state import CycleState
+from volcano_py.scheduler.profiles.extension_points import PostFilter, PostFilterResult
+from volcano_py.scheduler.profiles.messages import no_node_fits
+from volcano_py.scheduler.profiles.node_info import NodeInfo
+from volcano_py.scheduler.profiles.pod_info import PodInfo
+from volcano_py.scheduler.profiles.status import SUCCESS, Code, Status, unresolvable, unschedulable
+
+BY_SCHEDULER = "PreemptionByScheduler"
+"""Reason of the condition DisruptionTarget of victims."""
+_SHIFT = 2**31
+"""Makes every priority non-negative, so that more victims never cost less."""
+_NO_VICTIMS = unresolvable("No preemption victims found for incoming pod")
+_NOT_HELPFUL = unresolvable("Preemption is not helpful for scheduling")
+
+
+class Arguments(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
+    min_candidate_nodes_percentage: int = 10
+    min_candidate_nodes_absolute: int = 100
+
+
+class Filters(Protocol):
+    """What preemption needs of its profile."""
+
+    def filter_with_nominated(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status: ...
+    def add_pod(self, state: CycleState, pod: PodInfo, added: PodInfo, node: NodeInfo) -> None: ...
+    def remove_pod(self, state: CycleState, pod: PodInfo, removed: PodInfo, node: NodeInfo) -> None: ...
+
+
+class Candidate(NamedTuple):
+    node: str
+    victims: tuple[PodInfo, ...]
+    """Most important first."""
+    violations: int
+    """Victims whose eviction breaks a PodDisruptionBudget."""
+
+
+class DefaultPreemption(PostFilter):
+    name = "DefaultPreemption"
+
+    def __init__(self, args: Arguments, cluster: Cluster, filters: Filters) -> None:
+        self._args = args
+        self._cluster = cluster
+        self._filters = filters
+
+    def post_filter(self, state: CycleState, pod: PodInfo, refused: dict[str, Status]) -> PostFilterResult:
+        why = self.not_eligible(pod, refused)
+        if why:
+            return PostFilterResult(unschedulable(f"preemption: {why}"))
+        candidates, statuses = self.candidates(state, pod, refused)
+        if not candidates:
+            names = self._cluster.nodes
+            message = no_node_fits({n: statuses.get(n, _NOT_HELPFUL) for n in names}, len(names))
+            return PostFilterResult(unschedulable(f"preemption: {message}"), nominated="")
+        best = choose(candidates)
+        victims = tuple(v for v in best.victims if not v.terminating)
+        return PostFilterResult(SUCCESS, best.node, victims)
+
+    def not_eligible(self, pod: PodInfo, refused: dict[str, Status]) -> str:
+        """Why the pod may not evict others now; empty if it may."""
+        if pod.pod.spec.preemption_policy == "Never":
+            return "not eligible due to preemptionPolicy=Never."
+        nominated = pod.pod.status.nominated_node_name
+        status = refused.get(nominated)
+        node = self._cluster.nodes.get(nominated)
+        if node is None or (status is not None and status.code is Code.UNRESOLVABLE):
+            return ""
+        if any(p.priority < pod.priority and evicted_by_scheduler(p) for p in node.pods.values()):
+            return "not eligible due to a terminating pod on the nominated node."
+        return ""
+
+    def candidates(
+        self, state: CycleState, pod: PodInfo, refused: dict[str, Status]
+    ) -> tuple[list[Candidate], dict[str, Status]]:
+        """Nodes on which evictions would help, and why others are none."""
+        order = [i for i in self._cluster.in_order() if i.name in refused]
+        tried = [i for i in order if refused[i.name].code is Code.UNSCHEDULABLE]
+        enough = len(tried) * self._args.min_candidate_nodes_percentage // 100
+        enough = min(max(enough, self._args.min_candidate_nodes_absolute), len(tried))
+        found: list[Candidate] = []
+        statuses: dict[str, Status] = {}
+        for node in tried:
+            candidate, status = self._on_node(state.clone(), pod, node.clone())
+            if candidate is None:
+                statuses[node.name] = status
+                continue
+            found.append(candidate)
+            if len(found) >= enough and any(not c.violations for c in found):
+                break
+        return found, statuses
+
+    def _on_node(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> tuple[Candidate | None, Status]:
+        """The fewest victims on a node (both arguments are copies that may be changed)."""
+        weaker = [p for p in node.pods.values() if p.priority < pod.priority]
+        if not weaker:
+            return None, _NO_VICTIMS
+        for p in weaker:
+            self._remove(state, pod, p, node)
+        status = self._filters.filter_with_nominated(state, pod, node)
+        if not status.ok:
+            return None, status
+        weaker.sort(key=importance)
+        violating, others = split_by_budgets(weaker, list(self._cluster.budgets.values()))
+        victims: list[PodInfo] = []
+        violations = 0
+        for group, breaks in ((violating, 1), (others, 0)):
+            for p in group:
+                if not self._reprieve(state, pod, p, node):
+                    victims.append(p)
+                    violations += breaks
+        if not victims:
+            return None, Status(Code.ERROR, (f'expected at least one victim pod on node "{node.name}"',))
+        victims.sort(key=importance)
+        return Candidate(node.name, tuple(victims), violations), SUCCESS
+
+    def _reprieve(self, state: CycleState, pod: PodInfo, other: PodInfo, node: NodeInfo) -> bool:
+        node.add(other)
+        self._filters.add_pod(state, pod, other, node)
+        if self._filters.filter_with_nominated(state, pod, node).ok:
+            return True
+        self._remove(state, pod, other, node)
+        return False
+
+    def _remove(self, state: CycleState, pod: PodInfo, other: PodInfo, node: NodeInfo) -> None:
+        node.remove(other)
+        self._filters.remove_pod(state, pod, other, node)
+
+
+def evicted_by_scheduler(pod: PodInfo) -> bool:
+    """Whether the pod terminates because a scheduler evicted it."""
+    return pod.terminating and any(
+        c.type == "DisruptionTarget" and c.status == "True" and c.reason == BY_SCHEDULER
+        for c in pod.pod.status.conditions or ()
+    )
+
+
+def importance(pod: PodInfo) -> tuple[float, float]:
+    """Sorts the most important pod first: higher priority, then earlier start."""
+    start = pod.start
+    return -pod.priority, float("inf") if start is None else start
+
+
+def split_by_budgets(
+    pods: Sequence[PodInfo], budgets: Sequence[PodDisruptionBudget]
+) -> tuple[list[PodInfo], list[PodInfo]]:
+    """(pods whose eviction would break a budget, the others), when they are evicted in this order."""
+    left = [b.status.disruptions_allowed for b in budgets]
+    violating: list[PodInfo] = []
+    others: list[PodInfo] = []
+    for pod in pods:
+        breaks = False
+        for i, budget in enumerate(budgets):
+            chosen = budget.spec.selector
+            if not pod.labels or budget.metadata.namespace != pod.namespace or chosen is None:
+                continue
+            if is_empty(chosen) or not matches(chosen, pod.labels):
+                continue
+            if pod.name in (budget.status.disrupted_pods or {}):
+                continue
+            left[i] -= 1
+            breaks = breaks or left[i] < 0
+        (violating if breaks else others).append(pod)
+    return violating, others
+
+
+def choose(candidates: Sequence[Candidate]) -> Candidate:
+    """The node whose victims cost least; the first of equals."""
+    return min(candidates, key=_cost)
+
+
+def _cost(candidate: Candidate) -> tuple[float, ...]:
+    victims = candidate.victims
+    highest = max(v.priority for v in victims)
+    starts = [v.start for v in victims if v.priority == highest]
+    earliest = min(float("inf") if s is None else s for s in starts)
+    return candidate.violations, highest, sum(v.priority + _SHIFT for v in victims), len(victims), -earliest

@@ -1,0 +1,128 @@
+"""Does the pod's request fit on the node, and how full would it be? Kubernetes: NodeResourcesFit."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Literal
+
+import msgspec
+
+from volcano_py.api.core import Node
+from volcano_py.scheduler.model.resource import CPU, MEMORY
+from volcano_py.scheduler.profiles.cycle_state import CycleState
+from volcano_py.scheduler.profiles.events import NODES, PODS, Action, Interest
+from volcano_py.scheduler.profiles.extension_points import Filter, PreFilter, Score
+from volcano_py.scheduler.profiles.node_info import NodeInfo, amounts
+from volcano_py.scheduler.profiles.plugins.fit_scores import Point, ResourceWeight, least, most, ratio
+from volcano_py.scheduler.profiles.pod_info import PodInfo
+from volcano_py.scheduler.profiles.status import SUCCESS, Code, Status
+
+_FIRST = (CPU, MEMORY, "ephemeral-storage")
+
+
+class Shape(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
+    shape: list[Point] = []
+
+
+class Strategy(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
+    type: Literal["LeastAllocated", "MostAllocated", "RequestedToCapacityRatio"] = "LeastAllocated"
+    resources: list[ResourceWeight] = []
+    requested_to_capacity_ratio: Shape | None = None
+
+
+class Arguments(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
+    scoring_strategy: Strategy = msgspec.field(default_factory=Strategy)
+    ignored_resources: list[str] = []
+    ignored_resource_groups: list[str] = []
+
+
+class NodeResourcesFit(PreFilter, Filter, Score):
+    name = "NodeResourcesFit"
+
+    def __init__(self, args: Arguments) -> None:
+        self._ignored = frozenset(args.ignored_resources)
+        self._ignored_groups = frozenset(args.ignored_resource_groups)
+        self._strategy = args.scoring_strategy
+        self._weights = args.scoring_strategy.resources or [ResourceWeight(CPU), ResourceWeight(MEMORY)]
+
+    def pre_filter(self, state: CycleState, pod: PodInfo) -> tuple[Collection[str] | None, Status]:
+        return None, SUCCESS
+
+    def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status:
+        reasons: list[str] = []
+        hopeless = False
+        if len(node.pods) + 1 > node.allocatable.get("pods", 0):
+            reasons.append("Too many pods")
+        for name in _in_order(pod.requests):
+            if self._is_ignored(name):
+                continue
+            wanted, capacity = pod.requests[name], node.allocatable.get(name, 0)
+            if wanted > capacity - node.requested.get(name, 0):
+                reasons.append(f"Insufficient {name}")
+                hopeless = hopeless or wanted > capacity
+        if not reasons:
+            return SUCCESS
+        return Status(Code.UNRESOLVABLE if hopeless else Code.UNSCHEDULABLE, tuple(reasons))
+
+    def score(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
+        uses: list[tuple[int, int, int]] = []
+        for r in self._weights:
+            capacity = node.allocatable.get(r.name, 0)
+            if not capacity:
+                continue
+            if r.name == CPU:
+                used = node.non_zero_cpu + pod.non_zero[0]
+            elif r.name == MEMORY:
+                used = node.non_zero_memory + pod.non_zero[1]
+            else:
+                own = pod.requests.get(r.name, 0)
+                if not own and r.name not in _FIRST:
+                    continue
+                used = node.requested.get(r.name, 0) + own
+            uses.append((used, capacity, r.weight))
+        match self._strategy.type:
+            case "LeastAllocated":
+                return least(uses)
+            case "MostAllocated":
+                return most(uses)
+            case "RequestedToCapacityRatio":
+                shape = self._strategy.requested_to_capacity_ratio
+                return ratio(uses, shape.shape if shape else [])
+
+    def interests(self) -> Sequence[Interest]:
+        return (
+            Interest(PODS, Action.DELETE | Action.SCALE_DOWN, self._pod_helps),
+            Interest(NODES, Action.ADD | Action.ALLOCATABLE, self._node_helps),
+            Interest(NODES, Action.TAINT),
+        )
+
+    def _is_ignored(self, name: str) -> bool:
+        group, slash, _ = name.partition("/")
+        return bool(slash) and (name in self._ignored or group in self._ignored_groups)
+
+    def _pod_helps(self, pod: PodInfo, old: PodInfo | None, new: PodInfo | None) -> bool:
+        if old is None:
+            return False
+        if new is None:
+            return bool(old.node or old.pod.status.nominated_node_name)
+        same = new.pod.metadata.uid == pod.pod.metadata.uid
+        if not same and not new.node:
+            return False
+        wanted = old.requests if same else pod.requests
+        return any(wanted.get(n, 0) and new.requests.get(n, 0) < amount for n, amount in old.requests.items())
+
+    def _node_helps(self, pod: PodInfo, old: Node | None, new: Node | None) -> bool:
+        if new is None:
+            return False
+        has = amounts(new.status.allocatable)
+        if has.get("pods", 0) < 1 or any(a > has.get(n, 0) for n, a in pod.requests.items() if not self._is_ignored(n)):
+            return False
+        if old is None:
+            return True
+        had = amounts(old.status.allocatable)
+        return any(has.get(n, 0) > had.get(n, 0) for n in ("pods", *pod.requests))
+
+
+def _in_order(requests: Mapping[str, int]) -> list[str]:
+    """The requested resources in the order of the messages."""
+    return [n for n in _FIRST if n in requests] + [n for n in requests if n not in _FIRST]

@@ -1,0 +1,24 @@
+"""A pod that names its node goes there. Kubernetes: NodeName."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from volcano_py.scheduler.profiles.cycle_state import CycleState
+from volcano_py.scheduler.profiles.events import NODES, Action, Interest
+from volcano_py.scheduler.profiles.extension_points import Filter
+from volcano_py.scheduler.profiles.node_info import NodeInfo
+from volcano_py.scheduler.profiles.pod_info import PodInfo
+from volcano_py.scheduler.profiles.status import SUCCESS, Status, unresolvable
+
+_OTHER = unresolvable("node(s) didn't match the requested node name")
+
+
+class NodeName(Filter):
+    name = "NodeName"
+
+    def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status:
+        return SUCCESS if pod.node in ("", node.name) else _OTHER
+
+    def interests(self) -> Sequence[Interest]:
+        return (Interest(NODES, Action.ADD | Action.TAINT),)

@@ -1,0 +1,54 @@
+"""Which events can help a pod that affinity between pods refused. Kubernetes: InterPodAffinity, queueing hints."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from volcano_py.api.core import Node
+from volcano_py.scheduler.profiles.cluster import Cluster
+from volcano_py.scheduler.profiles.pod_info import PodInfo, Term
+
+
+class AffinityHints:
+    _cluster: Cluster
+
+    def pod_helps(self, pod: PodInfo, old: PodInfo | None, new: PodInfo | None) -> bool:
+        """A pod came, left, or got other labels."""
+        own = new is not None and new.pod.metadata.uid == pod.pod.metadata.uid
+        if not own and any(p is not None and not p.node for p in (old, new)):
+            return False
+        wanted, unwanted = self._resolved(pod.affinity), self._resolved(pod.anti_affinity)
+        if old is not None and new is not None:
+            if own:
+                return True
+            if not _all(wanted, old) and _all(wanted, new):
+                return True
+            return _any(unwanted, old) and not _any(unwanted, new)
+        if new is not None:
+            return _all(wanted, new)
+        if old is None:
+            return False
+        labels = self._cluster.labels_of(pod.namespace)
+        return _any(unwanted, old) or any(t.selects(pod, labels) for t in old.anti_affinity)
+
+    def node_helps(self, pod: PodInfo, old: Node | None, new: Node | None) -> bool:
+        """A node came, or a topology label of it changed."""
+        if new is None:
+            return False
+        now = new.metadata.labels or {}
+        before = (old.metadata.labels or {}) if old is not None else {}
+        for term in pod.affinity:
+            if term.key in now and (old is None or before.get(term.key) != now[term.key]):
+                return True
+        return any(old is None or before.get(t.key) != now.get(t.key) for t in pod.anti_affinity)
+
+    def _resolved(self, terms: Sequence[Term]) -> list[Term]:
+        return [t.resolved(self._cluster.namespaces) for t in terms]
+
+
+def _all(terms: Sequence[Term], pod: PodInfo) -> bool:
+    return bool(terms) and all(t.selects(pod, None) for t in terms)
+
+
+def _any(terms: Sequence[Term], pod: PodInfo) -> bool:
+    return any(t.selects(pod, None) for t in terms)

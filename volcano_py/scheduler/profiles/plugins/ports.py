@@ -1,0 +1,46 @@
+"""Host ports. Kubernetes: NodePorts."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+
+from volcano_py.api.core import ContainerPort
+from volcano_py.scheduler.profiles.cycle_state import CycleState
+from volcano_py.scheduler.profiles.events import NODES, PODS, Action, Interest
+from volcano_py.scheduler.profiles.extension_points import Filter, PreFilter
+from volcano_py.scheduler.profiles.node_info import NodeInfo
+from volcano_py.scheduler.profiles.pod_info import PodInfo
+from volcano_py.scheduler.profiles.status import SKIP, SUCCESS, Status, unschedulable
+
+_ANY = "0.0.0.0"
+_TAKEN = unschedulable("node(s) didn't have free ports for the requested pod ports")
+
+
+class NodePorts(PreFilter, Filter):
+    name = "NodePorts"
+
+    def pre_filter(self, state: CycleState, pod: PodInfo) -> tuple[Collection[str] | None, Status]:
+        return None, SUCCESS if pod.ports else SKIP
+
+    def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status:
+        return _TAKEN if any(_conflict(pod.ports, other.ports) for other in node.pods.values()) else SUCCESS
+
+    def interests(self) -> Sequence[Interest]:
+        return (
+            Interest(PODS, Action.DELETE, self._pod_helps),
+            Interest(NODES, Action.ADD | Action.TAINT),
+        )
+
+    def _pod_helps(self, pod: PodInfo, old: PodInfo | None, new: PodInfo | None) -> bool:
+        return old is not None and bool(old.node) and _conflict(pod.ports, old.ports)
+
+
+def _conflict(wanted: Iterable[ContainerPort], used: Sequence[ContainerPort]) -> bool:
+    """Whether one of the ports is taken: same protocol and number, and the same or any address."""
+    for a in wanted:
+        for b in used:
+            if (a.host_port, a.protocol or "TCP") == (b.host_port, b.protocol or "TCP"):
+                addresses = (a.host_ip or _ANY, b.host_ip or _ANY)
+                if _ANY in addresses or addresses[0] == addresses[1]:
+                    return True
+    return False

@@ -1,0 +1,13 @@
+"""Higher priority first, then who has been in the queue for longer. Kubernetes: PrioritySort."""
+
+from __future__ import annotations
+
+from volcano_py.scheduler.profiles.extension_points import QueueSort
+from volcano_py.scheduler.profiles.pod_info import PodInfo
+
+
+class PrioritySort(QueueSort):
+    name = "PrioritySort"
+
+    def sort_key(self, pod: PodInfo, queued_at: float) -> tuple[float, ...]:
+        return (-pod.priority, queued_at)

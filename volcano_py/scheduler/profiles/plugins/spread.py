@@ -1,0 +1,112 @@
+"""Spreading pods over domains: the hard rule. Kubernetes: PodTopologySpread, filtering.go."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from volcano_py.api.core import Node
+from volcano_py.scheduler.profiles.cluster import Cluster
+from volcano_py.scheduler.profiles.cycle_state import CycleState
+from volcano_py.scheduler.profiles.events import NODES, PODS, Action, Interest
+from volcano_py.scheduler.profiles.extension_points import Filter, PreFilter
+from volcano_py.scheduler.profiles.node_info import NodeInfo
+from volcano_py.scheduler.profiles.plugins.spread_constraints import (
+    Arguments,
+    Constraint,
+    constraints_of,
+    counts_there,
+    has_keys,
+    matching_pods,
+    selects,
+)
+from volcano_py.scheduler.profiles.plugins.spread_score import SpreadScore
+from volcano_py.scheduler.profiles.pod_info import PodInfo
+from volcano_py.scheduler.profiles.status import SKIP, SUCCESS, Status, unresolvable, unschedulable
+
+_SKEW = unschedulable("node(s) didn't match pod topology spread constraints")
+_NO_KEY = unresolvable("node(s) didn't match pod topology spread constraints (missing required label)")
+
+
+class _State:
+    """Per constraint, the pods in each domain."""
+
+    def __init__(self, constraints: list[Constraint]) -> None:
+        self.constraints = constraints
+        self.counts: list[dict[str, int]] = [{} for _ in constraints]
+
+    def clone(self) -> _State:
+        other = _State(self.constraints)
+        other.counts = [dict(c) for c in self.counts]
+        return other
+
+
+class PodTopologySpread(SpreadScore, PreFilter, Filter):
+    name = "PodTopologySpread"
+
+    def __init__(self, args: Arguments, cluster: Cluster) -> None:
+        super().__init__(args, cluster)
+
+    def pre_filter(self, state: CycleState, pod: PodInfo) -> tuple[Collection[str] | None, Status]:
+        constraints = constraints_of(pod, "DoNotSchedule", self._args, self._cluster)
+        if not constraints:
+            return None, SKIP
+        found = _State(constraints)
+        for node in self._cluster.nodes.values():
+            if not has_keys(node.labels, constraints):
+                continue
+            for c, counts in zip(constraints, found.counts, strict=True):
+                if counts_there(c, pod, node.node):
+                    value = node.labels[c.key]
+                    counts[value] = counts.get(value, 0) + matching_pods(c, pod.namespace, node)
+        state.write(self.name, found)
+        return None, SUCCESS
+
+    def add_pod(self, state: CycleState, pod: PodInfo, added: PodInfo, node: NodeInfo) -> None:
+        self._move(state, pod, added, node, 1)
+
+    def remove_pod(self, state: CycleState, pod: PodInfo, removed: PodInfo, node: NodeInfo) -> None:
+        self._move(state, pod, removed, node, -1)
+
+    def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status:
+        found: _State = state.read(self.name)
+        for c, counts in zip(found.constraints, found.counts, strict=True):
+            value = node.labels.get(c.key)
+            if value is None:
+                return _NO_KEY
+            lowest = 0 if len(counts) < c.min_domains else min(counts.values(), default=2**31 - 1)
+            if counts.get(value, 0) + selects(c, pod.labels) - lowest > c.max_skew:
+                return _SKEW
+        return SUCCESS
+
+    def interests(self) -> Sequence[Interest]:
+        return (
+            Interest(PODS, Action.ADD | Action.DELETE | Action.POD_LABEL, self._pod_helps),
+            Interest(NODES, Action.ADD | Action.DELETE | Action.NODE_LABEL | Action.TAINT, self._node_helps),
+        )
+
+    def _move(self, state: CycleState, pod: PodInfo, other: PodInfo, node: NodeInfo, sign: int) -> None:
+        found: _State = state.read(self.name)
+        if other.namespace != pod.namespace or not has_keys(node.labels, found.constraints):
+            return
+        for c, counts in zip(found.constraints, found.counts, strict=True):
+            if selects(c, other.labels) and counts_there(c, pod, node.node):
+                value = node.labels[c.key]
+                counts[value] = counts.get(value, 0) + sign
+
+    def _pod_helps(self, pod: PodInfo, old: PodInfo | None, new: PodInfo | None) -> bool:
+        constraints = constraints_of(pod, "DoNotSchedule", self._args, self._cluster)
+        if any(p is not None and p.namespace != pod.namespace for p in (old, new)):
+            return False
+        before = old is not None and any(selects(c, old.labels) for c in constraints)
+        after = new is not None and any(selects(c, new.labels) for c in constraints)
+        return before != after
+
+    def _node_helps(self, pod: PodInfo, old: Node | None, new: Node | None) -> bool:
+        constraints = constraints_of(pod, "DoNotSchedule", self._args, self._cluster)
+        before = (old.metadata.labels or {}) if old is not None else {}
+        after = (new.metadata.labels or {}) if new is not None else {}
+        matched = old is not None and has_keys(before, constraints)
+        matches = new is not None and has_keys(after, constraints)
+        if old is None or new is None:
+            return matched or matches
+        return matched != matches or (matches and any(before.get(c.key) != after.get(c.key) for c in constraints))

@@ -1,0 +1,117 @@
+"""PodInfo: a pod with what the rules need, decoded once. Kubernetes: scheduling framework, PodInfo."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from volcano_py.api.core import (
+    Affinity,
+    ContainerPort,
+    NodeAffinity,
+    Pod,
+    PodAffinity,
+    PodAffinityTerm,
+    Toleration,
+    TopologySpreadConstraint,
+    decode_affinity,
+    decode_topology_spread,
+)
+from volcano_py.api.meta import parse_time
+from volcano_py.api.selector import matches
+from volcano_py.scheduler.model.pod_request import non_zero_request, pod_request
+from volcano_py.scheduler.model.resource import CPU, PODS
+
+_NO_AFFINITY = Affinity()
+_NO_NODE_AFFINITY = NodeAffinity()
+_NO_POD_AFFINITY = PodAffinity()
+
+
+class Term:
+    """An affinity term of one pod, with the namespaces it means."""
+
+    __slots__ = ("key", "namespaces", "selector", "spaces", "weight")
+
+    def __init__(self, term: PodAffinityTerm, owner: str, weight: int = 0) -> None:
+        named = term.namespaces or ()
+        own = not named and term.namespace_selector is None
+        self.namespaces = frozenset((owner,)) if own else frozenset(named)
+        self.spaces = term.namespace_selector
+        self.selector = term.label_selector
+        self.key = term.topology_key
+        self.weight = weight
+
+    def selects(self, pod: PodInfo, namespace_labels: Mapping[str, str] | None) -> bool:
+        """Whether the term means a pod whose namespace has these labels."""
+        if pod.namespace in self.namespaces or matches(self.spaces, namespace_labels):
+            return matches(self.selector, pod.labels)
+        return False
+
+    def resolved(self, namespaces: Mapping[str, Mapping[str, str]]) -> Term:
+        """The term with the names of the namespaces that its selector matches now."""
+        if self.spaces is None:
+            return self
+        other = object.__new__(Term)
+        other.spaces, other.selector, other.key, other.weight = self.spaces, self.selector, self.key, self.weight
+        other.namespaces = self.namespaces | {n for n, labels in namespaces.items() if matches(self.spaces, labels)}
+        return other
+
+
+class PodInfo:
+    """Amounts: cpu in thousandths, everything else in whole units. Raises ValueError for quantities it cannot use."""
+
+    def __init__(self, pod: Pod) -> None:
+        spec = pod.spec
+        self.pod = pod
+        self.name = pod.metadata.name
+        self.namespace = pod.metadata.namespace
+        self.key = pod.key
+        self.labels: Mapping[str, str] = pod.metadata.labels or {}
+        self.priority = spec.priority or 0
+        self.tolerations: list[Toleration] = spec.tolerations or []
+        self.gates = [g.name for g in spec.scheduling_gates or ()]
+        group = spec.scheduling_group
+        self.group = f"{self.namespace}/{group.pod_group_name}" if group and group.pod_group_name else ""
+        self.requests: dict[str, int] = {}
+        for name, amount in pod_request(pod).as_dict().items():
+            if name != PODS and amount:
+                self.requests[name] = _whole(name, amount)
+        self.non_zero = non_zero_request(pod)
+        sidecars = [c for c in spec.init_containers or () if c.restart_policy == "Always"]
+        self.ports: list[ContainerPort] = [
+            p for c in (*(spec.containers or ()), *sidecars) for p in c.ports or () if p.host_port
+        ]
+        affinity = decode_affinity(spec) or _NO_AFFINITY
+        self.node_affinity = affinity.node_affinity or _NO_NODE_AFFINITY
+        near, far = affinity.pod_affinity or _NO_POD_AFFINITY, affinity.pod_anti_affinity or _NO_POD_AFFINITY
+        self.affinity = self._required(near)
+        self.anti_affinity = self._required(far)
+        self.preferred = self._preferred(near, 1) + self._preferred(far, -1)
+        """Weights of anti-affinity are negative."""
+        self.spread: list[TopologySpreadConstraint] = decode_topology_spread(spec)
+
+    @property
+    def node(self) -> str:
+        """The node that it is bound to, or empty."""
+        return self.pod.spec.node_name
+
+    @property
+    def terminating(self) -> bool:
+        return self.pod.metadata.deletion_timestamp is not None
+
+    @property
+    def start(self) -> float | None:
+        """When it started, in seconds since the epoch."""
+        text = self.pod.status.start_time
+        return parse_time(text) if text else None
+
+    def _required(self, affinity: PodAffinity) -> list[Term]:
+        return [Term(t, self.namespace) for t in affinity.required_during_scheduling_ignored_during_execution or ()]
+
+    def _preferred(self, affinity: PodAffinity, sign: int) -> list[Term]:
+        terms = affinity.preferred_during_scheduling_ignored_during_execution or ()
+        return [Term(t.pod_affinity_term, self.namespace, sign * t.weight) for t in terms]
+
+
+def _whole(name: str, amount: float) -> int:
+    """The model keeps scalar resources in thousandths; the memory and the pods in whole units."""
+    return int(amount) if name in (CPU, "memory") else -int(-amount // 1000)

@@ -1,0 +1,60 @@
+"""What a plugin answers: a code and the reasons for it. Kubernetes: scheduling framework, Status."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import NamedTuple
+
+
+class Code(Enum):
+    SUCCESS = "Success"
+    ERROR = "Error"
+    """The plugin failed; the pod is tried again after its back-off."""
+    UNSCHEDULABLE = "Unschedulable"
+    """Refused; evicting pods may help."""
+    UNRESOLVABLE = "UnschedulableAndUnresolvable"
+    """Refused; evicting pods does not help."""
+    WAIT = "Wait"
+    """Permit only: hold the pod."""
+    SKIP = "Skip"
+    """The plugin has nothing to say about this pod."""
+
+
+class Status(NamedTuple):
+    code: Code
+    reasons: tuple[str, ...] = ()
+    plugin: str = ""
+    """The plugin that answered; the framework fills it in."""
+
+    @property
+    def ok(self) -> bool:
+        return self.code is Code.SUCCESS
+
+    @property
+    def rejected(self) -> bool:
+        """The pod was refused, as opposed to an error."""
+        return self.code in (Code.UNSCHEDULABLE, Code.UNRESOLVABLE)
+
+    @property
+    def message(self) -> str:
+        return ", ".join(self.reasons)
+
+    def by(self, plugin: str) -> Status:
+        """The same answer, attributed to a plugin unless it already names one."""
+        return self if self.plugin else self._replace(plugin=plugin)
+
+
+SUCCESS = Status(Code.SUCCESS)
+SKIP = Status(Code.SKIP)
+
+
+def unschedulable(*reasons: str) -> Status:
+    return Status(Code.UNSCHEDULABLE, reasons)
+
+
+def unresolvable(*reasons: str) -> Status:
+    return Status(Code.UNRESOLVABLE, reasons)
+
+
+def error(reason: str) -> Status:
+    return Status(Code.ERROR, (reason,))

@@ -1,0 +1,291 @@
+"""`simulate profiles`: profiles of KubeSchedulerConfiguration on a described cluster, in virtual time.
+
+Second 0 is later than all times in the manifests. At second 0 and at each step objects change; then pods are tried, a
+millisecond each, until there is nothing to try or nothing changes any more. The same happens at every whole second.
+"""
+
+from __future__ import annotations
+
+import copy
+import logging
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import msgspec
+import orjson
+
+from volcano_py.api import core, gang
+from volcano_py.api.codec import from_manifest
+from volcano_py.api.meta import format_time, parse_time
+from volcano_py.scheduler.profiles.configuration import FEATURES, ConfigurationError, load
+from volcano_py.scheduler.profiles.decisions import Bind, Decision, Evict, Fail, Nominate
+from volcano_py.scheduler.profiles.plugins.default_preemption import BY_SCHEDULER
+from volcano_py.scheduler.profiles.pod_info import PodInfo
+from volcano_py.scheduler.profiles.scheduler import PodScheduler
+from volcano_py.simulate.manifests import Manifest, ManifestError, in_namespace
+
+log = logging.getLogger(__name__)
+
+_ATTEMPT = 0.001
+_GRACE = 30
+"""Seconds; what `terminationGracePeriodSeconds` is when it is not set."""
+
+
+class Step(msgspec.Struct):
+    at: int
+    apply: list[dict[str, Any]] = []
+    delete: list[str] = []
+
+
+class Scenario(msgspec.Struct, rename="camel"):
+    config: dict[str, Any] = {}
+    feature_gates: dict[str, bool] | None = None
+    objects: list[dict[str, Any]] = []
+    steps: list[Step] = []
+    until: int = 0
+
+
+def run_lines(lines: Iterable[str | bytes]) -> Iterator[bytes]:
+    """Run every scenario; one that cannot be run yields its id and the error, and the others run."""
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        name: Any = f"line {number}"
+        try:
+            case = orjson.loads(line)
+            if not isinstance(case, dict):
+                raise ManifestError("a scenario must be a JSON object")
+            name = case.get("id", name)
+            yield orjson.dumps({"id": name, "steps": run(msgspec.convert(case, Scenario))})
+        except (ConfigurationError, ManifestError, msgspec.ValidationError) as e:
+            yield orjson.dumps({"id": name, "error": str(e)})
+        except orjson.JSONDecodeError as e:
+            yield orjson.dumps({"id": name, "error": f"not valid JSON: {e}"})
+        except Exception as e:
+            log.exception("scenario %s: internal error of volcano-py", name)
+            text = f"internal error of volcano-py, please report it: {type(e).__name__}: {e}"
+            yield orjson.dumps({"id": name, "error": text})
+
+
+def run(scenario: Scenario) -> list[dict[str, Any]]:
+    """The outcomes after second 0, after each step, and at `until`. Raises ConfigurationError, ManifestError."""
+    gates = scenario.feature_gates or {}
+    features = frozenset(g for g in FEATURES if gates.get(g, True)) | {g for g, on in gates.items() if on}
+    world = _World(PodScheduler(load(scenario.config, features), features), scenario.objects)
+    world.change(scenario.objects, ())
+    world.settle()
+    outcomes = [world.outcome()]
+    for step in scenario.steps:
+        world.run_to(step.at)
+        world.change(step.apply, step.delete)
+        world.settle()
+        outcomes.append(world.outcome())
+    world.run_to(scenario.until + 1)
+    outcomes.append(world.outcome())
+    return outcomes
+
+
+class _World:
+    """The API server and the kubelets of a scenario."""
+
+    def __init__(self, scheduler: PodScheduler, objects: list[Manifest]) -> None:
+        self._scheduler = scheduler
+        times = [_time(o) for o in objects]
+        times += [parse_time(s) for o in objects if (s := (o.get("status") or {}).get("startTime"))]
+        self._epoch = float(int(max(times, default=0.0))) + 3600
+        """Second 0, in seconds since the epoch."""
+        self._second = 0
+        self._now = 0.0
+        self._objects: dict[str, Manifest] = {}
+        self._pods: dict[str, PodInfo] = {}
+        self._ends: dict[str, int] = {}
+        """Pod to the second in which its grace period ends."""
+        self._bound: dict[str, str] = {}
+        self._evicted: dict[str, None] = {}
+
+    def change(self, apply: list[Manifest], delete: Iterable[str]) -> None:
+        """The changes of a step, in the order in which the scheduler gets them."""
+        for path in delete:
+            self._delete(path)
+        merged = []
+        for manifest in apply:
+            path = _path(manifest)
+            old = self._objects.get(path)
+            new = merge_patch(old or {}, manifest)
+            merged.append((path, old, new))
+        others = [m for m in merged if m[2]["kind"] != "Pod"]
+        changed = [m for m in merged if m[2]["kind"] == "Pod" and m[1] is not None]
+        created = sorted((m for m in merged if m[2]["kind"] == "Pod" and m[1] is None), key=lambda m: _time(m[2]))
+        for path, _, new in [*others, *changed]:
+            self._store(path, new)
+        last = None
+        for path, _, new in created:
+            moment = _time(new)
+            if last is not None and moment != last:
+                self._now += _ATTEMPT
+            last = moment
+            self._store(path, new)
+
+    def settle(self) -> None:
+        """Try pods until there is nothing to try, or nothing changes any more."""
+        idle = 0
+        while True:
+            decisions = self._scheduler.attempt(self._now)
+            if decisions is None:
+                return
+            for decision in decisions:
+                self._carry_out(decision)
+            self._now += _ATTEMPT
+            changes = any(not isinstance(d, Fail) for d in decisions)
+            idle = 0 if changes else idle + 1
+            if idle > sum(not p.node for p in self._pods.values()) + 2:
+                return
+
+    def run_to(self, second: int) -> None:
+        """All seconds before `second`; then its start."""
+        while self._second < second:
+            self._second += 1
+            self._now = float(self._second)
+            for path in [p for p, end in self._ends.items() if end <= self._second]:
+                self._delete(path)
+            self._scheduler.tick(self._now)
+            if self._second < second:
+                self.settle()
+
+    def outcome(self) -> dict[str, Any]:
+        waiting = {k: p.pod for k, p in self._pods.items() if not p.node}
+        refused = {}
+        for key, pod in waiting.items():
+            for c in pod.status.conditions or ():
+                if c.type == "PodScheduled" and c.status == "False":
+                    refused[key] = c.message
+        nominated = {k: p.status.nominated_node_name for k, p in waiting.items() if p.status.nominated_node_name}
+        return {
+            "bound": dict(self._bound),
+            "order": list(self._bound),
+            "deleted": list(self._evicted),
+            "nominated": nominated,
+            "unschedulable": list(refused),
+            "reason": refused,
+        }
+
+    def _carry_out(self, decision: Decision) -> None:
+        path = f"Pod/{decision.pod.key}"
+        if path not in self._objects:
+            return
+        pod = copy.deepcopy(self._objects[path])
+        status = pod.setdefault("status", {})
+        match decision:
+            case Bind(_, node):
+                pod["spec"]["nodeName"] = node
+                status.pop("nominatedNodeName", None)
+                status |= {"phase": "Running", "startTime": format_time(self._epoch + self._second)}
+                _condition(status, "PodScheduled", "True")
+                self._bound[decision.pod.key] = node
+            case Fail(_, message):
+                _condition(status, "PodScheduled", "False", "Unschedulable", message)
+            case Nominate(_, node):
+                status["nominatedNodeName"] = node
+            case Evict():
+                self._evicted[decision.pod.key] = None
+                grace = pod["spec"].get("terminationGracePeriodSeconds", _GRACE)
+                if not grace:
+                    self._delete(path)
+                    return
+                _condition(status, "DisruptionTarget", "True", BY_SCHEDULER)
+                pod["metadata"]["deletionTimestamp"] = format_time(self._epoch + self._second + grace)
+                self._ends[path] = self._second + grace
+        self._store(path, pod)
+
+    def _store(self, path: str, manifest: Manifest) -> None:
+        self._objects[path] = manifest
+        cluster = self._scheduler.cluster
+        metadata = manifest["metadata"]
+        match manifest["kind"]:
+            case "Pod":
+                pod = PodInfo(_read(core.Pod, manifest))
+                old = self._pods.get(pod.key)
+                self._pods[pod.key] = pod
+                if old is None:
+                    self._scheduler.add_pod(pod, self._now)
+                else:
+                    self._scheduler.update_pod(old, pod, self._now)
+            case "Node":
+                self._scheduler.set_node(_read(core.Node, manifest), self._now)
+            case "PodGroup":
+                self._scheduler.set_group(_read(gang.PodGroup, manifest), self._now)
+            case "Namespace":
+                cluster.namespaces[metadata["name"]] = metadata.get("labels") or {}
+            case "Service":
+                cluster.services[path] = _read(core.Service, manifest)
+            case "PodDisruptionBudget":
+                cluster.budgets[path] = _read(core.PodDisruptionBudget, manifest)
+            case "ReplicaSet":
+                cluster.workloads["ReplicaSet", path.partition("/")[2]] = _read(core.ReplicaSet, manifest)
+            case "StatefulSet":
+                cluster.workloads["StatefulSet", path.partition("/")[2]] = _read(core.StatefulSet, manifest)
+            case "ReplicationController":
+                owner = _read(core.ReplicationController, manifest)
+                cluster.workloads["ReplicationController", path.partition("/")[2]] = owner
+
+    def _delete(self, path: str) -> None:
+        if self._objects.pop(path, None) is None:
+            return
+        self._ends.pop(path, None)
+        kind, _, key = path.partition("/")
+        cluster = self._scheduler.cluster
+        match kind:
+            case "Pod":
+                self._scheduler.delete_pod(self._pods.pop(key), self._now)
+            case "Node":
+                self._scheduler.delete_node(key, self._now)
+            case "Namespace":
+                cluster.namespaces.pop(key, None)
+            case "Service":
+                cluster.services.pop(path, None)
+            case "PodDisruptionBudget":
+                cluster.budgets.pop(path, None)
+            case "PodGroup":
+                cluster.groups.pop(key, None)
+            case _:
+                cluster.workloads.pop((kind, key), None)
+
+
+def merge_patch(target: Any, patch: Any) -> Any:
+    """RFC 7386: the target with the patch applied; null deletes."""
+    if not isinstance(patch, dict):
+        return patch
+    result = dict(target) if isinstance(target, dict) else {}
+    for key, value in patch.items():
+        if value is None:
+            result.pop(key, None)
+        else:
+            result[key] = merge_patch(result.get(key), value)
+    return result
+
+
+def _condition(status: Manifest, type_: str, value: str, reason: str = "", message: str = "") -> None:
+    others = [c for c in status.get("conditions") or () if c.get("type") != type_]
+    status["conditions"] = [*others, {"type": type_, "status": value, "reason": reason, "message": message}]
+
+
+def _path(manifest: Manifest) -> str:
+    """`Pod/default/a`, `Node/n0`. Raises ManifestError."""
+    metadata = manifest.get("metadata")
+    if not isinstance(manifest.get("kind"), str) or not isinstance(metadata, dict) or not metadata.get("name"):
+        raise ManifestError("an object lacks kind or metadata.name")
+    in_namespace(manifest)
+    space = metadata.get("namespace")
+    return f"{manifest['kind']}/{space}/{metadata['name']}" if space else f"{manifest['kind']}/{metadata['name']}"
+
+
+def _time(manifest: Manifest) -> float:
+    text = (manifest.get("metadata") or {}).get("creationTimestamp")
+    return parse_time(text) if text else 0.0
+
+
+def _read(type_: type[Any], manifest: Manifest) -> Any:
+    try:
+        return from_manifest(type_, manifest)
+    except (TypeError, ValueError) as e:
+        raise ManifestError(f"{manifest['kind']} {manifest['metadata']['name']}: {e}") from None
