@@ -12,11 +12,12 @@ from tests.faults.scheduling import Cluster, cluster, pod, running, until
 from volcano_py.api.kinds import POD
 from volcano_py.kube.client import Client
 from volcano_py.kube.informer import Informer
-from volcano_py.scheduler.cache.kinds import TABLE
+from volcano_py.scheduler.cache.kinds import watched
+from volcano_py.scheduler.model.feature_gates import DEFAULT_GATES
 from volcano_py.scheduler.model.plan import Bind, Event, Evict, PodCondition
 from volcano_py.scheduler.server import Scheduler
 
-WATCHED = [entry.rt.plural for entry in TABLE]
+WATCHED = [entry.rt.plural for entry in watched(DEFAULT_GATES)]
 REQUESTS: set[Request] = {
     *(("LIST", plural, "", False) for plural in WATCHED),
     *(("GET", plural, "", True) for plural in WATCHED),

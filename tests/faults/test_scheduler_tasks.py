@@ -14,13 +14,14 @@ from tests.faults.local_dispatcher import LocalDispatcher
 from tests.faults.scheduling import Cluster, cluster, until
 from tests.faults.tasks import Killed, Recorded, Tasks
 from volcano_py.api.kinds import POD
-from volcano_py.scheduler.cache.kinds import TABLE
+from volcano_py.scheduler.cache.kinds import watched
 from volcano_py.scheduler.dispatch import handle
+from volcano_py.scheduler.model.feature_gates import DEFAULT_GATES
 from volcano_py.scheduler.model.plan import Bind
 from volcano_py.scheduler.server import Scheduler
 
 QUICK = {"leader_elect": True, "lease_duration": 1.5, "renew_deadline": 1.0, "retry_period": 0.2}
-INFORMERS = {f"informer {entry.rt.plural}" for entry in TABLE}
+INFORMERS = {f"informer {entry.rt.plural}" for entry in watched(DEFAULT_GATES)}
 """They list again."""
 DECIDER = {
     "cache",
@@ -28,6 +29,9 @@ DECIDER = {
     "cycles",
     "configuration",
     "resync",
+    "device configuration",
+    "extenders",
+    "usage",
     "dispatcher",
     "decider heartbeat",
     "dispatcher watchdog",
