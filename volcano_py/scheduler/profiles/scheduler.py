@@ -132,16 +132,20 @@ class PodScheduler:
                 waits = waits or status.reasons
             tried.append((queued, found, node or ""))
         lost = NotFound(", ".join((_GROUP_FAILED, *waits, _ONLY_WAITS)), frozenset((_GANG,)), nominated="")
+        preempts = any(node and isinstance(found, NotFound) for _, found, node in tried)
+        binds = approved and not preempts
         for queued, found, node in tried:
-            if node and not (approved and isinstance(found, Found)):
+            if node and not (binds and isinstance(found, Found)):
                 self.cluster.unplace(queued.pod, node)
         for queued, found, node in tried:
-            if approved and isinstance(found, Found):
-                decisions.append(Bind(queued.pod, node))
-                continue
-            victims = found.victims if isinstance(found, NotFound) else ()
-            failed = found if isinstance(found, NotFound) and (approved or not node) else lost
-            decisions += self._failed(queued, failed._replace(victims=victims), now, retry=True)
+            if isinstance(found, Found):
+                if binds:
+                    decisions.append(Bind(queued.pod, node))
+                    continue
+                failed = lost._replace(nominated=node if approved else "")
+            else:
+                failed = found if approved or not node else lost._replace(victims=found.victims)
+            decisions += self._failed(queued, failed, now, retry=True)
         return decisions
 
     def _reserve(self, pod: PodInfo, found: Found) -> NotFound | None:
