@@ -27,6 +27,8 @@ from volcano_py.simulate.manifests import Manifest, ManifestError, in_namespace
 log = logging.getLogger(__name__)
 
 _ATTEMPT = 0.001
+_RESTLESS = 1000
+"""Attempts in a row that only nominate, back and forth, after which a second ends."""
 _GRACE = 30
 """Seconds; what `terminationGracePeriodSeconds` is when it is not set."""
 
@@ -99,7 +101,7 @@ class _World:
         self._objects: dict[str, Manifest] = {}
         self._pods: dict[str, PodInfo] = {}
         self._ends: dict[str, int] = {}
-        """Pod to the second in which its grace period ends."""
+        """Pod to the second in which its grace period ends; it is gone some milliseconds later."""
         self._bound: dict[str, str] = {}
         self._evicted: dict[str, None] = {}
 
@@ -128,7 +130,7 @@ class _World:
 
     def settle(self) -> None:
         """Try pods until there is nothing to try, or nothing changes any more."""
-        idle = 0
+        idle = restless = 0
         while True:
             decisions = self._scheduler.attempt(self._now)
             if decisions is None:
@@ -138,7 +140,8 @@ class _World:
             self._now += _ATTEMPT
             changes = any(not isinstance(d, Fail) for d in decisions)
             idle = 0 if changes else idle + 1
-            if idle > sum(not p.node for p in self._pods.values()) + 2:
+            restless = 0 if any(isinstance(d, Bind | Evict) for d in decisions) else restless + 1
+            if idle > sum(not p.node for p in self._pods.values()) + 2 or restless > _RESTLESS:
                 return
 
     def run_to(self, second: int) -> None:
@@ -146,7 +149,7 @@ class _World:
         while self._second < second:
             self._second += 1
             self._now = float(self._second)
-            for path in [p for p, end in self._ends.items() if end <= self._second]:
+            for path in [p for p, end in self._ends.items() if end < self._second]:
                 self._delete(path)
             self._scheduler.tick(self._now)
             if self._second < second:

@@ -116,7 +116,11 @@ class PodScheduler:
         return find(self._profiles[pod.pod.spec.scheduler_name], self.cluster, pod)
 
     def _try_group(self, members: list[QueuedPod], now: float) -> list[Decision]:
-        """All waiting members of a PodGroup in turn; they are bound if Permit approves at least one of them."""
+        """All waiting members of a PodGroup in turn; they are bound if Permit approves at least one of them.
+
+        A member for which pods have to be evicted counts as if it were on its node. The group then binds nothing yet:
+        if Permit approves, all members are nominated to their nodes; if it does not, none is.
+        """
         members.sort(key=lambda q: (-q.pod.priority, q.first_attempt or now, q.since))
         tried: list[tuple[QueuedPod, Found | NotFound, str]] = []
         approved = False
@@ -131,7 +135,7 @@ class PodScheduler:
                 approved = approved or status.ok
                 waits = waits or status.reasons
             tried.append((queued, found, node or ""))
-        lost = NotFound(", ".join((_GROUP_FAILED, *waits, _ONLY_WAITS)), frozenset((_GANG,)), nominated="")
+        lost = NotFound(", ".join((_GROUP_FAILED, *waits, _ONLY_WAITS)), frozenset(), nominated="")
         preempts = any(node and isinstance(found, NotFound) for _, found, node in tried)
         binds = approved and not preempts
         for queued, found, node in tried:
