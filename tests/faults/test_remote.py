@@ -14,7 +14,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from tests.waiting import limit, within
+from tests.waiting import budget, limit, within
 from volcano_py.scheduler.plugins.extender.mailbox import Mailbox
 from volcano_py.scheduler.remote.extender_calls import ExtenderCalls
 from volcano_py.scheduler.remote.http import CallError
@@ -49,7 +49,7 @@ def two_nodes() -> Cluster:
 def schedule(cluster: Cluster, url: str, **arguments: Any) -> Decision:
     settings = {
         "extender.urlPrefix": url,
-        "extender.httpTimeout": "300ms",
+        "extender.httpTimeout": "300ms" if url.endswith("/hang") else "60s",
         "extender.predicateVerb": "predicate",
         "extender.prioritizeVerb": "prioritize",
         **arguments,
@@ -140,7 +140,7 @@ async def test_prometheus_measures_each_node(server: str) -> None:
 async def test_a_bad_source_measures_nothing(
     server: str, how: str, words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("volcano_py.scheduler.remote.usage_source._TIMEOUT", 0.5)
+    monkeypatch.setattr("volcano_py.scheduler.remote.usage_source._TIMEOUT", 0.5 if how == "hang" else budget())
     found, problem = await measured(f"{server}/{how}", [f"n{i}" for i in range(40)])
     assert not found
     assert words in problem
