@@ -1,6 +1,6 @@
 """Volumes and devices of benchmark scenarios: `devices` per node, and `claims` of a workload.
 
-"devices": 8                 a ResourceSlice with so many devices for each node, and the DeviceClass `gpu`
+"devices": 8                 a ResourceSlice with this number of devices for each node, and the DeviceClass `gpu`
 "claims": "device"|"volume"  each pod has a ResourceClaim for one device, or a claim that waits for its first consumer
 """
 

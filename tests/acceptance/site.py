@@ -124,7 +124,7 @@ class Site:
         return await self.phase(job) == phase
 
     async def runs(self, job: str, count: int) -> None:
-        """Wait until exactly so many pods of a Job run."""
+        """Wait until exactly this number of pods of a Job runs."""
         await self.until(lambda: self._runs(job, count), f"not {count} pods of {job} run")
 
     async def _runs(self, job: str, count: int) -> bool:

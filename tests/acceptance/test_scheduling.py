@@ -110,7 +110,7 @@ class Case:
                     return False
             return True
 
-        await self.at.until(hold, f"not so many pods run: {counts}")
+        await self.at.until(hold, f"another number of pods runs than {counts}")
         await self.at.settle()
         found = {jobs: sum([await self.at.running(job) for job in jobs.split("+")]) for jobs in counts}
         assert (least and all(found[job] >= counts[job] for job in counts)) or found == counts

@@ -31,7 +31,7 @@ class Device(NamedTuple):
     selector: NodeSelector | None
     everywhere: bool
     content: bytes
-    """Equal for devices that no selector can tell apart."""
+    """Equal for devices that no selector can distinguish."""
 
 
 class Pool(NamedTuple):

@@ -97,7 +97,7 @@ class _Answers:
         self.scores = np.zeros(64)
 
     def reach(self, count: int) -> None:
-        """Have space for so many states."""
+        """Have space for this number of states."""
         more = count - len(self.codes)
         if more > 0:
             more = max(more, len(self.codes))

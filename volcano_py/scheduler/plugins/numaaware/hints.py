@@ -29,7 +29,7 @@ class Choice(NamedTuple):
 
 
 def cpu_hints(topology: CpuTopology, available: Cpus, request: int) -> list[Hint]:
-    """The NUMA nodes on which so many CPUs are available. Preferred are the fewest that could hold them all."""
+    """The NUMA nodes on which this number of CPUs is available. Preferred are the fewest that could hold them all."""
     usable = available - topology.reserved
     smallest = len(topology.numa_nodes)
     found = []
