@@ -48,8 +48,8 @@ class CpuTopology:
         return frozenset(c for c in cpus if c in self.places and self.places[c].numa in numa_nodes)
 
     def take(self, available: Cpus, number: int) -> Cpus | None:
-        """The given number of available CPUs: whole sockets first, then whole cores, then single CPUs; None: there are too
-        few."""
+        """The given number of available CPUs: whole sockets first, then whole cores, then single CPUs; None: there are
+        too few."""
         left = {c for c in available if c in self.places}
         if number <= 0:
             return frozenset()
