@@ -226,7 +226,7 @@ class Table:
             self.endless.append(case)
         self.starved += [(case, group) for group in runs["defaults"].entitled]
         for group in sorted(waiting):
-            # Where parity never comes to rest, who has the place in the end is a matter of when one looks.
+            # Where parity never comes to rest, which gang is placed at the end is chance.
             if runs["parity"].at_rest and runs["parity"].ready(group) and not runs["defaults"].ready(group):
                 served = group in runs["defaults"].entitled
                 why = "" if served else reason(case, group) or INDIRECT

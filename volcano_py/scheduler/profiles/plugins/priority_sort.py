@@ -1,4 +1,4 @@
-"""Higher priority first, then who has been in the queue for longer. Kubernetes: PrioritySort."""
+"""Higher priority first, then the pod that has waited longer in the queue. Kubernetes: PrioritySort."""
 
 from __future__ import annotations
 
