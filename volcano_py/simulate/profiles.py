@@ -31,6 +31,15 @@ _RESTLESS = 1000
 """Attempts in a row that only nominate, back and forth, after which a second ends."""
 _GRACE = 30
 """Seconds; what `terminationGracePeriodSeconds` is when it is not set."""
+_OTHERS: dict[str, type[Any]] = {
+    "Namespace": core.Namespace,
+    "Service": core.Service,
+    "PodDisruptionBudget": core.PodDisruptionBudget,
+    "ReplicaSet": core.ReplicaSet,
+    "StatefulSet": core.StatefulSet,
+    "ReplicationController": core.ReplicationController,
+}
+"""Kinds that rules read."""
 
 
 class Step(msgspec.Struct):
@@ -202,8 +211,6 @@ class _World:
 
     def _store(self, path: str, manifest: Manifest) -> None:
         self._objects[path] = manifest
-        cluster = self._scheduler.cluster
-        metadata = manifest["metadata"]
         match manifest["kind"]:
             case "Pod":
                 pod = PodInfo(_read(core.Pod, manifest))
@@ -217,41 +224,24 @@ class _World:
                 self._scheduler.set_node(_read(core.Node, manifest), self._now)
             case "PodGroup":
                 self._scheduler.set_group(_read(gang.PodGroup, manifest), self._now)
-            case "Namespace":
-                cluster.namespaces[metadata["name"]] = metadata.get("labels") or {}
-            case "Service":
-                cluster.services[path] = _read(core.Service, manifest)
-            case "PodDisruptionBudget":
-                cluster.budgets[path] = _read(core.PodDisruptionBudget, manifest)
-            case "ReplicaSet":
-                cluster.workloads["ReplicaSet", path.partition("/")[2]] = _read(core.ReplicaSet, manifest)
-            case "StatefulSet":
-                cluster.workloads["StatefulSet", path.partition("/")[2]] = _read(core.StatefulSet, manifest)
-            case "ReplicationController":
-                owner = _read(core.ReplicationController, manifest)
-                cluster.workloads["ReplicationController", path.partition("/")[2]] = owner
+            case kind if kind in _OTHERS:
+                self._scheduler.cluster.model.upsert(kind, _read(_OTHERS[kind], manifest))
 
     def _delete(self, path: str) -> None:
         if self._objects.pop(path, None) is None:
             return
         self._ends.pop(path, None)
         kind, _, key = path.partition("/")
-        cluster = self._scheduler.cluster
         match kind:
             case "Pod":
                 self._scheduler.delete_pod(self._pods.pop(key), self._now)
             case "Node":
                 self._scheduler.delete_node(key, self._now)
-            case "Namespace":
-                cluster.namespaces.pop(key, None)
-            case "Service":
-                cluster.services.pop(path, None)
-            case "PodDisruptionBudget":
-                cluster.budgets.pop(path, None)
             case "PodGroup":
-                cluster.groups.pop(key, None)
+                self._scheduler.cluster.groups.pop(key, None)
             case _:
-                cluster.workloads.pop((kind, key), None)
+                namespace, _, name = key.rpartition("/")
+                self._scheduler.cluster.model.remove(kind, namespace, name)
 
 
 def merge_patch(target: Any, patch: Any) -> Any:

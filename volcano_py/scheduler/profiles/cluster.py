@@ -1,11 +1,20 @@
-"""Cluster: the objects that a profile's plugins look at. Kubernetes: the scheduler's cache, snapshot and nominator."""
+"""Cluster: what a profile's plugins look at, derived from the scheduler's model. Kubernetes: the scheduler's cache,
+snapshot and nominator.
+
+The session and the profiles look at one model: a pod that either of them has assumed counts for both. `nodes` is brought
+up to date from the model's log of changed nodes when it is read, so that nothing is done while no pod needs it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 from volcano_py.api.core import Node, PodDisruptionBudget, ReplicaSet, ReplicationController, Service, StatefulSet
 from volcano_py.api.gang import PodGroup
+from volcano_py.scheduler.model.cluster import Cluster as Model
+from volcano_py.scheduler.model.plan import Bind
+from volcano_py.scheduler.model.task import Task
 from volcano_py.scheduler.profiles.node_info import NodeInfo
 from volcano_py.scheduler.profiles.pod_info import PodInfo
 
@@ -14,67 +23,49 @@ REGION = "topology.kubernetes.io/region"
 
 
 class Cluster:
-    """Nodes with their pods (bound or assumed), and the other objects that rules read."""
+    """Nodes with their pods (bound or assumed), and the other objects that rules read.
 
-    def __init__(self) -> None:
-        self.nodes: dict[str, NodeInfo] = {}
-        self.namespaces: dict[str, Mapping[str, str]] = {}
+    `model`: the one that the cache keeps current. Without it the cluster has its own, which `set_node`, `delete_node`,
+    `place` and `unplace` change.
+    """
+
+    def __init__(self, model: Model | None = None) -> None:
+        self.model = model if model is not None else Model()
+        self.namespaces: Mapping[str, Mapping[str, str]] = _NamespaceLabels(self.model)
         """Namespace to its labels."""
-        self.services: dict[str, Service] = {}
-        self.workloads: dict[tuple[str, str], ReplicaSet | ReplicationController | StatefulSet] = {}
-        """(kind, namespace/name) to an owner of pods."""
-        self.budgets: dict[str, PodDisruptionBudget] = {}
         self.groups: dict[str, PodGroup] = {}
         self.members: dict[str, dict[str, PodInfo]] = {}
         """Pod group (which need not exist) to the pods that name it."""
+        self._owns_model = model is None
+        self._nodes: dict[str, NodeInfo] = {}
+        self._seen = -1
+        self._infos: dict[str, PodInfo] = {}
         self._nominated: dict[str, tuple[str, PodInfo]] = {}
-        self._stray: dict[str, dict[str, PodInfo]] = {}
-        """Pods on nodes that do not exist, or not any more."""
+        self._nominated_to: dict[str, dict[str, PodInfo]] = {}
 
-    def set_node(self, node: Node) -> None:
-        """Add or update a node."""
-        info = self.nodes.get(node.metadata.name)
-        if info is not None:
-            info.update(node)
-            return
-        info = self.nodes[node.metadata.name] = NodeInfo(node)
-        for pod in self._stray.pop(info.name, {}).values():
-            info.add(pod)
+    @property
+    def nodes(self) -> dict[str, NodeInfo]:
+        """All nodes, by name, as they are now."""
+        if self._seen != self.model.node_changes.position:
+            self._catch_up()
+        return self._nodes
 
-    def delete_node(self, name: str) -> None:
-        info = self.nodes.pop(name, None)
-        if info is not None and info.pods:
-            self._stray[name] = info.pods
+    @property
+    def services(self) -> Mapping[str, Service]:
+        return self.model.others.get("Service", {})
 
-    def place(self, pod: PodInfo, node: str) -> None:
-        """Count a pod on a node; `unplace` undoes it."""
-        info = self.nodes.get(node)
-        if info is not None:
-            info.remove(pod)
-            info.add(pod)
-        else:
-            self._stray.setdefault(node, {})[pod.key] = pod
+    @property
+    def budgets(self) -> Mapping[str, PodDisruptionBudget]:
+        return self.model.others.get("PodDisruptionBudget", {})
 
-    def unplace(self, pod: PodInfo, node: str) -> None:
-        info = self.nodes.get(node)
-        if info is not None:
-            info.remove(pod)
-        else:
-            self._stray.get(node, {}).pop(pod.key, None)
+    def workload(self, kind: str, key: str) -> ReplicaSet | ReplicationController | StatefulSet | None:
+        """An owner of pods, by kind and `namespace/name`."""
+        found: ReplicaSet | ReplicationController | StatefulSet | None = self.model.others.get(kind, {}).get(key)
+        return found
 
-    def join(self, pod: PodInfo) -> None:
-        """Count a pod as a member of its group, if it names one."""
-        if pod.group:
-            self.members.setdefault(pod.group, {})[pod.key] = pod
-
-    def leave(self, pod: PodInfo) -> None:
-        if pod.group:
-            self.members.get(pod.group, {}).pop(pod.key, None)
-
-    def placed(self, group: str) -> int:
-        """How many members of a group are bound or assumed."""
-        members = self.members.get(group, {})
-        return sum(key in info.pods for info in self.nodes.values() for key in members)
+    def labels_of(self, namespace: str) -> Mapping[str, str]:
+        """A namespace's labels; none if there is no such object."""
+        return self.namespaces.get(namespace, {})
 
     def in_order(self) -> list[NodeInfo]:
         """All nodes, one of each zone in turn."""
@@ -84,18 +75,137 @@ class Cluster:
         rows = max((len(z) for z in zones.values()), default=0)
         return [z[i] for i in range(rows) for z in zones.values() if i < len(z)]
 
+    # ---- nodes and pods ---------------------------------------------------------------------------------
+
+    def set_node(self, node: Node) -> None:
+        """Add or update a node."""
+        if self._owns_model:
+            self.model.upsert("Node", node)
+
+    def delete_node(self, name: str) -> None:
+        """A node is gone; its pods count again when it comes back."""
+        if self._owns_model:
+            self.model.remove("Node", "", name)
+
+    def place(self, pod: PodInfo, node: str) -> None:
+        """Count a pod on a node: it is bound there, or assumed to be; `unplace` undoes it."""
+        self._infos[pod.key] = pod
+        if self._owns_model:
+            task = self.model.tasks.get(pod.key)
+            if task is None or task.pod is not pod.pod:
+                self.model.upsert("Pod", pod.pod)
+        if pod.node != node:
+            self.model.assume(_binding(pod, node))
+
+    def unplace(self, pod: PodInfo, node: str) -> None:
+        if pod.node != node:
+            self.model.forget(_binding(pod, node))
+        elif self._owns_model:
+            self.model.remove("Pod", pod.namespace, pod.name)
+
+    # ---- groups -----------------------------------------------------------------------------------------
+
+    def join(self, pod: PodInfo) -> None:
+        """Count a pod as a member of its group, if it names one."""
+        if pod.group:
+            self.members.setdefault(pod.group, {})[pod.key] = pod
+
+    def leave(self, pod: PodInfo) -> None:
+        if pod.group:
+            members = self.members.get(pod.group, {})
+            members.pop(pod.key, None)
+            if not members:
+                self.members.pop(pod.group, None)
+
+    def placed(self, group: str) -> int:
+        """How many members of a group are bound or assumed."""
+        tasks = (self.model.tasks.get(key) for key in self.members.get(group, {}))
+        return sum(t is not None and t.takes_capacity and t.node in self.model.nodes.index for t in tasks)
+
+    # ---- nominations ------------------------------------------------------------------------------------
+
     def nominate(self, pod: PodInfo, node: str) -> None:
-        """Count the pod where others of lower or equal priority look for a place; an empty node takes it back."""
-        self._nominated.pop(pod.key, None)
+        """Count the pod where others of lower or equal priority look for a place; an empty node undoes it."""
+        old = self._nominated.pop(pod.key, None)
+        if old is not None:
+            here = self._nominated_to[old[0]]
+            del here[pod.key]
+            if not here:
+                del self._nominated_to[old[0]]
         if node:
             self._nominated[pod.key] = (node, pod)
+            self._nominated_to.setdefault(node, {})[pod.key] = pod
 
     def nominated(self, node: str) -> Iterator[PodInfo]:
-        """The pods that are nominated to a node."""
-        for where, pod in self._nominated.values():
-            if where == node:
-                yield pod
+        """The pods that are nominated to a node: those of profiles, and tasks for which the session has evicted."""
+        yield from self._nominated_to.get(node, {}).values()
+        for key, name in self.model.nominations.node_of.items():
+            if name == node and key not in self._nominated:
+                task = self.model.tasks.get(key)
+                if task is not None and task.job:
+                    yield self._info(task)
 
-    def labels_of(self, namespace: str) -> Mapping[str, str]:
-        """A namespace's labels; none if there is no such object."""
-        return self.namespaces.get(namespace, {})
+    # ---- following the model ----------------------------------------------------------------------------
+
+    def _catch_up(self) -> None:
+        """Bring the nodes up to date that have changed in the model."""
+        model = self.model
+        changed = model.node_changes.since(self._seen) if self._seen >= 0 else None
+        if changed is None:
+            changed = {*self._nodes, *model.nodes.index}
+        self._seen = model.node_changes.position
+        for name in [n for n in changed if n not in model.nodes.index]:
+            gone = self._nodes.pop(name, None)
+            if gone is not None:
+                self._update_pods(gone, {})
+        for name in sorted(changed & model.nodes.index.keys(), key=model.nodes.index.__getitem__):
+            node = model.nodes.objects[model.nodes.index[name]]
+            info = self._nodes.get(name)
+            if info is None:
+                info = self._nodes[name] = NodeInfo(node)
+            elif info.node is not node:
+                info.update(node)
+            self._update_pods(info, model.on_node.get(name, {}))
+
+    def _update_pods(self, node: NodeInfo, tasks: Mapping[str, Task]) -> None:
+        for key in [k for k in node.pods if k not in tasks]:
+            gone = node.pods[key]
+            node.remove(gone)
+            if self._infos.get(key) is gone:
+                del self._infos[key]
+        for key, task in tasks.items():
+            known = node.pods.get(key)
+            if known is None or known.pod is not task.pod:
+                if known is not None:
+                    node.remove(known)
+                node.add(self._info(task))
+
+    def _info(self, task: Task) -> PodInfo:
+        known = self._infos.get(task.key)
+        if known is None or known.pod is not task.pod:
+            known = self._infos[task.key] = PodInfo(task.pod)
+        return known
+
+
+class _NamespaceLabels(Mapping[str, Mapping[str, str]]):
+    """The labels of the model's Namespaces."""
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+
+    def __getitem__(self, name: str) -> Mapping[str, str]:
+        labels: Mapping[str, str] = self._objects()[name].metadata.labels or {}
+        return labels
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._objects())
+
+    def __len__(self) -> int:
+        return len(self._objects())
+
+    def _objects(self) -> Mapping[str, Any]:
+        return self._model.others.get("Namespace", {})
+
+
+def _binding(pod: PodInfo, node: str) -> Bind:
+    return Bind(pod.namespace, pod.name, pod.pod.metadata.uid, node, "")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from volcano_py.api.core import Node
 from volcano_py.api.gang import PodGroup
+from volcano_py.scheduler.model.cluster import Cluster as Model
 from volcano_py.scheduler.profiles.attempt import Found, NotFound, find
 from volcano_py.scheduler.profiles.cluster import Cluster
 from volcano_py.scheduler.profiles.configuration import FEATURES, Configuration
@@ -24,10 +25,12 @@ _ONLY_WAITS = "one or more plugins asked to wait and no plugin rejected pod"
 
 
 class PodScheduler:
-    """Several profiles over one cluster and one queue."""
+    """Several profiles over one cluster and one queue. `model`: see `Cluster`."""
 
-    def __init__(self, config: Configuration, features: frozenset[str] = FEATURES) -> None:
-        self.cluster = Cluster()
+    def __init__(
+        self, config: Configuration, features: frozenset[str] = FEATURES, model: Model | None = None
+    ) -> None:
+        self.cluster = Cluster(model)
         self._profiles = {p.name: Profile(p, self.cluster) for p in config.profiles}
         early = "SchedulerPopFromBackoffQ" in features
         self.queue = SchedulingQueue(self._profiles, config.initial_backoff, config.max_backoff, early)
@@ -39,17 +42,25 @@ class PodScheduler:
         known = self.cluster.nodes.get(node.metadata.name)
         old = known.node if known is not None else None
         self.cluster.set_node(node)
+        self.node_changed(old, node, now)
+
+    def node_changed(self, old: Node | None, new: Node, now: float) -> None:
+        """A node that the model has already is new, or has changed."""
         if old is None:
-            self.queue.move(Event(Kind.NODE, Action.ADD, None, node), now)
+            self.queue.move(Event(Kind.NODE, Action.ADD, None, new), now)
             return
-        for event in node_events(old, node):
+        for event in node_events(old, new):
             self.queue.move(event, now)
 
     def delete_node(self, name: str, now: float) -> None:
         known = self.cluster.nodes.get(name)
         if known is not None:
             self.cluster.delete_node(name)
-            self.queue.move(Event(Kind.NODE, Action.DELETE, known.node, None), now)
+            self.node_deleted(known.node, now)
+
+    def node_deleted(self, node: Node, now: float) -> None:
+        """A node is gone that the model does not have any more."""
+        self.queue.move(Event(Kind.NODE, Action.DELETE, node, None), now)
 
     def set_group(self, group: PodGroup, now: float) -> None:
         """A PodGroup is new or has changed."""

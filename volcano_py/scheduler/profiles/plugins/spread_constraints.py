@@ -64,7 +64,7 @@ def default_selectors(pod: PodInfo, cluster: Cluster) -> tuple[LabelSelector, ..
             found.update(chosen)
     selectors: list[LabelSelector | None] = [LabelSelector(match_labels=found)]
     owner = pod.pod.metadata.controller
-    workload = cluster.workloads.get((owner.kind, f"{pod.namespace}/{owner.name}")) if owner else None
+    workload = cluster.workload(owner.kind, f"{pod.namespace}/{owner.name}") if owner else None
     if workload is not None:
         chosen_by = workload.spec.selector
         selectors.append(LabelSelector(match_labels=chosen_by) if isinstance(chosen_by, dict) else chosen_by)
