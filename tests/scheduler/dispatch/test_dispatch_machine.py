@@ -13,6 +13,7 @@ from volcano_py.scheduler.model.plan import (
     Bind,
     Event,
     Evict,
+    Nomination,
     PodCondition,
     PodGroupStatus,
     QueueStatus,
@@ -38,6 +39,10 @@ def condition(name="a", message="m"):
 
 def status(name="g", phase="Pending", urgent=False):
     return PodGroupStatus("ns", name, "u", {"phase": phase}, urgent)
+
+
+def nomination(name="a", node="n1"):
+    return Nomination("ns", name, f"uid-{name}", node)
 
 
 def event(name="a", message="m"):
@@ -437,3 +442,18 @@ def test_a_conflict_ends_the_operation_and_is_not_repeated(machine):
     machine.failed(items["PodGroupStatus"], CHANGED, 0)
     assert outcomes(machine) == {1: "conflict"}
     assert machine.take(10) == [] and machine.backlog == 1
+
+
+def test_only_the_newest_nomination_of_a_pod_is_written():
+    machine = Machine()
+    machine.lead(True, 0.0)
+    machine.plan(1, [nomination(node="n1"), nomination(node="n2"), nomination("b")], 0.0)
+    assert sorted((i.op.name, i.op.node) for i in machine.take(0.0)) == [("a", "n2"), ("b", "n1")]
+    assert [(r.id, r.outcome) for r in machine.results()] == [(1, "superseded")]
+
+
+def test_a_pod_that_a_profile_evicts_gets_the_event_of_kube_scheduler():
+    evicted = Evict("ns", "a", "uid-a", "ns/g", "preempt", event="Preempted by pod x on node n1")
+    assert follow_ups(evicted) == [
+        Event("Pod", "ns", "a", "uid-a", "Normal", "Preempted", "Preempted by pod x on node n1")
+    ]

@@ -13,6 +13,7 @@ from volcano_py.scheduler.model.plan import (
     Bind,
     Event,
     Evict,
+    Nomination,
     PodCondition,
     PodGroupStatus,
     QueueStatus,
@@ -142,6 +143,15 @@ async def test_a_condition_keeps_the_others_and_its_first_transition_time(api, w
             "lastTransitionTime": "2023-11-14T22:13:20Z",
         },
     ]
+
+
+async def test_a_nomination_is_written_and_removed(api, writer):
+    put_pod(api)
+    before = stored(api).get("status", {})
+    assert await writer.write(Nomination("default", "a", "u", "n7")) is None
+    assert stored(api)["status"]["nominatedNodeName"] == "n7"
+    assert await writer.write(Nomination("default", "a", "u", "")) is None
+    assert stored(api)["status"] == before
 
 
 async def test_a_condition_for_an_earlier_pod_of_that_name_is_rejected(api, writer):

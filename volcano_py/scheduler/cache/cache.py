@@ -32,6 +32,7 @@ from volcano_py.scheduler.model.plan import (
     Bind,
     Event,
     Evict,
+    Nomination,
     Operation,
     PodCondition,
     PodGroupStatus,
@@ -120,7 +121,7 @@ class Cache:
         """Undo an assumed operation: the model shows its object as the watch showed it last."""
         self.model.forget(op)
         match op:
-            case Bind() | Evict() | PodCondition():
+            case Bind() | Evict() | PodCondition() | Nomination():
                 self.refresh("Pod", f"{op.namespace}/{op.name}")
             case PodGroupStatus():
                 self.refresh("PodGroup", f"{op.namespace}/{op.name}")

@@ -12,7 +12,7 @@ Rules:
 * A write that cannot reach the server stops all others; one at a time is retried, with back-off.
 * A write that the server cannot serve (5xx, 429) is retried alone.
 * Binds with pre-bind steps wait for them, and for those of their barrier (`dispatch.barriers`).
-* Of conditions and statuses that wait for the same object only the newest is written; conditions of one
+* Of conditions, nominations and statuses that wait for the same object only the newest is written; conditions of one
   object at least a second apart.
 """
 
@@ -30,6 +30,7 @@ from volcano_py.scheduler.model.plan import (
     Bind,
     Event,
     Evict,
+    Nomination,
     Operation,
     PodCondition,
     PodGroupStatus,
@@ -241,7 +242,7 @@ class Machine:
         if isinstance(op, Bind | Evict):
             for older in [i for i in line if isinstance(i.op, PodCondition) and not i.in_flight]:
                 self._end(older, "superseded")
-        elif isinstance(op, PodCondition | PodGroupStatus | QueueStatus):
+        elif isinstance(op, PodCondition | Nomination | PodGroupStatus | QueueStatus):
             for older in line:
                 if type(older.op) is type(op) and not older.in_flight:
                     # The newest replaces the older one in its lane, or in a more urgent one.
@@ -371,12 +372,14 @@ def _concerns(what: Revoke, bind: Bind) -> bool:
 
 
 def follow_ups(op: Operation | StepWrite) -> list[Operation]:
-    """The Events that belong to a write that has succeeded; texts are Volcano's."""
+    """The Events that belong to a write that has succeeded; texts are Volcano's, those of profiles kube-scheduler's."""
     match op:
         case Bind():
             text = f"Successfully assigned {op.namespace}/{op.name} to {op.node}"
             return [Event("Pod", op.namespace, op.name, op.uid, "Normal", "Scheduled", text)]
         case Evict():
+            if op.event:
+                return [Event("Pod", op.namespace, op.name, op.uid, "Normal", "Preempted", op.event)]
             text = f"Pod is evicted, because of {op.reason}"
             events: list[Operation] = [Event("Pod", op.namespace, op.name, op.uid, "Warning", "Evict", text)]
             namespace, _, name = op.group.partition("/")

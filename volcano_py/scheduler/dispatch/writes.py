@@ -28,6 +28,7 @@ from volcano_py.scheduler.model.plan import (
     Bind,
     Event,
     Evict,
+    Nomination,
     Operation,
     PodCondition,
     PodGroupStatus,
@@ -70,6 +71,8 @@ class Writer:
                     await self._evict(op)
                 case PodCondition():
                     await self._condition(op)
+                case Nomination():
+                    await self._nominate(op)
                 case PodGroupStatus():
                     await self._pod_group(op)
                 case QueueStatus():
@@ -133,10 +136,9 @@ class Writer:
             return
         message = f"{pod.spec.scheduler_name}: preempting to accommodate a higher priority pod"
         now = format_time(self._wall())
-        conditions = [
-            _condition("Ready", "False", "Evict", text, now),
-            _condition("DisruptionTarget", "True", "PreemptionByScheduler", message, now),
-        ]
+        conditions = [_condition("DisruptionTarget", "True", "PreemptionByScheduler", message, now)]
+        if not op.event:
+            conditions.insert(0, _condition("Ready", "False", "Evict", text, now))
         body = {"metadata": {"uid": op.uid}, "status": {"conditions": conditions}}
         try:
             pod = await self._patch(kinds.POD, op.name, op.namespace, body, "strategic", "status", type=PodAnswer)
@@ -173,6 +175,10 @@ class Writer:
         if len(self._dated) > 500_000:
             self._dated.clear()
         self._dated.add(op.uid)
+
+    async def _nominate(self, op: Nomination) -> None:
+        body = {"metadata": {"uid": op.uid}, "status": {"nominatedNodeName": op.node or None}}
+        await self._patch(kinds.POD, op.name, op.namespace, body, "merge", "status")
 
     async def _pod_group(self, op: PodGroupStatus) -> None:
         # The kind has no status subresource. A JSON patch replaces the whole status (a merge would leave

@@ -24,6 +24,7 @@ from volcano_py.scheduler.model.plan import (
     Bind,
     Event,
     Evict,
+    Nomination,
     Operation,
     PodCondition,
     PodGroupStatus,
@@ -306,6 +307,12 @@ class Cluster:
                     self.reported.conditions[key] = (operation.reason, operation.message)
                     if operation.nominated_node:
                         self.nominations.node_of[key] = operation.nominated_node
+            case Nomination():
+                key = f"{operation.namespace}/{operation.name}"
+                if operation.node and key in self.tasks:
+                    self.nominations.node_of[key] = operation.node
+                else:
+                    self.nominations.node_of.pop(key, None)
             case PodGroupStatus():
                 status_ = msgspec.convert(operation.status, api.PodGroupStatus)
                 self.assume_status(f"{operation.namespace}/{operation.name}", status_)

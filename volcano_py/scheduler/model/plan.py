@@ -54,6 +54,8 @@ class Evict(Struct, tag_field="op", tag="evict", frozen=True, gc=False):
     """The action that wants it, as in the event `Pod is evicted, because of REASON`."""
     beneficiary: str = ""
     """The job for which the pod is evicted, `namespace/podgroup`."""
+    event: str = ""
+    """Text of the Event `Preempted`, when a profile evicts the pod; empty: the session does, with the Event `Evict`."""
 
 
 class PodCondition(Struct, tag_field="op", tag="pod-condition", frozen=True, gc=False):
@@ -65,6 +67,15 @@ class PodCondition(Struct, tag_field="op", tag="pod-condition", frozen=True, gc=
     reason: str
     message: str
     nominated_node: str = ""
+
+
+class Nomination(Struct, tag_field="op", tag="nomination", frozen=True, gc=False):
+    """Write status.nominatedNodeName of a pod; an empty node removes it."""
+
+    namespace: str
+    name: str
+    uid: str
+    node: str
 
 
 class PodGroupStatus(Struct, tag_field="op", tag="podgroup-status", frozen=True, gc=False):
@@ -101,5 +112,5 @@ class Event(Struct, tag_field="op", tag="event", frozen=True, gc=False):
     message: str
 
 
-Operation = Bind | RemoveGate | Evict | PodCondition | PodGroupStatus | QueueStatus | Event
+Operation = Bind | RemoveGate | Evict | PodCondition | Nomination | PodGroupStatus | QueueStatus | Event
 Emit = Callable[[Sequence[Operation]], None]

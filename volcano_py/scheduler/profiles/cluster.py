@@ -1,8 +1,8 @@
 """Cluster: what a profile's plugins look at, derived from the scheduler's model. Kubernetes: the scheduler's cache,
 snapshot and nominator.
 
-The session and the profiles look at one model: a pod that either of them has assumed counts for both. `nodes` is brought
-up to date from the model's log of changed nodes when it is read, so that nothing is done while no pod needs it.
+The session and the profiles look at one model: a pod that either of them has assumed counts for both. `nodes` is
+brought up to date from the model's log of changed nodes when it is read, so that nothing is done while no pod needs it.
 """
 
 from __future__ import annotations

@@ -27,9 +27,7 @@ _ONLY_WAITS = "one or more plugins asked to wait and no plugin rejected pod"
 class PodScheduler:
     """Several profiles over one cluster and one queue. `model`: see `Cluster`."""
 
-    def __init__(
-        self, config: Configuration, features: frozenset[str] = FEATURES, model: Model | None = None
-    ) -> None:
+    def __init__(self, config: Configuration, features: frozenset[str] = FEATURES, model: Model | None = None) -> None:
         self.cluster = Cluster(model)
         self._profiles = {p.name: Profile(p, self.cluster) for p in config.profiles}
         early = "SchedulerPopFromBackoffQ" in features
