@@ -58,7 +58,7 @@ async def test_pods_avoid_a_busy_node(tmp_path: Path, server: str) -> None:
         await until(all_on_the_other_node, "pods are still put on the busy node")
 
 
-@pytest.mark.parametrize("how", ["good", "hang", "invalid"])
+@pytest.mark.parametrize("how", ["good", "hang", pytest.param("invalid", marks=pytest.mark.slow)])
 async def test_jobs_run_with_an_extender_that_may_be_ignored(tmp_path: Path, server: str, how: str) -> None:
     arguments = {
         "extender.urlPrefix": f"{server}/{how}",

@@ -158,7 +158,7 @@ async def test_an_undecodable_object_is_forgotten_when_it_is_gone(tmp_path: Path
         await until(lambda: quarantine.counts() == {}, "the one that vanished is kept")
 
 
-@pytest.mark.parametrize("when", ["before the start", "while running"])
+@pytest.mark.parametrize("when", [pytest.param("before the start", marks=pytest.mark.slow), "while running"])
 async def test_gangs_are_scheduled_beside_poison_of_every_kind(tmp_path: Path, when: str) -> None:
     async with cluster(tmp_path) as c:
         bad: set[Key] = set()

@@ -32,7 +32,7 @@ def decide(manifests: list[Manifest], conf: str, cycles: int = 3) -> list[Any]:
     return results
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(clusters(), plugin_tiers(), s.integers(0, 1000))
 def test_the_order_of_objects_decides_nothing(manifests: list[Manifest], tiers: list[list[str]], seed: int) -> None:
     conf = configuration({"actions": ACTIONS, "plugins": tiers})

@@ -49,7 +49,7 @@ def fingerprint(session: Session) -> dict[str, object]:
     return {"statuses": bytes(session.statuses), "placed": dict(session.placed), "jobs": jobs, **arrays}
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(clusters(), plugin_tiers())
 def test_rules_for_one_node_equal_rules_for_all(manifests: list[Manifest], tiers: list[list[str]]) -> None:
     session = open_session(manifests, tiers)
@@ -68,7 +68,7 @@ def test_rules_for_one_node_equal_rules_for_all(manifests: list[Manifest], tiers
                 assert s.score(task, SomeNodes(session.numbers, some)).tolist() == rates[some].tolist(), s.name
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(clusters(), plugin_tiers())
 def test_views_that_are_kept_up_equal_views_made_anew_and_discard_restores(
     manifests: list[Manifest], tiers: list[list[str]]
