@@ -56,17 +56,18 @@ class ServerCertificate:
             context.load_cert_chain(chain, key)
 
 
-def _name(text: str) -> x509.Name:
-    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, text)])
+def _name(text: str, organizations: tuple[str, ...] = ()) -> x509.Name:
+    rows = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, organization) for organization in organizations]
+    return x509.Name([*rows, x509.NameAttribute(NameOID.COMMON_NAME, text)])
 
 
 def _builder(
-    subject: str, issuer: str, public: ec.EllipticCurvePublicKey, lifetime: timedelta
+    subject: x509.Name, issuer: str, public: ec.EllipticCurvePublicKey, lifetime: timedelta
 ) -> x509.CertificateBuilder:
     now = datetime.now(UTC)
     return (
         x509.CertificateBuilder()
-        .subject_name(_name(subject))
+        .subject_name(subject)
         .issuer_name(_name(issuer))
         .public_key(public)
         .serial_number(x509.random_serial_number())
@@ -79,7 +80,7 @@ def new_authority(lifetime: timedelta = AUTHORITY_LIFETIME) -> Authority:
     """A fresh authority."""
     key = ec.generate_private_key(ec.SECP256R1())
     certificate = (
-        _builder(ISSUER, ISSUER, key.public_key(), lifetime)
+        _builder(_name(ISSUER), ISSUER, key.public_key(), lifetime)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
         .add_extension(x509.KeyUsage(True, False, False, False, False, True, True, False, False), critical=True)
@@ -110,7 +111,7 @@ def make(
         except ValueError:
             names.append(x509.DNSName(host))
     certificate = (
-        _builder(hosts[0][:64], ISSUER, key.public_key(), lifetime)
+        _builder(_name(hosts[0][:64]), ISSUER, key.public_key(), lifetime)
         .add_extension(x509.SubjectAlternativeName(names), critical=False)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
@@ -122,3 +123,18 @@ def make(
         certificate.public_bytes(serialization.Encoding.PEM),
         _private(key),
     )
+
+
+def make_client(
+    user: str, groups: tuple[str, ...], authority: Authority, lifetime: timedelta = LIFETIME
+) -> tuple[bytes, bytes]:
+    """A client certificate and its key, as PEM: Kubernetes' user is the common name, its groups the organizations."""
+    authority_key = serialization.load_pem_private_key(authority.key, None)
+    assert isinstance(authority_key, ec.EllipticCurvePrivateKey)
+    key = ec.generate_private_key(ec.SECP256R1())
+    certificate = (
+        _builder(_name(user, groups), ISSUER, key.public_key(), lifetime)
+        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH]), critical=False)
+        .sign(authority_key, hashes.SHA256())
+    )
+    return certificate.public_bytes(serialization.Encoding.PEM), _private(key)

@@ -188,7 +188,10 @@ class Sandbox:
             put(self.api, "", "configmaps", volcano.scheduler_configmap())
         if self.crds is not False:
             self._define()
-        await self._listen(made.context())
+        tls = made.context()
+        tls.load_verify_locations(cadata=self.authority.decode())
+        tls.verify_mode = ssl.CERT_OPTIONAL  # a client certificate is one of several credentials
+        await self._listen(tls)
         self._write_kubeconfig()
         if not self.restored:
             self._populate()

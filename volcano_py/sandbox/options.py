@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from volcano_py.sandbox.foreign_command import nodes
 from volcano_py.sandbox.node_commands import clock, node, summary
 from volcano_py.sandbox.terminal import ask, fail, kubeconfig_option, node_shape_option, none_up
 from volcano_py.sandbox.transfer_commands import dump, load
@@ -31,7 +32,7 @@ def sandbox() -> None:
     """A whole cluster on this machine: API server, hollow nodes, scheduler and controllers."""
 
 
-for command in (node, clock, dump, load):
+for command in (node, nodes, clock, dump, load):
     sandbox.add_command(command)
 
 

@@ -86,5 +86,6 @@ class ControllerManager:
             ]
         if self.options.workloads and self.options.service_accounts:
             chosen.append(service_account.controller(api, self.authority))
-            chosen.append(service_account_token.controller(api, self.authority))
+            if "authenticator" in api.extensions:  # it signs the tokens
+                chosen.append(service_account_token.controller(api, self.authority))
         return chosen

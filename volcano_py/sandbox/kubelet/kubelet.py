@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
+from collections.abc import Callable
 from typing import Any
 
 from volcano_py.sandbox.apiserver.apimachinery import metadata
@@ -34,7 +35,7 @@ _GIVEN_UP = b'"reason":"NodeNotReady"'  # in the Ready condition of a pod that t
 class Kubelets:
     """The kubelet of every node without the annotation hollow=false.
 
-    processes: runs containers' commands; None: all pods are hollow.
+    serves: which nodes. processes: runs containers' commands; None: all pods are hollow.
     """
 
     def __init__(
@@ -45,8 +46,10 @@ class Kubelets:
         backoff: float = BACKOFF_FIRST,
         clock: Clock | None = None,
         processes: Processes | None = None,
+        serves: Callable[[Object], bool] = nodes.is_hollow,
     ) -> None:
         self.cluster = cluster
+        self.serves = serves
         self.clock = clock or Clock()
         self.processes = processes
         self.table = PodTable(cluster, self.clock, processes, self._enqueue)
@@ -128,7 +131,7 @@ class Kubelets:
                 self._report(name)
             return
         node = self.cluster.node(name)
-        if failed or node is None or not nodes.is_hollow(node):
+        if failed or node is None or not self.serves(node):
             return
         self.nodes[name] = node["metadata"]["uid"]
         self.number += 1

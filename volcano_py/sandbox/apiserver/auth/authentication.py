@@ -1,4 +1,4 @@
-"""Authentication: users by bearer token, and service accounts by signed tokens.
+"""Authentication: users by bearer token or client certificate, and service accounts by signed tokens.
 
 Kubernetes: pkg/serviceaccount (claims, jwt) and the bearer token authenticators. Tokens of service accounts are JWTs
 (HS256) with Kubernetes' own claims. A token is valid for its audiences, until it expires, and while its service account
@@ -56,6 +56,15 @@ def _base64(data: bytes) -> str:
 _JWT_HEADER = _base64(b'{"alg":"HS256","typ":"JWT"}')
 
 
+def _of_certificate(http: web.BaseRequest) -> User | None:
+    """The user of a client certificate that TLS has verified: its common name, with its organizations as groups."""
+    found = http.transport.get_extra_info("peercert") if http.transport is not None else None
+    rows = [row for part in (found or {}).get("subject", ()) for row in part]
+    names = [value for key, value in rows if key == "commonName"]
+    groups = tuple(value for key, value in rows if key == "organizationName")
+    return User(names[0], (*groups, AUTHENTICATED)) if names else None
+
+
 def _nothing(plural: str, namespace: str, name: str) -> Entry | None:
     return None
 
@@ -99,7 +108,7 @@ class Authenticator:
         """The user of a request: anonymous without credentials; StatusError 401 for wrong ones."""
         header = http.headers.get("Authorization", "")
         if not header:
-            return ANONYMOUS
+            return _of_certificate(http) or ANONYMOUS
         scheme, _, token = header.partition(" ")
         if scheme.lower() == "bearer":
             try:

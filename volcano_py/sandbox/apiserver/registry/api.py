@@ -176,7 +176,7 @@ class Api:
             if last is not None:
                 obj = last.load()
                 meta = obj["metadata"]
-        return self.store.commit(resource.collection, type_, obj, _selector_fields(resource, obj))
+        return self.store.commit(resource.collection, type_, obj, selector_fields(resource, obj))
 
     def entry(self, collection: Collection, revision: int, tail: bytes) -> Entry:
         """An object as it was stored once; KeyError and the like when the bytes are none."""
@@ -184,7 +184,7 @@ class Api:
         meta = obj["metadata"]
         plural, _, group = collection.name.partition(".")
         resource = self.registry.find(group, plural)
-        fields = _selector_fields(resource, obj) if resource is not None else {"metadata.name": meta["name"]}
+        fields = selector_fields(resource, obj) if resource is not None else {"metadata.name": meta["name"]}
         labels = meta.get("labels") or {}
         return Entry(meta.get("namespace", ""), meta["name"], meta.get("uid", ""), revision, tail, labels, fields)
 
@@ -207,7 +207,7 @@ class Api:
         )
 
 
-def _selector_fields(resource: Resource, obj: Object) -> dict[str, str]:
+def selector_fields(resource: Resource, obj: Object) -> dict[str, str]:
     """The values that field selectors can select by."""
     fields = resource.strategy.fields(obj)
     fields["metadata.name"] = obj["metadata"]["name"]

@@ -188,6 +188,11 @@ class Store:
             metadata.get("labels") or {},
             fields,
         )
+        self.place(collection, type_, entry)
+        return entry
+
+    def place(self, collection: Collection, type_: str, entry: Entry) -> None:
+        """Put a finished entry where it belongs, and notify the watchers."""
         key = entry.key
         prev = collection.entries.get(key)
         if type_ == DELETED:
@@ -203,4 +208,3 @@ class Store:
         collection.publish(event)
         for listener in self.listeners:
             listener(collection, event)
-        return entry

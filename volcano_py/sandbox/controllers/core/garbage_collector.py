@@ -22,6 +22,10 @@ Object = dict[str, Any]
 Item = tuple[str, Node]  # "dependent": an owner is gone or going; "owner": terminates and waits for its dependents
 
 
+AGAIN = 1.0
+"""Seconds until an object is examined again whose owner is not in our copy yet."""
+
+
 def controller(api: Api, owners: Owners) -> Controller:
     collector = GarbageCollector(api, owners)
     return Controller("generic-garbage-collector", collector.sync, everything=collector.concerns)
@@ -53,23 +57,29 @@ class GarbageCollector:
         if event.type != DELETED and b'"deletionTimestamp":' in entry.tail and b'"finalizers":[' in entry.tail:
             yield "owner", node
 
-    async def sync(self, item: Any) -> None:
+    async def sync(self, item: Any) -> float | None:
         what, node = item
         resource, entry = resource_of(self.api, node[0]), self.owners.entry(node)
-        if resource is not None and entry is not None:
-            await (self._dependent if what == "dependent" else self._owner)(resource, entry, node)
+        if resource is None or entry is None:
+            return None
+        if what == "dependent":
+            return await self._dependent(resource, entry, node)
+        await self._owner(resource, entry, node)
+        return None
 
-    async def _dependent(self, resource: Resource, entry: Entry, node: Node) -> None:
+    async def _dependent(self, resource: Resource, entry: Entry, node: Node) -> float | None:
         """Delete an object that has no existing owner; else remove its references to those that are gone."""
         obj = entry.load()
         meta = obj["metadata"]
         references = meta.get("ownerReferences") or []
         if not references:
-            return
+            return None
         solid: list[Object] = []
         waiting: list[Object] = []
         for reference in references:
             holder = self.owners.entry(self.owners.alive.get(reference.get("uid", ""), ("", "")))
+            if holder is None and await self.client.exists(reference, entry.namespace):
+                return AGAIN
             if holder is None or (holder.namespace and holder.namespace != entry.namespace):
                 continue
             (waiting if _waits(holder) else solid).append(reference)
@@ -77,9 +87,9 @@ class GarbageCollector:
             if len(solid) < len(references):
                 meta["ownerReferences"] = solid
                 self._write(resource, entry, obj)
-            return
+            return None
         if meta.get("deletionTimestamp"):
-            return
+            return None
         finalizers = meta.get("finalizers") or []
         policy = "Background"
         if waiting and self.owners.dependents.get(entry.uid):
@@ -95,6 +105,7 @@ class GarbageCollector:
         elif deletion.FOREGROUND in finalizers:
             policy = "Foreground"
         await self.client.delete(node[0], entry, policy)
+        return None
 
     async def _owner(self, resource: Resource, entry: Entry, node: Node) -> None:
         """A terminating object with our finalizer: orphan its dependents, or delete them first."""

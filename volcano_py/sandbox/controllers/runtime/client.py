@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 import orjson
 
@@ -25,7 +25,82 @@ from volcano_py.sandbox.controllers.runtime.owners import resource_of
 Object = dict[str, Any]
 
 MANAGER = "kube-controller-manager"
+VERBS = "verbs"
+"""The extension of an Api that sends its controllers' requests elsewhere."""
 SLICE = 8  # writes before others in this process get their turn
+
+
+class Verbs(Protocol):
+    """What sends the requests of controllers. All raise StatusError; `name` is the controller's."""
+
+    async def create(self, name: str, resource: Resource, body: Object) -> Object:
+        """The new object, complete."""
+
+    async def update(
+        self, name: str, resource: Resource, key: str, change: Callable[[Object], Any], uid: str, status: bool
+    ) -> None:
+        """Change an object in place, again after a conflict."""
+
+    async def delete(self, name: str, resource: Resource, entry: Entry, policy: str, grace: int | None) -> None:
+        """Delete one object, if it is still the one of the entry."""
+
+    async def exists(self, reference: Object, namespace: str) -> bool:
+        """Whether an owner that the store does not have exists after all."""
+
+    async def record(self, name: str, write: EventWrite) -> None:
+        """Create or count an Event."""
+
+
+class LocalVerbs:
+    """Implements Verbs with the API server of this process."""
+
+    def __init__(self, api: Api) -> None:
+        self.api = api
+
+    async def create(self, name: str, resource: Resource, body: Object) -> Object:
+        request = self._request(name, "create", resource, body["metadata"].get("namespace", ""), "")
+        made = await creation.create_object(self.api, request, self.api.decode(request, body))
+        return complete(resource, orjson.loads(b"{" + made.tail))
+
+    async def update(
+        self, name: str, resource: Resource, key: str, change: Callable[[Object], Any], uid: str, status: bool
+    ) -> None:
+        namespace, _, object_name = key.rpartition("/")
+        request = self._request(name, "update", resource, namespace, object_name)
+        request.subresource = "status" if status else ""
+
+        def changed(old: Object) -> Object:
+            copy = complete(resource, orjson.loads(orjson.dumps(old)))
+            change(copy)
+            return self.api.decode(request, copy)
+
+        await updating.change_object(self.api, request, changed, uid=uid)
+
+    async def delete(self, name: str, resource: Resource, entry: Entry, policy: str, grace: int | None) -> None:
+        current = resource.collection.entries[entry.key]
+        request = self._request(name, "delete", resource, entry.namespace, entry.name)
+        request.options = {"propagationPolicy": policy, "preconditions": {"uid": entry.uid}}
+        if grace is not None:
+            request.options["gracePeriodSeconds"] = grace
+        await deletion.delete_entry(self.api, request, current)
+
+    async def exists(self, reference: Object, namespace: str) -> bool:
+        return False
+
+    async def record(self, name: str, write: EventWrite) -> None:
+        resource = self.api.resource("", "events")
+        more, key = write.patch, f"{write.namespace}/{write.name}"
+        if more is not None and key in resource.collection.entries:
+            await self.update(name, resource, key, lambda copy: copy.update(more), "", False)
+            return
+        await self.create(name, resource, write.create)
+
+    def _request(self, manager: str, verb: str, resource: Resource, namespace: str, name: str) -> Request:
+        user = f"system:serviceaccount:kube-system:{manager}"
+        request = self.api.system_request(verb, resource, namespace, name, user)
+        request.manager = MANAGER
+        request.field_validation = "Ignore"
+        return request
 
 
 class Client:
@@ -34,6 +109,7 @@ class Client:
     def __init__(self, api: Api, name: str) -> None:
         self.api = api
         self.name = name
+        self._verbs: Verbs = api.extensions.get(VERBS) or LocalVerbs(api)
         self._correlator = Correlator(name)
         self._writes = 0
 
@@ -50,10 +126,7 @@ class Client:
 
     async def create(self, collection: str, body: Object) -> Object:
         await self._take_turns()
-        resource = self.resource(collection)
-        request = self._request("create", resource, body["metadata"].get("namespace", ""), "")
-        made = await creation.create_object(self.api, request, self.api.decode(request, body))
-        return complete(resource, orjson.loads(b"{" + made.tail))
+        return await self._verbs.create(self.name, self.resource(collection), body)
 
     async def update(
         self,
@@ -66,17 +139,7 @@ class Client:
     ) -> None:
         """Change an object in place (again after a conflict); 404 when it is gone or another one."""
         await self._take_turns()
-        resource = self.resource(collection)
-        namespace, _, name = key.rpartition("/")
-        request = self._request("update", resource, namespace, name)
-        request.subresource = "status" if status else ""
-
-        def changed(old: Object) -> Object:
-            copy = complete(resource, orjson.loads(orjson.dumps(old)))
-            change(copy)
-            return self.api.decode(request, copy)
-
-        await updating.change_object(self.api, request, changed, uid=uid)
+        await self._verbs.update(self.name, self.resource(collection), key, change, uid, status)
 
     async def set_status(self, collection: str, obj: Object, status: Object) -> None:
         """Write a status, unless it is what the object has."""
@@ -92,17 +155,17 @@ class Client:
         current = resource.collection.entries.get(entry.key)
         if current is None:
             return False
-        request = self._request("delete", resource, entry.namespace, entry.name)
-        request.options = {"propagationPolicy": policy, "preconditions": {"uid": entry.uid}}
-        if grace is not None:
-            request.options["gracePeriodSeconds"] = grace
         try:
-            await deletion.delete_entry(self.api, request, current)
+            await self._verbs.delete(self.name, resource, entry, policy, grace)
         except StatusError as error:
             if error.code in (404, 409):
                 return False
             raise
         return True
+
+    async def exists(self, reference: Object, namespace: str) -> bool:
+        """Whether the owner that a reference names exists, although the store does not have it."""
+        return await self._verbs.exists(reference, namespace)
 
     async def event(self, obj: Object, type_: str, reason: str, message: str) -> None:
         """An Event on an object, limited as by client-go; errors are ignored."""
@@ -110,25 +173,11 @@ class Client:
         if write is None:
             return
         try:
-            await self._record(write)
+            await self._verbs.record(self.name, write)
         except StatusError:  # a namespace that is going, most often
             self._correlator.forget(write)
-
-    async def _record(self, write: EventWrite) -> None:
-        more, key = write.patch, f"{write.namespace}/{write.name}"
-        if more is not None and key in self.api.store.collections["events"].entries:
-            await self.update("events", key, lambda copy: copy.update(more))
-            return
-        await self.create("events", write.create)
 
     async def _take_turns(self) -> None:
         self._writes += 1
         if self._writes % SLICE == 0:
             await asyncio.sleep(0)
-
-    def _request(self, verb: str, resource: Resource, namespace: str, name: str) -> Request:
-        user = f"system:serviceaccount:kube-system:{self.name}"
-        request = self.api.system_request(verb, resource, namespace, name, user)
-        request.manager = MANAGER
-        request.field_validation = "Ignore"
-        return request
