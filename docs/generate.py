@@ -27,6 +27,7 @@ from volcano_py.scheduler.metrics import Metrics
 from volcano_py.scheduler.model.cluster import Cluster
 from volcano_py.scheduler.plugins.extender import Extender
 from volcano_py.scheduler.plugins.rescheduling import LastRun
+from volcano_py.scheduler.pods.metrics import PodMetrics
 from volcano_py.scheduler.run_once import REGISTRY, Report, open_plugins
 
 DOCS = Path(__file__).parent
@@ -172,10 +173,13 @@ def metrics() -> str:
     lines = [
         NOTE + "# Metrics",
         "",
-        "Every metric with its type and meaning. Names are Volcano's where it has the same.",
+        "Every metric with its type and meaning. Names are Volcano's where it has the same; `scheduler_` are",
+        "kube-scheduler's, which exist with `--config`.",
         "",
     ]
-    for title, registry in (("Scheduler", Metrics().registry), ("Controllers", controller_metrics.REGISTRY)):
+    scheduler = Metrics().registry
+    PodMetrics(scheduler, dict)
+    for title, registry in (("Scheduler", scheduler), ("Controllers", controller_metrics.REGISTRY)):
         lines += [f"## {title}", "", "| Metric | Type | Meaning |", "|---|---|---|"]
         lines += [f"| `{name}` | {kind} | {text} |" for name, kind, text in sorted(_families(registry))]
         lines.append("")

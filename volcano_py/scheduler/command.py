@@ -7,10 +7,11 @@ that a Volcano deployment's arguments can be kept; each is logged once.
 from __future__ import annotations
 
 import os
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from volcano_py import __version__
 from volcano_py.kube.flags import KLOG, Duration, Verbosity, flag, ignored_flags, parse_gates
@@ -45,6 +46,11 @@ _IGNORED = [
     default="",
     metavar="NAMESPACE/NAME[/KEY]",
     help="ConfigMap with the configuration, instead of a file; it is watched. KEY: volcano-scheduler.conf.",
+)
+@click.option(
+    "--config",
+    default="",
+    help="File with a KubeSchedulerConfiguration: its profiles schedule pod by pod, beside the session.",
 )
 @flag(
     "--strict-config",
@@ -119,7 +125,9 @@ def scheduler(**given: Any) -> None:
     # Imported here, so that `--help` does not load numpy.
     from volcano_py.scheduler.server import main
 
-    raise SystemExit(main(options_of(given)))
+    context = click.get_current_context()
+    explicit = {name for name in given if context.get_parameter_source(name) is ParameterSource.COMMANDLINE}
+    raise SystemExit(main(replace(options_of(given), given=frozenset(explicit))))
 
 
 def options_of(given: dict[str, Any]) -> Options:
@@ -141,7 +149,7 @@ def options_of(given: dict[str, Any]) -> Options:
         raise click.BadParameter("--schedule-period must be longer than 0")
     if given["leader_elect"] and not given["lease_duration"] > given["renew_deadline"] > 1.2 * given["retry_period"]:
         raise click.BadParameter("leader election needs lease duration > renew deadline > 1.2 x retry period")
-    for name in ("scheduler_conf", "plugins_dir"):
+    for name in ("scheduler_conf", "config", "plugins_dir"):
         given[name] = os.path.expanduser(given[name])
     given["scheduler_configmap"] = _configmap(given["scheduler_configmap"])
     if given["scheduler_configmap"] and given["scheduler_conf"]:

@@ -22,6 +22,8 @@ class Options:
     """Namespace, name and key."""
     strict_config: bool = True
     disable_default_scheduler_config: bool = False
+    config: str = ""
+    """File with a KubeSchedulerConfiguration: the profiles that schedule pod by pod."""
     schedule_period: float = 1.0
     cycle_budget: int = 0
     default_queue: str = "default"
@@ -54,6 +56,8 @@ class Options:
     heartbeat_timeout: float = 60.0
     seed: int = 0
     log_level: str = "INFO"
+    given: frozenset[str] = frozenset()
+    """Names of the options that were given; the others may come from the file `config`."""
     ignored: tuple[str, ...] = ()
     """Flags that were given and have no effect."""
 

@@ -161,30 +161,36 @@ class ConfigurationFile(ConfigurationSource):
                 )
             self.configuration = self._load(DEFAULT_TEXT)
             return
-        self._version = self._file_version()
+        self._version = file_version(path)
         self._first()
 
     def poll(self) -> bool:
         if not self.where:
             return False
-        version = self._file_version()
+        version = file_version(self.where)
         if version == self._version:
             return False
         self._version = version
         return self._next()
 
     def _text(self) -> str:
-        try:
-            return Path(self.where).read_text(encoding="utf-8")
-        except OSError as error:
-            text = f"{self.where} cannot be read: {error.strerror}; check --scheduler-conf"
-            raise ConfigurationError(text) from None
-        except UnicodeDecodeError as error:
-            raise ConfigurationError(f"{self.where} cannot be read: {error}; save it as UTF-8") from None
+        return read_text(self.where, "--scheduler-conf")
 
-    def _file_version(self) -> tuple[int, ...] | None:
-        try:
-            found = os.stat(self.where)
-        except OSError:
-            return None
-        return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+
+def read_text(path: str, flag: str) -> str:
+    """The text of a configuration file. `flag` names it in messages. Raises ConfigurationError."""
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except OSError as error:
+        raise ConfigurationError(f"{path} cannot be read: {error.strerror}; check {flag}") from None
+    except UnicodeDecodeError as error:
+        raise ConfigurationError(f"{path} cannot be read: {error}; save it as UTF-8") from None
+
+
+def file_version(path: str) -> tuple[int, ...] | None:
+    """What changes when the file changes; None without the file."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns

@@ -44,6 +44,8 @@ from volcano_py.scheduler.model.plan import Event, Operation
 from volcano_py.scheduler.options import Options
 from volcano_py.scheduler.plugins.deviceshare.ledger import DeviceBooks
 from volcano_py.scheduler.plugins.extender.mailbox import Mailbox
+from volcano_py.scheduler.pods.document import ProfilesFile, with_file
+from volcano_py.scheduler.pods.live import LiveProfiles
 from volcano_py.scheduler.reload import INTERVAL
 from volcano_py.scheduler.remote.device_config_map import DeviceConfigMap
 from volcano_py.scheduler.remote.extender_calls import ExtenderCalls
@@ -59,7 +61,7 @@ class Scheduler:
 
     def __init__(self, options: Options, *, registry: Registry = REGISTRY, seed: int | None = None) -> None:
         """Raises ConfigurationError and ExtensionError for mistakes that are found before the process connects."""
-        self.options = options
+        self.options = options = with_file(options)
         self.registry = extended(registry, options.plugins_dir)
         self.source = source_of(options, self.registry)
         self.cycles = 0
@@ -70,6 +72,8 @@ class Scheduler:
         self.stopping = False
         self.shards: Shards | None = None
         self._seed = options.seed if seed is None else seed
+        profiles = ProfilesFile(options) if options.config else None
+        names = (*options.scheduler_names, *(profiles.names if profiles is not None else ()))
         self.handle = DispatcherHandle(settings_of(options), self._handle_result, self._leadership_changed)
         # A cycle may last as long as the dispatcher waits for a heartbeat.
         progress = Progress(options.heartbeat_timeout)
@@ -81,7 +85,7 @@ class Scheduler:
                 features=gates,
                 ignored_provisioners=frozenset(options.ignored_provisioners),
             ),
-            Filters(options.scheduler_names, from_environment(), parse_node_selector(options.node_selector)),
+            Filters(names, from_environment(), parse_node_selector(options.node_selector)),
             self._write_event,
             lambda: self.cycle_loop.wake(),
             self._object_deleted,
@@ -90,6 +94,10 @@ class Scheduler:
         self.cycle_loop = CycleLoop(self.cache, self.handle, progress, options.schedule_period, self._run_cycle)
         metrics = Metrics(lambda: self.cache.model.keep(DeviceBooks))
         self.reporter = Reporter(metrics, self.cache, self.handle, self.source)
+        self.profiles: LiveProfiles | None = None
+        if profiles is not None:
+            self.profiles = LiveProfiles(profiles, self.cache, self.handle, self._send, metrics.registry)
+            self.cache.follower = self.profiles
         self.extenders = ExtenderCalls(lambda: self.cache.model.keep(Mailbox), self._make_dirty)
         self.health = checks(progress, self.handle)
 
@@ -126,6 +134,8 @@ class Scheduler:
             parts["device configuration"] = devices.run()
             synced.append(devices.read)
             parts["cycles"] = self.cycle_loop.run(*synced)
+            if self.profiles is not None:
+                parts["profiles"] = self.profiles.run()
             parts["extenders"] = self.extenders.run()
             usage = UsageSource(client, lambda: self.source.configuration.metrics, self._node_names, self._put_usage)
             parts["usage"] = usage.run()
@@ -177,10 +187,11 @@ class Scheduler:
     # ---- from the dispatcher to the cache ----------------------------------------------------------------
 
     def _handle_result(self, op: Operation, result: Result) -> None:
-        self.cache.handle_result(op, result)
+        if self.profiles is None or not self.profiles.handle_result(op, result):
+            self.cache.handle_result(op, result)
         self.reporter.result(op, result)
         if not self.handle.unanswered or self.handle.credits:
-            self.cycle_loop.wake()
+            self._wake()
 
     def _leadership_changed(self, leading: bool) -> None:
         if leading:
@@ -189,7 +200,12 @@ class Scheduler:
             self.cache.model.dirty = True
         elif not self.stopping:
             log.warning("not leading; the Lease is held by %s", self.handle.holder or "no candidate")
+        self._wake()
+
+    def _wake(self) -> None:
         self.cycle_loop.wake()
+        if self.profiles is not None:
+            self.profiles.loop.wake()
 
     # ---- from the cache and the configuration ------------------------------------------------------------
 
@@ -216,6 +232,8 @@ class Scheduler:
             if self.source.poll():
                 self.reporter.configuration_changed()
                 self._make_dirty()
+            if self.profiles is not None:
+                self.profiles.poll()
             if self.handle.leading and (events := self.source.operations()):
                 self.handle.emit(events)
 

@@ -17,7 +17,7 @@ import orjson
 from volcano_py.api import core, gang
 from volcano_py.api.codec import from_manifest
 from volcano_py.api.meta import format_time, parse_time
-from volcano_py.scheduler.profiles.configuration import FEATURES, ConfigurationError, load
+from volcano_py.scheduler.profiles.configuration import ConfigurationError, features_of, load
 from volcano_py.scheduler.profiles.decisions import Bind, Decision, Evict, Fail, Nominate
 from volcano_py.scheduler.profiles.plugins.default_preemption import BY_SCHEDULER
 from volcano_py.scheduler.profiles.pod_info import PodInfo
@@ -80,8 +80,7 @@ def run_lines(lines: Iterable[str | bytes]) -> Iterator[bytes]:
 
 def run(scenario: Scenario) -> list[dict[str, Any]]:
     """The outcomes after second 0, after each step, and at `until`. Raises ConfigurationError, ManifestError."""
-    gates = scenario.feature_gates or {}
-    features = frozenset(g for g in FEATURES if gates.get(g, True)) | {g for g, on in gates.items() if on}
+    features = features_of(scenario.feature_gates or {})
     world = _World(PodScheduler(load(scenario.config, features), features), scenario.objects)
     world.change(scenario.objects, ())
     world.settle()

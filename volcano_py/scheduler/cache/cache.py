@@ -13,7 +13,7 @@ import asyncio
 import gc
 import logging
 from collections.abc import Callable, Collection
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
@@ -45,6 +45,18 @@ MAIN_KINDS = ("Pod", "Node", "PodGroup", "Queue")
 """The kinds that `connected` is about."""
 
 
+class Follower(Protocol):
+    """Looks at the objects of the model after each change: the profiles."""
+
+    def changed(self, kind: str, old: Any, new: Any) -> None:
+        """An object was added (`old` is None), changed, or deleted or unusable (`new` is None)."""
+        ...
+
+    def forgotten(self, operation: Operation, why: str) -> None:
+        """An assumed operation was undone: it was not carried out."""
+        ...
+
+
 class Cache:
     """Owns the model. Informers exist after `start`; `run` keeps the model current.
 
@@ -72,6 +84,7 @@ class Cache:
         self.informers: dict[str, Informer[Any]] = {}
         self.ended: set[str] = set()
         """Kinds whose informer has ended, which ends `run`."""
+        self.follower: Follower | None = None
         self._filters = filters
         self._on_change = on_change
         self._on_delete = on_delete
@@ -117,9 +130,11 @@ class Cache:
         """Confirm an assumed operation, or undo it, after its result."""
         self._results.handle(op, result)
 
-    def forget(self, op: Operation) -> None:
+    def forget(self, op: Operation, why: str = "") -> None:
         """Undo an assumed operation: the model shows its object as the watch showed it last."""
         self.model.forget(op)
+        if self.follower is not None:
+            self.follower.forgotten(op, why)
         match op:
             case Bind() | Evict() | PodCondition() | Nomination():
                 self.refresh("Pod", f"{op.namespace}/{op.name}")
@@ -145,6 +160,13 @@ class Cache:
         """Put an object into the model that was read apart from the watch."""
         if self._filters.accepts(kind, obj):
             self._upsert(kind, obj)
+
+    def schedule_for(self, scheduler_names: frozenset[str]) -> None:
+        """Be responsible for the pods of these schedulers, too."""
+        self._filters.scheduler_names |= scheduler_names
+        for pod in self.informers["Pod"].store.values():
+            if pod.metadata.key not in self.model.tasks and self._filters.accepts("Pod", pod):
+                self._upsert("Pod", pod, newest=False)
 
     def put_undecodable_pod(self, undecodable: Undecodable) -> None:
         """Quarantine a pod that was read apart from the watch and cannot be decoded.
@@ -189,16 +211,18 @@ class Cache:
 
         def add(new: Any) -> None:
             if self._filters.accepts(kind, new):
-                self._upsert(kind, new)
+                self._follow(kind, None, new if self._upsert(kind, new) else None)
 
         def update(old: Any, new: Any) -> None:
             if self._filters.accepts(kind, new):
-                self._upsert(kind, new)
+                self._follow(kind, old, new if self._upsert(kind, new) else None)
             elif self._filters.accepts(kind, old):
                 self._remove(kind, new)
+                self._follow(kind, old, None)
 
         def delete(last: Any) -> None:
             self._remove(kind, last)
+            self._follow(kind, last, None)
             if kind == "Pod":
                 self._results.pod_deleted(last.metadata.uid)
             self._on_delete(kind, last.metadata.namespace, last.metadata.name, last.metadata.uid)
@@ -216,7 +240,12 @@ class Cache:
     def _reject(self, kind: str, undecodable: Undecodable) -> None:
         self.quarantine.put(kind, undecodable.namespace, undecodable.name, undecodable.uid, undecodable.error)
 
-    def _upsert(self, kind: str, obj: Any, newest: bool = True) -> None:
+    def _follow(self, kind: str, old: Any, new: Any) -> None:
+        if self.follower is not None and (old is not None or new is not None):
+            self.follower.changed(kind, old, new)
+
+    def _upsert(self, kind: str, obj: Any, newest: bool = True) -> bool:
+        """Put an object into the model; whether it can be used."""
         try:
             self.model.upsert(kind, obj)
         except Exception as error:
@@ -225,10 +254,13 @@ class Cache:
             if not isinstance(error, ValueError):
                 log.exception("%s %s cannot be used", kind, meta.key)
             self.quarantine.put(kind, meta.namespace, meta.name, meta.uid, why)
+            usable = False
         else:
             if newest:
                 self.quarantine.release(kind, obj.metadata.key)
+            usable = True
         self.changed()
+        return usable
 
     def _remove(self, kind: str, obj: Any) -> None:
         self.quarantine.release(kind, obj.metadata.key)

@@ -90,20 +90,25 @@ class ConfigurationError(ValueError):
     """The document cannot be used; the message says where and what would be right."""
 
 
-def load(text: str, known_actions: Collection[str], absent_flags: bool | None = None) -> Configuration:
-    """Read a configuration document.
-
-    `absent_flags`: what a flag means that is not written (None: the loader's defaults).
-    Raises ConfigurationError: not YAML, an unknown action, drf's hierarchy beside proportion.
-    """
+def read_yaml(text: str) -> Any:
+    """The document in a text. Raises ConfigurationError with line and column."""
     try:
-        document = yaml.safe_load(text)
+        return yaml.safe_load(text)
     except yaml.MarkedYAMLError as e:
         mark = e.problem_mark
         place = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
         raise ConfigurationError(f"{place}not valid YAML: {e.problem}") from None
     except yaml.YAMLError as e:
         raise ConfigurationError(f"not valid YAML: {e}") from None
+
+
+def load(text: str, known_actions: Collection[str], absent_flags: bool | None = None) -> Configuration:
+    """Read a configuration document.
+
+    `absent_flags`: what a flag means that is not written (None: the loader's defaults).
+    Raises ConfigurationError: not YAML, an unknown action, drf's hierarchy beside proportion.
+    """
+    document = read_yaml(text)
     if document is None:
         document = {}
     if not isinstance(document, dict):

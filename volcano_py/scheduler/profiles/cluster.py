@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from volcano_py.api.core import Node, PodDisruptionBudget, ReplicaSet, ReplicationController, Service, StatefulSet
+from volcano_py.api.core import Node, Pod, PodDisruptionBudget, ReplicaSet, ReplicationController, Service, StatefulSet
 from volcano_py.api.gang import PodGroup
 from volcano_py.scheduler.model.cluster import Cluster as Model
 from volcano_py.scheduler.model.plan import Bind
@@ -103,6 +103,11 @@ class Cluster:
         elif self._owns_model:
             self.model.remove("Pod", pod.namespace, pod.name)
 
+    def info(self, pod: Pod) -> PodInfo:
+        """A pod as rules read it."""
+        known = self._infos.get(pod.key)
+        return known if known is not None and known.pod is pod else PodInfo(pod)
+
     # ---- groups -----------------------------------------------------------------------------------------
 
     def join(self, pod: PodInfo) -> None:
@@ -143,7 +148,7 @@ class Cluster:
             if name == node and key not in self._nominated:
                 task = self.model.tasks.get(key)
                 if task is not None and task.job:
-                    yield self._info(task)
+                    yield self.info(task.pod)
 
     # ---- following the model ----------------------------------------------------------------------------
 
@@ -178,13 +183,8 @@ class Cluster:
             if known is None or known.pod is not task.pod:
                 if known is not None:
                     node.remove(known)
-                node.add(self._info(task))
-
-    def _info(self, task: Task) -> PodInfo:
-        known = self._infos.get(task.key)
-        if known is None or known.pod is not task.pod:
-            known = self._infos[task.key] = PodInfo(task.pod)
-        return known
+                info = self._infos[key] = self.info(task.pod)
+                node.add(info)
 
 
 class _NamespaceLabels(Mapping[str, Mapping[str, str]]):

@@ -20,6 +20,11 @@ FEATURES = frozenset(("SchedulerPopFromBackoffQ",))
 """The feature gates of profiles that are on by default."""
 
 
+def features_of(gates: Mapping[str, bool]) -> frozenset[str]:
+    """The feature gates that are on, of profiles and others: the defaults changed by `--feature-gates`."""
+    return frozenset(g for g in FEATURES if gates.get(g, True)) | {g for g, on in gates.items() if on}
+
+
 class ConfigurationError(ValueError):
     """The configuration cannot be used; the message names profile, point and remedy."""
 

@@ -63,6 +63,19 @@ class SchedulingQueue:
     def __contains__(self, key: str) -> bool:
         return key in self._pods
 
+    def sizes(self) -> dict[str, int]:
+        """How many pods are active, in back-off, unschedulable and gated."""
+        found = {"active": 0, "backoff": 0, "unschedulable": 0, "gated": 0}
+        for queued in self._pods.values():
+            match queued.place:
+                case Place.ACTIVE:
+                    found["active"] += 1
+                case Place.BACKOFF | Place.ERRORS:
+                    found["backoff"] += 1
+                case Place.UNSCHEDULABLE:
+                    found["gated" if queued.gated else "unschedulable"] += 1
+        return found
+
     def add(self, pod: PodInfo, now: float) -> None:
         """A new pod."""
         queued = self._pods[pod.key] = QueuedPod(pod, now)

@@ -1,0 +1,75 @@
+"""Feed: what the cache sees, as events of the profiles. Kubernetes: the scheduler's eventhandlers.go.
+
+The model is changed first; this only says to the profiles' queue what may help a waiting pod. Objects that are no pods
+of a profile cost nothing while no pod waits.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from volcano_py.api.core import Pod
+from volcano_py.scheduler.model.task import group_of
+from volcano_py.scheduler.profiles.scheduler import PodScheduler
+
+_FINISHED = ("Succeeded", "Failed")
+NATIVE_GROUP = (
+    "the pod is a member of a PodGroup of scheduling.k8s.io, which is not supported yet; use one of Volcano's"
+)
+
+
+class Feed:
+    """Forwards events to a PodScheduler. `names`: the schedulerNames of its profiles."""
+
+    def __init__(self, scheduler: PodScheduler, names: frozenset[str]) -> None:
+        self._scheduler = scheduler
+        self._names = names
+
+    def changed(self, kind: str, old: Any, new: Any, now: float) -> None:
+        """An object was added (`old` is None), changed, or deleted (`new` is None)."""
+        if kind == "Pod":
+            self._pod(old, new, now)
+        elif kind == "Node" and len(self._scheduler.queue):
+            if new is not None:
+                self._scheduler.node_changed(old, new, now)
+            elif old is not None:
+                self._scheduler.node_deleted(old, now)
+
+    def _pod(self, old: Pod | None, new: Pod | None, now: float) -> None:
+        if not (self._is_named(old) or self._is_named(new) or len(self._scheduler.queue)):
+            return
+        before, after = self._shown(old), self._shown(new)
+        if before is not None and after is not None and before.metadata.uid != after.metadata.uid:
+            self._move(before, None, now)
+            before = None
+        self._move(before, after, now)
+
+    def _move(self, old: Pod | None, new: Pod | None, now: float) -> None:
+        info = self._scheduler.cluster.info
+        if old is None and new is not None:
+            self._scheduler.add_pod(info(new), now)
+        elif old is not None and new is None:
+            self._scheduler.delete_pod(info(old), now)
+        elif old is not None and new is not None:
+            self._scheduler.update_pod(info(old), info(new), now)
+
+    def _is_named(self, pod: Pod | None) -> bool:
+        return pod is not None and pod.spec.scheduler_name in self._names
+
+    def _shown(self, pod: Pod | None) -> Pod | None:
+        """The pod as the profiles see it: those on a node that have not ended, and those that they schedule."""
+        if pod is None or pod.status.phase in _FINISHED:
+            return None
+        if pod.spec.node_name:
+            return pod
+        return pod if self._is_named(pod) and not pod.metadata.deletion_timestamp and not _in_gang(pod) else None
+
+
+def _in_gang(pod: Pod) -> bool:
+    """Whether a gang places the pod: the session those of Volcano's PodGroups, nothing yet those of Kubernetes' own."""
+    return bool(group_of(pod)) or pod.spec.scheduling_group is not None
+
+
+def refusal(pod: Pod) -> str:
+    """Why nothing schedules a pending pod of a profile; empty if something does."""
+    return NATIVE_GROUP if pod.spec.scheduling_group is not None and not group_of(pod) else ""

@@ -1,0 +1,208 @@
+"""LiveProfiles: the profiles of `--config` in the scheduler's process. Kubernetes: cmd/kube-scheduler, scheduler.go.
+
+event → Cache → model, then Feed → PodScheduler's queue
+                  ↑                     │ PodLoop: attempt
+       assume     │                     ▼
+dispatcher ◄── Planner ◄── operations ◄── decisions
+    │ result
+    └──► bound, or forgotten in the model and tried again
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from prometheus_client import CollectorRegistry
+
+from volcano_py.api.core import Pod
+from volcano_py.scheduler.cache.cache import Cache
+from volcano_py.scheduler.dispatch.handle import DispatcherHandle
+from volcano_py.scheduler.dispatch.messages import Result
+from volcano_py.scheduler.model import plan
+from volcano_py.scheduler.model.plan import Emit, Operation
+from volcano_py.scheduler.planner import Planner
+from volcano_py.scheduler.pods.document import ProfilesFile
+from volcano_py.scheduler.pods.feed import Feed, refusal
+from volcano_py.scheduler.pods.loop import PodLoop
+from volcano_py.scheduler.pods.metrics import ERROR, SCHEDULED, UNSCHEDULABLE, PodMetrics
+from volcano_py.scheduler.pods.operations import operations
+from volcano_py.scheduler.profiles.decisions import Bind, Decision, Evict, Fail
+from volcano_py.scheduler.profiles.pod_info import PodInfo
+from volcano_py.scheduler.profiles.scheduler import PodScheduler
+
+log = logging.getLogger(__name__)
+
+
+class _Binding(NamedTuple):
+    """A binding without a result."""
+
+    pod: PodInfo
+    begun: float
+    """When its attempt began."""
+
+
+class _Tries:
+    """How often a pod was tried, and since when it waits."""
+
+    __slots__ = ("count", "since")
+
+    def __init__(self, since: float) -> None:
+        self.since = since
+        self.count = 0
+
+
+class LiveProfiles:
+    """Follows the cache, tries pods, and carries the decisions out. `send` emits operations."""
+
+    def __init__(
+        self, file: ProfilesFile, cache: Cache, handle: DispatcherHandle, send: Emit, registry: CollectorRegistry
+    ) -> None:
+        self._file = file
+        self._cache = cache
+        self._handle = handle
+        self._send = send
+        self._bindings: dict[str, _Binding] = {}
+        self._tries: dict[str, _Tries] = {}
+        self._refused: dict[str, Fail] = {}
+        """Pods that nothing schedules, by UID."""
+        self.metrics = PodMetrics(registry, lambda: self.scheduler.queue.sizes())
+        self.loop = PodLoop(cache.model, handle, self._attempt, self._tick, self._waiting)
+        self.scheduler: PodScheduler
+        self._configure()
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The schedulerNames of the profiles."""
+        return self._file.names
+
+    async def run(self, *ready: asyncio.Event) -> None:
+        """Try pods until cancelled, the first one after the cache is ready and all events in `ready` are set."""
+        await self.loop.run(self._cache.ready, *ready)
+
+    # ---- from the cache ---------------------------------------------------------------------------------
+
+    def changed(self, kind: str, old: Any, new: Any) -> None:
+        """An object of the model was added (`old` is None), changed or deleted (`new` is None)."""
+        if kind == "Pod":
+            self._pod_changed(old, new)
+        self._feed.changed(kind, old, new, time.monotonic())
+        if len(self.scheduler.queue) or self._refused:
+            self.loop.wake()
+
+    def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
+        if old is not None and (new is None or new.metadata.uid != old.metadata.uid):
+            self._tries.pop(old.metadata.uid, None)
+            self._refused.pop(old.metadata.uid, None)
+        if new is None or new.spec.scheduler_name not in self.names:
+            return
+        if new.spec.node_name:
+            self._bound(new.metadata.uid)
+            return
+        meta = new.metadata
+        self._tries.setdefault(meta.uid, _Tries(time.monotonic()))
+        if why := refusal(new):
+            self._refused[meta.uid] = Fail(self.scheduler.cluster.info(new), why)
+
+    def forgotten(self, operation: Operation, why: str) -> None:
+        """The model has forgotten an assumed operation: it was not carried out."""
+        if isinstance(operation, plan.Bind) and (binding := self._bindings.pop(operation.uid, None)) is not None:
+            self._put_back(binding.pod, why or "the binding was not written")
+
+    # ---- from the dispatcher ----------------------------------------------------------------------------
+
+    def handle_result(self, operation: Operation, result: Result) -> bool:
+        """Take the result of a binding that a profile has decided; whether there is nothing left to do about it."""
+        if not isinstance(operation, plan.Bind) or operation.uid not in self._bindings:
+            return False
+        if result.outcome in ("done", "superseded"):
+            self._bound(operation.uid)
+            return True
+        if result.outcome == "unknown":
+            return False  # the cache reads the pod
+        self._report(ERROR, self._bindings[operation.uid].pod, self._bindings[operation.uid].begun)
+        self._cache.forget(operation, result.message or result.outcome)
+        self.loop.wake()
+        return True
+
+    def _bound(self, uid: str) -> None:
+        """A binding is confirmed, by its result or by the watch, whichever is first."""
+        binding = self._bindings.pop(uid, None)
+        tries = self._tries.pop(uid, None)
+        if binding is None:
+            return
+        now = time.monotonic()
+        self._report(SCHEDULED, binding.pod, binding.begun)
+        if tries is not None:
+            self.metrics.scheduled(tries.count, now - tries.since)
+
+    # ---- from the configuration -------------------------------------------------------------------------
+
+    def poll(self) -> None:
+        """Check the file for a change, and put new profiles in force: all waiting pods enter a new queue."""
+        if self._file.poll():
+            self._configure()
+            self._cache.schedule_for(self.names)
+            for pod in self._cache.informers["Pod"].store.values():
+                task = self._cache.model.tasks.get(pod.metadata.key)
+                if task is not None and not task.takes_capacity:
+                    self.changed("Pod", None, pod)
+
+    def _configure(self) -> None:
+        self.scheduler = PodScheduler(self._file.configuration, self._file.features, self._cache.model)
+        self._feed = Feed(self.scheduler, self.names)
+
+    def _waiting(self) -> int:
+        return len(self.scheduler.queue) + len(self._refused)
+
+    # ---- attempts ---------------------------------------------------------------------------------------
+
+    def _attempt(self, now: float) -> bool:
+        try:
+            decisions = self.scheduler.attempt(now)
+        except Exception:
+            log.exception("an attempt to schedule a pod failed")
+            return True
+        if decisions is None:
+            return False
+        self._carry_out(decisions, now)
+        return True
+
+    def _tick(self, now: float) -> None:
+        self.scheduler.tick(now)
+        if self._handle.leading:
+            for refused in self._refused.values():
+                self._write([refused])
+
+    def _carry_out(self, decisions: Sequence[Decision], begun: float) -> None:
+        for decision in decisions:
+            match decision:
+                case Bind(pod, _):
+                    self._bindings[pod.pod.metadata.uid] = _Binding(pod, begun)
+                    self._tried(pod, begun)
+                case Fail(pod, _):
+                    self._tried(pod, begun)
+                    self._report(UNSCHEDULABLE, pod, begun)
+        victims = sum(isinstance(d, Evict) for d in decisions)
+        if victims:
+            self.metrics.preempted(victims)
+        self._write(decisions)
+
+    def _write(self, decisions: Sequence[Decision]) -> None:
+        """Send the operations that are needed, and assume them."""
+        planner = Planner(self._cache.model, self._send)
+        if found := list(operations(decisions, self._cache.model)):
+            planner.submit(found)
+            planner.assume({})
+
+    def _tried(self, pod: PodInfo, begun: float) -> None:
+        self._tries.setdefault(pod.pod.metadata.uid, _Tries(begun)).count += 1
+
+    def _report(self, result: str, pod: PodInfo, begun: float) -> None:
+        self.metrics.attempt(result, pod.pod.spec.scheduler_name, time.monotonic() - begun)
+
+    def _put_back(self, pod: PodInfo, why: str) -> None:
+        self.scheduler.add_pod(pod, time.monotonic())

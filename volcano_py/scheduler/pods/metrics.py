@@ -1,0 +1,73 @@
+"""kube-scheduler's metrics, under its names (prefix `scheduler_`). Kubernetes: pkg/scheduler/metrics.
+
+Times are seconds, as there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from prometheus_client import CollectorRegistry, Counter, Histogram
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+SCHEDULED, UNSCHEDULABLE, ERROR = "scheduled", "unschedulable", "error"
+"""Results of an attempt."""
+
+
+def _doubling(first: float, count: int) -> list[float]:
+    return [first * 2.0**i for i in range(count)]
+
+
+class PodMetrics:
+    """The metrics of the profiles. `waiting`: how many pods wait in each part of the queue."""
+
+    def __init__(self, registry: CollectorRegistry, waiting: Callable[[], Mapping[str, int]]) -> None:
+        registry.register(_Pending(waiting))
+        own: dict[str, Any] = {"namespace": "scheduler", "registry": registry}
+        self.attempts = Counter(
+            "schedule_attempts_total", "Attempts to schedule a pod, by result and profile", ("result", "profile"), **own
+        )
+        self.duration = Histogram(
+            "scheduling_attempt_duration_seconds",
+            "One attempt: the search for a node and, if there is one, the binding",
+            ("result", "profile"),
+            buckets=_doubling(0.001, 15),
+            **own,
+        )
+        self.sli = Histogram(
+            "pod_scheduling_sli_duration_seconds",
+            "From a pod's first entry into the queue to its binding",
+            ("attempts",),
+            buckets=_doubling(0.01, 20),
+            **own,
+        )
+        self.victims = Histogram("preemption_victims", "Pods evicted for one pod", buckets=_doubling(1, 7), **own)
+        self.preemptions = Counter("preemption_attempts_total", "Attempts that evicted pods", **own)
+
+    def attempt(self, result: str, profile: str, seconds: float) -> None:
+        """An attempt has ended."""
+        self.attempts.labels(result, profile).inc()
+        self.duration.labels(result, profile).observe(seconds)
+
+    def scheduled(self, attempts: int, seconds: float) -> None:
+        """A pod is bound, `seconds` after it came."""
+        self.sli.labels("16+" if attempts > 15 else str(attempts)).observe(seconds)
+
+    def preempted(self, victims: int) -> None:
+        """Pods are evicted for one pod."""
+        self.preemptions.inc()
+        self.victims.observe(victims)
+
+
+class _Pending(Collector):
+    def __init__(self, waiting: Callable[[], Mapping[str, int]]) -> None:
+        self._waiting = waiting
+
+    def collect(self) -> Iterable[Metric]:
+        text = "Pods that wait: active, backoff, unschedulable or gated"
+        family = GaugeMetricFamily("scheduler_pending_pods", text, labels=["queue"])
+        for queue, count in self._waiting().items():
+            family.add_metric([queue], count)
+        return [family]

@@ -1,0 +1,36 @@
+"""Decisions of the profiles as operations of a plan, which the dispatcher carries out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from volcano_py.scheduler.model import plan
+from volcano_py.scheduler.model.cluster import Cluster
+from volcano_py.scheduler.profiles.decisions import Bind, Decision, Evict, Fail, Nominate
+from volcano_py.scheduler.profiles.pod_info import PodInfo
+
+EVICTION = "preemption"
+"""The reason of evictions."""
+UNSCHEDULABLE = "Unschedulable"
+
+
+def operations(decisions: Sequence[Decision], model: Cluster) -> Iterator[plan.Operation]:
+    """What has to be written. A condition is repeated only when its text changes."""
+    for decision in decisions:
+        match decision:
+            case Bind(pod, node):
+                yield plan.Bind(pod.namespace, pod.name, _uid(pod), node, "")
+            case Evict(victim, preemptor):
+                task = model.tasks.get(victim.key)
+                if task is not None:
+                    text = f"Preempted by pod {_uid(preemptor)} on node {task.node}"
+                    yield plan.Evict(victim.namespace, victim.name, _uid(victim), task.job, EVICTION, event=text)
+            case Nominate(pod, node):
+                yield plan.Nomination(pod.namespace, pod.name, _uid(pod), node)
+            case Fail(pod, message):
+                if model.reported.conditions.get(pod.key) != (UNSCHEDULABLE, message):
+                    yield plan.PodCondition(pod.namespace, pod.name, _uid(pod), UNSCHEDULABLE, message)
+
+
+def _uid(pod: PodInfo) -> str:
+    return pod.pod.metadata.uid
