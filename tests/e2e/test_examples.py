@@ -189,7 +189,9 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         stack.callback(_end, sandbox := here.start("sandbox", *up))
         _until(lambda: here.kubeconfig.exists() and here.run("kubectl get nodes", ROOT)[0] == 0, sandbox)
         conf = str(EXAMPLES / "scheduler.conf")
-        stack.callback(_end, scheduler := here.start("scheduler", "--scheduler-conf", conf, "--leader-elect=false"))
+        profiles = str(EXAMPLES / "profiles" / "scheduler.conf")
+        flags = ("--scheduler-conf", conf, "--config", profiles, "--leader-elect=false")
+        stack.callback(_end, scheduler := here.start("scheduler", *flags))
         _until(lambda: "Open" in here.run("vcctl queue get -n default", ROOT)[1], scheduler)
         yield here
 
