@@ -12,7 +12,7 @@ import orjson
 
 from volcano_py.cli.errors import fail
 from volcano_py.kube.flags import parse_gates
-from volcano_py.scheduler.extensions import ExtensionError, extended
+from volcano_py.scheduler.extensions import ExtensionError, extended, profile_plugins
 from volcano_py.scheduler.framework.config import DEFAULT_TEXT, Configuration, ConfigurationError
 from volcano_py.scheduler.framework.registry import Registry
 from volcano_py.scheduler.model.feature_gates import enabled_gates
@@ -98,13 +98,14 @@ def run(
 @simulate.command()
 @click.argument("files", nargs=-1, metavar="FILES|-")
 @click.option("--jsonl", is_flag=True, required=True, help="A scenario per line in, a result per line out.")
-def profiles(files: tuple[str, ...], jsonl: bool) -> None:
+@click.option("--plugins-dir", default="", help="Folder of Python files with custom plugins.")
+def profiles(files: tuple[str, ...], jsonl: bool, plugins_dir: str) -> None:
     """Schedule pod by pod, as a KubeSchedulerConfiguration says, in virtual time (docs/profiles.md)."""
     try:
-        for line in pod_by_pod.run_lines(_lines(files)):
+        for line in pod_by_pod.run_lines(_lines(files), profile_plugins(plugins_dir)):
             sys.stdout.buffer.write(line + b"\n")
             sys.stdout.buffer.flush()
-    except ManifestError as e:
+    except (ManifestError, ExtensionError) as e:
         fail(str(e), 2)
 
 

@@ -1,8 +1,9 @@
 """Plugins and actions from outside: entry points and `--plugins-dir`.
 
-A plugin is a subclass of `Plugin`, an action one of `Action`, each with a `name`. Packages declare theirs in the
-entry-point groups `volcano_py.plugins` and `volcano_py.actions`; in a plugins folder every Python file is searched.
-Volcano loads Go plugins from `--plugins-dir`.
+A plugin is a subclass of `Plugin`, an action one of `Action`, and a plugin of profiles one of the classes of
+`volcano_py.profile_plugin`, each with a `name`. Packages declare theirs in the entry-point groups
+`volcano_py.plugins`, `volcano_py.actions` and `volcano_py.profile_plugins`; in a plugins folder every Python file is
+searched. Volcano loads Go plugins from `--plugins-dir`.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from typing import Any
 
 from volcano_py.scheduler.framework.plugin import Action, Plugin
 from volcano_py.scheduler.framework.registry import Registry
+from volcano_py.scheduler.profiles import registry as profile_registry
+from volcano_py.scheduler.profiles.extension_points import Plugin as ProfilePlugin
 
 log = logging.getLogger(__name__)
 
@@ -32,25 +35,39 @@ def extended(registry: Registry, plugins_dir: str = "") -> Registry:
     Raises ExtensionError for one that cannot be loaded: the scheduler must not run without it.
     """
     made = Registry(registry.plugins, registry.actions)
-    for kind, names in (("plugins", made.plugins), ("actions", made.actions)):
-        for point in entry_points(group=f"volcano_py.{kind}"):
-            try:
-                found = point.load()
-            except Exception as error:
-                raise ExtensionError(f"entry point {point.name} ({point.value}): {error!r}") from error
-            base = Plugin if kind == "plugins" else Action
-            if not (inspect.isclass(found) and issubclass(found, base)):
-                raise ExtensionError(
-                    f"entry point {point.name} ({point.value}) is no subclass of volcano_py.plugin.{base.__name__}"
-                )
-            _add(names, point.name, found, f"entry point {point.value}")
-    for file in sorted(Path(plugins_dir).glob("*.py")) if plugins_dir else ():
-        for found in _of_file(file):
-            target: dict[str, Any] = made.plugins if issubclass(found, Plugin) else made.actions
-            _add(target, found.name, found, str(file))
+    for name, found, source in _found("plugins", Plugin, plugins_dir):
+        _add(made.plugins, name, found, source)
+    for name, found, source in _found("actions", Action, plugins_dir):
+        _add(made.actions, name, found, source)
+    return made
+
+
+def profile_plugins(plugins_dir: str = "") -> profile_registry.Registry:
+    """The plugins that profiles can name, with the extensions added. Raises ExtensionError as `extended` does."""
+    made = dict(profile_registry.REGISTRY)
+    for name, found, source in _found("profile_plugins", ProfilePlugin, plugins_dir):
+        _add(made, name, profile_registry.of(found), source)
+    return made
+
+
+def _found(group: str, base: type[Any], plugins_dir: str) -> Iterator[tuple[str, type[Any], str]]:
+    """(name, class, where it comes from) of all extensions of a kind."""
+    for point in entry_points(group=f"volcano_py.{group}"):
+        source = f"entry point {point.name} ({point.value})"
+        try:
+            found = point.load()
+        except Exception as error:
+            raise ExtensionError(f"{source}: {error!r}") from error
+        if not (inspect.isclass(found) and issubclass(found, base)):
+            module = "profile_plugin" if base is ProfilePlugin else "plugin"
+            raise ExtensionError(f"{source} is no subclass of volcano_py.{module}.{base.__name__}")
+        yield point.name, found, f"entry point {point.value}"
     if plugins_dir and not Path(plugins_dir).is_dir():
         raise ExtensionError(f"--plugins-dir {plugins_dir} is not a directory")
-    return made
+    for file in sorted(Path(plugins_dir).glob("*.py")) if plugins_dir else ():
+        for found in _of_file(file):
+            if issubclass(found, base):
+                yield found.name, found, str(file)
 
 
 def _add(names: dict[str, Any], name: str, found: Any, source: str) -> None:
@@ -60,7 +77,8 @@ def _add(names: dict[str, Any], name: str, found: Any, source: str) -> None:
     log.info("%s comes from %s", name, source)
 
 
-def _of_file(file: Path) -> Iterator[type[Plugin] | type[Action]]:
+def _of_file(file: Path) -> Iterator[type[Any]]:
+    """The plugins and actions that a file defines."""
     module_name = f"volcano_py_plugins_{file.stem}"
     spec = importlib.util.spec_from_file_location(module_name, file)
     if spec is None or spec.loader is None:
@@ -74,8 +92,8 @@ def _of_file(file: Path) -> Iterator[type[Plugin] | type[Action]]:
     for found in vars(module).values():
         if not inspect.isclass(found) or found.__module__ != module_name:
             continue
-        if issubclass(found, Plugin | Action):
-            if found.name:
+        if issubclass(found, Plugin | Action | ProfilePlugin):
+            if found.name and not inspect.isabstract(found):
                 yield found
         elif hasattr(found, "on_session_open"):
             raise ExtensionError(f"{file}: class {found.__name__} must be a subclass of volcano_py.plugin.Plugin")

@@ -18,9 +18,10 @@ from volcano_py.api import core, gang
 from volcano_py.api.codec import from_manifest
 from volcano_py.api.meta import format_time, parse_time
 from volcano_py.scheduler.profiles.configuration import ConfigurationError, features_of, load
-from volcano_py.scheduler.profiles.decisions import Bind, Decision, Evict, Fail, Nominate
+from volcano_py.scheduler.profiles.decisions import Bind, Decision, Evict, Fail, Nominate, Patch, Report
 from volcano_py.scheduler.profiles.plugins.default_preemption import BY_SCHEDULER
 from volcano_py.scheduler.profiles.pod_info import PodInfo
+from volcano_py.scheduler.profiles.registry import REGISTRY, Registry
 from volcano_py.scheduler.profiles.scheduler import PodScheduler
 from volcano_py.simulate.manifests import Manifest, ManifestError, in_namespace
 
@@ -56,7 +57,7 @@ class Scenario(msgspec.Struct, rename="camel"):
     until: int = 0
 
 
-def run_lines(lines: Iterable[str | bytes]) -> Iterator[bytes]:
+def run_lines(lines: Iterable[str | bytes], registry: Registry = REGISTRY) -> Iterator[bytes]:
     """Run every scenario; one that cannot be run yields its id and the error, and the others run."""
     for number, line in enumerate(lines, 1):
         if not line.strip():
@@ -67,7 +68,7 @@ def run_lines(lines: Iterable[str | bytes]) -> Iterator[bytes]:
             if not isinstance(case, dict):
                 raise ManifestError("a scenario must be a JSON object")
             name = case.get("id", name)
-            yield orjson.dumps({"id": name, "steps": run(msgspec.convert(case, Scenario))})
+            yield orjson.dumps({"id": name, "steps": run(msgspec.convert(case, Scenario), registry)})
         except (ConfigurationError, ManifestError, msgspec.ValidationError) as e:
             yield orjson.dumps({"id": name, "error": str(e)})
         except orjson.JSONDecodeError as e:
@@ -78,10 +79,10 @@ def run_lines(lines: Iterable[str | bytes]) -> Iterator[bytes]:
             yield orjson.dumps({"id": name, "error": text})
 
 
-def run(scenario: Scenario) -> list[dict[str, Any]]:
+def run(scenario: Scenario, registry: Registry = REGISTRY) -> list[dict[str, Any]]:
     """The outcomes after second 0, after each step, and at `until`. Raises ConfigurationError, ManifestError."""
     features = features_of(scenario.feature_gates or {})
-    world = _World(PodScheduler(load(scenario.config, features), features), scenario.objects)
+    world = _World(PodScheduler(load(scenario.config, features, registry), features), scenario.objects)
     world.change(scenario.objects, ())
     world.settle()
     outcomes = [world.outcome()]
@@ -159,7 +160,8 @@ class _World:
             self._now = float(self._second)
             for path in [p for p, end in self._ends.items() if end < self._second]:
                 self._delete(path)
-            self._scheduler.tick(self._now)
+            for decision in self._scheduler.tick(self._now):
+                self._carry_out(decision)
             if self._second < second:
                 self.settle()
 
@@ -181,6 +183,11 @@ class _World:
         }
 
     def _carry_out(self, decision: Decision) -> None:
+        if isinstance(decision, Report):
+            return
+        if isinstance(decision, Patch):
+            self._patch(decision)
+            return
         path = f"Pod/{decision.pod.key}"
         if path not in self._objects:
             return
@@ -193,8 +200,8 @@ class _World:
                 status |= {"phase": "Running", "startTime": format_time(self._epoch + self._second)}
                 _condition(status, "PodScheduled", "True")
                 self._bound[decision.pod.key] = node
-            case Fail(_, message):
-                _condition(status, "PodScheduled", "False", "Unschedulable", message)
+            case Fail(_, message, reason):
+                _condition(status, "PodScheduled", "False", reason, message)
             case Nominate(_, node):
                 status["nominatedNodeName"] = node
             case Evict():
@@ -207,6 +214,11 @@ class _World:
                 pod["metadata"]["deletionTimestamp"] = format_time(self._epoch + self._second + grace)
                 self._ends[path] = self._second + grace
         self._store(path, pod)
+
+    def _patch(self, decision: Patch) -> None:
+        path = f"{decision.kind.kind}/{decision.key}"
+        if path in self._objects:
+            self._store(path, merge_patch(self._objects[path], decision.patch))
 
     def _store(self, path: str, manifest: Manifest) -> None:
         self._objects[path] = manifest
@@ -237,7 +249,7 @@ class _World:
             case "Node":
                 self._scheduler.delete_node(key, self._now)
             case "PodGroup":
-                self._scheduler.cluster.groups.pop(key, None)
+                self._scheduler.delete_group(key, self._now)
             case _:
                 namespace, _, name = key.rpartition("/")
                 self._scheduler.cluster.model.remove(kind, namespace, name)

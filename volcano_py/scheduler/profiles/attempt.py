@@ -6,11 +6,12 @@ from typing import NamedTuple
 
 from volcano_py.scheduler.profiles.cluster import Cluster
 from volcano_py.scheduler.profiles.cycle_state import CycleState
+from volcano_py.scheduler.profiles.faults import PluginFault
 from volcano_py.scheduler.profiles.messages import no_node_fits
 from volcano_py.scheduler.profiles.node_info import NodeInfo
 from volcano_py.scheduler.profiles.pod_info import PodInfo
-from volcano_py.scheduler.profiles.profile import Profile
-from volcano_py.scheduler.profiles.status import Status, unresolvable
+from volcano_py.scheduler.profiles.profile import Pending, Profile
+from volcano_py.scheduler.profiles.status import Code, Status, unresolvable
 
 
 class Found(NamedTuple):
@@ -25,44 +26,66 @@ class NotFound(NamedTuple):
     nominated: str | None = None
     """A node that evictions free, empty to clear the nomination, None to leave it."""
     victims: tuple[PodInfo, ...] = ()
+    error: bool = False
+    """A plugin failed, as opposed to: no node fits."""
 
 
-def find(profile: Profile, cluster: Cluster, pod: PodInfo) -> Found | NotFound:
+class Asked(NamedTuple):
+    """A plugin waits for an answer from another program; the pod is tried again when it has come."""
+
+
+def failure(message: str) -> NotFound:
+    """An error of a plugin, or of the scheduler."""
+    return NotFound(message, frozenset(), error=True)
+
+
+def find(profile: Profile, cluster: Cluster, pod: PodInfo) -> Found | NotFound | Asked:
     """The best node for a pod, or why there is none and which pods to evict."""
     if not cluster.nodes:
         return NotFound("no nodes available to schedule pods", frozenset())
+    try:
+        return _find(profile, cluster, pod)
+    except PluginFault as fault:
+        return failure(str(fault))
+    except Pending:
+        return Asked()
+
+
+def _find(profile: Profile, cluster: Cluster, pod: PodInfo) -> Found | NotFound:
     state = CycleState()
     only, status, by = profile.pre_filter(state, pod)
+    _stop(status, "PreFilter")
     if not status.ok:
-        if not status.rejected:
-            return NotFound(f'running PreFilter plugin "{status.plugin}": {status.message}', frozenset())
         refused = dict.fromkeys(cluster.nodes, status)
         by.add(status.plugin)
         by.discard("")
         return _after(profile, cluster, state, pod, refused, by, status.message)
-    feasible, refused, failed = _feasible(profile, cluster, state, pod, only, by)
-    if failed is not None:
-        return NotFound(f'running "{failed.plugin}" filter plugin: {failed.message}', frozenset())
+    feasible, refused = _feasible(profile, cluster, state, pod, only, by)
     if not feasible:
         return _after(profile, cluster, state, pod, refused, by, "")
     if len(feasible) == 1:
         return Found(state, feasible[0].name)
-    try:
-        return Found(state, profile.best(state, pod, feasible).name)
-    except ValueError as e:
-        return NotFound(str(e), frozenset())
+    return Found(state, profile.best(state, pod, feasible).name)
+
+
+def _stop(status: Status, point: str) -> None:
+    """Raises for a status that is neither success nor a refusal."""
+    if status.code is Code.PENDING:
+        raise Pending
+    if not status.ok and not status.rejected:
+        raise PluginFault(status.plugin, point, status.message)
 
 
 def _feasible(
     profile: Profile, cluster: Cluster, state: CycleState, pod: PodInfo, only: set[str] | None, by: set[str]
-) -> tuple[list[NodeInfo], dict[str, Status], Status | None]:
-    """(nodes that fit, why the others do not, an error); `by` gets the plugins that refuse."""
+) -> tuple[list[NodeInfo], dict[str, Status]]:
+    """(nodes that fit, why the others do not); `by` gets the plugins that refuse."""
     nominated = cluster.nodes.get(pod.pod.status.nominated_node_name)
     refused: dict[str, Status] = {}
     if nominated is not None:
         status = profile.filter_with_nominated(state, pod, nominated)
         if status.ok:
-            return [nominated], refused, None
+            return [nominated], refused
         by.add(status.plugin)
     elsewhere = unresolvable(f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(by))}]")
     feasible: list[NodeInfo] = []
@@ -74,11 +97,10 @@ def _feasible(
         if status.ok:
             feasible.append(node)
             continue
-        if not status.rejected:
-            return [], refused, status
+        _stop(status, "Filter")
         refused[node.name] = status
         by.add(status.plugin)
-    return feasible, refused, None
+    return feasible, refused
 
 
 def _after(

@@ -98,9 +98,12 @@ class Cluster:
             self.model.assume(_binding(pod, node))
 
     def unplace(self, pod: PodInfo, node: str) -> None:
-        if pod.node != node:
-            self.model.forget(_binding(pod, node))
-        elif self._owns_model:
+        """The pod does not go to the node after all."""
+        self.model.forget(_binding(pod, node))
+
+    def forget(self, pod: PodInfo) -> None:
+        """A pod is gone."""
+        if self._owns_model:
             self.model.remove("Pod", pod.namespace, pod.name)
 
     def info(self, pod: Pod) -> PodInfo:

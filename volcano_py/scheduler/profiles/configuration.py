@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from volcano_py.scheduler.profiles.extension_points import POINTS
-from volcano_py.scheduler.profiles.registry import REGISTRY
+from volcano_py.scheduler.profiles.registry import REGISTRY, Registry
 
 _MULTI = "multiPoint"
 _API = "kubescheduler.config.k8s.io/v1"
@@ -74,9 +74,13 @@ class Configuration(NamedTuple):
     """Seconds."""
     max_backoff: float
     """Seconds."""
+    registry: Registry = REGISTRY
+    """The plugins that the profiles are made of."""
 
 
-def load(document: Mapping[str, Any], features: frozenset[str] = FEATURES) -> Configuration:
+def load(
+    document: Mapping[str, Any], features: frozenset[str] = FEATURES, registry: Registry = REGISTRY
+) -> Configuration:
     """A configuration as it is written for kube-scheduler. Raises ConfigurationError."""
     try:
         read = msgspec.convert(dict(document), _Document)
@@ -86,7 +90,7 @@ def load(document: Mapping[str, Any], features: frozenset[str] = FEATURES) -> Co
         raise ConfigurationError(f"{read.kind} of {read.api_version}: write KubeSchedulerConfiguration of {_API}")
     if not 0 < read.pod_initial_backoff_seconds <= read.pod_max_backoff_seconds:
         raise ConfigurationError("podInitialBackoffSeconds: must be above 0 and at most podMaxBackoffSeconds")
-    profiles = [_profile(p, features) for p in read.profiles or [_Profile()]]
+    profiles = [_profile(p, features, registry) for p in read.profiles or [_Profile()]]
     names = [p.name for p in profiles]
     for name in names:
         if not name:
@@ -95,66 +99,71 @@ def load(document: Mapping[str, Any], features: frozenset[str] = FEATURES) -> Co
             raise ConfigurationError(f"profile {name}: two profiles have this schedulerName; names must be unique")
     if len({tuple(p.points["queueSort"]) for p in profiles}) > 1:
         raise ConfigurationError("profiles have different queueSort plugins; they share one queue: use the same one")
-    return Configuration(profiles, float(read.pod_initial_backoff_seconds), float(read.pod_max_backoff_seconds))
+    return Configuration(
+        profiles, float(read.pod_initial_backoff_seconds), float(read.pod_max_backoff_seconds), registry
+    )
 
 
-def _profile(profile: _Profile, features: frozenset[str]) -> ProfileConfig:
+def _profile(profile: _Profile, features: frozenset[str], registry: Registry) -> ProfileConfig:
     where = f"profile {profile.scheduler_name}"
     sets = profile.plugins or {}
     for point, chosen in sets.items():
         if point != _MULTI and point not in POINTS:
             raise ConfigurationError(f"{where}: there is no point {point!r}{_nearest(point, [*POINTS, _MULTI])}")
-        _check_names(where, point, chosen)
-    multi = _merged(sets.get(_MULTI) or _PluginSet(), features)
+        _check_names(where, point, chosen, registry)
+    multi = _merged(sets.get(_MULTI) or _PluginSet(), features, registry)
     points: dict[str, list[str]] = {}
     for point in POINTS:
-        points[point] = _at_point(point, multi, sets.get(point) or _PluginSet(), where)
+        points[point] = _at_point(point, multi, sets.get(point) or _PluginSet(), where, registry)
     if len(points["queueSort"]) != 1:
         raise ConfigurationError(f"{where}: queueSort needs exactly one plugin; enabled are {points['queueSort']}")
     if not points["bind"]:
         raise ConfigurationError(f"{where}: bind has no plugin; enable DefaultBinder")
     weights = {r.name: r.weight or 1 for r in multi}
     weights |= {r.name: r.weight or 1 for r in (sets.get("score") or _PluginSet()).enabled or ()}
-    return ProfileConfig(profile.scheduler_name, points, weights, _arguments(profile, where))
+    return ProfileConfig(profile.scheduler_name, points, weights, _arguments(profile, where, registry))
 
 
-def _merged(custom: _PluginSet, features: frozenset[str]) -> list[_Ref]:
+def _merged(custom: _PluginSet, features: frozenset[str], registry: Registry) -> list[_Ref]:
     """The default plugins, changed by `multiPoint`: a plugin that is configured again keeps its place."""
     off = {r.name for r in custom.disabled or ()}
     again = {r.name: r for r in custom.enabled or ()}
     result: list[_Ref] = []
     if "*" not in off:
-        for name, registration in REGISTRY.items():
-            if name not in off and (not registration.gate or registration.gate in features):
+        for name, registration in registry.items():
+            on = registration.default and (not registration.gate or registration.gate in features)
+            if on and name not in off:
                 result.append(again.pop(name, _Ref(name, registration.weight)))
     return result + list(again.values())
 
 
-def _at_point(point: str, multi: list[_Ref], chosen: _PluginSet, where: str) -> list[str]:
+def _at_point(point: str, multi: list[_Ref], chosen: _PluginSet, where: str, registry: Registry) -> list[str]:
     listed = [r.name for r in chosen.enabled or ()]
     for name in listed:
-        if not issubclass(REGISTRY[name].kind, POINTS[point]):
-            raise ConfigurationError(f"{where}, {point}: {name} does not implement this point")
+        kind = registry[name].kind
+        if not issubclass(kind, POINTS[point]):
+            points = ", ".join(p for p, base in POINTS.items() if issubclass(kind, base))
+            raise ConfigurationError(f"{where}, {point}: {name} does not implement this point; it implements {points}")
         if listed.count(name) > 1:
             raise ConfigurationError(f"{where}, {point}: {name} is enabled twice")
     off = {r.name for r in chosen.disabled or ()}
-    fits = [r.name for r in multi if issubclass(REGISTRY[r.name].kind, POINTS[point]) and r.name not in off]
+    fits = [r.name for r in multi if issubclass(registry[r.name].kind, POINTS[point]) and r.name not in off]
     if "*" in off:
         fits = []
     both = [n for n in listed if n in fits]
     return both + [n for n in fits if n not in listed] + [n for n in listed if n not in fits]
 
 
-def _arguments(profile: _Profile, where: str) -> dict[str, Any]:
+def _arguments(profile: _Profile, where: str, registry: Registry) -> dict[str, Any]:
     given: dict[str, dict[str, Any]] = {}
     for entry in profile.plugin_config or ():
-        if entry.name not in REGISTRY:
-            raise ConfigurationError(f"{where}, pluginConfig: no plugin {entry.name!r}{_nearest(entry.name, REGISTRY)}")
+        if entry.name not in registry:
+            raise ConfigurationError(f"{where}, pluginConfig: no plugin {entry.name!r}{_nearest(entry.name, registry)}")
         if entry.name in given:
             raise ConfigurationError(f"{where}, pluginConfig: {entry.name} is configured twice")
         given[entry.name] = {k: v for k, v in (entry.args or {}).items() if k not in ("kind", "apiVersion")}
     found = {}
-    for name, registration in REGISTRY.items():
+    for name, registration in registry.items():
         try:
             found[name] = msgspec.convert(given.get(name, {}), registration.arguments)
         except msgspec.ValidationError as e:
@@ -162,10 +171,10 @@ def _arguments(profile: _Profile, where: str) -> dict[str, Any]:
     return found
 
 
-def _check_names(where: str, point: str, chosen: _PluginSet) -> None:
+def _check_names(where: str, point: str, chosen: _PluginSet, registry: Registry) -> None:
     for r in (*(chosen.enabled or ()), *(r for r in chosen.disabled or () if r.name != "*")):
-        if r.name not in REGISTRY:
-            raise ConfigurationError(f"{where}, {point}: there is no plugin {r.name!r}{_nearest(r.name, REGISTRY)}")
+        if r.name not in registry:
+            raise ConfigurationError(f"{where}, {point}: there is no plugin {r.name!r}{_nearest(r.name, registry)}")
         if not 0 <= r.weight <= 100:
             raise ConfigurationError(f"{where}, {point}: weight {r.weight} of {r.name} is out of range; use 1 to 100")
 

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
+from volcano_py.scheduler.profiles.objects import ObjectKind
 from volcano_py.scheduler.profiles.pod_info import PodInfo
+
+UNSCHEDULABLE = "Unschedulable"
+SCHEDULER_ERROR = "SchedulerError"
 
 
 class Bind(NamedTuple):
+    """Write the binding, then report the outcome to `PodScheduler.bind_result`."""
+
     pod: PodInfo
     node: str
 
@@ -25,10 +32,34 @@ class Nominate(NamedTuple):
 
 
 class Fail(NamedTuple):
-    """Write the condition PodScheduled=False."""
+    """Write the condition PodScheduled=False, and the Event FailedScheduling with the same message."""
 
     pod: PodInfo
     message: str
+    reason: str = UNSCHEDULABLE
+    """Of the condition: SCHEDULER_ERROR if a plugin, or the binding, failed."""
 
 
-Decision = Bind | Evict | Nominate | Fail
+class Report(NamedTuple):
+    """Write an Event about a pod."""
+
+    pod: PodInfo
+    type: str
+    """`Normal` or `Warning`."""
+    reason: str
+    message: str
+
+
+class Patch(NamedTuple):
+    """Write a JSON merge patch of an object, on behalf of a plugin; retry until the API server answers."""
+
+    kind: ObjectKind
+    key: str
+    patch: Mapping[str, Any]
+    pod: PodInfo
+    """The pod that it is about."""
+    status: bool = False
+    """Patch the subresource status."""
+
+
+Decision = Bind | Evict | Nominate | Fail | Report | Patch

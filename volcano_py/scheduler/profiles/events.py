@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
 from enum import Enum, Flag, auto
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -12,6 +13,9 @@ if TYPE_CHECKING:
     from volcano_py.scheduler.profiles.pod_info import PodInfo
 
 
+log = logging.getLogger(__name__)
+
+
 class Kind(Enum):
     """What an event is about."""
 
@@ -19,6 +23,8 @@ class Kind(Enum):
     ASSIGNED_POD = "AssignedPod"
     UNSCHEDULED_POD = "UnscheduledPod"
     POD_GROUP = "PodGroup"
+    OBJECT = "Object"
+    """An object of a kind that a plugin reads."""
 
 
 class Action(Flag):
@@ -41,13 +47,14 @@ class Action(Flag):
 PODS = frozenset((Kind.ASSIGNED_POD, Kind.UNSCHEDULED_POD))
 NODES = frozenset((Kind.NODE,))
 GROUPS = frozenset((Kind.POD_GROUP,))
+OBJECTS = frozenset((Kind.OBJECT,))
 
 Hint = Callable[["PodInfo", Any, Any], bool]
 """(the waiting pod, the object before, the object after) → whether to try the pod again."""
 
 
 class Event(NamedTuple):
-    """`old` and `new` are NodeInfo's Node, a PodInfo or a PodGroup; None where it did not exist."""
+    """`old` and `new` are a Node, a PodInfo, a PodGroup or a manifest; None where it did not exist."""
 
     kind: Kind
     action: Action
@@ -62,8 +69,17 @@ class Interest(NamedTuple):
     action: Action
     hint: Hint | None = None
 
-    def matches(self, event: Event) -> bool:
-        return event.kind in self.kinds and bool(self.action & event.action)
+    def helps(self, pod: PodInfo, event: Event) -> bool:
+        """Whether the event may make the pod schedulable. A hint that fails counts as yes."""
+        if event.kind not in self.kinds or not self.action & event.action:
+            return False
+        if self.hint is None:
+            return True
+        try:
+            return self.hint(pod, event.old, event.new)
+        except Exception:
+            log.exception("queueing hint %r", self.hint)
+            return True
 
 
 def node_events(old: Node, new: Node) -> Iterator[Event]:

@@ -1,31 +1,59 @@
 """The points at which plugins take part in a pod's cycle. Kubernetes: scheduling framework, interface.go.
 
-A plugin is a class that inherits from one of these classes per point it implements. Its methods are called serially.
+A plugin is a class that inherits from one of these classes per point it implements. Its methods are called serially,
+and must not wait: an answer that depends on a call to another program is PENDING until the answer has come.
+An exception, or an answer of another type, is an error for the pod.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Sequence
-from typing import NamedTuple
+from typing import Any, ClassVar, NamedTuple
+
+import msgspec
 
 from volcano_py.scheduler.profiles.cycle_state import CycleState
-from volcano_py.scheduler.profiles.events import Interest
+from volcano_py.scheduler.profiles.events import Event, Interest
+from volcano_py.scheduler.profiles.handle import Handle
 from volcano_py.scheduler.profiles.node_info import NodeInfo
+from volcano_py.scheduler.profiles.objects import ObjectKind
 from volcano_py.scheduler.profiles.pod_info import PodInfo
 from volcano_py.scheduler.profiles.status import SUCCESS, Status
 
 MAX_SCORE = 100
 
 
+class NoArguments(msgspec.Struct, forbid_unknown_fields=True):
+    """For plugins without arguments."""
+
+
 class Plugin:
-    """What all plugins have: a name, and the events after which pods that they refused are tried again."""
+    """What all plugins have: a name, arguments, and the events after which pods that they refused are tried again.
+
+    A plugin is constructed once for each profile that enables it, with its arguments and a handle.
+    """
 
     name: str = ""
+    Arguments: ClassVar[type[Any]] = NoArguments
+    """A msgspec Struct: what `pluginConfig` can set, checked at the start."""
+    reads: ClassVar[Sequence[ObjectKind]] = ()
+    """Kinds that the scheduler watches for this plugin, beside nodes and pods."""
+
+    def __init__(self, arguments: Any = None, handle: Handle | None = None) -> None:
+        """A plugin that needs neither of them leaves this out."""
 
     def interests(self) -> Sequence[Interest]:
         """The events that may make a pod schedulable that this plugin refused."""
         return ()
+
+
+class Observer(Plugin, ABC):
+    """Not a point: a plugin that keeps a cache of its own gets every event of the cluster."""
+
+    @abstractmethod
+    def observe(self, event: Event) -> None:
+        """Something has changed; the handle shows the new state."""
 
 
 class PreEnqueue(Plugin, ABC):
@@ -36,7 +64,7 @@ class PreEnqueue(Plugin, ABC):
 
 class QueueSort(Plugin, ABC):
     @abstractmethod
-    def sort_key(self, pod: PodInfo, queued_at: float) -> tuple[float, ...]:
+    def sort_key(self, pod: PodInfo, queued_at: float) -> tuple[float | str, ...]:
         """Pods with a lower key are tried earlier. `queued_at`: when the pod last entered the queue, in seconds."""
 
 
@@ -109,6 +137,9 @@ class PreBind(Plugin, ABC):
 
 
 class Bind(Plugin, ABC):
+    writes_itself: ClassVar[bool] = False
+    """Success means that the pod is bound already; otherwise the scheduler writes the binding."""
+
     @abstractmethod
     def bind(self, state: CycleState, pod: PodInfo, node: str) -> Status:
         """Success: this plugin binds the pod; SKIP: ask the next one."""

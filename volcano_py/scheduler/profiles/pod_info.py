@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
+
+import msgspec
 
 from volcano_py.api.core import (
     Affinity,
@@ -88,6 +91,13 @@ class PodInfo:
         self.preferred = self._preferred(near, 1) + self._preferred(far, -1)
         """Weights of anti-affinity are negative."""
         self.spread: list[TopologySpreadConstraint] = decode_topology_spread(spec)
+
+    def on(self, node: str) -> PodInfo:
+        """The same pod as if it were bound to a node."""
+        other = copy.copy(self)
+        spec = msgspec.structs.replace(self.pod.spec, node_name=node)
+        other.pod = msgspec.structs.replace(self.pod, spec=spec)
+        return other
 
     @property
     def node(self) -> str:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
-from volcano_py.scheduler.profiles.cluster import Cluster
-from volcano_py.scheduler.profiles.configuration import ProfileConfig
+from volcano_py.scheduler.profiles.configuration import Configuration, ConfigurationError, ProfileConfig
 from volcano_py.scheduler.profiles.cycle_state import CycleState
-from volcano_py.scheduler.profiles.events import Interest
+from volcano_py.scheduler.profiles.events import Event, Interest
 from volcano_py.scheduler.profiles.extension_points import (
     MAX_SCORE,
     Bind,
     Filter,
+    Observer,
     Permit,
+    Plugin,
     PostBind,
     PostFilter,
     PostFilterResult,
@@ -24,25 +26,52 @@ from volcano_py.scheduler.profiles.extension_points import (
     Reserve,
     Score,
 )
+from volcano_py.scheduler.profiles.faults import PluginFault, contained, expect, raised
+from volcano_py.scheduler.profiles.handle import Handle, World
 from volcano_py.scheduler.profiles.node_info import NodeInfo
 from volcano_py.scheduler.profiles.pod_info import PodInfo
-from volcano_py.scheduler.profiles.registry import REGISTRY
 from volcano_py.scheduler.profiles.status import SUCCESS, Code, Status, unresolvable, unschedulable
 
 
-class Profile:
-    """The plugins of one profile, ready to run on a cluster."""
+class Pending(Exception):
+    """A plugin has asked another program, and the pod's cycle cannot go on before the answer."""
 
-    def __init__(self, config: ProfileConfig, cluster: Cluster) -> None:
+
+SortKey = tuple[tuple[float, str], ...]
+"""Numbers sort before texts, so that every two keys can be compared."""
+
+
+class PreFiltered(NamedTuple):
+    """What the PreFilter plugins answered together."""
+
+    only: set[str] | None
+    """The nodes that can hold the pod; None: any."""
+    status: Status
+    named_by: set[str]
+    """The plugins that named nodes."""
+
+
+class Profile:
+    """The plugins of one profile, ready to run on a cluster. A plugin that fails raises PluginFault here, unless a
+    method says otherwise."""
+
+    def __init__(self, config: ProfileConfig, whole: Configuration, world: World) -> None:
         self.name = config.name
-        self._cluster = cluster
+        self._cluster = world.cluster
+        handle = Handle(world, self)
         named = {n for names in config.points.values() for n in names}
-        made = {n: r.make(config.arguments[n], cluster, self) for n, r in REGISTRY.items() if n in named}
+        made: dict[str, Plugin] = {}
+        for name, registration in whole.registry.items():
+            if name in named:
+                try:
+                    made[name] = registration.make(config.arguments[name], handle)
+                except Exception as e:
+                    raise ConfigurationError(f"profile {self.name}, pluginConfig {name}: {e}") from e
 
         def at(point: str) -> list[Any]:
             return [made[n] for n in config.points[point]]
 
-        self.queue_sort: QueueSort = at("queueSort")[0]
+        self._queue_sort: QueueSort = at("queueSort")[0]
         self._pre_enqueue: list[PreEnqueue] = at("preEnqueue")
         self._pre_filter: list[PreFilter] = at("preFilter")
         self._filter: list[Filter] = at("filter")
@@ -54,43 +83,72 @@ class Profile:
         self.pre_bind: list[PreBind] = at("preBind")
         self.bind: list[Bind] = at("bind")
         self.post_bind: list[PostBind] = at("postBind")
+        self._observers = [p for p in made.values() if isinstance(p, Observer)]
         self.interests: dict[str, Sequence[Interest]] = {n: p.interests() for n, p in made.items()}
+        self.reads = {kind for p in made.values() for kind in p.reads}
+        """The kinds that its plugins read beside nodes and pods."""
+
+    def observe(self, event: Event) -> None:
+        """Show an event to the plugins that keep caches; one that fails is logged."""
+        for plugin in self._observers:
+            try:
+                plugin.observe(event)
+            except Exception as e:
+                raised(plugin.name, "event", e)
 
     def pre_enqueue(self, pod: PodInfo) -> Status:
-        """The first refusal, or success."""
+        """The first refusal, or success. A fault is an error status."""
         for plugin in self._pre_enqueue:
-            status = plugin.pre_enqueue(pod)
+            try:
+                with contained(plugin.name, "PreEnqueue"):
+                    status = expect(plugin.pre_enqueue(pod), Status, plugin.name, "PreEnqueue")
+            except PluginFault as fault:
+                return fault.status
             if not status.ok:
                 return status.by(plugin.name)
         return SUCCESS
 
-    def pre_filter(self, state: CycleState, pod: PodInfo) -> tuple[set[str] | None, Status, set[str]]:
-        """(the only nodes that can hold the pod, or None for all; status; the plugins that named nodes)."""
+    def sort_key(self, pod: PodInfo, queued_at: float) -> SortKey:
+        """Where the pod belongs in the active queue."""
+        plugin = self._queue_sort
+        with contained(plugin.name, "QueueSort"):
+            key = expect(plugin.sort_key(pod, queued_at), tuple, plugin.name, "QueueSort")
+            return tuple((math.inf, x) if isinstance(x, str) else (float(x), "") for x in key)
+
+    def pre_filter(self, state: CycleState, pod: PodInfo) -> PreFiltered:
+        """All plugins, until one answers that no eviction helps, or fails."""
         names: set[str] | None = None
         by: set[str] = set()
         refused = SUCCESS
         for plugin in self._pre_filter:
-            only, status = plugin.pre_filter(state, pod)
+            with contained(plugin.name, "PreFilter"):
+                only, status = plugin.pre_filter(state, pod)
+                expect(status, Status, plugin.name, "PreFilter")
             if status.code is Code.SKIP:
                 state.skip_filter.add(plugin.name)
                 continue
             if not status.ok:
                 if status.code is not Code.UNSCHEDULABLE:
-                    return None, status.by(plugin.name), by
+                    return PreFiltered(None, status.by(plugin.name), by)
                 refused = status.by(plugin.name)
                 continue
             if only is not None:
                 by.add(plugin.name)
                 names = set(only) if names is None else names & set(only)
                 if not names:
-                    return names, unresolvable(_no_nodes_left(by)), by
-        return names, refused, by
+                    return PreFiltered(names, unresolvable(_no_nodes_left(by)), by)
+        return PreFiltered(names, refused, by)
 
     def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status:
         """The first refusal of a node, or success."""
         for plugin in self._filter:
             if plugin.name not in state.skip_filter:
-                status = plugin.filter(state, pod, node)
+                try:
+                    status = plugin.filter(state, pod, node)
+                except Exception as e:
+                    raise raised(plugin.name, "Filter", e) from e
+                if type(status) is not Status:
+                    expect(status, Status, plugin.name, "Filter")
                 if not status.ok:
                     return status.by(plugin.name)
         return SUCCESS
@@ -111,12 +169,14 @@ class Profile:
     def add_pod(self, state: CycleState, pod: PodInfo, added: PodInfo, node: NodeInfo) -> None:
         for plugin in self._pre_filter:
             if plugin.name not in state.skip_filter:
-                plugin.add_pod(state, pod, added, node)
+                with contained(plugin.name, "AddPod"):
+                    plugin.add_pod(state, pod, added, node)
 
     def remove_pod(self, state: CycleState, pod: PodInfo, removed: PodInfo, node: NodeInfo) -> None:
         for plugin in self._pre_filter:
             if plugin.name not in state.skip_filter:
-                plugin.remove_pod(state, pod, removed, node)
+                with contained(plugin.name, "RemovePod"):
+                    plugin.remove_pod(state, pod, removed, node)
 
     def post_filter(self, state: CycleState, pod: PodInfo, refused: dict[str, Status]) -> PostFilterResult | None:
         """The first success, or what all plugins answered together; None without plugins."""
@@ -125,7 +185,12 @@ class Profile:
         reasons: list[str] = []
         nominated: str | None = None
         for plugin in self._post_filter:
-            result = plugin.post_filter(state, pod, refused)
+            with contained(plugin.name, "PostFilter"):
+                result = expect(plugin.post_filter(state, pod, refused), PostFilterResult, plugin.name, "PostFilter")
+                if result.nominated and result.nominated not in self._cluster.nodes:
+                    raise PluginFault(plugin.name, "PostFilter", f"there is no node {result.nominated!r}")
+            if result.status.code is Code.PENDING:
+                raise Pending
             if result.status.ok or result.status.code is not Code.UNSCHEDULABLE:
                 return result
             reasons += result.status.reasons
@@ -133,25 +198,40 @@ class Profile:
         return PostFilterResult(unschedulable(*reasons), nominated)
 
     def best(self, state: CycleState, pod: PodInfo, nodes: Sequence[NodeInfo]) -> NodeInfo:
-        """The node with the highest score, the first of equals. Raises ValueError for scores outside 0–100."""
+        """The node with the highest score, the first of equals."""
         totals = dict.fromkeys((n.name for n in nodes), 0)
         active = []
         for plugin in self._score:
-            status = plugin.pre_score(state, pod, nodes)
+            with contained(plugin.name, "PreScore"):
+                status = expect(plugin.pre_score(state, pod, nodes), Status, plugin.name, "PreScore")
+            if status.code is Code.PENDING:
+                raise Pending
             if status.ok:
                 active.append(plugin)
             elif status.code is not Code.SKIP:
-                raise ValueError(f'running PreScore plugin "{plugin.name}": {status.message}')
+                raise PluginFault(plugin.name, "PreScore", status.message)
         for plugin in active:
-            scores = {n.name: plugin.score(state, pod, n) for n in nodes}
-            plugin.normalize(state, pod, scores)
+            with contained(plugin.name, "Score"):
+                scores = {n.name: plugin.score(state, pod, n) for n in nodes}
+                for value in scores.values():
+                    expect(value, int, plugin.name, "Score")
+            with contained(plugin.name, "NormalizeScore"):
+                plugin.normalize(state, pod, scores)
+                _check(scores, totals, plugin.name)
+            weight = self._weights.get(plugin.name, 1)
             for name, value in scores.items():
-                if not 0 <= value <= MAX_SCORE:
-                    raise ValueError(
-                        f'plugin "{plugin.name}" returns an invalid score {value}, it should in the range of [0, 100]'
-                    )
-                totals[name] += value * self._weights.get(plugin.name, 1)
+                totals[name] += value * weight
         return max(nodes, key=lambda n: totals[n.name])
+
+
+def _check(scores: Mapping[str, int], nodes: Mapping[str, int], plugin: str) -> None:
+    """Normalized scores: whole numbers from 0 to 100 for exactly the nodes that fit."""
+    for name in scores.keys() ^ nodes.keys():
+        raise PluginFault(plugin, "NormalizeScore", f"{name!r} is no node that was scored, or its score is missing")
+    for value in scores.values():
+        expect(value, int, plugin, "NormalizeScore")
+        if not 0 <= value <= MAX_SCORE:
+            raise PluginFault(plugin, "NormalizeScore", f"the score {value} is outside of 0 to {MAX_SCORE}")
 
 
 def _no_nodes_left(by: set[str]) -> str:

@@ -6,18 +6,23 @@ an event may help, at most five minutes) or gated, which is *unschedulable* with
 
 from __future__ import annotations
 
+import heapq
+import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping
 from enum import Enum, auto
 
+from volcano_py.scheduler.profiles.decisions import SCHEDULER_ERROR, Decision, Fail, Report
 from volcano_py.scheduler.profiles.events import Event, Kind, pod_events
+from volcano_py.scheduler.profiles.faults import PluginFault
 from volcano_py.scheduler.profiles.pod_info import PodInfo
-from volcano_py.scheduler.profiles.profile import Profile
+from volcano_py.scheduler.profiles.profile import Profile, SortKey
 
 _LONGEST_STAY = 300.0
 """Seconds after which an unschedulable pod is tried again without an event."""
-_FLUSH_EVERY = 30
+_FLUSH_EVERY = 30.0
 """Seconds between looking for such pods."""
+_LAST: SortKey = ((math.inf, ""),)
 
 
 class Place(Enum):
@@ -42,18 +47,41 @@ class QueuedPod:
         self.refused_by: set[str] = set()
         self.gated = False
         self.place = Place.UNSCHEDULABLE
+        self.turn = 0
+        """Of pods with equal sort keys, the lower one is tried first."""
+        self.ticket = 0
+        """The number of its valid entry in a heap."""
+
+
+Entry = tuple[float, SortKey, int, int, QueuedPod]
+"""End of back-off (0 if active), sort key, turn, ticket."""
 
 
 class SchedulingQueue:
-    """`early`: with nothing active, a refused pod is taken before its back-off ends (SchedulerPopFromBackoffQ)."""
+    """`early`: with nothing active, a refused pod is taken before its back-off ends (SchedulerPopFromBackoffQ).
 
-    def __init__(self, profiles: Mapping[str, Profile], initial: float, longest: float, early: bool) -> None:
+    `emit` takes the decisions about pods that do not pass the gates because of an error.
+    """
+
+    def __init__(
+        self,
+        profiles: Mapping[str, Profile],
+        initial: float,
+        longest: float,
+        early: bool,
+        emit: Callable[[Decision], None],
+    ) -> None:
         self._profiles = profiles
         self._initial = initial
         self._longest = longest
         self._early = early
-        self._sort_key = next(iter(profiles.values())).queue_sort.sort_key
+        self._emit = emit
         self._pods: dict[str, QueuedPod] = {}
+        self._heaps: dict[Place, list[Entry]] = {p: [] for p in (Place.ACTIVE, Place.BACKOFF, Place.ERRORS)}
+        """Entries whose pod has another ticket or place are void."""
+        self._unschedulable: dict[str, QueuedPod] = {}
+        self._numbers = itertools.count(1)
+        self._next_flush = _FLUSH_EVERY
         self.on_enter: Callable[[PodInfo], None] = lambda pod: None
         """Called with a pod that is new or updated and passes the gates."""
 
@@ -78,7 +106,8 @@ class SchedulingQueue:
 
     def add(self, pod: PodInfo, now: float) -> None:
         """A new pod."""
-        queued = self._pods[pod.key] = QueuedPod(pod, now)
+        queued = QueuedPod(pod, now)
+        self._insert(queued)
         self._enter(queued, Place.ACTIVE)
         if not queued.gated:
             self.on_enter(pod)
@@ -90,6 +119,7 @@ class SchedulingQueue:
             return
         queued.pod = new
         if queued.place is not Place.UNSCHEDULABLE:
+            self._push(queued)
             return
         for event in pod_events(Kind.UNSCHEDULED_POD, old, new):
             if self._worth_trying(queued, event):
@@ -98,30 +128,32 @@ class SchedulingQueue:
                     return
 
     def delete(self, key: str) -> None:
-        self._pods.pop(key, None)
+        queued = self._pods.pop(key, None)
+        if queued is not None:
+            queued.ticket = 0
+            self._unschedulable.pop(key, None)
 
     def move(self, event: Event, now: float) -> None:
         """Try the pods again that the event may help."""
-        for queued in list(self._pods.values()):
-            if queued.place is Place.UNSCHEDULABLE and self._worth_trying(queued, event):
-                self._requeue(queued, now)
+        for queued in [q for q in self._unschedulable.values() if self._worth_trying(q, event)]:
+            self._requeue(queued, now)
 
     def pop(self, now: float) -> QueuedPod | None:
         """The next pod to try; it leaves the queue until `fail` puts it back."""
-        active = [q for q in self._pods.values() if q.place is Place.ACTIVE]
-        if active:
-            queued = min(active, key=lambda q: self._sort_key(q.pod, q.since))
-        else:
-            waiting = [q for q in self._pods.values() if q.place is Place.BACKOFF] if self._early else []
-            if not waiting:
-                return None
-            queued = min(waiting, key=self._backoff_order)
-        return self._take(queued, now)
+        queued = self._first(Place.ACTIVE)
+        if queued is None and self._early:
+            queued = self._first(Place.BACKOFF)
+        return self._take(queued, now) if queued is not None else None
 
     def take_group(self, group: str, now: float) -> list[QueuedPod]:
         """All waiting members of a group that are not gated."""
         members = [q for q in self._pods.values() if q.pod.group == group and not q.gated]
         return [self._take(q, now) for q in members]
+
+    def put_back(self, queued: QueuedPod) -> None:
+        """A pod whose attempt was interrupted is tried again at once."""
+        self._insert(queued)
+        self._enter(queued, Place.ACTIVE)
 
     def fail(self, queued: QueuedPod, now: float, refused_by: Iterable[str], *, retry: bool = False) -> None:
         """Put a pod back that was refused by these plugins, or that failed with an error if there are none.
@@ -134,39 +166,77 @@ class SchedulingQueue:
             queued.rejections, queued.errors = queued.rejections + 1, 0
         else:
             queued.errors += 1
-        self._pods[queued.pod.key] = queued
-        queued.place = Place.UNSCHEDULABLE
+        self._insert(queued)
+        self._rest(queued)
         if retry or not queued.refused_by:
             self._requeue(queued, now)
 
     def tick(self, now: float) -> None:
         """At every whole second: end of back-offs, and of stays that are too long."""
-        for queued in list(self._pods.values()):
-            if queued.place in (Place.BACKOFF, Place.ERRORS) and not self._backing_off(queued, now):
+        for place in (Place.BACKOFF, Place.ERRORS):
+            while (queued := self._first(place)) is not None and not self._backing_off(queued, now):
                 queued.place = Place.ACTIVE
-        if int(now) % _FLUSH_EVERY == 0:
-            for queued in list(self._pods.values()):
-                if queued.place is Place.UNSCHEDULABLE and now - queued.since > _LONGEST_STAY:
-                    self._requeue(queued, now)
+                self._push(queued)
+        if now >= self._next_flush:
+            self._next_flush = (math.floor(now / _FLUSH_EVERY) + 1) * _FLUSH_EVERY
+            for queued in [q for q in self._unschedulable.values() if now - q.since > _LONGEST_STAY]:
+                self._requeue(queued, now)
+
+    def next_deadline(self) -> float | None:
+        """The first whole second at which `tick` may have something to do; None: no pod waits for time."""
+        heads = (self._first(p) for p in (Place.BACKOFF, Place.ERRORS))
+        times = [math.floor(self._backoff_end(q)) + 1.0 for q in heads if q is not None]
+        return min([*times, self._next_flush] if self._unschedulable else times, default=None)
+
+    def _insert(self, queued: QueuedPod) -> None:
+        queued.turn = next(self._numbers)
+        self._pods[queued.pod.key] = queued
+
+    def _push(self, queued: QueuedPod) -> None:
+        """Give a pod its entry in the heap of its place."""
+        self._unschedulable.pop(queued.pod.key, None)
+        queued.ticket = next(self._numbers)
+        end = 0.0 if queued.place is Place.ACTIVE else self._backoff_end(queued)
+        entry = (end, self._sort_key(queued), queued.turn, queued.ticket, queued)
+        heapq.heappush(self._heaps[queued.place], entry)
+
+    def _rest(self, queued: QueuedPod) -> None:
+        queued.place = Place.UNSCHEDULABLE
+        queued.ticket = 0
+        self._unschedulable[queued.pod.key] = queued
+
+    def _first(self, place: Place) -> QueuedPod | None:
+        heap = self._heaps[place]
+        while heap:
+            *_, ticket, queued = heap[0]
+            if queued.ticket == ticket:
+                return queued
+            heapq.heappop(heap)
+        return None
 
     def _take(self, queued: QueuedPod, now: float) -> QueuedPod:
-        del self._pods[queued.pod.key]
+        self.delete(queued.pod.key)
         queued.refused_by = set()
         if queued.first_attempt is None:
             queued.first_attempt = now
         return queued
 
+    def _sort_key(self, queued: QueuedPod) -> SortKey:
+        """Profiles share the QueueSort plugin. A pod for which it fails comes last."""
+        try:
+            return self._profile(queued).sort_key(queued.pod, queued.since)
+        except PluginFault as fault:
+            self._emit(Report(queued.pod, "Warning", "PluginFailed", str(fault)))
+            return _LAST
+
+    def _profile(self, queued: QueuedPod) -> Profile:
+        return self._profiles[queued.pod.pod.spec.scheduler_name]
+
     def _worth_trying(self, queued: QueuedPod, event: Event) -> bool:
         if not queued.refused_by:
             return True
-        profile = self._profiles[queued.pod.pod.spec.scheduler_name]
-        for name in queued.refused_by:
-            for interest in profile.interests.get(name, ()):
-                if interest.matches(event):
-                    hint = interest.hint
-                    if hint is None or hint(queued.pod, event.old, event.new):
-                        return True
-        return False
+        interests = self._profile(queued).interests
+        return any(i.helps(queued.pod, event) for name in queued.refused_by for i in interests.get(name, ()))
 
     def _requeue(self, queued: QueuedPod, now: float) -> None:
         if not self._backing_off(queued, now):
@@ -176,13 +246,16 @@ class SchedulingQueue:
 
     def _enter(self, queued: QueuedPod, place: Place) -> None:
         """Move a pod to a place if the PreEnqueue plugins agree; else it stays gated."""
-        status = self._profiles[queued.pod.pod.spec.scheduler_name].pre_enqueue(queued.pod)
+        status = self._profile(queued).pre_enqueue(queued.pod)
         queued.gated = not status.ok
         if queued.gated:
+            if not status.rejected:
+                self._emit(Fail(queued.pod, status.message, SCHEDULER_ERROR))
             queued.refused_by.add(status.plugin)
-            queued.place = Place.UNSCHEDULABLE
+            self._rest(queued)
         else:
             queued.place = place
+            self._push(queued)
 
     def _backoff_end(self, queued: QueuedPod) -> float:
         count = queued.errors or queued.rejections
@@ -194,9 +267,6 @@ class SchedulingQueue:
     def _backing_off(self, queued: QueuedPod, now: float) -> bool:
         end = self._backoff_end(queued)
         return end > 0 and end >= (math.floor(now) if self._early else now)
-
-    def _backoff_order(self, queued: QueuedPod) -> tuple[float, ...]:
-        return (self._backoff_end(queued), *self._sort_key(queued.pod, queued.since))
 
 
 def backoff(count: int, initial: float, longest: float) -> float:

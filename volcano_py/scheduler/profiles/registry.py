@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from volcano_py.scheduler.profiles.cluster import Cluster
-from volcano_py.scheduler.profiles.extension_points import Plugin
+from volcano_py.scheduler.profiles.extension_points import NoArguments, Plugin
+from volcano_py.scheduler.profiles.handle import Handle
 from volcano_py.scheduler.profiles.plugins import (
     balanced,
     default_preemption,
@@ -21,7 +21,6 @@ from volcano_py.scheduler.profiles.plugins import (
     spread_constraints,
 )
 from volcano_py.scheduler.profiles.plugins.default_binder import DefaultBinder
-from volcano_py.scheduler.profiles.plugins.default_preemption import Filters
 from volcano_py.scheduler.profiles.plugins.gang import GangScheduling
 from volcano_py.scheduler.profiles.plugins.gates import SchedulingGates
 from volcano_py.scheduler.profiles.plugins.image_locality import ImageLocality
@@ -32,69 +31,78 @@ from volcano_py.scheduler.profiles.plugins.taints import NodeUnschedulable, Tain
 from volcano_py.scheduler.profiles.plugins.volumes import DynamicResources, NotBuilt
 
 
-class NoArguments(msgspec.Struct, forbid_unknown_fields=True):
-    """For plugins without arguments."""
-
-
 class AnyArguments(msgspec.Struct):
     """For plugins whose rules are not built yet: everything is accepted."""
 
 
 class Registration(NamedTuple):
     kind: type[Plugin]
-    make: Callable[[Any, Cluster, Filters], Plugin]
+    make: Callable[[Any, Handle], Plugin]
+    """From arguments and handle."""
     arguments: type[Any] = NoArguments
     weight: int = 0
     """In the default profile."""
     gate: str = ""
     """The feature gate without which the plugin is not enabled by default."""
+    default: bool = True
+    """Whether profiles have it that do not configure otherwise."""
 
 
 def _plain(kind: type[Plugin], weight: int = 0) -> Registration:
-    return Registration(kind, lambda args, cluster, filters: kind(), weight=weight)
+    return Registration(kind, lambda args, handle: kind(), weight=weight)
+
+
+def of(kind: type[Plugin]) -> Registration:
+    """For a plugin that is constructed with arguments and handle; no profile has it by default."""
+    return Registration(kind, kind, kind.Arguments, default=False)
 
 
 def _later(name: str) -> Registration:
-    return Registration(NotBuilt, lambda args, cluster, filters: NotBuilt(name), AnyArguments)
+    return Registration(NotBuilt, lambda args, handle: NotBuilt(name), AnyArguments)
 
 
-REGISTRY: Mapping[str, Registration] = {
+Registry = Mapping[str, Registration]
+
+REGISTRY: Registry = {
     "SchedulingGates": _plain(SchedulingGates),
     "PrioritySort": _plain(PrioritySort),
     "NodeUnschedulable": _plain(NodeUnschedulable),
     "NodeName": _plain(NodeName),
     "TaintToleration": _plain(TaintToleration, 3),
     "NodeAffinity": Registration(
-        node_affinity.NodeAffinity, lambda a, c, f: node_affinity.NodeAffinity(a), node_affinity.Arguments, 2
+        node_affinity.NodeAffinity, lambda a, h: node_affinity.NodeAffinity(a), node_affinity.Arguments, 2
     ),
     "NodePorts": _plain(NodePorts),
-    "NodeResourcesFit": Registration(fit.NodeResourcesFit, lambda a, c, f: fit.NodeResourcesFit(a), fit.Arguments, 1),
+    "NodeResourcesFit": Registration(fit.NodeResourcesFit, lambda a, h: fit.NodeResourcesFit(a), fit.Arguments, 1),
     "VolumeRestrictions": _later("VolumeRestrictions"),
     "NodeVolumeLimits": _later("NodeVolumeLimits"),
     "VolumeBinding": _later("VolumeBinding"),
     "VolumeZone": _later("VolumeZone"),
     "PodTopologySpread": Registration(
-        spread.PodTopologySpread, lambda a, c, f: spread.PodTopologySpread(a, c), spread_constraints.Arguments, 2
+        spread.PodTopologySpread, lambda a, h: spread.PodTopologySpread(a, h.cluster), spread_constraints.Arguments, 2
     ),
     "InterPodAffinity": Registration(
-        pod_affinity.InterPodAffinity, lambda a, c, f: pod_affinity.InterPodAffinity(a, c), pod_preference.Arguments, 2
+        pod_affinity.InterPodAffinity,
+        lambda a, h: pod_affinity.InterPodAffinity(a, h.cluster),
+        pod_preference.Arguments,
+        2,
     ),
     "NodeDeclaredFeatures": _later("NodeDeclaredFeatures"),
     "DynamicResources": Registration(
-        DynamicResources, lambda a, c, f: DynamicResources("DynamicResources"), AnyArguments, 2
+        DynamicResources, lambda a, h: DynamicResources("DynamicResources"), AnyArguments, 2
     ),
     "DefaultPreemption": Registration(
         default_preemption.DefaultPreemption,
-        lambda a, c, f: default_preemption.DefaultPreemption(a, c, f),
+        lambda a, h: default_preemption.DefaultPreemption(a, h),
         default_preemption.Arguments,
     ),
     "NodeResourcesBalancedAllocation": Registration(
         balanced.NodeResourcesBalancedAllocation,
-        lambda a, c, f: balanced.NodeResourcesBalancedAllocation(a),
+        lambda a, h: balanced.NodeResourcesBalancedAllocation(a),
         balanced.Arguments,
         1,
     ),
-    "ImageLocality": Registration(ImageLocality, lambda a, c, f: ImageLocality(c), weight=1),
-    "GangScheduling": Registration(GangScheduling, lambda a, c, f: GangScheduling(c), gate="GangScheduling"),
+    "ImageLocality": Registration(ImageLocality, lambda a, h: ImageLocality(h.cluster), weight=1),
+    "GangScheduling": Registration(GangScheduling, lambda a, h: GangScheduling(h), gate="GangScheduling"),
     "DefaultBinder": _plain(DefaultBinder),
 }

@@ -1,6 +1,7 @@
 """PodScheduler: tries one pod after another and answers with decisions. Kubernetes: scheduler.go, eventhandlers.go.
 
 The caller reports what happens in the cluster, with the time, and carries out the decisions; it reports these, too.
+Decisions that follow from an event are among those of the next call of `attempt` or `tick`.
 """
 
 from __future__ import annotations
@@ -8,32 +9,47 @@ from __future__ import annotations
 from volcano_py.api.core import Node
 from volcano_py.api.gang import PodGroup
 from volcano_py.scheduler.model.cluster import Cluster as Model
-from volcano_py.scheduler.profiles.attempt import Found, NotFound, find
+from volcano_py.scheduler.profiles import group_cycle
+from volcano_py.scheduler.profiles.attempt import Asked, Found, NotFound, failure, find
+from volcano_py.scheduler.profiles.binding import BindingCycle, BindingCycles, Stage
 from volcano_py.scheduler.profiles.cluster import Cluster
 from volcano_py.scheduler.profiles.configuration import FEATURES, Configuration
-from volcano_py.scheduler.profiles.cycle_state import CycleState
-from volcano_py.scheduler.profiles.decisions import Bind, Decision, Evict, Fail, Nominate
+from volcano_py.scheduler.profiles.decisions import SCHEDULER_ERROR, UNSCHEDULABLE, Decision, Evict, Fail, Nominate
 from volcano_py.scheduler.profiles.events import Action, Event, Kind, node_events, pod_events
+from volcano_py.scheduler.profiles.handle import WaitingPod, World
+from volcano_py.scheduler.profiles.objects import Manifest, ObjectKind, key_of
 from volcano_py.scheduler.profiles.pod_info import PodInfo
 from volcano_py.scheduler.profiles.profile import Profile
 from volcano_py.scheduler.profiles.queue import QueuedPod, SchedulingQueue
-from volcano_py.scheduler.profiles.status import Code, Status
 
 _GANG = "GangScheduling"
-_GROUP_FAILED = "pod group is unschedulable"
-_ONLY_WAITS = "one or more plugins asked to wait and no plugin rejected pod"
 
 
 class PodScheduler:
-    """Several profiles over one cluster and one queue. `model`: see `Cluster`."""
+    """Several profiles over one cluster and one queue. `model`: see `Cluster`. Times are seconds and never go back."""
 
     def __init__(self, config: Configuration, features: frozenset[str] = FEATURES, model: Model | None = None) -> None:
-        self.cluster = Cluster(model)
-        self._profiles = {p.name: Profile(p, self.cluster) for p in config.profiles}
+        """Raises ConfigurationError if a plugin cannot be constructed."""
+        self._decisions: list[Decision] = []
+        self._world = World(Cluster(model), self._decisions.append)
+        self.cluster = self._world.cluster
+        self._cycles = self._world.waiting = BindingCycles(self._world, self._lost)
+        self._profiles = {p.name: Profile(p, config, self._world) for p in config.profiles}
         early = "SchedulerPopFromBackoffQ" in features
-        self.queue = SchedulingQueue(self._profiles, config.initial_backoff, config.max_backoff, early)
+        self.queue = SchedulingQueue(
+            self._profiles, config.initial_backoff, config.max_backoff, early, self._world.emit
+        )
         self.queue.on_enter = lambda pod: self.cluster.nominate(pod, pod.pod.status.nominated_node_name)
         self._gangs = _GANG in features
+        self._asking: dict[str, QueuedPod] = {}
+        """Pods whose cycle waits for an answer from another program."""
+
+    @property
+    def reads(self) -> frozenset[ObjectKind]:
+        """The kinds whose objects the plugins read; report them to `set_object`."""
+        return frozenset(kind for p in self._profiles.values() for kind in p.reads)
+
+    # What happens in the cluster.
 
     def set_node(self, node: Node, now: float) -> None:
         """A node is new or has changed."""
@@ -44,181 +60,231 @@ class PodScheduler:
 
     def node_changed(self, old: Node | None, new: Node, now: float) -> None:
         """A node that the model has already is new, or has changed."""
-        if old is None:
-            self.queue.move(Event(Kind.NODE, Action.ADD, None, new), now)
-            return
-        for event in node_events(old, new):
-            self.queue.move(event, now)
+        for event in (Event(Kind.NODE, Action.ADD, None, new),) if old is None else node_events(old, new):
+            self._happened(event, now)
 
     def delete_node(self, name: str, now: float) -> None:
+        """A node is gone."""
         known = self.cluster.nodes.get(name)
         if known is not None:
             self.cluster.delete_node(name)
             self.node_deleted(known.node, now)
 
     def node_deleted(self, node: Node, now: float) -> None:
-        """A node is gone that the model does not have any more."""
-        self.queue.move(Event(Kind.NODE, Action.DELETE, node, None), now)
+        """A node is gone that the model does not have any more. Pods that were assumed on it, and whose binding is not
+        being written, are tried again."""
+        self._happened(Event(Kind.NODE, Action.DELETE, node, None), now)
+        name = node.metadata.name
+        for cycle in self._cycles:
+            if cycle.node == name:
+                self._cycles.give_up(cycle, failure(f'node "{name}" is gone'))
+        self._cycles.settle()
 
     def set_group(self, group: PodGroup, now: float) -> None:
         """A PodGroup is new or has changed."""
-        new = group.key not in self.cluster.groups
+        old = self.cluster.groups.get(group.key)
+        if old is not None and old.metadata.uid != group.metadata.uid:
+            self.delete_group(group.key, now)
+            old = None
         self.cluster.groups[group.key] = group
-        if new:
-            self.queue.move(Event(Kind.POD_GROUP, Action.ADD, None, group), now)
+        self._happened(Event(Kind.POD_GROUP, Action.ADD if old is None else Action.OTHER, old, group), now)
+
+    def delete_group(self, key: str, now: float) -> None:
+        """A PodGroup is gone."""
+        old = self.cluster.groups.pop(key, None)
+        if old is not None:
+            self._happened(Event(Kind.POD_GROUP, Action.DELETE, old, None), now)
+
+    def set_object(self, manifest: Manifest, now: float) -> None:
+        """An object of a kind in `reads` is new or has changed."""
+        old = self._world.objects.set(manifest)
+        self._happened(Event(Kind.OBJECT, Action.ADD if old is None else Action.OTHER, old, manifest), now)
+
+    def delete_object(self, manifest: Manifest, now: float) -> None:
+        """An object of a kind in `reads` is gone."""
+        old = self._world.objects.delete(ObjectKind.of(manifest), key_of(manifest))
+        if old is not None:
+            self._happened(Event(Kind.OBJECT, Action.DELETE, old, None), now)
 
     def add_pod(self, pod: PodInfo, now: float) -> None:
+        self._world.now = now
+        self._world.objects.pods[pod.key] = pod
         self.cluster.join(pod)
         if pod.node:
             self.cluster.place(pod, pod.node)
-            self.queue.move(Event(Kind.ASSIGNED_POD, Action.ADD, None, pod), now)
+            self._happened(Event(Kind.ASSIGNED_POD, Action.ADD, None, pod), now)
         elif pod.pod.spec.scheduler_name in self._profiles:
             self.queue.add(pod, now)
-            if pod.group:
-                self.queue.move(Event(Kind.UNSCHEDULED_POD, Action.ADD, None, pod), now)
+            self._happened(Event(Kind.UNSCHEDULED_POD, Action.ADD, None, pod), now, moves=bool(pod.group))
 
     def update_pod(self, old: PodInfo, new: PodInfo, now: float) -> None:
         """A pod has changed; it may have been bound."""
+        if old.pod.metadata.uid != new.pod.metadata.uid:
+            self.delete_pod(old, now)
+            self.add_pod(new, now)
+            return
+        self._world.now = now
+        self._world.objects.pods[new.key] = new
         self.cluster.join(new)
-        if not new.node:
-            if new.key in self.queue:
-                self.queue.update(old, new, now)
-                self.cluster.nominate(new, new.pod.status.nominated_node_name)
-            return
-        self.cluster.place(new, new.node)
-        if old.node:
-            for event in pod_events(Kind.ASSIGNED_POD, old, new):
-                self.queue.move(event, now)
-            return
-        self.queue.delete(new.key)
-        self.cluster.nominate(new, "")
-        self.queue.move(Event(Kind.ASSIGNED_POD, Action.ADD, None, new), now)
+        if new.node:
+            self._has_node(old, new, now)
+        elif new.key in self.queue:
+            self.queue.update(old, new, now)
+            self.cluster.nominate(new, new.pod.status.nominated_node_name)
+        elif (cycle := self._cycles.get(new.key)) is not None:
+            cycle.queued.pod = new
+            self.cluster.place(new, cycle.node)
+            if new.terminating:
+                self._cycles.undo(cycle)
+        elif new.key in self._asking:
+            self._asking[new.key].pod = new
 
     def delete_pod(self, pod: PodInfo, now: float) -> None:
+        self._world.now = now
+        self._world.objects.pods.pop(pod.key, None)
+        self._asking.pop(pod.key, None)
         self.cluster.leave(pod)
         self.cluster.nominate(pod, "")
-        if pod.node:
-            self.cluster.unplace(pod, pod.node)
-        else:
-            self.queue.delete(pod.key)
-        if pod.node or pod.pod.status.nominated_node_name:
-            self.queue.move(Event(Kind.ASSIGNED_POD, Action.DELETE, pod, None), now)
+        self.queue.delete(pod.key)
+        cycle = self._cycles.get(pod.key)
+        if cycle is not None:
+            self._cycles.undo(cycle)
+        self.cluster.forget(pod)
+        if pod.node or cycle is not None or pod.pod.status.nominated_node_name:
+            gone = pod if pod.node or cycle is None else pod.on(cycle.node)
+            self._happened(Event(Kind.ASSIGNED_POD, Action.DELETE, gone, None), now)
 
-    def tick(self, now: float) -> None:
-        """To be called at every whole second."""
-        self.queue.tick(now)
+    def bind_result(self, key: str, error: str, now: float, uid: str = "") -> list[Decision]:
+        """A binding was written (`error` is empty), or failed. `uid`: ignore results for a pod with another one."""
+        self._world.now = now
+        cycle = self._cycles.get(key)
+        if cycle is not None and cycle.stage is Stage.WRITE and uid in ("", cycle.pod.pod.metadata.uid):
+            if error:
+                self._cycles.fail(cycle, failure(f"binding rejected: {error}"))
+            else:
+                self._cycles.bound(key)
+        return self._answer()
+
+    # What is to be done.
 
     def attempt(self, now: float) -> list[Decision] | None:
         """Try the next pod, or the next gang; None if there is nothing to try now."""
+        self._world.now = now
         queued = self.queue.pop(now)
         if queued is None:
-            return None
+            return self._answer() or None
+        if queued.pod.terminating:
+            return self._answer()
         if self._gangs and queued.pod.group:
-            return self._try_group([queued, *self.queue.take_group(queued.pod.group, now)], now)
-        found = self._find(queued.pod)
-        if isinstance(found, NotFound):
-            return self._failed(queued, found, now)
-        refused = self._reserve(queued.pod, found)
-        return [Bind(queued.pod, found.node)] if refused is None else self._failed(queued, refused, now)
+            members = [queued, *self.queue.take_group(queued.pod.group, now)]
+            group_cycle.run(members, self._profiles, self._cycles, self.cluster, self._failed, now)
+            return self._answer()
+        profile = self._profiles[queued.pod.pod.spec.scheduler_name]
+        match find(profile, self.cluster, queued.pod):
+            case Found() as found:
+                self._cycles.start(queued, profile, found)
+            case NotFound() as why:
+                self._failed(queued, why)
+            case Asked():
+                self._asking[queued.pod.key] = queued
+        return self._answer()
 
-    def _find(self, pod: PodInfo) -> Found | NotFound:
-        return find(self._profiles[pod.pod.spec.scheduler_name], self.cluster, pod)
+    def tick(self, now: float) -> list[Decision]:
+        """To be called at every whole second, or at `next_deadline`: the ends of back-offs and of waits at Permit."""
+        self._world.now = now
+        self._cycles.expire()
+        self.queue.tick(now)
+        return self._answer()
 
-    def _try_group(self, members: list[QueuedPod], now: float) -> list[Decision]:
-        """All waiting members of a PodGroup in turn; they are bound if Permit approves at least one of them.
+    def next_deadline(self) -> float | None:
+        """The time before which `tick` has nothing to do; None: before the next event."""
+        times = [t for t in (self._cycles.next_deadline(), self.queue.next_deadline()) if t is not None]
+        return min(times, default=None)
 
-        A member for which pods have to be evicted counts as if it were on its node. The group then binds nothing yet:
-        if Permit approves, all members are nominated to their nodes; if it does not, none is.
-        """
-        members.sort(key=lambda q: (-q.pod.priority, q.first_attempt or now, q.since))
-        tried: list[tuple[QueuedPod, Found | NotFound, str]] = []
-        approved = False
-        waits: tuple[str, ...] = ()
-        decisions: list[Decision] = []
-        for queued in members:
-            found = self._find(queued.pod)
-            node = found.node if isinstance(found, Found) else found.nominated
-            if node:
-                self.cluster.place(queued.pod, node)
-                status = self._permit(queued.pod, node)
-                approved = approved or status.ok
-                waits = waits or status.reasons
-            tried.append((queued, found, node or ""))
-        lost = NotFound(", ".join((_GROUP_FAILED, *waits, _ONLY_WAITS)), frozenset(), nominated="")
-        preempts = any(node and isinstance(found, NotFound) for _, found, node in tried)
-        binds = approved and not preempts
-        for queued, found, node in tried:
-            if node and not (binds and isinstance(found, Found)):
-                self.cluster.unplace(queued.pod, node)
-        for queued, found, node in tried:
-            if isinstance(found, Found):
-                if binds:
-                    decisions.append(Bind(queued.pod, node))
-                    continue
-                failed = lost._replace(nominated=node if approved else "")
-            else:
-                failed = found if approved or not node else lost._replace(victims=found.victims)
-            decisions += self._failed(queued, failed, now, retry=True)
+    def waiting_pods(self) -> list[WaitingPod]:
+        """The pods that Permit holds."""
+        return self._cycles.waiting()
+
+    def allow(self, key: str, plugin: str, now: float) -> list[Decision]:
+        """In the name of a plugin, let a waiting pod go on."""
+        self._world.now = now
+        self._cycles.allow(key, plugin)
+        return self._answer()
+
+    def reject(self, key: str, plugin: str, message: str, now: float) -> list[Decision]:
+        """In the name of a plugin, refuse a waiting pod."""
+        self._world.now = now
+        self._cycles.reject(key, plugin, message)
+        return self._answer()
+
+    def answered(self, key: str, now: float) -> list[Decision]:
+        """The answer that a plugin needed for a pod has come: its cycle goes on."""
+        self._world.now = now
+        queued = self._asking.pop(key, None)
+        if queued is not None:
+            self.queue.put_back(queued)
+        self._cycles.resume(key)
+        return self._answer()
+
+    def _answer(self) -> list[Decision]:
+        self._cycles.settle()
+        decisions = list(self._decisions)
+        self._decisions.clear()
         return decisions
 
-    def _reserve(self, pod: PodInfo, found: Found) -> NotFound | None:
-        """Reserve, Permit, PreBind, Bind and PostBind; all is undone if one of them refuses, which is returned."""
-        profile = self._profiles[pod.pod.spec.scheduler_name]
-        self.cluster.place(pod, found.node)
-        status = self._bind(profile, pod, found)
-        if status is None:
-            for after in profile.post_bind:
-                after.post_bind(found.state, pod, found.node)
-            return None
-        for undone in reversed(profile.reserve):
-            undone.unreserve(found.state, pod, found.node)
-        self.cluster.unplace(pod, found.node)
-        return NotFound(status.message, frozenset((status.plugin,)) if status.rejected else frozenset())
+    def _happened(self, event: Event, now: float, *, moves: bool = True) -> None:
+        """Plugins see the event; `moves`: pods that it may help are tried again."""
+        self._world.now = now
+        for profile in self._profiles.values():
+            profile.observe(event)
+        if moves:
+            self.queue.move(event, now)
+            self._cycles.note(event)
+        self._cycles.settle()
 
-    def _bind(self, profile: Profile, pod: PodInfo, found: Found) -> Status | None:
-        for plugin in profile.reserve:
-            status = plugin.reserve(found.state, pod, found.node)
-            if not status.ok:
-                return status.by(plugin.name)
-        status = self._permit(pod, found.node, found.state)
-        if not status.ok:
-            return status
-        for before in profile.pre_bind:
-            status = before.pre_bind(found.state, pod, found.node)
-            if not status.ok:
-                return status.by(before.name)
-        for binder in profile.bind:
-            status = binder.bind(found.state, pod, found.node)
-            if status.code is not Code.SKIP:
-                return None if status.ok else status.by(binder.name)
-        return Status(Code.ERROR, ("no Bind plugin binds the pod",))
+    def _has_node(self, old: PodInfo, new: PodInfo, now: float) -> None:
+        """A pod is bound, by this scheduler or another."""
+        cycle = self._cycles.get(new.key)
+        if cycle is not None:
+            if cycle.stage is Stage.WRITE and cycle.node == new.node:
+                self._cycles.bound(new.key)
+            else:
+                self._cycles.undo(cycle)
+        self._asking.pop(new.key, None)
+        self.cluster.place(new, new.node)
+        if old.node:
+            for event in pod_events(Kind.ASSIGNED_POD, old, new):
+                self._happened(event, now)
+            return
+        self.queue.delete(new.key)
+        self.cluster.nominate(new, "")
+        self._happened(Event(Kind.ASSIGNED_POD, Action.ADD, None, new), now)
 
-    def _permit(self, pod: PodInfo, node: str, state: CycleState | None = None) -> Status:
-        """The first answer that is no approval. A pod that has to wait alone is not held yet: it is tried again."""
-        profile = self._profiles[pod.pod.spec.scheduler_name]
-        for plugin in profile.permit:
-            status, _timeout = plugin.permit(state or CycleState(), pod, node)
-            if not status.ok:
-                return status.by(plugin.name)
-        return Status(Code.SUCCESS)
-
-    def _failed(self, queued: QueuedPod, found: NotFound, now: float, *, retry: bool = False) -> list[Decision]:
-        self.queue.fail(queued, now, found.refused_by, retry=retry)
-        consequences = self._consequences(queued.pod, found)
-        return [Fail(queued.pod, found.message), *consequences]
-
-    def _consequences(self, pod: PodInfo, found: NotFound) -> list[Decision]:
-        """The nomination and the evictions that follow from PostFilter."""
-        decisions: list[Decision] = []
-        if found.nominated is None:
+    def _failed(self, queued: QueuedPod, why: NotFound, *, retry: bool = False) -> None:
+        """Put a pod back into the queue; report why, the nomination, and the evictions that follow from PostFilter."""
+        pod = queued.pod
+        self.queue.fail(queued, self._world.now, why.refused_by, retry=retry)
+        self._decisions.append(Fail(pod, why.message, SCHEDULER_ERROR if why.error else UNSCHEDULABLE))
+        if why.nominated is None:
             self.cluster.nominate(pod, pod.pod.status.nominated_node_name)
-            return decisions
-        if found.nominated != pod.pod.status.nominated_node_name:
-            decisions.append(Nominate(pod, found.nominated))
-        if found.victims:
-            for other in list(self.cluster.nominated(found.nominated)):
+            return
+        if why.nominated != pod.pod.status.nominated_node_name:
+            self._decisions.append(Nominate(pod, why.nominated))
+        if why.victims:
+            for other in list(self.cluster.nominated(why.nominated)):
                 if other.priority < pod.priority and other.key != pod.key:
                     self.cluster.nominate(other, "")
-                    decisions.append(Nominate(other, ""))
-        self.cluster.nominate(pod, found.nominated)
-        return decisions + [Evict(victim, pod) for victim in found.victims]
+                    self._decisions.append(Nominate(other, ""))
+        self.cluster.nominate(pod, why.nominated)
+        for victim in why.victims:
+            cycle = self._cycles.get(victim.key)
+            if cycle is not None and cycle.stage is not Stage.WRITE:
+                self._cycles.give_up(cycle, failure(f"preempted by {pod.key} on node {cycle.node}"))
+            else:
+                self._decisions.append(Evict(victim, pod))
+
+    def _lost(self, cycle: BindingCycle, why: NotFound) -> None:
+        """A binding cycle has failed: its place is free."""
+        freed = Event(Kind.ASSIGNED_POD, Action.DELETE, cycle.pod.on(cycle.node), None)
+        self._failed(cycle.queued, why, retry=cycle.helped)
+        self.queue.move(freed, self._world.now)

@@ -18,6 +18,8 @@ class Code(Enum):
     """Permit only: hold the pod."""
     SKIP = "Skip"
     """The plugin has nothing to say about this pod."""
+    PENDING = "Pending"
+    """The plugin has asked another program; the pod is tried again, or goes on, when the answer has come."""
 
 
 class Status(NamedTuple):
@@ -46,6 +48,9 @@ class Status(NamedTuple):
 
 SUCCESS = Status(Code.SUCCESS)
 SKIP = Status(Code.SKIP)
+
+
+PENDING = Status(Code.PENDING)
 
 
 def unschedulable(*reasons: str) -> Status:

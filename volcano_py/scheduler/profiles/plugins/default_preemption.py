@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import msgspec
 
 from volcano_py.api.core import PodDisruptionBudget
 from volcano_py.api.selector import is_empty, matches
-from volcano_py.scheduler.profiles.cluster import Cluster
 from volcano_py.scheduler.profiles.cycle_state import CycleState
 from volcano_py.scheduler.profiles.extension_points import PostFilter, PostFilterResult
+from volcano_py.scheduler.profiles.handle import Handle
 from volcano_py.scheduler.profiles.messages import no_node_fits
 from volcano_py.scheduler.profiles.node_info import NodeInfo
 from volcano_py.scheduler.profiles.pod_info import PodInfo
@@ -30,14 +30,6 @@ class Arguments(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
     min_candidate_nodes_absolute: int = 100
 
 
-class Filters(Protocol):
-    """What preemption needs of its profile."""
-
-    def filter_with_nominated(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status: ...
-    def add_pod(self, state: CycleState, pod: PodInfo, added: PodInfo, node: NodeInfo) -> None: ...
-    def remove_pod(self, state: CycleState, pod: PodInfo, removed: PodInfo, node: NodeInfo) -> None: ...
-
-
 class Candidate(NamedTuple):
     node: str
     victims: tuple[PodInfo, ...]
@@ -49,10 +41,10 @@ class Candidate(NamedTuple):
 class DefaultPreemption(PostFilter):
     name = "DefaultPreemption"
 
-    def __init__(self, args: Arguments, cluster: Cluster, filters: Filters) -> None:
+    def __init__(self, args: Arguments, handle: Handle) -> None:
         self._args = args
-        self._cluster = cluster
-        self._filters = filters
+        self._cluster = handle.cluster
+        self._filters = handle.filters
 
     def post_filter(self, state: CycleState, pod: PodInfo, refused: dict[str, Status]) -> PostFilterResult:
         why = self.not_eligible(pod, refused)

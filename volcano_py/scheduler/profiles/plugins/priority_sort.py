@@ -9,5 +9,5 @@ from volcano_py.scheduler.profiles.pod_info import PodInfo
 class PrioritySort(QueueSort):
     name = "PrioritySort"
 
-    def sort_key(self, pod: PodInfo, queued_at: float) -> tuple[float, ...]:
+    def sort_key(self, pod: PodInfo, queued_at: float) -> tuple[float | str, ...]:
         return (-pod.priority, queued_at)

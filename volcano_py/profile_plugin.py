@@ -1,0 +1,81 @@
+"""What authors of plugins for profiles import. Everything else in the package may change without notice.
+
+    from volcano_py.profile_plugin import Filter, NodeInfo, PodInfo, Status, CycleState, unschedulable
+
+docs/profiles.md is the guide.
+"""
+
+from volcano_py.scheduler.profiles.cycle_state import CycleState
+from volcano_py.scheduler.profiles.events import (
+    GROUPS,
+    NODES,
+    OBJECTS,
+    PODS,
+    Action,
+    Event,
+    Interest,
+    Kind,
+)
+from volcano_py.scheduler.profiles.extension_points import (
+    Bind,
+    Filter,
+    NoArguments,
+    Observer,
+    Permit,
+    Plugin,
+    PostBind,
+    PostFilter,
+    PostFilterResult,
+    PreBind,
+    PreEnqueue,
+    PreFilter,
+    QueueSort,
+    Reserve,
+    Score,
+)
+from volcano_py.scheduler.profiles.handle import Handle, WaitingPod
+from volcano_py.scheduler.profiles.node_info import NodeInfo
+from volcano_py.scheduler.profiles.normalise import to_highest
+from volcano_py.scheduler.profiles.objects import ObjectKind
+from volcano_py.scheduler.profiles.pod_info import PodInfo
+from volcano_py.scheduler.profiles.status import SKIP, SUCCESS, Code, Status, error, unresolvable, unschedulable
+
+__all__ = [
+    "GROUPS",
+    "NODES",
+    "OBJECTS",
+    "PODS",
+    "SKIP",
+    "SUCCESS",
+    "Action",
+    "Bind",
+    "Code",
+    "CycleState",
+    "Event",
+    "Filter",
+    "Handle",
+    "Interest",
+    "Kind",
+    "NoArguments",
+    "NodeInfo",
+    "ObjectKind",
+    "Observer",
+    "Permit",
+    "Plugin",
+    "PodInfo",
+    "PostBind",
+    "PostFilter",
+    "PostFilterResult",
+    "PreBind",
+    "PreEnqueue",
+    "PreFilter",
+    "QueueSort",
+    "Reserve",
+    "Score",
+    "Status",
+    "WaitingPod",
+    "error",
+    "to_highest",
+    "unresolvable",
+    "unschedulable",
+]

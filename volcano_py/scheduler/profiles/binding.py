@@ -1,0 +1,252 @@
+"""Binding cycles: from Reserve to PostBind, beside the search for nodes of other pods.
+
+Kubernetes: schedule_one.go (bindingCycle), framework/runtime/waiting_pods_map.go.
+
+A pod is counted on its node ("assumed") from Reserve until its binding is seen or has failed. Every failure runs
+Unreserve of all plugins in reverse order, frees the place, and puts the pod back into the queue.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Generator, Iterator
+from enum import Enum, auto
+
+from volcano_py.scheduler.profiles.attempt import Found, NotFound, failure
+from volcano_py.scheduler.profiles.cycle_state import CycleState
+from volcano_py.scheduler.profiles.decisions import Bind, Report
+from volcano_py.scheduler.profiles.events import Event
+from volcano_py.scheduler.profiles.extension_points import Permit, Plugin
+from volcano_py.scheduler.profiles.faults import PluginFault, contained, expect
+from volcano_py.scheduler.profiles.handle import WaitingPod, World
+from volcano_py.scheduler.profiles.pod_info import PodInfo
+from volcano_py.scheduler.profiles.profile import Profile
+from volcano_py.scheduler.profiles.queue import QueuedPod
+from volcano_py.scheduler.profiles.status import Code, Status
+
+LONGEST_WAIT = 900.0
+"""Seconds that Permit can hold a pod."""
+
+
+_Ask = Callable[[CycleState, PodInfo, str], Status]
+
+
+class Stage(Enum):
+    """Where a cycle is."""
+
+    POINTS = auto()
+    """Plugins are being called; one of them may wait for an answer from another program."""
+    PERMIT = auto()
+    """Permit holds the pod."""
+    WRITE = auto()
+    """The binding is being written."""
+    BOUND = auto()
+    """A plugin has written the binding."""
+
+
+class _Refused(Exception):
+    """A plugin has ended the cycle."""
+
+    def __init__(self, why: NotFound) -> None:
+        self.why = why
+
+
+class BindingCycle:
+    def __init__(self, queued: QueuedPod, profile: Profile, found: Found, world: World) -> None:
+        self.queued = queued
+        self.profile = profile
+        self.state = found.state
+        self.node = found.node
+        self.since = world.now
+        self.stage = Stage.POINTS
+        self.deadlines: dict[str, float] = {}
+        """Plugins that hold the pod, to the time at which it is rejected."""
+        self.given_up: NotFound | None = None
+        """Why the cycle ends, if it was rejected from outside."""
+        self.helped = False
+        """Something happened meanwhile that may help the pod if a plugin rejects it."""
+        self.course = _course(self, world)
+
+    @property
+    def pod(self) -> PodInfo:
+        return self.queued.pod
+
+
+class BindingCycles:
+    """The table of binding cycles.
+
+    `lost` is called with a cycle that failed, after everything is undone. Plugins may call `allow` and `reject` at any
+    time; `settle` carries these out.
+    """
+
+    def __init__(self, world: World, lost: Callable[[BindingCycle, NotFound], None]) -> None:
+        self._world = world
+        self._lost = lost
+        self._cycles: dict[str, BindingCycle] = {}
+        self._ready: deque[BindingCycle] = deque()
+
+    def __len__(self) -> int:
+        return len(self._cycles)
+
+    def __iter__(self) -> Iterator[BindingCycle]:
+        return iter(list(self._cycles.values()))
+
+    def get(self, key: str) -> BindingCycle | None:
+        return self._cycles.get(key)
+
+    def start(self, queued: QueuedPod, profile: Profile, found: Found) -> None:
+        """Assume a pod on its node, and run its cycle as far as it gets."""
+        cycle = self._cycles[queued.pod.key] = BindingCycle(queued, profile, found, self._world)
+        self._world.cluster.place(queued.pod, found.node)
+        self._run(cycle)
+
+    def resume(self, key: str) -> None:
+        """A plugin that asked another program has its answer."""
+        cycle = self._cycles.get(key)
+        if cycle is not None and cycle.stage is Stage.POINTS:
+            self._ready.append(cycle)
+
+    def settle(self) -> None:
+        """Go on with the cycles that were allowed, resumed or rejected."""
+        while self._ready:
+            cycle = self._ready.popleft()
+            if self._cycles.get(cycle.pod.key) is not cycle:
+                continue
+            if cycle.given_up is not None:
+                self.fail(cycle, cycle.given_up)
+            elif cycle.stage is not Stage.WRITE and not cycle.deadlines:
+                cycle.stage = Stage.POINTS
+                self._run(cycle)
+
+    def waiting(self) -> list[WaitingPod]:
+        """The pods that Permit holds."""
+        held = (c for c in self._cycles.values() if c.stage is Stage.PERMIT and c.given_up is None)
+        return [WaitingPod(c.pod, c.node, dict(c.deadlines)) for c in held if c.deadlines]
+
+    def allow(self, key: str, plugin: str) -> None:
+        cycle = self._cycles.get(key)
+        held = cycle is not None and cycle.deadlines.pop(plugin, None) is not None
+        if cycle is not None and held and not cycle.deadlines and cycle.stage is Stage.PERMIT:
+            self._ready.append(cycle)
+
+    def reject(self, key: str, plugin: str, message: str) -> None:
+        cycle = self._cycles.get(key)
+        if cycle is not None and cycle.stage is Stage.PERMIT:
+            self.give_up(cycle, NotFound(message, frozenset((plugin,))))
+
+    def give_up(self, cycle: BindingCycle, why: NotFound) -> None:
+        """End a cycle whose binding is not being written yet."""
+        if cycle.stage is not Stage.WRITE and cycle.given_up is None:
+            cycle.given_up = why
+            self._ready.append(cycle)
+
+    def expire(self) -> None:
+        """Reject the pods whose time at Permit is over."""
+        now = self._world.now
+        for cycle in self:
+            late = [plugin for plugin, deadline in cycle.deadlines.items() if deadline <= now]
+            if late:
+                text = f"rejected due to timeout after waiting {now - cycle.since:g}s at plugin {late[0]}"
+                self.reject(cycle.pod.key, late[0], text)
+
+    def next_deadline(self) -> float | None:
+        """When `expire` has something to do."""
+        return min((d for c in self._cycles.values() for d in c.deadlines.values()), default=None)
+
+    def note(self, event: Event) -> None:
+        """An event: a pod that Permit holds now and rejects later is tried again soon if it may help."""
+        for cycle in self._cycles.values():
+            interests = (i for name in cycle.deadlines for i in cycle.profile.interests.get(name, ()))
+            cycle.helped = cycle.helped or any(i.helps(cycle.pod, event) for i in interests)
+
+    def bound(self, key: str) -> None:
+        """The binding of a pod in the table is written."""
+        cycle = self._cycles.pop(key)
+        for plugin in cycle.profile.post_bind:
+            try:
+                with contained(plugin.name, "PostBind"):
+                    plugin.post_bind(cycle.state, cycle.pod, cycle.node)
+            except PluginFault as fault:
+                self._world.emit(Report(cycle.pod, "Warning", "PluginFailed", str(fault)))
+
+    def fail(self, cycle: BindingCycle, why: NotFound) -> None:
+        """Undo a cycle, and put its pod back."""
+        self.undo(cycle)
+        self._lost(cycle, why)
+
+    def undo(self, cycle: BindingCycle) -> None:
+        """Unreserve in reverse order, and free the place."""
+        for plugin in reversed(cycle.profile.reserve):
+            try:
+                with contained(plugin.name, "Unreserve"):
+                    plugin.unreserve(cycle.state, cycle.pod, cycle.node)
+            except PluginFault as fault:
+                self._world.emit(Report(cycle.pod, "Warning", "PluginFailed", str(fault)))
+        del self._cycles[cycle.pod.key]
+        self._world.cluster.unplace(cycle.pod, cycle.node)
+
+    def _run(self, cycle: BindingCycle) -> None:
+        try:
+            cycle.stage = next(cycle.course, Stage.BOUND)
+        except _Refused as refused:
+            self.fail(cycle, refused.why)
+        except PluginFault as fault:
+            self.fail(cycle, failure(str(fault)))
+        if cycle.stage is Stage.WRITE:
+            self._world.emit(Bind(cycle.pod, cycle.node))
+        elif cycle.stage is Stage.BOUND:
+            self.bound(cycle.pod.key)
+
+
+def _course(cycle: BindingCycle, world: World) -> Iterator[Stage]:
+    """Reserve, Permit, PreBind and Bind; yields where the cycle has to wait. Raises _Refused and PluginFault."""
+    profile = cycle.profile
+    for reserve in profile.reserve:
+        yield from _passes(cycle, reserve, "Reserve", reserve.reserve)
+    for permit in profile.permit:
+        timeout = yield from _permitted(cycle, permit)
+        if timeout is not None:
+            cycle.deadlines[permit.name] = world.now + min(timeout, LONGEST_WAIT)
+    while cycle.deadlines:
+        yield Stage.PERMIT
+    for before in profile.pre_bind:
+        yield from _passes(cycle, before, "PreBind", before.pre_bind)
+    for binder in profile.bind:
+        if (yield from _passes(cycle, binder, "Bind", binder.bind)) is not Code.SKIP:
+            if not binder.writes_itself:
+                yield Stage.WRITE
+            return
+    raise _Refused(failure("no Bind plugin binds the pod"))
+
+
+def _passes(cycle: BindingCycle, plugin: Plugin, point: str, ask: _Ask) -> Generator[Stage, None, Code]:
+    """Call a plugin until it has an answer: success or skip."""
+    while True:
+        with contained(plugin.name, point):
+            status = expect(ask(cycle.state, cycle.pod, cycle.node), Status, plugin.name, point)
+        if status.code is not Code.PENDING:
+            return _accepted(status, plugin, point)
+        yield Stage.POINTS
+
+
+def _permitted(cycle: BindingCycle, plugin: Permit) -> Generator[Stage, None, float | None]:
+    """Call a Permit plugin; returns for how many seconds it holds the pod, None: it approves."""
+    while True:
+        with contained(plugin.name, "Permit"):
+            status, timeout = plugin.permit(cycle.state, cycle.pod, cycle.node)
+            expect(status, Status, plugin.name, "Permit")
+            seconds = float(timeout)
+        if status.code is Code.WAIT:
+            return seconds
+        if status.code is not Code.PENDING:
+            _accepted(status, plugin, "Permit")
+            return None
+        yield Stage.POINTS
+
+
+def _accepted(status: Status, plugin: Plugin, point: str) -> Code:
+    if status.rejected:
+        raise _Refused(NotFound(status.message, frozenset((plugin.name,))))
+    if status.ok or (point == "Bind" and status.code is Code.SKIP):
+        return status.code
+    raise PluginFault(plugin.name, point, status.message)

@@ -1,0 +1,111 @@
+"""Handle: what a plugin reads, and what it can do beside its answers. Kubernetes: framework.Handle."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Any, NamedTuple, Protocol
+
+from volcano_py.scheduler.profiles.cluster import Cluster
+from volcano_py.scheduler.profiles.cycle_state import CycleState
+from volcano_py.scheduler.profiles.decisions import Decision, Patch, Report
+from volcano_py.scheduler.profiles.node_info import NodeInfo
+from volcano_py.scheduler.profiles.objects import Manifest, ObjectKind, Objects
+from volcano_py.scheduler.profiles.pod_info import PodInfo
+from volcano_py.scheduler.profiles.status import Status
+
+
+class Filters(Protocol):
+    """The filters of a profile, for plugins that try pods on nodes."""
+
+    def filter_with_nominated(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status: ...
+    def add_pod(self, state: CycleState, pod: PodInfo, added: PodInfo, node: NodeInfo) -> None: ...
+    def remove_pod(self, state: CycleState, pod: PodInfo, removed: PodInfo, node: NodeInfo) -> None: ...
+
+
+class WaitingPod(NamedTuple):
+    """A pod that Permit holds on its node. Times are in seconds."""
+
+    pod: PodInfo
+    node: str
+    deadlines: Mapping[str, float]
+    """Plugin that has not allowed the pod yet to the time at which the pod is rejected."""
+
+
+class Waiting(Protocol):
+    """The table of pods that Permit holds."""
+
+    def waiting(self) -> list[WaitingPod]: ...
+    def allow(self, key: str, plugin: str) -> None: ...
+    def reject(self, key: str, plugin: str, message: str) -> None: ...
+
+
+class World:
+    """What the plugins of all profiles share."""
+
+    def __init__(self, cluster: Cluster, emit: Callable[[Decision], None]) -> None:
+        self.cluster = cluster
+        self.objects = Objects()
+        self.now = 0.0
+        self.emit = emit
+        self.waiting: Waiting
+
+
+class Handle:
+    """What all plugins of a profile share. Only the methods change anything."""
+
+    def __init__(self, world: World, filters: Filters) -> None:
+        self.cluster = world.cluster
+        """Nodes, namespaces, budgets and workloads; plugins only read it."""
+        self.filters = filters
+        """The profile's own filters."""
+        self._world = world
+
+    @property
+    def now(self) -> float:
+        """The time of the current call, in seconds."""
+        return self._world.now
+
+    def nodes(self) -> Collection[NodeInfo]:
+        return self.cluster.nodes.values()
+
+    def node(self, name: str) -> NodeInfo | None:
+        return self.cluster.nodes.get(name)
+
+    def pods(self) -> Collection[PodInfo]:
+        """All pods, also those that wait for a node or belong to other schedulers."""
+        return self._world.objects.pods.values()
+
+    def pod(self, key: str) -> PodInfo | None:
+        return self._world.objects.pods.get(key)
+
+    def nominated(self, node: str) -> Iterator[PodInfo]:
+        """The pods that are nominated to a node."""
+        return self.cluster.nominated(node)
+
+    def object(self, kind: ObjectKind, key: str) -> Manifest | None:
+        """An object of a kind in the plugin's `reads`, as it was last seen."""
+        return self._world.objects.get(kind, key)
+
+    def objects(self, kind: ObjectKind) -> Collection[Manifest]:
+        return self._world.objects.all(kind)
+
+    def waiting_pods(self) -> list[WaitingPod]:
+        return self._world.waiting.waiting()
+
+    def allow(self, key: str, plugin: str) -> None:
+        """In the name of `plugin`, let a waiting pod go on to its binding once no other plugin holds it."""
+        self._world.waiting.allow(key, plugin)
+
+    def reject(self, key: str, plugin: str, message: str) -> None:
+        """Give up a waiting pod's place; `plugin` refused it."""
+        self._world.waiting.reject(key, plugin, message)
+
+    def event(self, pod: PodInfo, reason: str, message: str, *, warning: bool = False) -> None:
+        """Write an Event about a pod."""
+        self._world.emit(Report(pod, "Warning" if warning else "Normal", reason, message))
+
+    def patch(
+        self, kind: ObjectKind, key: str, patch: Mapping[str, Any], pod: PodInfo, *, status: bool = False
+    ) -> None:
+        """Write a JSON merge patch of an object."""
+        self._world.emit(Patch(kind, key, patch, pod, status))

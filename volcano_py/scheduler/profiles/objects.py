@@ -1,0 +1,54 @@
+"""Objects: the pods and the objects of other kinds that plugins read. Kubernetes: the listers of shared informers."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any, NamedTuple
+
+from volcano_py.scheduler.profiles.pod_info import PodInfo
+
+Manifest = Mapping[str, Any]
+
+
+class ObjectKind(NamedTuple):
+    """A kind that a plugin reads."""
+
+    api_version: str
+    kind: str
+
+    @classmethod
+    def of(cls, manifest: Manifest) -> ObjectKind:
+        return cls(manifest["apiVersion"], manifest["kind"])
+
+
+class Objects:
+    """Keys are `namespace/name`, or the name alone for objects of the whole cluster."""
+
+    def __init__(self) -> None:
+        self.pods: dict[str, PodInfo] = {}
+        """All pods that were reported, waiting or on a node."""
+        self._others: dict[ObjectKind, dict[str, Manifest]] = {}
+
+    def get(self, kind: ObjectKind, key: str) -> Manifest | None:
+        return self._others.get(kind, {}).get(key)
+
+    def all(self, kind: ObjectKind) -> Collection[Manifest]:
+        return self._others.get(kind, {}).values()
+
+    def set(self, manifest: Manifest) -> Manifest | None:
+        """Store an object; returns what it was before."""
+        stored = self._others.setdefault(ObjectKind.of(manifest), {})
+        key = key_of(manifest)
+        old = stored.get(key)
+        stored[key] = manifest
+        return old
+
+    def delete(self, kind: ObjectKind, key: str) -> Manifest | None:
+        """Remove an object; returns what it was."""
+        return self._others.get(kind, {}).pop(key, None)
+
+
+def key_of(manifest: Manifest) -> str:
+    metadata = manifest["metadata"]
+    space = metadata.get("namespace")
+    return f"{space}/{metadata['name']}" if space else str(metadata["name"])
