@@ -29,14 +29,14 @@ class Feed:
         """An object was added (`old` is None), changed, or deleted (`new` is None)."""
         if kind == "Pod":
             self._pod(old, new, now)
-        elif kind == "Node" and len(self._scheduler.queue):
+        elif kind == "Node" and self._scheduler.needs_events:
             if new is not None:
                 self._scheduler.node_changed(old, new, now)
             elif old is not None:
                 self._scheduler.node_deleted(old, now)
 
     def _pod(self, old: Pod | None, new: Pod | None, now: float) -> None:
-        if not (self._is_named(old) or self._is_named(new) or len(self._scheduler.queue)):
+        if not (self._is_named(old) or self._is_named(new) or self._scheduler.needs_events):
             return
         before, after = self._shown(old), self._shown(new)
         if before is not None and after is not None and before.metadata.uid != after.metadata.uid:

@@ -135,6 +135,7 @@ class LiveProfiles:
         if binding is None:
             return
         now = time.monotonic()
+        self._carry_out(self.scheduler.bind_result(binding.pod.key, "", now, uid), now)
         self._report(SCHEDULED, binding.pod, binding.begun)
         if tries is not None:
             self.metrics.scheduled(tries.count, now - tries.since)
@@ -172,7 +173,7 @@ class LiveProfiles:
         return True
 
     def _tick(self, now: float) -> None:
-        self.scheduler.tick(now)
+        self._carry_out(self.scheduler.tick(now), now)
         if self._handle.leading:
             for refused in self._refused.values():
                 self._write([refused])
@@ -205,4 +206,5 @@ class LiveProfiles:
         self.metrics.attempt(result, pod.pod.spec.scheduler_name, time.monotonic() - begun)
 
     def _put_back(self, pod: PodInfo, why: str) -> None:
-        self.scheduler.add_pod(pod, time.monotonic())
+        now = time.monotonic()
+        self._carry_out(self.scheduler.bind_result(pod.key, why, now, pod.pod.metadata.uid), now)

@@ -111,6 +111,19 @@ class Cluster:
         known = self._infos.get(pod.key)
         return known if known is not None and known.pod is pod else PodInfo(pod)
 
+    def see(self, pod: PodInfo) -> None:
+        """A pod waits for a node."""
+        if self._owns_model:
+            self.model.upsert("Pod", pod.pod)
+
+    def pods(self) -> Iterator[PodInfo]:
+        """All pods, on nodes or waiting, of every scheduler."""
+        return (self.info(task.pod) for task in self.model.tasks.values())
+
+    def pod(self, key: str) -> PodInfo | None:
+        task = self.model.tasks.get(key)
+        return self.info(task.pod) if task is not None else None
+
     # ---- groups -----------------------------------------------------------------------------------------
 
     def join(self, pod: PodInfo) -> None:

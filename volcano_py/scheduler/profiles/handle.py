@@ -71,12 +71,12 @@ class Handle:
     def node(self, name: str) -> NodeInfo | None:
         return self.cluster.nodes.get(name)
 
-    def pods(self) -> Collection[PodInfo]:
+    def pods(self) -> Iterator[PodInfo]:
         """All pods, also those that wait for a node or belong to other schedulers."""
-        return self._world.objects.pods.values()
+        return self.cluster.pods()
 
     def pod(self, key: str) -> PodInfo | None:
-        return self._world.objects.pods.get(key)
+        return self.cluster.pod(key)
 
     def nominated(self, node: str) -> Iterator[PodInfo]:
         """The pods that are nominated to a node."""

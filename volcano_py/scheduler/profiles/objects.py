@@ -1,11 +1,9 @@
-"""Objects: the pods and the objects of other kinds that plugins read. Kubernetes: the listers of shared informers."""
+"""Objects of the kinds that plugins read beside nodes and pods. Kubernetes: the listers of shared informers."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
-
-from volcano_py.scheduler.profiles.pod_info import PodInfo
 
 Manifest = Mapping[str, Any]
 
@@ -25,8 +23,6 @@ class Objects:
     """Keys are `namespace/name`, or the name alone for objects of the whole cluster."""
 
     def __init__(self) -> None:
-        self.pods: dict[str, PodInfo] = {}
-        """All pods that were reported, waiting or on a node."""
         self._others: dict[ObjectKind, dict[str, Manifest]] = {}
 
     def get(self, kind: ObjectKind, key: str) -> Manifest | None:

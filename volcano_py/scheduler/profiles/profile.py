@@ -88,6 +88,11 @@ class Profile:
         self.reads = {kind for p in made.values() for kind in p.reads}
         """The kinds that its plugins read beside nodes and pods."""
 
+    @property
+    def observes(self) -> bool:
+        """Whether a plugin must see every event."""
+        return bool(self._observers)
+
     def observe(self, event: Event) -> None:
         """Show an event to the plugins that keep caches; one that fails is logged."""
         for plugin in self._observers:

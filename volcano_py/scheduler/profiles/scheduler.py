@@ -49,7 +49,12 @@ class PodScheduler:
         """The kinds whose objects the plugins read; report them to `set_object`."""
         return frozenset(kind for p in self._profiles.values() for kind in p.reads)
 
-    # What happens in the cluster.
+    @property
+    def needs_events(self) -> bool:
+        """Whether an event can matter now: a pod waits, or a plugin keeps a cache."""
+        return bool(len(self.queue) or len(self._cycles) or any(p.observes for p in self._profiles.values()))
+
+    # ---- what happens in the cluster --------------------------------------------------------------------
 
     def set_node(self, node: Node, now: float) -> None:
         """A node is new or has changed."""
@@ -108,12 +113,13 @@ class PodScheduler:
 
     def add_pod(self, pod: PodInfo, now: float) -> None:
         self._world.now = now
-        self._world.objects.pods[pod.key] = pod
         self.cluster.join(pod)
         if pod.node:
             self.cluster.place(pod, pod.node)
             self._happened(Event(Kind.ASSIGNED_POD, Action.ADD, None, pod), now)
-        elif pod.pod.spec.scheduler_name in self._profiles:
+            return
+        self.cluster.see(pod)
+        if pod.pod.spec.scheduler_name in self._profiles:
             self.queue.add(pod, now)
             self._happened(Event(Kind.UNSCHEDULED_POD, Action.ADD, None, pod), now, moves=bool(pod.group))
 
@@ -124,11 +130,12 @@ class PodScheduler:
             self.add_pod(new, now)
             return
         self._world.now = now
-        self._world.objects.pods[new.key] = new
         self.cluster.join(new)
         if new.node:
             self._has_node(old, new, now)
-        elif new.key in self.queue:
+            return
+        self.cluster.see(new)
+        if new.key in self.queue:
             self.queue.update(old, new, now)
             self.cluster.nominate(new, new.pod.status.nominated_node_name)
         elif (cycle := self._cycles.get(new.key)) is not None:
@@ -141,7 +148,6 @@ class PodScheduler:
 
     def delete_pod(self, pod: PodInfo, now: float) -> None:
         self._world.now = now
-        self._world.objects.pods.pop(pod.key, None)
         self._asking.pop(pod.key, None)
         self.cluster.leave(pod)
         self.cluster.nominate(pod, "")
@@ -165,7 +171,7 @@ class PodScheduler:
                 self._cycles.bound(key)
         return self._answer()
 
-    # What is to be done.
+    # ---- what is to be done -----------------------------------------------------------------------------
 
     def attempt(self, now: float) -> list[Decision] | None:
         """Try the next pod, or the next gang; None if there is nothing to try now."""
