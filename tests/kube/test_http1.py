@@ -1,6 +1,8 @@
 """Our own HTTP client, against servers that behave in every allowed way and in some that are not."""
 
 import asyncio
+import contextlib
+import socket
 import ssl
 
 import pytest
@@ -164,6 +166,29 @@ async def test_a_gated_request_is_written_at_once_or_never():
     assert len(received) < len(request)
     pool.close()
     server.close()
+
+
+async def test_a_request_that_is_given_up_is_not_delivered_later():
+    """The kernel has accepted all of it, but the server's buffer holds only a part."""
+    with socket.socket() as listening:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        listening.bind(("127.0.0.1", 0))
+        listening.listen()
+        pool = Pool(f"http://127.0.0.1:{listening.getsockname()[1]}", None, None, 1)
+        request = REQUEST + b"x" * 60_000
+        task = asyncio.create_task(pool.request(request, 5, gate=lambda: None))
+        await asyncio.sleep(0.1)
+        assert not task.done(), "the kernel has not accepted the whole request"
+        task.cancel()
+        await asyncio.wait([task])
+        accepted, _ = listening.accept()
+        received = bytearray()
+        with accepted, contextlib.suppress(ConnectionResetError):
+            accepted.settimeout(2)
+            while block := accepted.recv(1 << 16):
+                received.extend(block)
+        assert len(received) < len(request)
+        pool.close()
 
 
 async def test_time_out_frees_the_place():

@@ -128,6 +128,7 @@ async def run(
             qps=options.kube_api_qps,
             burst=options.kube_api_burst,
             gate=leadership.gate,
+            lean=True,  # a request is written at once or never, so that none leaves after the Lease is lost
             user_agent=agent,
         ) as writer,
     ):

@@ -9,7 +9,9 @@ compression, pipelining or proxies. httptools (the parser of Node.js) reads the 
 from __future__ import annotations
 
 import asyncio
+import socket
 import ssl
+import struct
 from collections import deque
 from collections.abc import Callable
 from urllib.parse import urlsplit
@@ -47,6 +49,16 @@ class Malformed(Exception):
 
 class PartialWrite(Exception):
     """The socket did not accept the whole request at once, and the rest must not be written later."""
+
+
+_NO_LINGER = struct.pack("ii", 1, 0)
+
+
+def _discard_unsent(transport: asyncio.Transport) -> None:
+    """Close with a reset: bytes that the kernel has accepted and the server has not read are not delivered later."""
+    sock = transport.get_extra_info("socket")
+    if sock is not None:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
 
 
 class Connection(asyncio.Protocol):
@@ -92,6 +104,8 @@ class Connection(asyncio.Protocol):
         """Close the connection; whatever waits for the answer gets the error."""
         self.closed = True
         if self.transport is not None:
+            if self._waiter is not None:
+                _discard_unsent(self.transport)
             self.transport.abort()
         waiter, self._waiter = self._waiter, None
         if waiter is not None and not waiter.done():
