@@ -1,7 +1,7 @@
 """`simulate profiles`: profiles of KubeSchedulerConfiguration on a described cluster, in virtual time.
 
 Second 0 is later than all times in the manifests. At second 0 and at each step objects change; then pods are tried, a
-millisecond each, until there is nothing to try or nothing changes any more. The same happens at every whole second.
+millisecond each, until there is nothing to try. The same happens at every whole second.
 """
 
 from __future__ import annotations
@@ -28,8 +28,6 @@ from volcano_py.simulate.manifests import Manifest, ManifestError, in_namespace
 log = logging.getLogger(__name__)
 
 _ATTEMPT = 0.001
-_RESTLESS = 1000
-"""Attempts in a row that only nominate, back and forth, after which a second ends."""
 _GRACE = 30
 """Seconds; what `terminationGracePeriodSeconds` is when it is not set."""
 _OTHERS: dict[str, type[Any]] = {
@@ -138,20 +136,11 @@ class _World:
             self._store(path, new)
 
     def settle(self) -> None:
-        """Try pods until there is nothing to try, or nothing changes any more."""
-        idle = restless = 0
-        while True:
-            decisions = self._scheduler.attempt(self._now)
-            if decisions is None:
-                return
+        """Try pods until there is nothing to try."""
+        while (decisions := self._scheduler.attempt(self._now)) is not None:
             for decision in decisions:
                 self._carry_out(decision)
             self._now += _ATTEMPT
-            changes = any(not isinstance(d, Fail) for d in decisions)
-            idle = 0 if changes else idle + 1
-            restless = 0 if any(isinstance(d, Bind | Evict) for d in decisions) else restless + 1
-            if idle > sum(not p.node for p in self._pods.values()) + 2 or restless > _RESTLESS:
-                return
 
     def run_to(self, second: int) -> None:
         """All seconds before `second`; then its start."""

@@ -11,60 +11,93 @@ from volcano_py.scheduler.profiles.cluster import Cluster
 from volcano_py.scheduler.profiles.cycle_state import CycleState
 from volcano_py.scheduler.profiles.pod_info import PodInfo
 from volcano_py.scheduler.profiles.profile import Profile
-from volcano_py.scheduler.profiles.queue import QueuedPod
+from volcano_py.scheduler.profiles.queue import Again, QueuedPod
 from volcano_py.scheduler.profiles.status import SUCCESS, Status
 
 _GROUP_FAILED = "pod group is unschedulable"
+_MOST_OUTCOMES = 20
+"""Different outcomes after which a group waits for an event, too."""
 _ONLY_WAITS = "one or more plugins asked to wait and no plugin rejected pod"
+
+
+Outcome = tuple[tuple[str, str, str | None], ...]
+"""Member, message and nominated node of all members, after an attempt that changed nothing else."""
 
 
 class Failed(Protocol):
     """Puts a pod back into the queue."""
 
-    def __call__(self, queued: QueuedPod, why: NotFound, *, retry: bool) -> None: ...
+    def __call__(self, queued: QueuedPod, why: NotFound, again: Again) -> None: ...
 
 
-def run(
-    members: Sequence[QueuedPod],
-    profiles: Mapping[str, Profile],
-    cycles: BindingCycles,
-    cluster: Cluster,
-    failed: Failed,
-    now: float,
-) -> None:
-    """All waiting members of a PodGroup in turn; they are bound if Permit approves at least one of them.
+class GroupCycles:
+    """Tries groups. A group is tried again at once until an attempt repeats an outcome; then it waits for an event.
 
-    A member for which pods have to be evicted counts as if it were on its node. The group then binds nothing yet:
-    if Permit approves, all members are nominated to their nodes; if it does not, none is.
+    Kubernetes retries without a pause while victims terminate, and changes the nominations back and forth.
     """
-    tried: list[tuple[QueuedPod, Found | NotFound, str]] = []
-    approved = False
-    waits: tuple[str, ...] = ()
-    for queued in sorted(members, key=lambda q: (-q.pod.priority, q.first_attempt or now, q.since)):
-        profile = profiles[queued.pod.pod.spec.scheduler_name]
-        found = find(profile, cluster, queued.pod)
-        if isinstance(found, Asked):
-            found = failure("a plugin waits for an answer from another program")
-        node = found.node if isinstance(found, Found) else found.nominated
-        if node:
-            cluster.place(queued.pod, node)
-            status = _permit(profile, queued.pod, node)
-            approved = approved or status.ok
-            waits = waits or status.reasons
-        tried.append((queued, found, node or ""))
-    lost = NotFound(", ".join((_GROUP_FAILED, *waits, _ONLY_WAITS)), frozenset(), nominated="")
-    preempts = any(node and isinstance(found, NotFound) for _, found, node in tried)
-    binds = approved and not preempts
-    for queued, found, node in tried:
-        if node and not (binds and isinstance(found, Found)):
-            cluster.unplace(queued.pod, node)
-    for queued, found, node in tried:
-        if isinstance(found, NotFound):
-            failed(queued, found if approved or not node else lost._replace(victims=found.victims), retry=True)
-        elif binds:
-            cycles.start(queued, profiles[queued.pod.pod.spec.scheduler_name], found)
-        else:
-            failed(queued, lost._replace(nominated=node if approved else ""), retry=True)
+
+    def __init__(
+        self, profiles: Mapping[str, Profile], cycles: BindingCycles, cluster: Cluster, failed: Failed
+    ) -> None:
+        self._profiles = profiles
+        self._cycles = cycles
+        self._cluster = cluster
+        self._failed = failed
+        self._seen: dict[str, set[Outcome]] = {}
+        """Group to the outcomes since it last bound or evicted a pod."""
+
+    def run(self, members: Sequence[QueuedPod], now: float) -> None:
+        """All waiting members of a PodGroup in turn; they are bound if Permit approves at least one of them.
+
+        A member for which pods have to be evicted counts as if it were on its node. The group then binds nothing yet:
+        if Permit approves, all members are nominated to their nodes; if it does not, none is.
+        """
+        tried: list[tuple[QueuedPod, Found | NotFound, str]] = []
+        approved = False
+        waits: tuple[str, ...] = ()
+        for queued in members:
+            self._cluster.nominate(queued.pod, "")
+        for queued in sorted(members, key=lambda q: (-q.pod.priority, q.first_attempt or now, q.since)):
+            profile = self._profiles[queued.pod.pod.spec.scheduler_name]
+            found = find(profile, self._cluster, queued.pod)
+            if isinstance(found, Asked):
+                found = failure("a plugin waits for an answer from another program")
+            node = found.node if isinstance(found, Found) else found.nominated
+            if node:
+                self._cluster.place(queued.pod, node)
+                status = _permit(profile, queued.pod, node)
+                approved = approved or status.ok
+                waits = waits or status.reasons
+            tried.append((queued, found, node or ""))
+        lost = NotFound(", ".join((_GROUP_FAILED, *waits, _ONLY_WAITS)), frozenset(), nominated="")
+        preempts = any(node and isinstance(found, NotFound) for _, found, node in tried)
+        binds = approved and not preempts
+        for queued, found, node in tried:
+            if node and not (binds and isinstance(found, Found)):
+                self._cluster.unplace(queued.pod, node)
+        failures: list[tuple[QueuedPod, NotFound]] = []
+        for queued, found, node in tried:
+            if isinstance(found, NotFound):
+                failures.append((queued, found if approved or not node else lost._replace(victims=found.victims)))
+            elif binds:
+                self._cycles.start(queued, self._profiles[queued.pod.pod.spec.scheduler_name], found)
+            else:
+                failures.append((queued, lost._replace(nominated=node if approved else "")))
+        changes = binds or any(why.victims for _, why in failures)
+        again = Again.SOON if changes or self._is_new(members[0].pod.group, failures) else Again.AFTER_EVENT
+        if changes:
+            self._seen.pop(members[0].pod.group, None)
+        for queued, why in failures:
+            self._failed(queued, why, again)
+
+    def _is_new(self, group: str, failures: Sequence[tuple[QueuedPod, NotFound]]) -> bool:
+        """Whether this outcome is the first of its kind."""
+        outcome = tuple(sorted((q.pod.key, why.message, why.nominated) for q, why in failures))
+        seen = self._seen.setdefault(group, set())
+        if outcome in seen or len(seen) == _MOST_OUTCOMES:
+            return False
+        seen.add(outcome)
+        return True
 
 
 def _permit(profile: Profile, pod: PodInfo, node: str) -> Status:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from enum import Enum, auto
 
 from volcano_py.scheduler.profiles.decisions import SCHEDULER_ERROR, Decision, Fail, Report
-from volcano_py.scheduler.profiles.events import Event, Kind, pod_events
+from volcano_py.scheduler.profiles.events import Action, Event, Kind, pod_events
 from volcano_py.scheduler.profiles.faults import PluginFault
 from volcano_py.scheduler.profiles.pod_info import PodInfo
 from volcano_py.scheduler.profiles.profile import Profile, SortKey
@@ -33,6 +33,17 @@ class Place(Enum):
     UNSCHEDULABLE = auto()
 
 
+class Again(Enum):
+    """When a pod that failed is tried again."""
+
+    AS_REFUSED = auto()
+    """After an event that may help, or after its back-off if it was an error."""
+    SOON = auto()
+    """After its back-off in any case."""
+    AFTER_EVENT = auto()
+    """After any event, but for a change of the pod's own status."""
+
+
 class QueuedPod:
     """A waiting pod. Times are in seconds."""
 
@@ -45,6 +56,7 @@ class QueuedPod:
         self.errors = 0
         """Errors in a row."""
         self.refused_by: set[str] = set()
+        self.again = Again.AS_REFUSED
         self.gated = False
         self.place = Place.UNSCHEDULABLE
         self.turn = 0
@@ -122,6 +134,8 @@ class SchedulingQueue:
             self._push(queued)
             return
         for event in pod_events(Kind.UNSCHEDULED_POD, old, new):
+            if queued.again is Again.AFTER_EVENT and event.action is Action.OTHER:
+                continue
             if self._worth_trying(queued, event):
                 self._requeue(queued, now)
                 if queued.place is not Place.UNSCHEDULABLE:
@@ -155,12 +169,10 @@ class SchedulingQueue:
         self._insert(queued)
         self._enter(queued, Place.ACTIVE)
 
-    def fail(self, queued: QueuedPod, now: float, refused_by: Iterable[str], *, retry: bool = False) -> None:
-        """Put a pod back that was refused by these plugins, or that failed with an error if there are none.
-
-        `retry`: to back-off in any case.
-        """
+    def fail(self, queued: QueuedPod, now: float, refused_by: Iterable[str], again: Again = Again.AS_REFUSED) -> None:
+        """Put a pod back that was refused by these plugins, or that failed with an error if there are none."""
         queued.refused_by = set(refused_by)
+        queued.again = again
         queued.since = now
         if queued.refused_by:
             queued.rejections, queued.errors = queued.rejections + 1, 0
@@ -168,7 +180,7 @@ class SchedulingQueue:
             queued.errors += 1
         self._insert(queued)
         self._rest(queued)
-        if retry or not queued.refused_by:
+        if again is Again.SOON or (again is Again.AS_REFUSED and not queued.refused_by):
             self._requeue(queued, now)
 
     def tick(self, now: float) -> None:
@@ -233,7 +245,7 @@ class SchedulingQueue:
         return self._profiles[queued.pod.pod.spec.scheduler_name]
 
     def _worth_trying(self, queued: QueuedPod, event: Event) -> bool:
-        if not queued.refused_by:
+        if not queued.refused_by or (queued.again is Again.AFTER_EVENT and not queued.gated):
             return True
         interests = self._profile(queued).interests
         return any(i.helps(queued.pod, event) for name in queued.refused_by for i in interests.get(name, ()))

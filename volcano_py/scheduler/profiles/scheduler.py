@@ -9,18 +9,18 @@ from __future__ import annotations
 from volcano_py.api.core import Node
 from volcano_py.api.gang import PodGroup
 from volcano_py.scheduler.model.cluster import Cluster as Model
-from volcano_py.scheduler.profiles import group_cycle
 from volcano_py.scheduler.profiles.attempt import Asked, Found, NotFound, failure, find
 from volcano_py.scheduler.profiles.binding import BindingCycle, BindingCycles, Stage
 from volcano_py.scheduler.profiles.cluster import Cluster
 from volcano_py.scheduler.profiles.configuration import FEATURES, Configuration
 from volcano_py.scheduler.profiles.decisions import SCHEDULER_ERROR, UNSCHEDULABLE, Decision, Evict, Fail, Nominate
 from volcano_py.scheduler.profiles.events import Action, Event, Kind, node_events, pod_events
+from volcano_py.scheduler.profiles.group_cycle import GroupCycles
 from volcano_py.scheduler.profiles.handle import WaitingPod, World
 from volcano_py.scheduler.profiles.objects import Manifest, ObjectKind, key_of
 from volcano_py.scheduler.profiles.pod_info import PodInfo
 from volcano_py.scheduler.profiles.profile import Profile
-from volcano_py.scheduler.profiles.queue import QueuedPod, SchedulingQueue
+from volcano_py.scheduler.profiles.queue import Again, QueuedPod, SchedulingQueue
 
 _GANG = "GangScheduling"
 
@@ -41,6 +41,7 @@ class PodScheduler:
         )
         self.queue.on_enter = lambda pod: self.cluster.nominate(pod, pod.pod.status.nominated_node_name)
         self._gangs = _GANG in features
+        self._group_cycles = GroupCycles(self._profiles, self._cycles, self.cluster, self._failed)
         self._asking: dict[str, QueuedPod] = {}
         """Pods whose cycle waits for an answer from another program."""
 
@@ -183,7 +184,7 @@ class PodScheduler:
             return self._answer()
         if self._gangs and queued.pod.group:
             members = [queued, *self.queue.take_group(queued.pod.group, now)]
-            group_cycle.run(members, self._profiles, self._cycles, self.cluster, self._failed, now)
+            self._group_cycles.run(members, now)
             return self._answer()
         profile = self._profiles[queued.pod.pod.spec.scheduler_name]
         match find(profile, self.cluster, queued.pod):
@@ -266,10 +267,10 @@ class PodScheduler:
         self.cluster.nominate(new, "")
         self._happened(Event(Kind.ASSIGNED_POD, Action.ADD, None, new), now)
 
-    def _failed(self, queued: QueuedPod, why: NotFound, *, retry: bool = False) -> None:
+    def _failed(self, queued: QueuedPod, why: NotFound, again: Again = Again.AS_REFUSED) -> None:
         """Put a pod back into the queue; report why, the nomination, and the evictions that follow from PostFilter."""
         pod = queued.pod
-        self.queue.fail(queued, self._world.now, why.refused_by, retry=retry)
+        self.queue.fail(queued, self._world.now, why.refused_by, again)
         self._decisions.append(Fail(pod, why.message, SCHEDULER_ERROR if why.error else UNSCHEDULABLE))
         if why.nominated is None:
             self.cluster.nominate(pod, pod.pod.status.nominated_node_name)
@@ -292,5 +293,5 @@ class PodScheduler:
     def _lost(self, cycle: BindingCycle, why: NotFound) -> None:
         """A binding cycle has failed: its place is free."""
         freed = Event(Kind.ASSIGNED_POD, Action.DELETE, cycle.pod.on(cycle.node), None)
-        self._failed(cycle.queued, why, retry=cycle.helped)
+        self._failed(cycle.queued, why, Again.SOON if cycle.helped else Again.AS_REFUSED)
         self.queue.move(freed, self._world.now)

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from volcano_py.api.gang import PodGroup
 from volcano_py.scheduler.profiles.cycle_state import CycleState
-from volcano_py.scheduler.profiles.events import GROUPS, PODS, Action, Event, Interest, Kind
-from volcano_py.scheduler.profiles.extension_points import Observer, Permit, PreEnqueue
+from volcano_py.scheduler.profiles.events import GROUPS, PODS, Action, Interest
+from volcano_py.scheduler.profiles.extension_points import Permit, PreEnqueue
 from volcano_py.scheduler.profiles.handle import Handle
 from volcano_py.scheduler.profiles.pod_info import PodInfo
 from volcano_py.scheduler.profiles.status import SUCCESS, Code, Status, unresolvable
@@ -17,14 +17,13 @@ WAITING = "waiting for minCount pods from a gang to be scheduled"
 _TOO_FEW = unresolvable("waiting for minCount pods from a gang to appear in scheduling queue")
 
 
-class GangScheduling(PreEnqueue, Permit, Observer):
+class GangScheduling(PreEnqueue, Permit):
     """A member waits for its group and for enough members; it is bound only when enough have a place."""
 
     name = "GangScheduling"
 
     def __init__(self, handle: Handle) -> None:
         self._cluster = handle.cluster
-        self._handle = handle
 
     def pre_enqueue(self, pod: PodInfo) -> Status:
         if not pod.group:
@@ -44,13 +43,6 @@ class GangScheduling(PreEnqueue, Permit, Observer):
         if gang is None or self._cluster.placed(pod.group) >= gang.min_count:
             return SUCCESS, 0.0
         return Status(Code.WAIT, (WAITING,)), _TIMEOUT
-
-    def observe(self, event: Event) -> None:
-        """Members that Permit holds go on when enough have a place, and give up when their group is another one."""
-        if event.kind is Kind.POD_GROUP and event.old is not None:
-            for waiting in self._handle.waiting_pods():
-                if waiting.pod.group == event.old.key and self.name in waiting.deadlines:
-                    self._handle.reject(waiting.pod.key, self.name, f'the pod group "{event.old.key}" has changed')
 
     def interests(self) -> Sequence[Interest]:
         return (Interest(PODS, Action.ADD, self._member), Interest(GROUPS, Action.ADD, self._group))
