@@ -7,7 +7,7 @@ KEEP ?=
 CLUSTER ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow e2e e2e-kind coverage mutation conformance lint explore reference-long bench manifests docs clean
+.PHONY: help setup demo test test-slow e2e e2e-kind e2e-envtest coverage mutation conformance lint explore reference-long bench manifests docs clean
 
 help: ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -38,6 +38,9 @@ e2e: setup ## the acceptance suite on the sandbox, or on a cluster: make e2e CLU
 
 e2e-kind: setup ## the acceptance suite on a kind cluster with our chart (KUBERNETES=v1.36.1; requires docker)
 	@PATH="$(abspath $(BIN)):$$PATH" .ci/e2e-kind
+
+e2e-envtest: setup ## the acceptance suite on kube-apiserver and etcd of KUBEBUILDER_ASSETS, with hollow nodes
+	@$(BIN)/python -m tests.acceptance.envtest $(ARGUMENTS)
 
 coverage: setup ## branch coverage of the decision core by its quick tests; fails below 90 %
 	@COVERAGE_FILE=.pytest_cache/coverage $(BIN)/python -m pytest -n 2 -m "not slow" \

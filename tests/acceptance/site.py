@@ -24,6 +24,7 @@ from volcano_py.kube.client import Client
 from volcano_py.kube.errors import KubeError, NotFound
 from volcano_py.kube.watch import watch_events
 from volcano_py.sandbox.cluster import Sandbox
+from volcano_py.sandbox.foreign.attachment import LABEL
 from volcano_py.sandbox.shapes import parse
 
 Manifest = dict[str, Any]
@@ -32,6 +33,8 @@ MARKS = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="module")]
 """Marks of every module of the suite."""
 KUBECONFIG = os.environ.get("CLUSTER", "")
 """The kubeconfig of a cluster on which the chart is installed; empty: a sandbox."""
+HOLLOW = os.environ.get("HOLLOW", "")
+"""The name of the hollow nodes that are attached to that cluster (`volcano-py sandbox nodes --name`), if any are."""
 CONFIGURATION = ("volcano-system", "volcano-scheduler-configmap", "volcano-scheduler.conf")
 
 
@@ -222,10 +225,11 @@ def task(
 def node(name: str, cpu: str = "4", labels: dict[str, str] | None = None) -> Manifest:
     """A node, for a cluster whose nodes are simulated."""
     have = {"cpu": cpu, "memory": "32Gi", "pods": "110"}
+    attached = {LABEL: HOLLOW} if HOLLOW else {}
     return {
         "apiVersion": NODE.api_version,
         "kind": "Node",
-        "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name, **(labels or {})}},
+        "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name, **attached, **(labels or {})}},
         "status": {"allocatable": have, "capacity": have},
     }
 

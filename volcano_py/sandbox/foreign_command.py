@@ -20,7 +20,7 @@ from volcano_py.sandbox.terminal import fail, node_shape_option
     help="The control plane to attach to.",
 )
 @click.option("--context", help="A context of the kubeconfig other than its current one.")
-@click.option("--nodes", "count", type=click.IntRange(1), default=20, show_default=True, help="How many nodes.")
+@click.option("--nodes", "count", type=click.IntRange(0), default=20, show_default=True, help="How many nodes.")
 @node_shape_option
 @click.option("--name", default="hollow", show_default=True, help="Nodes are named NAME-0, NAME-1, …")
 @click.option(

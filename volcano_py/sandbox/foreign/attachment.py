@@ -1,6 +1,7 @@
 """Attaches hollow nodes to a foreign control plane, and detaches them.
 
-The nodes have a label with the attachment's name; only they, their pods and their Leases are ours.
+The nodes have a label with the attachment's name; only they, their pods and their Leases are ours. A node with
+the label that another client creates is served, too.
 """
 
 from __future__ import annotations
@@ -100,6 +101,10 @@ class Attachment:
         self.kubelets = Kubelets(LocalCluster(self.mirror), clock=Clock(), serves=self.serves)
         self.controllers: ControllerManager | None = None
 
+    @property
+    def _selector(self) -> str:
+        return f"{LABEL}={self.name}"
+
     def serves(self, node: Object) -> bool:
         """Whether a node is one of ours."""
         return (node["metadata"].get("labels") or {}).get(LABEL) == self.name
@@ -141,11 +146,11 @@ class Attachment:
     async def detach(self) -> None:
         """Stop the kubelets; delete nodes, their pods and Leases, unless the nodes are to stay."""
         self._stop()
-        await _each(self.manifests, lambda node: self._delete(LEASE, node["metadata"]["name"], LEASE_NAMESPACE))
+        ours = {node["metadata"]["name"] for node in await self.client.list(NODE, label_selector=self._selector)}
+        await _each(sorted(ours), lambda name: self._delete(LEASE, name, LEASE_NAMESPACE))
         if self.keep:
             return
-        ours = {manifest["metadata"]["name"] for manifest in self.manifests}
-        await _each(self.manifests, lambda node: self._delete(NODE, node["metadata"]["name"]))
+        await _each(sorted(ours), lambda name: self._delete(NODE, name))
         pods = [pod["metadata"] for pod in await self.client.list(POD) if pod["spec"].get("nodeName") in ours]
         await _each(pods, lambda meta: self._delete(POD, meta["name"], meta["namespace"], meta["uid"]))
         slices = [row for rt, row in self._devices() if rt is RESOURCESLICE]
@@ -169,7 +174,7 @@ class Attachment:
             await self.mirror.follow_all(except_for=_NOT_COPIED)
             return
         find = self.mirror.resource
-        await self.mirror.follow(find("", "nodes"), label_selector=f"{LABEL}={self.name}")
+        await self.mirror.follow(find("", "nodes"), label_selector=self._selector)
         await self.mirror.follow(find("", "configmaps"), namespace="kube-system")
         await asyncio.gather(*(self.mirror.follow(find(*where)) for where in _OF_KUBELETS))
         await self.mirror.follow(find("", "pods"), field_selector="spec.nodeName!=")
@@ -230,8 +235,7 @@ class Attachment:
             pass
         except KubeError as error:
             raise AttachError(
-                f"{rt.kind} {name} cannot be deleted: {error}; clean up with `kubectl delete nodes -l "
-                f"{LABEL}={self.name}`"
+                f"{rt.kind} {name} cannot be deleted: {error}; clean up with `kubectl delete nodes -l {self._selector}`"
             ) from None
 
 

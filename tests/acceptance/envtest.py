@@ -1,0 +1,297 @@
+"""`make e2e-envtest`: the acceptance suite on a real kube-apiserver and etcd, with our hollow nodes and controllers.
+
+    KUBEBUILDER_ASSETS=<folder with kube-apiserver and etcd> python -m tests.acceptance.envtest [pytest arguments]
+
+No container runs, so every case that needs none does. The suite has two parts: cases on four nodes, and the cases of
+scheduling.yaml, each of which creates its own nodes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import orjson
+import yaml
+
+from volcano_py.api.kinds import CONFIGMAP, NAMESPACE, QUEUE
+from volcano_py.api.resource_types import CUSTOMRESOURCEDEFINITION
+from volcano_py.kube import certificates
+from volcano_py.kube.client import Client
+from volcano_py.kube.errors import AlreadyExists, KubeError
+from volcano_py.sandbox import volcano
+from volcano_py.sandbox.components import Components
+from volcano_py.webhooks.paths import PATHS
+
+START_SECONDS = 90.0
+"""For each part of the control plane, and for the first state of the default queue."""
+REMEDY = (
+    "install them with `go run sigs.k8s.io/controller-runtime/tools/setup-envtest@latest use 1.36.x --bin-dir FOLDER "
+    "-p path`, and set KUBEBUILDER_ASSETS to the folder that it prints"
+)
+ATTACHMENT = "envtest"
+PROGRAMS = ("etcd", "kube-apiserver")
+NODES = ("--nodes", "4", "--node-shape", "cpu=4,memory=8Gi")
+PARTS: tuple[tuple[Sequence[str], Sequence[str]], ...] = (
+    (NODES, ("tests/acceptance", "--ignore=tests/acceptance/test_scheduling.py")),
+    (("--nodes", "0"), ("tests/acceptance/test_scheduling.py",)),
+)
+"""The nodes of each part, and its tests."""
+
+
+class Missing(Exception):
+    """Something is not installed or does not start; the text is one line with the remedy."""
+
+
+def assets(environment: dict[str, str]) -> Path:
+    """The folder with the programs. Raises Missing."""
+    text = environment.get("KUBEBUILDER_ASSETS", "")
+    if not text:
+        raise Missing(f"KUBEBUILDER_ASSETS is not set: it names the folder with {' and '.join(PROGRAMS)}; {REMEDY}")
+    folder = Path(text)
+    absent = [name for name in PROGRAMS if not os.access(folder / name, os.X_OK)]
+    if absent:
+        raise Missing(f"KUBEBUILDER_ASSETS is {folder}, which has no executable {' and no '.join(absent)}; {REMEDY}")
+    return folder
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+@dataclass
+class Plane:
+    """A control plane below a folder; `kubeconfig` is its administrator's, with a client certificate."""
+
+    programs: Path
+    folder: Path
+
+    @property
+    def kubeconfig(self) -> Path:
+        return self.folder / "kubeconfig"
+
+    def prepare(self) -> None:
+        """Write keys, certificates and the kubeconfig."""
+        self.etcd, self.etcd_peer, self.port = free_port(), free_port(), free_port()
+        authority = certificates.new_authority()
+        server = certificates.make(authority=authority)
+        accounts = certificates.new_authority()
+        client, key = certificates.make_client("admin", ("system:masters",), authority)
+        files = {
+            "ca.pem": authority.certificate,
+            "server.pem": server.certificate,
+            "server.key": server.key,
+            "accounts.key": accounts.key,
+            "client.pem": client,
+            "client.key": key,
+        }
+        for name, content in files.items():
+            path = self.folder / name
+            path.touch(0o600)
+            path.write_bytes(content)
+        document = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [
+                {
+                    "name": "envtest",
+                    "cluster": {
+                        "server": f"https://127.0.0.1:{self.port}",
+                        "certificate-authority": str(self.folder / "ca.pem"),
+                    },
+                }
+            ],
+            "users": [
+                {
+                    "name": "admin",
+                    "user": {
+                        "client-certificate": str(self.folder / "client.pem"),
+                        "client-key": str(self.folder / "client.key"),
+                    },
+                }
+            ],
+            "contexts": [{"name": "envtest", "context": {"cluster": "envtest", "user": "admin"}}],
+            "current-context": "envtest",
+        }
+        self.kubeconfig.write_text(yaml.safe_dump(document))
+
+    def commands(self) -> list[list[str]]:
+        """The command lines of etcd and kube-apiserver."""
+        etcd, peer = f"http://127.0.0.1:{self.etcd}", f"http://127.0.0.1:{self.etcd_peer}"
+        return [
+            [
+                str(self.programs / "etcd"),
+                f"--data-dir={self.folder / 'etcd'}",
+                f"--listen-client-urls={etcd}",
+                f"--advertise-client-urls={etcd}",
+                f"--listen-peer-urls={peer}",
+                f"--initial-advertise-peer-urls={peer}",
+                f"--initial-cluster=default={peer}",
+                "--unsafe-no-fsync",
+            ],
+            [
+                str(self.programs / "kube-apiserver"),
+                f"--etcd-servers={etcd}",
+                "--bind-address=127.0.0.1",
+                f"--secure-port={self.port}",
+                f"--cert-dir={self.folder}",
+                f"--tls-cert-file={self.folder / 'server.pem'}",
+                f"--tls-private-key-file={self.folder / 'server.key'}",
+                f"--client-ca-file={self.folder / 'ca.pem'}",
+                "--service-account-issuer=https://127.0.0.1",
+                f"--service-account-key-file={self.folder / 'accounts.key'}",
+                f"--service-account-signing-key-file={self.folder / 'accounts.key'}",
+                "--service-cluster-ip-range=10.96.0.0/16",
+                "--authorization-mode=RBAC",
+                "--allow-privileged=true",
+                "--disable-admission-plugins=ServiceAccount",  # its tokens are of no use without containers
+            ],
+        ]
+
+
+@asynccontextmanager
+async def control_plane(programs: Path, folder: Path) -> AsyncIterator[Plane]:
+    """Start etcd and kube-apiserver, and end them afterwards. Raises Missing with the end of their log."""
+    plane = Plane(programs, folder)
+    plane.prepare()
+    running: list[asyncio.subprocess.Process] = []
+    try:
+        for command in plane.commands():
+            with (folder / f"{Path(command[0]).name}.log").open("wb") as log:
+                running.append(await asyncio.create_subprocess_exec(*command, stdout=log, stderr=log))
+        async with Client.from_kubeconfig(plane.kubeconfig) as client:
+            deadline = time.monotonic() + START_SECONDS
+            while not await _ready(client):
+                ended = [
+                    name for name, process in zip(PROGRAMS, running, strict=True) if process.returncode is not None
+                ]
+                if ended or time.monotonic() > deadline:
+                    name = ended[0] if ended else PROGRAMS[-1]
+                    last = (folder / f"{name}.log").read_text(errors="replace").splitlines()[-3:]
+                    what = "has ended" if ended else f"is not ready after {START_SECONDS:g} s"
+                    raise Missing(f"{name} {what}: {' / '.join(last) or 'it printed nothing'}")
+                await asyncio.sleep(0.1)
+        yield plane
+    finally:
+        for process in reversed(running):
+            if process.returncode is None:
+                process.send_signal(signal.SIGTERM)
+                await process.wait()
+
+
+async def _ready(client: Client) -> bool:
+    try:
+        return await client.raw("GET", "/readyz") == b"ok"
+    except KubeError:
+        return False
+
+
+async def install(client: Client) -> None:
+    """The CRDs, the namespace and the ConfigMap that our chart would create, and wait until the kinds are served."""
+    with suppress(AlreadyExists):
+        await client.create(NAMESPACE, {"metadata": {"name": volcano.SYSTEM_NAMESPACE}})
+    await client.create(CONFIGMAP, volcano.scheduler_configmap())
+    names = []
+    for document in volcano.definitions():
+        names.append((await client.create(CUSTOMRESOURCEDEFINITION, document))["metadata"]["name"])
+
+    async def established() -> bool:
+        for name in names:
+            found = await client.get(CUSTOMRESOURCEDEFINITION, name)
+            rows = (found.get("status") or {}).get("conditions") or ()
+            if not any(row["type"] == "Established" and row["status"] == "True" for row in rows):
+                return False
+        return True
+
+    await _until(established, "the CRDs are not established")
+
+
+async def _until(holds: Callable[[], Awaitable[bool]], otherwise: str) -> None:
+    deadline = time.monotonic() + START_SECONDS
+    while not await holds():
+        if time.monotonic() > deadline:
+            raise Missing(f"{otherwise} after {START_SECONDS:g} s")
+        await asyncio.sleep(0.1)
+
+
+@asynccontextmanager
+async def components(plane: Plane, nodes: Sequence[str]) -> AsyncIterator[None]:
+    """Hollow nodes with Kubernetes' controllers, and our scheduler, controllers and webhooks."""
+    more = {
+        "controller-manager": ("--controllers=*",),
+        volcano.WEBHOOK_MANAGER: (f"--enabled-admission={','.join(PATHS)}",),
+    }
+
+    def command(name: str) -> list[str]:
+        if name == "nodes":
+            where = ("--kubeconfig", str(plane.kubeconfig), "--name", ATTACHMENT, "--controllers")
+            return [volcano.PROGRAM, "sandbox", "nodes", *where, *nodes]
+        return volcano.component_command(name, plane.kubeconfig, more)
+
+    started = Components(command, plane.folder / "logs")
+    try:
+        await started.start(("nodes", *volcano.COMPONENTS))
+        async with Client.from_kubeconfig(plane.kubeconfig) as client:
+
+            async def opened() -> bool:
+                if ended := started.ended():
+                    raise Missing(f"{', '.join(ended)} ended; see {plane.folder / 'logs'}")
+                try:
+                    status = (await client.get(QUEUE, "default")).get("status") or {}
+                except KubeError:
+                    return False
+                return {"state", "allocated"} <= status.keys()
+
+            await _until(opened, f"the default queue is not open; see {plane.folder / 'logs'}; it waited")
+        yield
+    finally:
+        await started.stop()
+
+
+async def run(arguments: Sequence[str]) -> int:
+    """Run the suite; the exit code of pytest."""
+    programs = assets(dict(os.environ))
+    with tempfile.TemporaryDirectory(prefix="volcano-envtest-") as folder:
+        async with control_plane(programs, Path(folder)) as plane:
+            async with Client.from_kubeconfig(plane.kubeconfig) as client:
+                version = orjson.loads(await client.raw("GET", "/version"))["gitVersion"]
+                print(f"kube-apiserver {version} runs at {client.credentials.server}", flush=True)
+                await install(client)
+            worst = 0
+            for nodes, tests in PARTS:
+                async with components(plane, nodes):
+                    worst = max(worst, await _pytest(plane, tests, arguments))
+            return worst
+
+
+async def _pytest(plane: Plane, tests: Sequence[str], arguments: Sequence[str]) -> int:
+    environment = {**os.environ, "CLUSTER": str(plane.kubeconfig), "HOLLOW": ATTACHMENT}
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "pytest", *tests, *arguments), env=environment, stdin=subprocess.DEVNULL
+    )
+    code = await process.wait()
+    return 0 if code == 5 else code  # 5: the arguments choose none of these tests
+
+
+def main() -> None:
+    try:
+        sys.exit(asyncio.run(run(sys.argv[1:])))
+    except Missing as error:
+        sys.exit(f"e2e-envtest: {error}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,66 @@
+"""`make e2e-envtest` with stand-ins for kube-apiserver and etcd: messages, start and end of all parts."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests import waiting
+from tests.acceptance.envtest import Missing, assets
+
+ROOT = Path(__file__).parents[2]
+
+
+def program(path: Path, text: str) -> None:
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+
+
+def test_without_the_variable_the_remedy_is_printed() -> None:
+    with pytest.raises(Missing, match=r"KUBEBUILDER_ASSETS is not set: .* etcd and kube-apiserver; .*setup-envtest"):
+        assets({})
+
+
+def test_missing_programs_are_named(tmp_path: Path) -> None:
+    program(tmp_path / "etcd", "true")
+    (tmp_path / "kube-apiserver").touch()  # not executable
+    with pytest.raises(Missing, match=f"{tmp_path}, which has no executable kube-apiserver; .*setup-envtest"):
+        assets({"KUBEBUILDER_ASSETS": str(tmp_path)})
+
+
+async def envtest(folder: Path, *arguments: str) -> tuple[int, str]:
+    """(exit code, output) of the command with the programs of a folder."""
+    environment = {key: value for key, value in os.environ.items() if key not in ("CLUSTER", "HOLLOW")}
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "tests.acceptance.envtest", *arguments),
+        env={**environment, "KUBEBUILDER_ASSETS": str(folder)},
+        cwd=ROOT,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+    )
+    out, _ = await waiting.within(process.communicate(), "envtest does not end", 3)
+    return process.returncode or 0, out.decode()
+
+
+@pytest.mark.slow
+async def test_the_end_of_the_log_says_why_a_program_ended(tmp_path: Path) -> None:
+    program(tmp_path / "etcd", "exec sleep 600")
+    program(tmp_path / "kube-apiserver", "echo unknown flag: --bind-address >&2; exit 1")
+    code, out = await envtest(tmp_path)
+    assert code == 1 and out == "e2e-envtest: kube-apiserver has ended: unknown flag: --bind-address\n"
+
+
+@pytest.mark.slow
+async def test_cases_run_on_stand_ins(tmp_path: Path) -> None:
+    program(tmp_path / "etcd", f"echo $$ > {tmp_path}/pid; exec sleep 600")
+    program(tmp_path / "kube-apiserver", f'exec {sys.executable} -m tests.acceptance.stand_in "$@"')
+    chosen = "plain_pod or deleted_job or ranch or (test_admission and queue and default)"
+    code, out = await envtest(tmp_path, "-p", "no:cacheprovider", "-k", chosen)
+    assert code == 0, out
+    assert "kube-apiserver v1.36" in out and " passed" in out
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((tmp_path / "pid").read_text()), 0)
