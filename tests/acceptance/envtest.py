@@ -247,18 +247,26 @@ async def components(plane: Plane, nodes: Sequence[str]) -> AsyncIterator[None]:
         async with Client.from_kubeconfig(plane.kubeconfig) as client:
 
             async def opened() -> bool:
-                if ended := started.ended():
-                    raise Missing(f"{', '.join(ended)} ended; see {plane.folder / 'logs'}")
+                _alive(started)
                 try:
                     status = (await client.get(QUEUE, "default")).get("status") or {}
                 except KubeError:
                     return False
                 return {"state", "allocated"} <= status.keys()
 
-            await _until(opened, f"the default queue is not open; see {plane.folder / 'logs'}; it waited")
+            await _until(opened, "the default queue is not open")
         yield
+        _alive(started)
     finally:
         await started.stop()
+
+
+def _alive(started: Components) -> None:
+    """Raises Missing with the end of the log of a component that has ended."""
+    assert started.logs is not None
+    for name in started.ended():
+        last = (started.logs / f"{name}.log").read_text(errors="replace").splitlines()[-3:]
+        raise Missing(f"{name} has ended: {' / '.join(last) or 'it printed nothing'}")
 
 
 async def run(arguments: Sequence[str]) -> int:

@@ -58,7 +58,9 @@ async def test_the_end_of_the_log_says_why_a_program_ended(tmp_path: Path) -> No
 async def test_cases_run_on_stand_ins(tmp_path: Path) -> None:
     program(tmp_path / "etcd", f"echo $$ > {tmp_path}/pid; exec sleep 600")
     program(tmp_path / "kube-apiserver", f'exec {sys.executable} -m tests.acceptance.stand_in "$@"')
-    chosen = "plain_pod or deleted_job or ranch or (test_admission and queue and default)"
+    chosen = (
+        "plain_pod or deleted_job or (test_scheduling and minimum and fills) or (test_admission and queue and default)"
+    )
     code, out = await envtest(tmp_path, "-p", "no:cacheprovider", "-k", chosen)
     assert code == 0, out
     assert "kube-apiserver v1.36" in out and " passed" in out

@@ -19,6 +19,7 @@ from tests.conformance import (
     functions,
     job_plugins,
     kubectl,
+    policies,
     random_clusters,
     sessions,
     webhooks,
@@ -90,6 +91,7 @@ def _all(data: Path) -> list[Outcome]:
     found += functions.run_folder(scheduler)
     found += _apiserver(data)
     found += webhooks.run_folder(data / "webhooks")
+    found += policies.run_folder(data / "webhooks")
     found += controllers.run_folder(data / "controllers")
     found += cli.run_folder(data / "cli")
     found += job_plugins.run_folder(data / "job-plugins")

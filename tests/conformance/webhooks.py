@@ -47,7 +47,7 @@ def run_case(file: str, case: Data) -> Outcome:
     if why := _difference(problems, response["allowed"], response):
         return Outcome(area, name, FAIL, why)
     wanted = response.get("resulting_object")
-    if made is not None and wanted is not None and _plain(made) != _plain(wanted):
+    if made is not None and wanted is not None and plain(made) != plain(wanted):
         return Outcome(area, name, FAIL, f"made {json.dumps(made)[:300]}, expected {json.dumps(wanted)[:300]}")
     return Outcome(area, name, PASS)
 
@@ -69,7 +69,7 @@ def _run_part(area: str, name: str, case: Data) -> Outcome:
     made = _made(case["check"], case["input"])
     if made is not None:
         got, wanted = made, _wanted(answer)
-        same = _plain(got) == _plain(wanted)
+        same = plain(got) == plain(wanted)
         return Outcome(area, name, PASS if same else FAIL, "" if same else f"made {got}, expected {wanted}")
     why = _difference(_problems(case), answer.get("allowed", answer.get("valid")), answer)
     return Outcome(area, name, FAIL if why else PASS, why)
@@ -139,10 +139,10 @@ def _ask(case: Data) -> tuple[list[str], Data | None]:
     return list(verdict.problems), verdict.obj
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """Without empty maps and lists, which data may or may not write."""
     if isinstance(value, dict):
-        return {k: p for k, v in value.items() if (p := _plain(v)) not in ({}, [], None)}
+        return {k: p for k, v in value.items() if (p := plain(v)) not in ({}, [], None)}
     if isinstance(value, list):
-        return [_plain(v) for v in value]
+        return [plain(v) for v in value]
     return value

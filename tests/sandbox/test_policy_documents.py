@@ -41,7 +41,7 @@ async def test_defaults_and_denials_without_a_webhook(tmp_path: Path) -> None:
         metadata = {"name": "team", "annotations": annotations}
         await client.create(NAMESPACE, {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
 
-        job = await client.create(JOB, made(JOB, "train", tasks=[TASK], plugins={"mpi": []}))
+        job = await client.create(JOB, made(JOB, "train", tasks=[TASK], plugins={"mpi": ["--master=work"]}))
         spec = job["spec"]
         filled = (spec["queue"], spec["schedulerName"], spec["maxRetry"], spec["minAvailable"])
         assert filled == ("default", "ours", 3, 2)

@@ -10,25 +10,47 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from volcano_py.sandbox.apiserver.cel.expressions import evaluate_with
-from volcano_py.webhooks import cel_rules
+from volcano_py.webhooks import cel_queue_rules, cel_rules
+from volcano_py.webhooks.cel_rules import Rule
 from volcano_py.webhooks.lookup import QueueIndex
 from volcano_py.webhooks.paths import PATHS, Asked, Surroundings, judge
 
 AROUND = Surroundings(queues=QueueIndex([{"metadata": {"name": "default"}, "spec": {}, "status": {"state": "Open"}}]))
 RULES = {
     "/jobs/validate": cel_rules.JOBS,
-    "/queues/validate": cel_rules.QUEUES,
+    "/queues/validate": cel_queue_rules.QUEUES,
     "/podgroups/validate": cel_rules.PODGROUPS,
     "/pods/validate": cel_rules.pods("volcano"),
     "/hypernodes/validate": cel_rules.HYPERNODES,
+    "/cronjobs/validate": cel_rules.CRONJOBS,
     "/jobflows/validate": cel_rules.JOBFLOWS,
 }
+BESIDE = {
+    "/jobs/validate": cel_queue_rules.JOBS_BESIDE,
+    "/queues/validate": cel_queue_rules.QUEUES_BESIDE,
+    "/podgroups/validate": cel_queue_rules.PODGROUPS_BESIDE,
+}
+"""Rules that are evaluated once for each queue."""
+
+
+def holds(rule: Rule, data: dict[str, Any]) -> bool:
+    """Whether a rule is true; an error rejects the object, as the policies' failurePolicy says."""
+    try:
+        return evaluate_with(rule.expression, data) is True
+    except ValueError:
+        return False
 
 
 def refused(path: str, obj: Any, old: Any = None, operation: str = "") -> list[str]:
     operation = operation or ("UPDATE" if old is not None else "CREATE")
     data = {"object": obj, "oldObject": old, "request": {"operation": operation}}
-    return [rule.message for rule in RULES[path] if evaluate_with(rule.expression, data) is not True]
+    return [rule.message for rule in RULES[path] if not holds(rule, data)]
+
+
+def refused_beside(path: str, others: list[Any], obj: Any, old: Any = None, operation: str = "") -> list[str]:
+    operation = operation or ("UPDATE" if old is not None else "CREATE")
+    data = {"object": obj, "oldObject": old, "request": {"operation": operation}}
+    return [rule.message for one in others for rule in BESIDE[path] if not holds(rule, {**data, "params": one})]
 
 
 def problems(path: str, obj: Any, old: Any = None, operation: str = "") -> list[str]:
@@ -49,6 +71,10 @@ def job(*tasks: Any, name: str = "train", **spec: Any) -> dict[str, Any]:
 def queue(annotations: Any = None, state: str = "", name: str = "q", **spec: Any) -> dict[str, Any]:
     metadata = {"name": name} | ({"annotations": annotations} if annotations else {})
     return {"metadata": metadata, "spec": spec} | ({"status": {"state": state}} if state else {})
+
+
+def cronjob(name: str = "nightly", **spec: Any) -> dict[str, Any]:
+    return {"metadata": {"name": name}, "spec": {"schedule": "@hourly", **spec}}
 
 
 PATH, WEIGHTS = "volcano.sh/hierarchy", "volcano.sh/hierarchy-weights"
@@ -88,6 +114,60 @@ REFUSED: list[tuple[str, Any, str]] = [
     ("/jobs/validate", job(volumes=[{"mountPath": "/a", "volumeClaimName": "a"}] * 2), "duplicated mountPath"),
     ("/jobs/validate", job(volumes=[{"mountPath": "/a"}]), "either VolumeClaim or VolumeClaimName"),
     ("/jobs/validate", job(volumes=[{"mountPath": "/a", "volumeClaimName": "A!"}]), "invalid VolumeClaimName"),
+    (
+        "/jobs/validate",
+        job(task(policies=[{"event": "PodFailed", "exitCode": 1, "action": "AbortJob"}])),
+        "tasks[].policies: must not specify event and exitCode simultaneously",
+    ),
+    ("/jobs/validate", job(task(policies=[{"action": "AbortJob"}])), "tasks[].policies: either event and exitCode"),
+    (
+        "/jobs/validate",
+        job(task(policies=[{"event": "X", "action": "AbortJob"}])),
+        "tasks[].policies: invalid policy e",
+    ),
+    (
+        "/jobs/validate",
+        job(task(policies=[{"event": "PodFailed", "action": "X"}])),
+        "tasks[].policies: invalid policy a",
+    ),
+    ("/jobs/validate", job(task(policies=[{"exitCode": 0, "action": "AbortJob"}])), "tasks[].policies: 0 is not"),
+    (
+        "/jobs/validate",
+        job(task(policies=[{"exitCode": 3, "action": "AbortJob"}] * 2)),
+        "tasks[].policies: duplicate exi",
+    ),
+    (
+        "/jobs/validate",
+        job(task(policies=[{"event": "PodFailed", "action": "AbortJob"}] * 2)),
+        "tasks[].policies: duplicate event",
+    ),
+    (
+        "/jobs/validate",
+        job(task(policies=[{"event": event, "action": "AbortJob"} for event in ("PodFailed", "*")])),
+        "tasks[].policies: if there's * here",
+    ),
+    ("/jobs/validate", job(task(dependsOn={"name": ["nothing"]})), "directed acyclic"),
+    ("/jobs/validate", job(plugins={"mpi": ["--master=m"]}), "mpi master task was not found"),
+    ("/jobs/validate", job(task(name="a" * 60), name="train"), "no more than 63"),
+    ("/jobs/validate", job(task(template={"spec": {"containers": []}})), "containers: Required value"),
+    ("/jobs/validate", job(task(template={"spec": {"containers": [{"name": "a"}]}})), "image: Required value"),
+    (
+        "/jobs/validate",
+        job(task(template={"spec": {"containers": [{"name": "a", "image": "b"}] * 2}})),
+        "Duplicate value: call each container differently",
+    ),
+    ("/jobs/validate", job(task(topologyPolicy="restricted")), "the cpu request isn't an integer"),
+    ("/queues/validate", queue(capability={"example.com/gpu": "500m"}), "must be an integer"),
+    ("/cronjobs/validate", cronjob(schedule=""), "schedule is required"),
+    ("/cronjobs/validate", cronjob(schedule="TZ=UTC * * * * *"), "should not contain TZ"),
+    ("/cronjobs/validate", cronjob(name="c" * 53), "no more than 52 characters"),
+    ("/cronjobs/validate", cronjob(timeZone=""), "non-empty string"),
+    ("/cronjobs/validate", cronjob(timeZone="LOCAL"), "timeZone can't be"),
+    (
+        "/hypernodes/validate",
+        {"metadata": {"name": "h"}, "spec": {"members": [{"selector": {"regexMatch": {"pattern": "a(b"}}}]}},
+        "member regexMatch pattern is invalid",
+    ),
     ("/queues/validate", queue(capability={"cpu": "-1"}), "greater than or equal to 0"),
     ("/queues/validate", queue(guarantee={"resource": {"cpu": 1}}), "deserved must be >= guarantee"),
     ("/queues/validate", queue(deserved={"cpu": 3}, capability={"cpu": "2500m"}), "deserved must be <= capability"),
@@ -172,6 +252,81 @@ def test_changes_and_deletions() -> None:
     assert refused("/queues/validate", None, queue(name="mine"), "DELETE") == []
 
 
+OPEN = {"metadata": {"name": "open"}, "spec": {}, "status": {"state": "Open"}}
+PARENT = queue(name="parent", capability={"cpu": 8}, deserved={"cpu": 4}, guarantee={"resource": {"cpu": 4}})
+CHILD = queue(name="child", parent="parent", capability={"cpu": 6}, deserved={"cpu": 4})
+BESIDE_QUEUES: list[tuple[str, list[Any], Any, Any, str, str]] = [
+    ("/jobs/validate", [queue(name="closed", state="Closed")], job(queue="closed"), None, "", "with state `Open`"),
+    ("/jobs/validate", [queue(name="new")], job(queue="new"), None, "", "with state `Open`"),
+    ("/jobs/validate", [CHILD], job(queue="parent"), None, "", "leaf queue"),
+    ("/podgroups/validate", [queue(name="q", state="Closed")], {"spec": {"queue": "q"}}, None, "", "with state `Open`"),
+    ("/queues/validate", [queue({PATH: "root/a/b"}, name="b")], queue({PATH: "root/a"}), None, "", "sub path"),
+    ("/queues/validate", [CHILD], None, PARENT, "DELETE", "has child queues"),
+    ("/queues/validate", [CHILD], queue(name="parent", parent="child"), PARENT, "", "would be a cycle"),
+    ("/queues/validate", [PARENT], queue(parent="parent", capability={"cpu": 9}), None, "", "exceeds its ancestor's"),
+    (
+        "/queues/validate",
+        [PARENT],
+        queue(parent="parent", guarantee={"resource": {"cpu": 5}}, deserved={"cpu": 4}),
+        None,
+        "",
+        "guarantee exceeds parent's guarantee",
+    ),
+    ("/queues/validate", [PARENT], queue(parent="parent", deserved={"gpu": 1}), None, "", "exceeds parent's deserved"),
+    (
+        "/queues/validate",
+        [CHILD],
+        queue(name="parent", capability={"cpu": 5}),
+        PARENT,
+        "",
+        "descendants' max capability",
+    ),
+    ("/queues/validate", [CHILD], queue(name="parent", deserved={"cpu": 3}), PARENT, "", "exceeds this queue's"),
+]
+
+
+@pytest.mark.parametrize(("path", "others", "obj", "old", "operation", "words"), BESIDE_QUEUES)
+def test_rules_beside_other_queues(
+    path: str, others: list[Any], obj: Any, old: Any, operation: str, words: str
+) -> None:
+    assert any(words in message for message in refused_beside(path, others, obj, old, operation))
+
+
+def test_every_rule_beside_other_queues_has_refused_something() -> None:
+    said = {message for *given, _ in BESIDE_QUEUES for message in refused_beside(*given)}
+    assert said == {rule.message for rules in BESIDE.values() for rule in rules}
+
+
+def test_what_fits_beside_other_queues() -> None:
+    assert refused_beside("/jobs/validate", [OPEN, CHILD, PARENT], job(queue="open")) == []
+    fits = queue(parent="parent", capability={"cpu": 8}, deserved={"cpu": 4}, guarantee={"resource": {"cpu": 4}})
+    assert refused_beside("/queues/validate", [OPEN, CHILD, PARENT], fits) == []
+    assert refused_beside("/queues/validate", [CHILD, PARENT], PARENT | {"status": {"state": "Open"}}, PARENT) == []
+
+
+amounts_ = st.dictionaries(st.sampled_from(["cpu", "memory"]), st.sampled_from(["1", "2", "3", 4]), max_size=2)
+related = st.fixed_dictionaries(
+    {},
+    optional={
+        "parent": st.sampled_from(["root", "a", "b", "q"]),
+        "capability": amounts_,
+        "deserved": amounts_,
+        "guarantee": st.fixed_dictionaries({"resource": amounts_}),
+    },
+)
+
+
+@given(related, related, related, st.booleans())
+def test_no_queue_is_refused_beside_others_that_the_functions_allow(one: Any, a: Any, b: Any, exists: bool) -> None:
+    others = [{"metadata": {"name": name}, "spec": spec} for name, spec in (("a", a), ("b", b))]
+    obj = {"metadata": {"name": "q"}, "spec": one}
+    old = {"metadata": {"name": "q"}, "spec": {}} if exists else None
+    around = Surroundings(queues=QueueIndex([*others, *([old] if old else [])]))
+    verdict = judge(PATHS["/queues/validate"], Asked("UPDATE" if old else "CREATE", obj, old), around)
+    if not verdict.problems:
+        assert refused_beside("/queues/validate", others, obj, old) == []
+
+
 def test_every_rule_has_refused_something() -> None:
     """Those for numbers that the CRDs already refuse are asked here."""
     negative = [
@@ -188,6 +343,9 @@ def test_every_rule_has_refused_something() -> None:
     said |= set(refused("/jobs/validate", job(task(), task(name="b")), job()))
     said |= set(refused("/jobs/validate", job(queue="other"), job()))
     said |= set(refused("/queues/validate", None, queue(name="default"), "DELETE"))
+    said |= set(refused("/jobs/validate", job(task(template={"spec": {"containers": [{"name": "x"}]}})), job()))
+    root = queue(name="root")
+    said |= set(refused("/queues/validate", queue(name="root", capability={"cpu": 1}), root))
     assert said == {rule.message for rules in RULES.values() for rule in rules}
 
 

@@ -1,8 +1,8 @@
 """Those rules of admission that CEL can say, in CEL. Volcano: its ValidatingAdmissionPolicies.
 
 Each stands for what a plain function of this package says; `tests/webhooks/test_policy_documents.py` holds the two
-together. What looks at other objects (queues and their parents), at plugins' arguments, at graphs or at whole pod
-templates is left to the webhooks.
+together. Rules of queues are in `cel_queue_rules`. Graphs, whole pod templates and cron expressions are left to the
+webhooks.
 """
 
 from __future__ import annotations
@@ -29,8 +29,13 @@ class Rule(NamedTuple):
     message: str
 
 
-def _listed(words: Sequence[str]) -> str:
+def listed(words: Sequence[str]) -> str:
     return "[" + ", ".join(f"'{word}'" for word in words) + "]"
+
+
+def _each(items: str, name: str, rules: Sequence[Rule]) -> list[Rule]:
+    """The rules for every item of a list; `name` stands for the item in their expressions."""
+    return [Rule(f"{items}.all({name}, {rule.expression})", rule.message) for rule in rules]
 
 
 def _policies(at: str, where: str) -> list[Rule]:
@@ -48,11 +53,11 @@ def _policies(at: str, where: str) -> list[Rule]:
             f"{where}: either event and exitCode should be specified: give each policy one of the two",
         ),
         Rule(
-            f"{each}.all(p, has(p.exitCode) || ({named}).all(e, e in {_listed(EVENTS)}))",
+            f"{each}.all(p, has(p.exitCode) || ({named}).all(e, e in {listed(EVENTS)}))",
             f"{where}: invalid policy event; valid events are {', '.join(EVENTS)}",
         ),
         Rule(
-            f"{each}.all(p, has(p.exitCode) || p.?action.orValue('') in {_listed(ACTIONS)})",
+            f"{each}.all(p, has(p.exitCode) || p.?action.orValue('') in {listed(ACTIONS)})",
             f"{where}: invalid policy action; valid actions are {', '.join(ACTIONS)}",
         ),
         Rule(f"{each}.all(p, !has(p.exitCode) || p.exitCode != 0)", f"{where}: 0 is not a valid error code (exitCode)"),
@@ -71,6 +76,8 @@ def _policies(at: str, where: str) -> list[Rule]:
     ]
 
 
+INTEGER = "double(int(quantity(string({0})).asApproximateFloat())) == quantity(string({0})).asApproximateFloat()"
+"""Whether a quantity is a whole number."""
 _REPLICAS = "t.?replicas.orValue(0)"
 _TASKS = "object.spec.?tasks.orValue([])"
 _PARTED = f"{_TASKS}.filter(t, has(t.partitionPolicy))"
@@ -80,6 +87,77 @@ _LEAST = "t.partitionPolicy.?minPartitions.orValue(0)"
 _VOLUMES = "object.spec.?volumes.orValue([])"
 _REQUESTS = "c.?resources.?requests.orValue({})"
 _TOPOLOGY = "!(has(n.highestTierAllowed) && n.?highestTierName.orValue('') != '')"
+
+_DEPENDS = "t.?dependsOn.?name.orValue([])"
+_CONTAINERS = "t.template.spec.?containers.orValue([])"
+_CPU = "c.?resources.?requests.?cpu.orValue(c.?resources.?limits.?cpu.orValue(0))"
+_MPI = "object.spec.?plugins.?mpi.orValue([])"
+_WITH_MPI = "'mpi' in object.spec.?plugins.orValue({})"
+_MASTERS = f"{_MPI}.filter(a, a.matches('^--?master=')).map(a, a.split('=')[1])"
+_NEW_TASKS = [
+    Rule(
+        f"{_CREATE} || {_TASKS}.all(t, {_DEPENDS}.all(n, n != t.name && "
+        f"{_TASKS}.exists(o, o.?name.orValue('') == n) && {_DEPENDS}.exists_one(m, m == n)))",
+        "spec.tasks[].dependsOn: job has dependencies between tasks, but doesn't form a directed acyclic graph(DAG): "
+        "name other tasks of this job, each once",
+    ),
+    Rule(
+        f"{_CREATE} || !({_WITH_MPI}) || {_MPI}.exists(a, a.matches('^--?master$')) || {_TASKS}.exists(t, t.name == "
+        f"({_MASTERS}.size() > 0 ? {_MASTERS}[0] : 'master'))",
+        "spec.plugins.mpi: The specified mpi master task was not found; name it with --master=TASK",
+    ),
+    Rule(
+        f"{_CREATE} || {_TASKS}.all(t, (object.metadata.name + '-' + t.?name.orValue('')).size() <= 61)",
+        "spec.tasks[].name: create pod with name JOB-TASK-INDEX validate failed: must be no more than 63 characters",
+    ),
+    Rule(
+        f"{_CREATE} || {_TASKS}.all(t, {_CONTAINERS}.size() > 0)",
+        "spec.tasks[].template.spec.containers: Required value: add a container",
+    ),
+    Rule(
+        f"{_CREATE} || {_TASKS}.all(t, {_CONTAINERS}.all(c, c.?image.orValue('') != ''))",
+        "spec.tasks[].template.spec.containers[].image: Required value: name an image",
+    ),
+    Rule(
+        f"{_CREATE} || {_TASKS}.all(t, {_CONTAINERS}.all(c, {_CONTAINERS}.exists_one(o, o.?name.orValue('') == "
+        "c.?name.orValue(''))))",
+        "spec.tasks[].template.spec.containers[].name: Duplicate value: call each container differently",
+    ),
+    Rule(
+        f"{_CREATE} || {_TASKS}.all(t, t.?topologyPolicy.orValue('none') in ['', 'none'] || {_CONTAINERS}.all(c, "
+        f"quantity(string({_CPU})).sign() > 0 && {INTEGER.format(_CPU)}))",
+        "spec.tasks[].template.spec.containers[].resources.requests.cpu: the cpu request isn't an integer; "
+        "topologyPolicy needs whole CPUs",
+    ),
+]
+
+_FIXED = (
+    "job updates may not change fields other than minAvailable, tasks[*].replicas and priorityClassName; make a new job"
+)
+_SAME_JOB = " && ".join(
+    f"object.spec.?{name}.orValue({empty}) == oldObject.spec.?{name}.orValue({empty})"
+    for name, empty in (
+        ("queue", "''"),
+        ("schedulerName", "''"),
+        ("runningEstimate", "''"),
+        ("maxRetry", "0"),
+        ("minSuccess", "-1"),
+        ("ttlSecondsAfterFinished", "-1"),
+        ("policies", "[]"),
+        ("plugins", "{}"),
+        ("networkTopology", "{}"),
+    )
+)
+_SAME_TASK = " && ".join(
+    [f"t.?{name}.orValue({empty}) == o.?{name}.orValue({empty})" for name, empty in (("name", "''"), ("maxRetry", "0"))]
+    + [f"t.?{name} == o.?{name}" for name in ("policies", "dependsOn", "partitionPolicy", "topologyPolicy")]
+    + [
+        f"t.template.spec.?containers.orValue([]).map(c, {field}) == o.template.spec.?containers.orValue([]).map(c, "
+        f"{field})"
+        for field in ("c.name", "c.?image.orValue('')", "c.?command.orValue([])", "c.?args.orValue([])")
+    ]
+)
+"""What a policy compares of a template: absent and empty fields are the same for a webhook, but not in CEL."""
 
 JOBS = [
     Rule(f"{_TASKS}.size() > 0", "spec.tasks: No task specified in job spec; add at least one"),
@@ -132,7 +210,7 @@ JOBS = [
         "spec.queue: can not submit job to root queue; name a leaf queue",
     ),
     Rule(
-        f"{_CREATE} || object.spec.?plugins.orValue({{}}).all(p, p in {_listed(sorted(known_plugins()))})",
+        f"{_CREATE} || object.spec.?plugins.orValue({{}}).all(p, p in {listed(sorted(known_plugins()))})",
         f"spec.plugins: unable to find job plugin; there are {', '.join(sorted(known_plugins()))}",
     ),
     Rule(
@@ -141,6 +219,11 @@ JOBS = [
         "spec.tasks[].template.spec.containers[].resources.requests: must be greater than or equal to 0",
     ),
     *_policies("object.spec", "spec.policies"),
+    *(
+        Rule(f"{_CREATE} || {rule.expression}", rule.message)
+        for rule in _each(_TASKS, "t", _policies("t", "spec.tasks[].policies"))
+    ),
+    *_NEW_TASKS,
     Rule(
         f"{_CREATE} || {_VOLUMES}.all(v, v.?mountPath.orValue('') != '')",
         "spec.volumes[].mountPath: mountPath is required",
@@ -163,55 +246,11 @@ JOBS = [
         f"{_UPDATE} || {_TASKS}.size() == oldObject.spec.?tasks.orValue([]).size()",
         "spec.tasks: job updates may not add or remove tasks",
     ),
+    Rule(f"{_UPDATE} || ({_SAME_JOB})", f"spec: {_FIXED}"),
     Rule(
-        f"{_UPDATE} || object.spec.?queue.orValue('') == oldObject.spec.?queue.orValue('')",
-        "spec.queue: job updates may not change fields other than sizes and priority; make a new job",
-    ),
-]
-
-_GUARANTEE = "object.spec.?guarantee.?resource.orValue({})"
-_DESERVED = "object.spec.?deserved.orValue({})"
-_CAPABILITY = "object.spec.?capability.orValue({})"
-_PATH = f"object.metadata.?annotations[?'{names.HIERARCHY}'].orValue('')"
-_WEIGHTS = f"object.metadata.?annotations[?'{names.HIERARCHY_WEIGHTS}'].orValue('')"
-_LIVING = "request.operation == 'DELETE'"
-
-QUEUES = [
-    Rule(
-        f"{_LIVING} || [{_GUARANTEE}, {_DESERVED}, {_CAPABILITY}].all(r, r.all(k, quantity(string(r[k])).sign() >= 0))",
-        "spec: quantities must be greater than or equal to 0",
-    ),
-    Rule(
-        f"{_LIVING} || {_GUARANTEE}.all(k, k in {_DESERVED} && "
-        f"!quantity(string({_DESERVED}[k])).isLessThan(quantity(string({_GUARANTEE}[k]))))",
-        "spec.deserved: deserved must be >= guarantee for every guaranteed resource",
-    ),
-    Rule(
-        f"{_LIVING} || {_DESERVED}.all(k, !(k in {_CAPABILITY}) || "
-        f"!quantity(string({_DESERVED}[k])).isGreaterThan(quantity(string({_CAPABILITY}[k]))))",
-        "spec.deserved: deserved must be <= capability",
-    ),
-    Rule(
-        f"{_LIVING} || object.?status.?state.orValue('') in ['', 'Open', 'Closed']",
-        "status.state: queue state must be in [Open Closed]",
-    ),
-    Rule(
-        f"{_LIVING} || ({_PATH} == '') == ({_WEIGHTS} == '') && "
-        f"{_PATH}.split('/').size() == {_WEIGHTS}.split('/').size()",
-        f"metadata.annotations: {names.HIERARCHY} must have the same length with {names.HIERARCHY_WEIGHTS}",
-    ),
-    Rule(
-        f"{_LIVING} || {_WEIGHTS} == '' || "
-        f"{_WEIGHTS}.split('/').all(w, w.matches('^[0-9]+([.][0-9]+)?$') && double(w) > 0.0)",
-        f"metadata.annotations: every weight in {names.HIERARCHY_WEIGHTS} must be a number and larger than 0",
-    ),
-    Rule(
-        "request.operation != 'DELETE' || !(oldObject.metadata.name in ['default', 'root'])",
-        "`default` and `root` queue can not be deleted",
-    ),
-    Rule(
-        f"{_LIVING} || object.metadata.name == 'root' || object.spec.?parent.orValue('') != object.metadata.name",
-        "spec.parent: a queue cannot use itself as parent",
+        f"{_UPDATE} || {_TASKS}.size() != oldObject.spec.?tasks.orValue([]).size() || "
+        f"{_TASKS}.all(t, oldObject.spec.?tasks.orValue([]).exists(o, {_SAME_TASK}))",
+        f"spec.tasks[]: {_FIXED}",
     ),
 ]
 
@@ -223,9 +262,9 @@ PODGROUPS = [
     ),
 ]
 
-_BUDGETS = _listed((names.JDB_MIN_AVAILABLE, names.JDB_MAX_UNAVAILABLE))
+_BUDGETS = listed((names.JDB_MIN_AVAILABLE, names.JDB_MAX_UNAVAILABLE))
 _GIVEN = "object.metadata.?annotations.orValue({})"
-_BUDGET = "'^([1-9][0-9]{0,8}|[1-9][0-9]?%)$'"
+_BUDGET = "'^([1-9][0-9]{0,8}|[1-9][0-9]?%+)$'"
 
 
 def pods(scheduler_name: str) -> list[Rule]:
@@ -248,6 +287,35 @@ HYPERNODES = [
     Rule(
         "object.spec.?members.orValue([]).size() > 0",
         "spec.members: member list must not be empty; name at least one",
+    ),
+    Rule(
+        # a pattern that is none is an error, and rejects the object
+        "object.spec.?members.orValue([]).all(m, 'a'.matches(m.?selector.?regexMatch.?pattern.orValue('a')) "
+        "? true : true)",
+        "spec.members[].selector.regexMatch.pattern: member regexMatch pattern is invalid",
+    ),
+]
+
+CRONJOBS = [
+    Rule(
+        "object.spec.?schedule.orValue('') != ''",
+        "spec.schedule: schedule is required, but got empty; give five fields such as '*/5 * * * *', or @hourly",
+    ),
+    Rule(
+        "!object.spec.?schedule.orValue('').contains('TZ')",
+        "spec.schedule: schedule should not contain TZ or CRON_TZ, TZ should only be set in the timeZone field",
+    ),
+    Rule(
+        "object.metadata.name.size() <= 52",
+        "metadata.name: cronJob name must be no more than 52 characters to accommodate job name suffix (max 63 total)",
+    ),
+    Rule(
+        "!has(object.spec.timeZone) || object.spec.timeZone != ''",
+        "spec.timeZone: timeZone must be nil or non-empty string; leave it out or name a zone",
+    ),
+    Rule(
+        "object.spec.?timeZone.orValue('').lowerAscii() != 'local'",
+        "spec.timeZone: timeZone can't be Local; take one of https://www.iana.org/time-zones",
     ),
 ]
 

@@ -1,7 +1,8 @@
 """Admission policies for clusters that want no webhook in the path. Volcano: the chart's `custom.vap_enable` and
 `custom.map_enable`.
 
-The validating ones say what `cel_rules` can say; the mutating ones fill in the defaults of Jobs, Queues and PodGroups.
+The validating ones say what `cel_rules` and `cel_queue_rules` can say; the mutating ones fill in the defaults of Jobs,
+Queues and PodGroups.
 Unlike Volcano's they know RestartPartition, add svc for ray, take the scheduler's name as given, and touch no pods.
 """
 
@@ -11,8 +12,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from volcano_py.api import names
+from volcano_py.api.kinds import QUEUE, ResourceType
 from volcano_py.api.scheduling import DEFAULT_QUEUE
-from volcano_py.webhooks import cel_rules
+from volcano_py.webhooks import cel_queue_rules, cel_rules
+from volcano_py.webhooks.cel_queue_rules import PATH, WEIGHTS
 from volcano_py.webhooks.cel_rules import Rule
 from volcano_py.webhooks.paths import PATHS, Path
 
@@ -24,14 +27,22 @@ def documents(scheduler_name: str = names.SCHEDULER_NAME, *, mutating: str = "")
     """Every policy with its binding; mutating ones, too, if the version in which the cluster serves them is given."""
     validating = {
         "/jobs/validate": cel_rules.JOBS,
-        "/queues/validate": cel_rules.QUEUES,
+        "/queues/validate": cel_queue_rules.QUEUES,
         "/podgroups/validate": cel_rules.PODGROUPS,
         "/pods/validate": cel_rules.pods(scheduler_name),
         "/hypernodes/validate": cel_rules.HYPERNODES,
+        "/cronjobs/validate": cel_rules.CRONJOBS,
         "/jobflows/validate": cel_rules.JOBFLOWS,
+    }
+    beside_queues = {
+        "/jobs/validate": cel_queue_rules.JOBS_BESIDE,
+        "/queues/validate": cel_queue_rules.QUEUES_BESIDE,
+        "/podgroups/validate": cel_queue_rules.PODGROUPS_BESIDE,
     }
     for path, rules in validating.items():
         yield from _validating(PATHS[path], rules)
+    for path, rules in beside_queues.items():
+        yield from _validating(PATHS[path], rules, beside=QUEUE)
     if mutating:
         yield from _mutating(PATHS["/jobs/mutate"], _job_defaults(scheduler_name), mutating)
         yield from _mutating(PATHS["/queues/mutate"], _QUEUE_DEFAULTS, mutating)
@@ -48,15 +59,21 @@ def _constraints(path: Path) -> Manifest:
     return {"resourceRules": [rule]}
 
 
-def _validating(path: Path, rules: list[Rule]) -> Iterator[Manifest]:
+def _validating(path: Path, rules: list[Rule], beside: ResourceType | None = None) -> Iterator[Manifest]:
+    """`beside`: the kind of which every object is a parameter of the rules, in turn."""
     name = f"{path.rt.kind.lower()}-validation-policy"
-    spec = {
-        "failurePolicy": "Fail",
+    spec: Manifest = {"failurePolicy": "Fail"}
+    binding: Manifest = {"validationActions": ["Deny"]}
+    if beside is not None:
+        name = f"{path.rt.kind.lower()}-{beside.kind.lower()}s-validation-policy"
+        spec["paramKind"] = {"apiVersion": beside.api_version, "kind": beside.kind}
+        binding["paramRef"] = {"selector": {}, "parameterNotFoundAction": "Allow"}
+    spec |= {
         "matchConstraints": _constraints(path),
         "validations": [{"expression": rule.expression, "message": rule.message} for rule in rules],
     }
     yield _policy("ValidatingAdmissionPolicy", "v1", name, spec)
-    yield _binding("ValidatingAdmissionPolicyBinding", "v1", name, {"validationActions": ["Deny"]})
+    yield _binding("ValidatingAdmissionPolicyBinding", "v1", name, binding)
 
 
 def _mutating(path: Path, changes: list[tuple[str, str]], version: str) -> Iterator[Manifest]:
@@ -89,6 +106,35 @@ def _add(path: str, value: str) -> str:
     return f"[JSONPatch{{op: 'add', path: '{path}', value: {value}}}]"
 
 
+MOST_TASKS = 64
+"""CEL has no numbers from 0 to n: tasks beyond this many keep their fields as they are."""
+
+
+def _task_defaults() -> Iterator[tuple[str, str]]:
+    """A change for each task that lacks a field."""
+    task = "object.spec.tasks[i]"
+    numbers = f"[{', '.join(map(str, range(MOST_TASKS)))}].filter(i, i < object.spec.?tasks.orValue([]).size())"
+    part = f"{task}.?partitionPolicy.?minPartitions.orValue(0)"
+    fields = (
+        ("name", f"{task}.?name.orValue('') == ''", "'default' + string(i)"),
+        (
+            "minAvailable",
+            f"!has({task}.minAvailable)",
+            f"{part} > 0 ? {part} * {task}.?partitionPolicy.?partitionSize.orValue(0) : {task}.?replicas.orValue(0)",
+        ),
+        ("maxRetry", f"{task}.?maxRetry.orValue(0) == 0", "3"),
+        (
+            "template/spec/dnsPolicy",
+            f"{task}.?template.?spec.?hostNetwork.orValue(false) && "
+            f"{task}.?template.?spec.?dnsPolicy.orValue('') == ''",
+            "'ClusterFirstWithHostNet'",
+        ),
+    )
+    for path, when, value in fields:
+        change = f"JSONPatch{{op: 'add', path: '/spec/tasks/' + string(i) + '/{path}', value: {value}}}"
+        yield f"{numbers}.exists(i, {when})", f"{numbers}.filter(i, {when}).map(i, {change})"
+
+
 def _job_defaults(scheduler_name: str) -> list[tuple[str, str]]:
     tasks = "object.spec.?tasks.orValue([])"
     least = "t.?minAvailable.orValue(t.?replicas.orValue(0))"
@@ -98,6 +144,7 @@ def _job_defaults(scheduler_name: str) -> list[tuple[str, str]]:
         ("object.spec.?queue.orValue('') == ''", _add("/spec/queue", f"'{DEFAULT_QUEUE}'")),
         ("object.spec.?schedulerName.orValue('') == ''", _add("/spec/schedulerName", f"'{scheduler_name}'")),
         ("object.spec.?maxRetry.orValue(0) == 0", _add("/spec/maxRetry", "3")),
+        *_task_defaults(),  # before minAvailable, which is their sum
         (
             f"object.spec.?minAvailable.orValue(0) == 0 && {tasks}.size() > 0",
             _add("/spec/minAvailable", f"{tasks}.map(t, {least}).sum()"),
@@ -110,18 +157,16 @@ def _job_defaults(scheduler_name: str) -> list[tuple[str, str]]:
     ]
 
 
-_PATH = cel_rules._PATH
-_WEIGHTS = cel_rules._WEIGHTS
 _QUEUE_DEFAULTS = [
     ("!has(object.spec.reclaimable)", _add("/spec/reclaimable", "true")),
     ("object.spec.?weight.orValue(0) == 0", _add("/spec/weight", "1")),
     (
-        f"{_PATH} != '' && {_WEIGHTS} != '' && !{_PATH}.startsWith('root')",
+        f"{PATH} != '' && {WEIGHTS} != '' && !{PATH}.startsWith('root')",
         "["
         f"JSONPatch{{op: 'replace', path: '/metadata/annotations/{names.HIERARCHY.replace('/', '~1')}', "
-        f"value: 'root/' + {_PATH}}}, "
+        f"value: 'root/' + {PATH}}}, "
         f"JSONPatch{{op: 'replace', path: '/metadata/annotations/{names.HIERARCHY_WEIGHTS.replace('/', '~1')}', "
-        f"value: '1/' + {_WEIGHTS}}}]",
+        f"value: '1/' + {WEIGHTS}}}]",
     ),
 ]
 _NAMESPACE_QUEUE = f"namespaceObject.metadata.?annotations[?'{names.POD_QUEUE_NAME}'].orValue('')"

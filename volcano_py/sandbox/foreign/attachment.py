@@ -195,7 +195,9 @@ class Attachment:
 
     async def _refuse_a_second(self) -> None:
         """One process serves the nodes of a name: a fresh Lease is that of another."""
-        name = self.manifests[0]["metadata"]["name"] if self.manifests else ""
+        if not self.manifests:
+            return
+        name = self.manifests[0]["metadata"]["name"]
         try:
             lease = await self.client.get(LEASE, name, LEASE_NAMESPACE)
         except (NotFound, Forbidden):
