@@ -16,6 +16,7 @@ from tests.conformance import (
     cli,
     controllers,
     framework,
+    framework_rules,
     functions,
     job_plugins,
     kubectl,
@@ -96,6 +97,7 @@ def _all(data: Path) -> list[Outcome]:
     found += cli.run_folder(data / "cli")
     found += job_plugins.run_folder(data / "job-plugins")
     found += framework.run_folder(data / "framework")
+    found += framework_rules.run_folder(data / "framework")
     return found
 
 

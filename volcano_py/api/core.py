@@ -130,6 +130,10 @@ class ISCSIVolumeSource(ApiType):
     read_only: bool = False
 
 
+class ImageVolumeSource(ApiType):
+    reference: str = ""
+
+
 class Volume(ApiType):
     name: str = ""
     persistent_volume_claim: PersistentVolumeClaimVolumeSource | None = None
@@ -141,6 +145,7 @@ class Volume(ApiType):
     aws_elastic_block_store: AWSElasticBlockStoreVolumeSource | None = None
     rbd: RBDVolumeSource | None = None
     iscsi: ISCSIVolumeSource | None = None
+    image: ImageVolumeSource | None = None
 
 
 class PodSpec(ApiType):

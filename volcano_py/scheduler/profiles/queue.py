@@ -283,4 +283,4 @@ class SchedulingQueue:
 
 def backoff(count: int, initial: float, longest: float) -> float:
     """Seconds to wait after `count` refusals: doubled each time."""
-    return min(initial * 2.0 ** min(count - 1, 60), longest) if count else 0.0
+    return min(initial * 2.0 ** min(count - 1, 1000), longest) if count else 0.0

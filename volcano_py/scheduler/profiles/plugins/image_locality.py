@@ -42,7 +42,8 @@ class ImageLocality(Score):
         worth: dict[str, int] = state.read(self.name) or {}
         held = {n for i in node.node.status.images or () for n in i.names or ()}
         containers = [*(pod.pod.spec.init_containers or ()), *(pod.pod.spec.containers or ())]
-        images = [normalised_name(c.image) for c in containers]
+        mounted = [v.image.reference for v in pod.pod.spec.volumes or () if v.image]
+        images = [normalised_name(i) for i in (*(c.image for c in containers), *mounted)]
         total = sum(worth.get(i, 0) for i in images if i in held)
         top = _HIGHEST * max(len(containers), 1)
         return MAX_SCORE * (min(max(total, _LOWEST), top) - _LOWEST) // (top - _LOWEST)

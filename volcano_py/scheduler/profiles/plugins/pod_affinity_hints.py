@@ -15,7 +15,8 @@ class AffinityHints:
     def pod_helps(self, pod: PodInfo, old: PodInfo | None, new: PodInfo | None) -> bool:
         """A pod came, left, or got other labels."""
         own = new is not None and new.pod.metadata.uid == pod.pod.metadata.uid
-        if not own and any(p is not None and not p.node for p in (old, new)):
+        there = new if new is not None else old
+        if not own and (there is None or not (there.node or there.pod.status.nominated_node_name)):
             return False
         wanted, unwanted = self._resolved(pod.affinity), self._resolved(pod.anti_affinity)
         if old is not None and new is not None:
@@ -40,7 +41,8 @@ class AffinityHints:
         for term in pod.affinity:
             if term.key in now and (old is None or before.get(term.key) != now[term.key]):
                 return True
-        return any(old is None or before.get(t.key) != now.get(t.key) for t in pod.anti_affinity)
+        # A node that lacked the key was no obstacle.
+        return any(old is None or (t.key in before and before[t.key] != now.get(t.key)) for t in pod.anti_affinity)
 
     def _resolved(self, terms: Sequence[Term]) -> list[Term]:
         return [t.resolved(self._cluster.namespaces) for t in terms]

@@ -80,7 +80,7 @@ class PodTopologySpread(SpreadScore, PreFilter, Filter):
 
     def interests(self) -> Sequence[Interest]:
         return (
-            Interest(PODS, Action.ADD | Action.DELETE | Action.POD_LABEL, self._pod_helps),
+            Interest(PODS, Action.ADD | Action.DELETE | Action.POD_LABEL | Action.TOLERATION, self._pod_helps),
             Interest(NODES, Action.ADD | Action.DELETE | Action.NODE_LABEL | Action.TAINT, self._node_helps),
         )
 
@@ -94,11 +94,16 @@ class PodTopologySpread(SpreadScore, PreFilter, Filter):
                 counts[value] = counts.get(value, 0) + sign
 
     def _pod_helps(self, pod: PodInfo, old: PodInfo | None, new: PodInfo | None) -> bool:
-        constraints = constraints_of(pod, "DoNotSchedule", self._args, self._cluster)
-        if any(p is not None and p.namespace != pod.namespace for p in (old, new)):
+        own = new is not None and new.pod.metadata.uid == pod.pod.metadata.uid
+        there = new if new is not None else old
+        placed = there is not None and (there.node or there.pod.status.nominated_node_name)
+        if not own and (not placed or any(p is not None and p.namespace != pod.namespace for p in (old, new))):
             return False
-        before = old is not None and any(selects(c, old.labels) for c in constraints)
-        after = new is not None and any(selects(c, new.labels) for c in constraints)
+        constraints = constraints_of(pod, "DoNotSchedule", self._args, self._cluster)
+        if own and old is not None and new is not None and old.tolerations != new.tolerations:
+            return any(c.taints_count for c in constraints)
+        before = [old is not None and selects(c, old.labels) for c in constraints]
+        after = [new is not None and selects(c, new.labels) for c in constraints]
         return before != after
 
     def _node_helps(self, pod: PodInfo, old: Node | None, new: Node | None) -> bool:
@@ -109,4 +114,5 @@ class PodTopologySpread(SpreadScore, PreFilter, Filter):
         matches = new is not None and has_keys(after, constraints)
         if old is None or new is None:
             return matched or matches
-        return matched != matches or (matches and any(before.get(c.key) != after.get(c.key) for c in constraints))
+        moved = any(before.get(c.key) != after.get(c.key) for c in constraints)
+        return matched != matches or (matches and (moved or (old.spec.taints or []) != (new.spec.taints or [])))
