@@ -123,7 +123,7 @@ class BalancedAllocation:
         dimensions = self._dimensions(task)
         if self._complete and len(dimensions) == 2:
             request = task.spec_class.vector(self._table)[:2, None]
-            score = _even(numbers.kube_requested[:2] + request, numbers.kube_capacity)
+            score = even(numbers.kube_requested[:2] + request, numbers.kube_capacity)
             score -= self._without(numbers)
             score *= 0.5
             score += 75.0
@@ -141,10 +141,10 @@ class BalancedAllocation:
         n = self._numbers
         log = n.log
         if self._position < 0:
-            self._now = _even(n.kube_requested[:2].copy(), n.kube_capacity)
+            self._now = even(n.kube_requested[:2].copy(), n.kube_capacity)
         elif self._position != len(log):
             changed = list(set(log[self._position :]))
-            self._now[changed] = _even(n.kube_requested[:2, changed], n.kube_capacity[:, changed])
+            self._now[changed] = even(n.kube_requested[:2, changed], n.kube_capacity[:, changed])
         self._position = len(log)
         return self._now[numbers.nodes] if isinstance(numbers, SomeNodes) else self._now
 
@@ -155,7 +155,7 @@ class BalancedAllocation:
         return float(self._weight * _balance(capacities, used, [request for _, request in dimensions]))
 
 
-def _even(used: Floats, capacity: Floats) -> Floats:
+def even(used: Floats, capacity: Floats) -> Floats:
     """How evenly two resources are used, 0 to 100, by node. `used` is overwritten: it must be a copy."""
     used /= capacity
     np.minimum(used, 1.0, out=used)

@@ -30,7 +30,7 @@ from volcano_py.scheduler.pods.feed import Feed, refusal
 from volcano_py.scheduler.pods.loop import PodLoop
 from volcano_py.scheduler.pods.metrics import ERROR, SCHEDULED, UNSCHEDULABLE, PodMetrics
 from volcano_py.scheduler.pods.operations import operations
-from volcano_py.scheduler.profiles.decisions import Bind, Decision, Evict, Fail
+from volcano_py.scheduler.profiles.decisions import SCHEDULER_ERROR, Bind, Decision, Evict, Fail
 from volcano_py.scheduler.profiles.pod_info import PodInfo
 from volcano_py.scheduler.profiles.scheduler import PodScheduler
 
@@ -184,9 +184,9 @@ class LiveProfiles:
                 case Bind(pod, _):
                     self._bindings[pod.pod.metadata.uid] = _Binding(pod, begun)
                     self._tried(pod, begun)
-                case Fail(pod, _):
+                case Fail(pod, _, reason):
                     self._tried(pod, begun)
-                    self._report(UNSCHEDULABLE, pod, begun)
+                    self._report(ERROR if reason == SCHEDULER_ERROR else UNSCHEDULABLE, pod, begun)
         victims = sum(isinstance(d, Evict) for d in decisions)
         if victims:
             self.metrics.preempted(victims)

@@ -6,12 +6,11 @@ from collections.abc import Iterator, Sequence
 
 from volcano_py.scheduler.model import plan
 from volcano_py.scheduler.model.cluster import Cluster
-from volcano_py.scheduler.profiles.decisions import Bind, Decision, Evict, Fail, Nominate
+from volcano_py.scheduler.profiles.decisions import Bind, Decision, Evict, Fail, Nominate, Report
 from volcano_py.scheduler.profiles.pod_info import PodInfo
 
 EVICTION = "preemption"
 """The reason of evictions."""
-UNSCHEDULABLE = "Unschedulable"
 
 
 def operations(decisions: Sequence[Decision], model: Cluster) -> Iterator[plan.Operation]:
@@ -27,9 +26,11 @@ def operations(decisions: Sequence[Decision], model: Cluster) -> Iterator[plan.O
                     yield plan.Evict(victim.namespace, victim.name, _uid(victim), task.job, EVICTION, event=text)
             case Nominate(pod, node):
                 yield plan.Nomination(pod.namespace, pod.name, _uid(pod), node)
-            case Fail(pod, message):
-                if model.reported.conditions.get(pod.key) != (UNSCHEDULABLE, message):
-                    yield plan.PodCondition(pod.namespace, pod.name, _uid(pod), UNSCHEDULABLE, message)
+            case Fail(pod, message, reason):
+                if model.reported.conditions.get(pod.key) != (reason, message):
+                    yield plan.PodCondition(pod.namespace, pod.name, _uid(pod), reason, message)
+            case Report(pod, type_, reason, message):
+                yield plan.Event("Pod", pod.namespace, pod.name, _uid(pod), type_, reason, message)
 
 
 def _uid(pod: PodInfo) -> str:

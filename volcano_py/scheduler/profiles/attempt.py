@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from volcano_py.scheduler.profiles.cluster import Cluster
@@ -60,12 +61,19 @@ def _find(profile: Profile, cluster: Cluster, pod: PodInfo) -> Found | NotFound:
         by.add(status.plugin)
         by.discard("")
         return _after(profile, cluster, state, pod, refused, by, status.message)
-    feasible, refused = _feasible(profile, cluster, state, pod, only, by)
-    if not feasible:
-        return _after(profile, cluster, state, pod, refused, by, "")
-    if len(feasible) == 1:
-        return Found(state, feasible[0].name)
-    return Found(state, profile.best(state, pod, feasible).name)
+    nominated = cluster.nodes.get(pod.pod.status.nominated_node_name)
+    if nominated is not None:
+        status = profile.filter_with_nominated(state, pod, nominated)
+        if status.ok:
+            return Found(state, nominated.name)
+        by.add(status.plugin)
+    fits, known = profile.feasible(state, pod, only)
+    if len(fits) > 1:
+        return Found(state, profile.best(state, pod, fits).name)
+    if len(fits):
+        return Found(state, cluster.columns.infos[fits[0]].name)
+    refused = _refused(profile, state, pod, cluster.columns.infos, known, only, by)
+    return _after(profile, cluster, state, pod, refused, by, "")
 
 
 def _stop(status: Status, point: str) -> None:
@@ -76,31 +84,27 @@ def _stop(status: Status, point: str) -> None:
         raise PluginFault(status.plugin, point, status.message)
 
 
-def _feasible(
-    profile: Profile, cluster: Cluster, state: CycleState, pod: PodInfo, only: set[str] | None, by: set[str]
-) -> tuple[list[NodeInfo], dict[str, Status]]:
-    """(nodes that fit, why the others do not); `by` gets the plugins that refuse."""
-    nominated = cluster.nodes.get(pod.pod.status.nominated_node_name)
-    refused: dict[str, Status] = {}
-    if nominated is not None:
-        status = profile.filter_with_nominated(state, pod, nominated)
-        if status.ok:
-            return [nominated], refused
-        by.add(status.plugin)
+def _refused(
+    profile: Profile,
+    state: CycleState,
+    pod: PodInfo,
+    nodes: Sequence[NodeInfo],
+    known: Mapping[str, Status],
+    only: set[str] | None,
+    by: set[str],
+) -> dict[str, Status]:
+    """Why each node does not fit; `known`: as far as that is known already. `by` gets the plugins that refuse."""
     elsewhere = unresolvable(f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(by))}]")
-    feasible: list[NodeInfo] = []
-    for node in cluster.in_order():
+    refused: dict[str, Status] = {}
+    for node in nodes:
         if only is not None and node.name not in only:
             refused[node.name] = elsewhere
             continue
-        status = profile.filter_with_nominated(state, pod, node)
-        if status.ok:
-            feasible.append(node)
-            continue
+        status = known.get(node.name) or profile.refusal(state, pod, node)
         _stop(status, "Filter")
         refused[node.name] = status
         by.add(status.plugin)
-    return feasible, refused
+    return refused
 
 
 def _after(

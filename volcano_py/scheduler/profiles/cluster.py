@@ -7,19 +7,23 @@ brought up to date from the model's log of changed nodes when it is read, so tha
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from volcano_py.api.core import Node, Pod, PodDisruptionBudget, ReplicaSet, ReplicationController, Service, StatefulSet
 from volcano_py.api.gang import PodGroup
 from volcano_py.scheduler.model.cluster import Cluster as Model
 from volcano_py.scheduler.model.plan import Bind
+from volcano_py.scheduler.model.spec_class import SpecClass
 from volcano_py.scheduler.model.task import Task
+from volcano_py.scheduler.profiles.columns import Columns
 from volcano_py.scheduler.profiles.node_info import NodeInfo
 from volcano_py.scheduler.profiles.pod_info import PodInfo
 
 ZONE = "topology.kubernetes.io/zone"
 REGION = "topology.kubernetes.io/region"
+_LONGEST_LOG = 200_000
+"""Changes after which the columns are made again."""
 
 
 class Cluster:
@@ -38,6 +42,8 @@ class Cluster:
         """Pod group (which need not exist) to the pods that name it."""
         self._owns_model = model is None
         self._nodes: dict[str, NodeInfo] = {}
+        self._columns: Columns | None = None
+        self._with_affinity: dict[str, NodeInfo] = {}
         self._seen = -1
         self._infos: dict[str, PodInfo] = {}
         self._nominated: dict[str, tuple[str, PodInfo]] = {}
@@ -49,6 +55,28 @@ class Cluster:
         if self._seen != self.model.node_changes.position:
             self._catch_up()
         return self._nodes
+
+    @property
+    def columns(self) -> Columns:
+        """All nodes in the order in which they are tried, as arrays."""
+        nodes = self.nodes
+        columns = self._columns
+        if columns is None or len(columns.log) > _LONGEST_LOG:
+            columns = self._columns = Columns(_zones_in_turn(nodes.values()), self.model)
+        elif columns.generation != self.model.nodes.generation:
+            columns.renew()
+        return columns
+
+    def nodes_with_affinity(self) -> Collection[NodeInfo]:
+        """The nodes with pods that have affinity terms about other pods."""
+        return self._with_affinity.values() if self.nodes else ()
+
+    def class_of(self, pod: PodInfo) -> SpecClass:
+        """What a pod has in common with those that are equal to it as far as nodes can tell."""
+        task = self.model.tasks.get(pod.key)
+        if task is not None and task.pod is pod.pod:
+            return task.spec_class
+        return self.model.classes.of(pod.pod)
 
     @property
     def services(self) -> Mapping[str, Service]:
@@ -69,11 +97,7 @@ class Cluster:
 
     def in_order(self) -> list[NodeInfo]:
         """All nodes, one of each zone in turn."""
-        zones: dict[tuple[str, str], list[NodeInfo]] = {}
-        for info in self.nodes.values():
-            zones.setdefault((info.labels.get(REGION, ""), info.labels.get(ZONE, "")), []).append(info)
-        rows = max((len(z) for z in zones.values()), default=0)
-        return [z[i] for i in range(rows) for z in zones.values() if i < len(z)]
+        return self.columns.infos
 
     # ---- nodes and pods ---------------------------------------------------------------------------------
 
@@ -153,9 +177,25 @@ class Cluster:
             del here[pod.key]
             if not here:
                 del self._nominated_to[old[0]]
+            self._touch(old[0])
         if node:
             self._nominated[pod.key] = (node, pod)
             self._nominated_to.setdefault(node, {})[pod.key] = pod
+            self._touch(node)
+
+    def nominated_node(self, pod: PodInfo) -> str:
+        """Where a pod of a profile is nominated, or empty."""
+        known = self._nominated.get(pod.key)
+        return known[0] if known is not None else ""
+
+    def nominated_nodes(self) -> Collection[str]:
+        """The nodes to which pods are nominated."""
+        session = self.model.nominations.node_of
+        return {*self._nominated_to, *session.values()} if session else self._nominated_to.keys()
+
+    def _touch(self, node: str) -> None:
+        if self._columns is not None:
+            self._columns.touch(node)
 
     def nominated(self, node: str) -> Iterator[PodInfo]:
         """The pods that are nominated to a node: those of profiles, and tasks for which the session has evicted."""
@@ -179,14 +219,26 @@ class Cluster:
             gone = self._nodes.pop(name, None)
             if gone is not None:
                 self._update_pods(gone, {})
+                self._with_affinity.pop(name, None)
+                self._columns = None
         for name in sorted(changed & model.nodes.index.keys(), key=model.nodes.index.__getitem__):
             node = model.nodes.objects[model.nodes.index[name]]
             info = self._nodes.get(name)
             if info is None:
                 info = self._nodes[name] = NodeInfo(node)
+                self._columns = None
             elif info.node is not node:
+                zone = _zone(info)
                 info.update(node)
+                if _zone(info) != zone:
+                    self._columns = None
             self._update_pods(info, model.on_node.get(name, {}))
+            if info.with_affinity:
+                self._with_affinity[name] = info
+            else:
+                self._with_affinity.pop(name, None)
+            if self._columns is not None:
+                self._columns.update(info)
 
     def _update_pods(self, node: NodeInfo, tasks: Mapping[str, Task]) -> None:
         for key in [k for k in node.pods if k not in tasks]:
@@ -201,6 +253,18 @@ class Cluster:
                     node.remove(known)
                 info = self._infos[key] = self.info(task.pod)
                 node.add(info)
+
+
+def _zone(info: NodeInfo) -> tuple[str, str]:
+    return info.labels.get(REGION, ""), info.labels.get(ZONE, "")
+
+
+def _zones_in_turn(infos: Iterable[NodeInfo]) -> list[NodeInfo]:
+    zones: dict[tuple[str, str], list[NodeInfo]] = {}
+    for info in infos:
+        zones.setdefault(_zone(info), []).append(info)
+    rows = max((len(z) for z in zones.values()), default=0)
+    return [z[i] for i in range(rows) for z in zones.values() if i < len(z)]
 
 
 class _NamespaceLabels(Mapping[str, Mapping[str, str]]):

@@ -19,6 +19,9 @@ class CycleState:
         """Plugins whose PreFilter answered skip."""
         self.skip_score: set[str] = set()
         """Plugins whose PreScore answered skip."""
+        self.per_node: dict[str, Any] | None = None
+        """What a plugin may keep by node's name for equal pods; entries of nodes that change are dropped. None if rules
+        take part for this pod that look further than one node."""
 
     def write(self, key: str, value: Any) -> None:
         self._values[key] = value

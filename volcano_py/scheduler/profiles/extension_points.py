@@ -13,6 +13,8 @@ from typing import Any, ClassVar, NamedTuple
 
 import msgspec
 
+from volcano_py.scheduler.framework.node_rules import DOMAIN, Scope
+from volcano_py.scheduler.profiles.columns import AnyColumns, Bools, Ints
 from volcano_py.scheduler.profiles.cycle_state import CycleState
 from volcano_py.scheduler.profiles.events import Event, Interest
 from volcano_py.scheduler.profiles.handle import Handle
@@ -82,9 +84,19 @@ class PreFilter(Plugin, ABC):
 
 
 class Filter(Plugin, ABC):
+    scope: ClassVar[Scope] = DOMAIN
+    """How far the answer reaches. STATIC: the Node objects and the pod's class (its containers, node selector,
+    affinity, tolerations, priority). LOCAL: these and the pods on that node. DOMAIN: anything else, such as the pod's
+    labels or the state. Answers that are not DOMAIN are kept for equal pods, until a node changes."""
+
     @abstractmethod
     def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status:
         """Whether the node can hold the pod."""
+
+    def filter_columns(self, pod: PodInfo, nodes: AnyColumns) -> Bools | None:
+        """The array form, for a scope other than DOMAIN: which nodes can hold the pod. A STATIC filter always gets all
+        nodes (Columns). None: there is no array form for this pod."""
+        return None
 
 
 class PostFilterResult(NamedTuple):
@@ -102,6 +114,10 @@ class PostFilter(Plugin, ABC):
 
 
 class Score(Plugin, ABC):
+    scope: ClassVar[Scope] = DOMAIN
+    """As that of Filter. If it is not DOMAIN, `pre_score` is asked once a class; a plugin that normalizes and is not
+    STATIC counts as DOMAIN."""
+
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: Sequence[NodeInfo]) -> Status:
         """Once before scoring, with the nodes that fit; SKIP leaves the plugin out."""
         return SUCCESS
@@ -112,6 +128,14 @@ class Score(Plugin, ABC):
 
     def normalize(self, state: CycleState, pod: PodInfo, scores: dict[str, int]) -> None:
         """Bring the scores of all nodes to 0 to 100, in place."""
+
+    def score_columns(self, pod: PodInfo, nodes: AnyColumns) -> Ints | None:
+        """The array form of `score`; as `filter_columns`."""
+        return None
+
+    def normalize_columns(self, scores: Ints) -> Ints:
+        """The array form of `normalize`, which a STATIC score must have that normalizes; equal scores stay equal."""
+        return scores
 
 
 class Reserve(Plugin, ABC):

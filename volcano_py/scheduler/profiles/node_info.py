@@ -15,6 +15,10 @@ class NodeInfo:
 
     def __init__(self, node: Node) -> None:
         self.pods: dict[str, PodInfo] = {}
+        self.with_ports: dict[str, PodInfo] = {}
+        """Those with host ports."""
+        self.with_affinity: dict[str, PodInfo] = {}
+        """Those with terms about other pods."""
         self.requested: dict[str, int] = {}
         self.non_zero_cpu = 0
         self.non_zero_memory = 0
@@ -28,11 +32,17 @@ class NodeInfo:
 
     def add(self, pod: PodInfo) -> None:
         self.pods[pod.key] = pod
+        if pod.ports:
+            self.with_ports[pod.key] = pod
+        if pod.has_terms:
+            self.with_affinity[pod.key] = pod
         self._count(pod, 1)
 
     def remove(self, pod: PodInfo) -> None:
         gone = self.pods.pop(pod.key, None)
         if gone is not None:
+            self.with_ports.pop(pod.key, None)
+            self.with_affinity.pop(pod.key, None)
             self._count(gone, -1)
 
     def clone(self) -> NodeInfo:
@@ -40,6 +50,7 @@ class NodeInfo:
         other = object.__new__(NodeInfo)
         other.__dict__.update(self.__dict__)
         other.pods, other.requested = dict(self.pods), dict(self.requested)
+        other.with_ports, other.with_affinity = dict(self.with_ports), dict(self.with_affinity)
         return other
 
     def _count(self, pod: PodInfo, sign: int) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import numpy as np
+
+from volcano_py.scheduler.profiles.columns import Ints
 from volcano_py.scheduler.profiles.extension_points import MAX_SCORE
 
 
@@ -11,3 +14,10 @@ def to_highest(scores: dict[str, int], *, reverse: bool) -> None:
     for node, value in scores.items():
         share = MAX_SCORE * value // top if top else 0
         scores[node] = MAX_SCORE - share if reverse else share
+
+
+def columns_to_highest(scores: Ints, *, reverse: bool) -> Ints:
+    """The same for an array."""
+    top = scores.max(initial=0)
+    share = MAX_SCORE * scores // top if top else np.zeros_like(scores)
+    return MAX_SCORE - share if reverse else share

@@ -90,6 +90,7 @@ class PodInfo:
         self.anti_affinity = self._required(far)
         self.preferred = self._preferred(near, 1) + self._preferred(far, -1)
         """Weights of anti-affinity are negative."""
+        self.has_terms = bool(self.affinity or self.anti_affinity or self.preferred)
         self.spread: list[TopologySpreadConstraint] = decode_topology_spread(spec)
 
     def on(self, node: str) -> PodInfo:

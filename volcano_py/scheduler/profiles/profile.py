@@ -6,6 +6,11 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
+from volcano_py.scheduler.framework.node_rules import DOMAIN
+from volcano_py.scheduler.profiles.class_views import ClassViews, by_class, first_refusal
+from volcano_py.scheduler.profiles.columns import Indices, Ints, NodesAt
 from volcano_py.scheduler.profiles.configuration import Configuration, ConfigurationError, ProfileConfig
 from volcano_py.scheduler.profiles.cycle_state import CycleState
 from volcano_py.scheduler.profiles.events import Event, Interest
@@ -78,6 +83,10 @@ class Profile:
         self._post_filter: list[PostFilter] = at("postFilter")
         self._score: list[Score] = at("score")
         self._weights: Mapping[str, int] = config.weights
+        self._far_filters = [f.name for f in self._filter if f.scope is DOMAIN]
+        self._far_scores = [s for s in self._score if not by_class(s)]
+        weighted = [(s, self._weights.get(s.name, 1)) for s in self._score]
+        self._views = ClassViews(self._cluster, self._filter, weighted)
         self.reserve: list[Reserve] = at("reserve")
         self.permit: list[Permit] = at("permit")
         self.pre_bind: list[PreBind] = at("preBind")
@@ -146,17 +155,50 @@ class Profile:
 
     def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status:
         """The first refusal of a node, or success."""
-        for plugin in self._filter:
-            if plugin.name not in state.skip_filter:
-                try:
-                    status = plugin.filter(state, pod, node)
-                except Exception as e:
-                    raise raised(plugin.name, "Filter", e) from e
-                if type(status) is not Status:
-                    expect(status, Status, plugin.name, "Filter")
-                if not status.ok:
-                    return status.by(plugin.name)
-        return SUCCESS
+        return first_refusal([f for f in self._filter if f.name not in state.skip_filter], state, pod, node)
+
+    def feasible(self, state: CycleState, pod: PodInfo, only: set[str] | None) -> tuple[Indices, Mapping[str, Status]]:
+        """The nodes that fit, as columns, and why others do not, as far as that is known already.
+
+        `only`: the nodes that may fit; None: all.
+        """
+        view = self._views.of(state, pod)
+        ok = view.ok.copy()
+        index = view.columns.index
+        own = index.get(self._cluster.nominated_node(pod))
+        if own is not None:  # the view counts the pod's own nomination
+            ok[own] = self.filter_with_nominated(state, pod, view.columns.infos[own]).ok
+        if only is not None:
+            named = np.zeros(len(ok), dtype=np.bool_)
+            named[[index[name] for name in only if name in index]] = True
+            ok &= named
+        fits = np.flatnonzero(ok)
+        if not self._looks_further(state):
+            state.per_node = view.per_node
+            return fits, {}
+        found = []
+        refused: dict[str, Status] = {}
+        for i in fits.tolist():
+            status = self.filter_with_nominated(state, pod, view.columns.infos[i])
+            if status.code is Code.PENDING:
+                raise Pending
+            if status.ok:
+                found.append(i)
+            elif status.rejected:
+                refused[view.columns.infos[i].name] = status
+            else:
+                raise PluginFault(status.plugin, "Filter", status.message)
+        return np.array(found, dtype=np.intp), refused
+
+    def refusal(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status:
+        """Why a node does not fit."""
+        if self._looks_further(state) or node.name == self._cluster.nominated_node(pod):
+            return self.filter_with_nominated(state, pod, node)
+        return self._views.refusal(self._views.of(state, pod), state, pod, node)
+
+    def _looks_further(self, state: CycleState) -> bool:
+        """Whether filters take part for a pod that look at more than one node."""
+        return any(name not in state.skip_filter for name in self._far_filters)
 
     def filter_with_nominated(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status:
         """The filters must pass with the pods nominated to the node (of the same or higher priority) and without."""
@@ -202,11 +244,18 @@ class Profile:
             nominated = result.nominated if result.nominated is not None else nominated
         return PostFilterResult(unschedulable(*reasons), nominated)
 
-    def best(self, state: CycleState, pod: PodInfo, nodes: Sequence[NodeInfo]) -> NodeInfo:
+    def best(self, state: CycleState, pod: PodInfo, fits: Indices) -> NodeInfo:
         """The node with the highest score, the first of equals."""
-        totals = dict.fromkeys((n.name for n in nodes), 0)
+        view = self._views.of(state, pod)
+        if view.fault is not None:
+            raise view.fault
+        total = view.scores[fits]
+        for score, raw, weight in view.relative:
+            with contained(score.name, "NormalizeScore"):
+                total += weight * _in_range(score.normalize_columns(raw[fits]), score.name)
+        nodes = NodesAt(view.columns.infos, fits)
         active = []
-        for plugin in self._score:
+        for plugin in self._far_scores:
             with contained(plugin.name, "PreScore"):
                 status = expect(plugin.pre_score(state, pod, nodes), Status, plugin.name, "PreScore")
             if status.code is Code.PENDING:
@@ -222,16 +271,21 @@ class Profile:
                     expect(value, int, plugin.name, "Score")
             with contained(plugin.name, "NormalizeScore"):
                 plugin.normalize(state, pod, scores)
-                _check(scores, totals, plugin.name)
-            weight = self._weights.get(plugin.name, 1)
-            for name, value in scores.items():
-                totals[name] += value * weight
-        return max(nodes, key=lambda n: totals[n.name])
+                _check(scores, nodes, plugin.name)
+            total += self._weights.get(plugin.name, 1) * np.array([scores[n.name] for n in nodes], dtype=np.int64)
+        return nodes[int(total.argmax())]
 
 
-def _check(scores: Mapping[str, int], nodes: Mapping[str, int], plugin: str) -> None:
+def _in_range(scores: Ints, plugin: str) -> Ints:
+    wrong = scores[(scores < 0) | (scores > MAX_SCORE)]
+    if len(wrong):
+        raise PluginFault(plugin, "NormalizeScore", f"the score {wrong[0]} is outside of 0 to {MAX_SCORE}")
+    return scores
+
+
+def _check(scores: Mapping[str, int], nodes: Sequence[NodeInfo], plugin: str) -> None:
     """Normalized scores: whole numbers from 0 to 100 for exactly the nodes that fit."""
-    for name in scores.keys() ^ nodes.keys():
+    for name in scores.keys() ^ {n.name for n in nodes}:
         raise PluginFault(plugin, "NormalizeScore", f"{name!r} is no node that was scored, or its score is missing")
     for value in scores.values():
         expect(value, int, plugin, "NormalizeScore")

@@ -6,8 +6,12 @@ import math
 from collections.abc import Sequence
 
 import msgspec
+import numpy as np
 
+from volcano_py.scheduler.framework.node_rules import LOCAL
 from volcano_py.scheduler.model.resource import CPU, MEMORY
+from volcano_py.scheduler.noderules.allocation import even
+from volcano_py.scheduler.profiles.columns import AnyColumns, Ints
 from volcano_py.scheduler.profiles.cycle_state import CycleState
 from volcano_py.scheduler.profiles.extension_points import MAX_SCORE, Score
 from volcano_py.scheduler.profiles.node_info import NodeInfo
@@ -15,6 +19,7 @@ from volcano_py.scheduler.profiles.plugins.fit_scores import ResourceWeight, tow
 from volcano_py.scheduler.profiles.pod_info import PodInfo
 from volcano_py.scheduler.profiles.status import SKIP, SUCCESS, Status
 
+_HALF = MAX_SCORE // 2
 _FIRST = (CPU, MEMORY, "ephemeral-storage")
 
 
@@ -27,6 +32,7 @@ class NodeResourcesBalancedAllocation(Score):
     """50 where the pod makes a node less even, 75 where it changes nothing, 100 where it evens the node out."""
 
     name = "NodeResourcesBalancedAllocation"
+    scope = LOCAL
 
     def __init__(self, args: Arguments) -> None:
         self._resources = [r.name for r in args.resources] or [CPU, MEMORY]
@@ -41,8 +47,18 @@ class NodeResourcesBalancedAllocation(Score):
         capacity = [node.allocatable[r] for r in counted]
         before = _evenness(used, capacity)
         after = _evenness([u + o for u, o in zip(used, own, strict=True)], capacity)
-        half = MAX_SCORE // 2
-        return half + toward_zero(half + after - before, 2)
+        return _HALF + toward_zero(_HALF + after - before, 2)
+
+    def score_columns(self, pod: PodInfo, nodes: AnyColumns) -> Ints | None:
+        names = [r for r in self._resources if r in _FIRST or pod.requests.get(r)]
+        capacity = np.array([nodes.allocatable(r) for r in names], dtype=np.float64)
+        if len(names) != 2 or not capacity.all():
+            return None
+        used = np.array([nodes.requested(r) for r in names], dtype=np.float64)
+        own = np.array([pod.requests.get(r, 0) for r in names], dtype=np.float64)
+        after = even(used + own[:, None], capacity)
+        scores: Ints = (_HALF + np.fix((_HALF + after - even(used, capacity)) / 2)).astype(np.int64)
+        return scores
 
 
 def _evenness(used: Sequence[int], capacity: Sequence[int]) -> int:
@@ -53,5 +69,5 @@ def _evenness(used: Sequence[int], capacity: Sequence[int]) -> int:
         deviation = abs(parts[0] - parts[1]) / 2
     elif len(parts) > 2:
         mean = sum(parts) / len(parts)
-        deviation = math.sqrt(sum((p - mean) ** 2 for p in parts) / len(parts))
+        deviation = math.sqrt(sum((p - mean) * (p - mean) for p in parts) / len(parts))
     return int((1 - deviation) * MAX_SCORE)

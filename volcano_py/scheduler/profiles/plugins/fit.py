@@ -8,11 +8,14 @@ from typing import Literal
 import msgspec
 
 from volcano_py.api.core import Node
+from volcano_py.scheduler.framework.node_rules import LOCAL
 from volcano_py.scheduler.model.resource import CPU, MEMORY
+from volcano_py.scheduler.profiles.columns import AnyColumns, Bools, Ints
 from volcano_py.scheduler.profiles.cycle_state import CycleState
 from volcano_py.scheduler.profiles.events import NODES, PODS, Action, Interest
 from volcano_py.scheduler.profiles.extension_points import Filter, PreFilter, Score
 from volcano_py.scheduler.profiles.node_info import NodeInfo, amounts
+from volcano_py.scheduler.profiles.plugins.fit_columns import ColumnUse, least_columns, most_columns, ratio_columns
 from volcano_py.scheduler.profiles.plugins.fit_scores import Point, ResourceWeight, least, most, ratio
 from volcano_py.scheduler.profiles.pod_info import PodInfo
 from volcano_py.scheduler.profiles.status import SUCCESS, Code, Status
@@ -38,6 +41,7 @@ class Arguments(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
 
 class NodeResourcesFit(PreFilter, Filter, Score):
     name = "NodeResourcesFit"
+    scope = LOCAL
 
     def __init__(self, args: Arguments) -> None:
         self._ignored = frozenset(args.ignored_resources)
@@ -64,6 +68,13 @@ class NodeResourcesFit(PreFilter, Filter, Score):
             return SUCCESS
         return Status(Code.UNRESOLVABLE if hopeless else Code.UNSCHEDULABLE, tuple(reasons))
 
+    def filter_columns(self, pod: PodInfo, nodes: AnyColumns) -> Bools | None:
+        ok: Bools = nodes.pods + 1 <= nodes.allocatable("pods")
+        for name, wanted in pod.requests.items():
+            if not self._is_ignored(name):
+                ok &= wanted <= nodes.allocatable(name) - nodes.requested(name)
+        return ok
+
     def score(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
         uses: list[tuple[int, int, int]] = []
         for r in self._weights:
@@ -88,6 +99,27 @@ class NodeResourcesFit(PreFilter, Filter, Score):
             case "RequestedToCapacityRatio":
                 shape = self._strategy.requested_to_capacity_ratio
                 return ratio(uses, shape.shape if shape else [])
+
+    def score_columns(self, pod: PodInfo, nodes: AnyColumns) -> Ints | None:
+        uses: list[ColumnUse] = []
+        for r in self._weights:
+            if r.name == CPU:
+                used = nodes.non_zero_cpu + pod.non_zero[0]
+            elif r.name == MEMORY:
+                used = nodes.non_zero_memory + pod.non_zero[1]
+            elif r.name in _FIRST or pod.requests.get(r.name):
+                used = nodes.requested(r.name) + pod.requests.get(r.name, 0)
+            else:
+                continue
+            uses.append((used, nodes.allocatable(r.name), r.weight))
+        match self._strategy.type:
+            case "LeastAllocated":
+                return least_columns(uses, len(nodes))
+            case "MostAllocated":
+                return most_columns(uses, len(nodes))
+            case "RequestedToCapacityRatio":
+                shape = self._strategy.requested_to_capacity_ratio
+                return ratio_columns(uses, shape.shape if shape else [], len(nodes))
 
     def interests(self) -> Sequence[Interest]:
         return (

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
+from volcano_py.scheduler.framework.node_rules import STATIC
 from volcano_py.scheduler.noderules.image_locality import normalised_name
 from volcano_py.scheduler.profiles.cluster import Cluster
+from volcano_py.scheduler.profiles.columns import AnyColumns, Ints
 from volcano_py.scheduler.profiles.cycle_state import CycleState
 from volcano_py.scheduler.profiles.extension_points import MAX_SCORE, Score
 from volcano_py.scheduler.profiles.node_info import NodeInfo
@@ -22,11 +26,21 @@ class ImageLocality(Score):
     """Rates nodes by the size of the pod's images that they hold, scaled by how many nodes hold each."""
 
     name = "ImageLocality"
+    scope = STATIC
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
+        self._worth: dict[str, int] = {}
+        """Image to what a node gets for it."""
+        self._generation = -1
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: Sequence[NodeInfo]) -> Status:
+        if self._generation != self._cluster.columns.generation:
+            self._generation = self._cluster.columns.generation
+            self._worth = self._rate()
+        return SUCCESS
+
+    def _rate(self) -> dict[str, int]:
         sizes: dict[str, int] = {}
         holders: dict[str, int] = {}
         for info in self._cluster.nodes.values():
@@ -35,15 +49,22 @@ class ImageLocality(Score):
                 sizes.setdefault(name, size)
                 holders[name] = holders.get(name, 0) + 1
         total = max(len(self._cluster.nodes), 1)
-        state.write(self.name, {n: int(size * (holders[n] / total)) for n, size in sizes.items()})
-        return SUCCESS
+        return {n: int(size * (holders[n] / total)) for n, size in sizes.items()}
 
     def score(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
-        worth: dict[str, int] = state.read(self.name) or {}
         held = {n for i in node.node.status.images or () for n in i.names or ()}
-        containers = [*(pod.pod.spec.init_containers or ()), *(pod.pod.spec.containers or ())]
-        mounted = [v.image.reference for v in pod.pod.spec.volumes or () if v.image]
-        images = [normalised_name(i) for i in (*(c.image for c in containers), *mounted)]
-        total = sum(worth.get(i, 0) for i in images if i in held)
-        top = _HIGHEST * max(len(containers), 1)
+        total = sum(self._worth.get(i, 0) for i in _images(pod) if i in held)
+        containers = len(pod.pod.spec.init_containers or ()) + len(pod.pod.spec.containers or ())
+        top = _HIGHEST * max(containers, 1)
         return MAX_SCORE * (min(max(total, _LOWEST), top) - _LOWEST) // (top - _LOWEST)
+
+    def score_columns(self, pod: PodInfo, nodes: AnyColumns) -> Ints | None:
+        known = any(image in self._worth for image in _images(pod))
+        return None if known else np.zeros(len(nodes), dtype=np.int64)
+
+
+def _images(pod: PodInfo) -> list[str]:
+    """The images of the pod's containers and volumes."""
+    containers = [*(pod.pod.spec.init_containers or ()), *(pod.pod.spec.containers or ())]
+    mounted = [v.image.reference for v in pod.pod.spec.volumes or () if v.image]
+    return [normalised_name(i) for i in (*(c.image for c in containers), *mounted)]

@@ -5,15 +5,24 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 import msgspec
+import numpy as np
 
-from volcano_py.api.core import Node, NodeSelector, NodeSelectorTerm, PreferredSchedulingTerm
+from volcano_py.api.core import (
+    Node,
+    NodeSelector,
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+    PreferredSchedulingTerm,
+)
 from volcano_py.api.core import NodeAffinity as NodeAffinityRules
+from volcano_py.scheduler.framework.node_rules import STATIC
 from volcano_py.scheduler.noderules.node_labels import term_matches
+from volcano_py.scheduler.profiles.columns import AnyColumns, Bools, Columns, Ints
 from volcano_py.scheduler.profiles.cycle_state import CycleState
 from volcano_py.scheduler.profiles.events import NODES, Action, Interest
 from volcano_py.scheduler.profiles.extension_points import Filter, PreFilter, Score
 from volcano_py.scheduler.profiles.node_info import NodeInfo
-from volcano_py.scheduler.profiles.normalise import to_highest
+from volcano_py.scheduler.profiles.normalise import columns_to_highest, to_highest
 from volcano_py.scheduler.profiles.pod_info import PodInfo
 from volcano_py.scheduler.profiles.status import SKIP, SUCCESS, Status, unresolvable
 
@@ -29,6 +38,7 @@ class Arguments(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
 
 class NodeAffinity(PreFilter, Filter, Score):
     name = "NodeAffinity"
+    scope = STATIC
 
     def __init__(self, args: Arguments) -> None:
         added = args.added_affinity or NodeAffinityRules()
@@ -49,6 +59,16 @@ class NodeAffinity(PreFilter, Filter, Score):
             return _ENFORCED
         return SUCCESS if node_matches(pod, node.node) else _REFUSED
 
+    def filter_columns(self, pod: PodInfo, nodes: AnyColumns) -> Bools | None:
+        if not isinstance(nodes, Columns):
+            return None
+        ok: Bools = np.ones(len(nodes), dtype=np.bool_)
+        own = pod.node_affinity.required_during_scheduling_ignored_during_execution
+        for selector in (self._required, _as_selector(pod.pod.spec.node_selector), own):
+            if selector is not None:
+                ok &= nodes.matching(selector)
+        return ok
+
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: Sequence[NodeInfo]) -> Status:
         return SUCCESS if self._terms(pod) else SKIP
 
@@ -57,6 +77,17 @@ class NodeAffinity(PreFilter, Filter, Score):
 
     def normalize(self, state: CycleState, pod: PodInfo, scores: dict[str, int]) -> None:
         to_highest(scores, reverse=False)
+
+    def score_columns(self, pod: PodInfo, nodes: AnyColumns) -> Ints | None:
+        if not isinstance(nodes, Columns):
+            return None
+        scores: Ints = np.zeros(len(nodes), dtype=np.int64)
+        for t in self._terms(pod):
+            scores += t.weight * nodes.matching(NodeSelector(node_selector_terms=[t.preference]))
+        return scores
+
+    def normalize_columns(self, scores: Ints) -> Ints:
+        return columns_to_highest(scores, reverse=False)
 
     def interests(self) -> Sequence[Interest]:
         return (Interest(NODES, Action.ADD | Action.NODE_LABEL, self._node_helps), Interest(NODES, Action.TAINT))
@@ -68,6 +99,14 @@ class NodeAffinity(PreFilter, Filter, Score):
         if new is None or not (node_matches(pod, new) and _selects(self._required, new)):
             return False
         return old is None or not (node_matches(pod, old) and _selects(self._required, old))
+
+
+def _as_selector(labels: dict[str, str] | None) -> NodeSelector | None:
+    """`spec.nodeSelector` as a NodeSelector."""
+    if not labels:
+        return None
+    wanted = [NodeSelectorRequirement(key=k, operator="In", values=[v]) for k, v in labels.items()]
+    return NodeSelector(node_selector_terms=[NodeSelectorTerm(match_expressions=wanted)])
 
 
 def node_matches(pod: PodInfo, node: Node) -> bool:

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
+from volcano_py.scheduler.framework.node_rules import STATIC
+from volcano_py.scheduler.profiles.columns import AnyColumns, Bools
 from volcano_py.scheduler.profiles.cycle_state import CycleState
 from volcano_py.scheduler.profiles.events import NODES, Action, Interest
 from volcano_py.scheduler.profiles.extension_points import Filter
@@ -16,9 +20,13 @@ _OTHER = unresolvable("node(s) didn't match the requested node name")
 
 class NodeName(Filter):
     name = "NodeName"
+    scope = STATIC
 
     def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status:
         return SUCCESS if pod.node in ("", node.name) else _OTHER
+
+    def filter_columns(self, pod: PodInfo, nodes: AnyColumns) -> Bools | None:
+        return np.ones(len(nodes), dtype=np.bool_) if not pod.node else None
 
     def interests(self) -> Sequence[Interest]:
         return (Interest(NODES, Action.ADD | Action.TAINT),)

@@ -72,9 +72,14 @@ class InterPodAffinity(AffinityHints, PodPreference, PreFilter, Filter):
 
     def pre_filter(self, state: CycleState, pod: PodInfo) -> tuple[Collection[str] | None, Status]:
         counts = _State(pod, self._cluster)
-        for node in self._cluster.nodes.values():
-            for other in node.pods.values():
-                counts.count(pod, other, node, 1)
+        if counts.wanted or counts.unwanted:
+            for node in self._cluster.nodes.values():
+                for other in node.pods.values():
+                    counts.count(pod, other, node, 1)
+        else:
+            for node in self._cluster.nodes_with_affinity():
+                for other in node.with_affinity.values():
+                    counts.count(pod, other, node, 1)
         if not (counts.existing or counts.wanted or counts.unwanted):
             return None, SKIP
         state.write(self.name, counts)

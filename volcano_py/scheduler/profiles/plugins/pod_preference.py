@@ -36,8 +36,8 @@ class PodPreference(Score):
         labels = self._cluster.labels_of(pod.namespace)
         own = [t.resolved(self._cluster.namespaces) for t in pod.preferred]
         hard = self._args.hard_pod_affinity_weight
-        for node in self._cluster.nodes.values():
-            for other in node.pods.values():
+        for node in self._cluster.nodes.values() if own else self._cluster.nodes_with_affinity():
+            for other in node.pods.values() if own else node.with_affinity.values():
                 for term in own:
                     if term.selects(other, None):
                         _add(worth, term, term.weight, node)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 
 from volcano_py.api.core import ContainerPort
+from volcano_py.scheduler.framework.node_rules import LOCAL
 from volcano_py.scheduler.profiles.cycle_state import CycleState
 from volcano_py.scheduler.profiles.events import NODES, PODS, Action, Interest
 from volcano_py.scheduler.profiles.extension_points import Filter, PreFilter
@@ -18,12 +19,13 @@ _TAKEN = unschedulable("node(s) didn't have free ports for the requested pod por
 
 class NodePorts(PreFilter, Filter):
     name = "NodePorts"
+    scope = LOCAL
 
     def pre_filter(self, state: CycleState, pod: PodInfo) -> tuple[Collection[str] | None, Status]:
         return None, SUCCESS if pod.ports else SKIP
 
     def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status:
-        return _TAKEN if any(_conflict(pod.ports, other.ports) for other in node.pods.values()) else SUCCESS
+        return _TAKEN if any(_conflict(pod.ports, other.ports) for other in node.with_ports.values()) else SUCCESS
 
     def interests(self) -> Sequence[Interest]:
         return (

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from volcano_py.api.core import Node, Taint, Toleration
+from volcano_py.scheduler.framework.node_rules import STATIC
 from volcano_py.scheduler.model.tolerations import UNSCHEDULABLE_TAINT, tolerated
+from volcano_py.scheduler.profiles.columns import AnyColumns, Bools, Columns, Ints
 from volcano_py.scheduler.profiles.cycle_state import CycleState
 from volcano_py.scheduler.profiles.events import NODES, PODS, Action, Interest
 from volcano_py.scheduler.profiles.extension_points import Filter, Score
 from volcano_py.scheduler.profiles.node_info import NodeInfo
-from volcano_py.scheduler.profiles.normalise import to_highest
+from volcano_py.scheduler.profiles.normalise import columns_to_highest, to_highest
 from volcano_py.scheduler.profiles.pod_info import PodInfo
 from volcano_py.scheduler.profiles.status import SUCCESS, Status, unresolvable
 
@@ -20,11 +26,18 @@ _TAINTED = unresolvable("node(s) had untolerated taint(s)")
 
 class NodeUnschedulable(Filter):
     name = "NodeUnschedulable"
+    scope = STATIC
 
     def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status:
-        if node.node.spec.unschedulable and not tolerated(UNSCHEDULABLE_TAINT, pod.tolerations):
+        if node.node.spec.unschedulable and not self._tolerates(pod):
             return _CORDONED
         return SUCCESS
+
+    def filter_columns(self, pod: PodInfo, nodes: AnyColumns) -> Bools | None:
+        return _by_group(nodes, lambda node: not node.node.spec.unschedulable or self._tolerates(pod))
+
+    def _tolerates(self, pod: PodInfo) -> bool:
+        return tolerated(UNSCHEDULABLE_TAINT, pod.tolerations)
 
     def interests(self) -> Sequence[Interest]:
         return (
@@ -41,9 +54,13 @@ class NodeUnschedulable(Filter):
 
 class TaintToleration(Filter, Score):
     name = "TaintToleration"
+    scope = STATIC
 
     def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status:
         return _TAINTED if repels(node.node, pod.tolerations) else SUCCESS
+
+    def filter_columns(self, pod: PodInfo, nodes: AnyColumns) -> Bools | None:
+        return _by_group(nodes, lambda node: not repels(node.node, pod.tolerations))
 
     def score(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
         own = [t for t in pod.tolerations if t.effect in ("", "PreferNoSchedule")]
@@ -52,6 +69,12 @@ class TaintToleration(Filter, Score):
 
     def normalize(self, state: CycleState, pod: PodInfo, scores: dict[str, int]) -> None:
         to_highest(scores, reverse=True)
+
+    def score_columns(self, pod: PodInfo, nodes: AnyColumns) -> Ints | None:
+        return _by_group(nodes, lambda node: self.score(CycleState(), pod, node))
+
+    def normalize_columns(self, scores: Ints) -> Ints:
+        return columns_to_highest(scores, reverse=True)
 
     def interests(self) -> Sequence[Interest]:
         return (
@@ -65,6 +88,14 @@ class TaintToleration(Filter, Score):
 
     def _pod_helps(self, pod: PodInfo, old: PodInfo | None, new: PodInfo | None) -> bool:
         return new is not None and _same(pod, new)
+
+
+def _by_group(nodes: AnyColumns, answer: Callable[[NodeInfo], int]) -> NDArray[Any] | None:
+    """An answer for each node that depends on taints and cordon only, asked once for nodes that have these alike."""
+    if not isinstance(nodes, Columns):
+        return None
+    first, groups = nodes.tainted_alike()
+    return np.array([answer(node) for node in first])[groups]
 
 
 def repels(node: Node, tolerations: Sequence[Toleration]) -> bool:

@@ -1,0 +1,173 @@
+"""Columns: the nodes' amounts as arrays, for rules that work on all nodes at once.
+
+Kubernetes has no such form: it looks at one node after another. Columns are in the order in which nodes are tried, and
+are made again when that changes. Otherwise a change of a node is a write in each array and an entry in the log, and
+`generation` moves when a Node object changes in anything but numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from volcano_py.api.core import NodeSelector
+from volcano_py.scheduler.model.cluster import Cluster as Model
+from volcano_py.scheduler.noderules.node_masks import node_mask
+from volcano_py.scheduler.profiles.node_info import NodeInfo
+
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+Indices = NDArray[np.intp]
+
+_MOST = 2**56
+"""Larger amounts count as this one, so that products with a percentage fit into 64 bits."""
+
+
+class Columns:
+    """Arrays over all nodes. Amounts as in NodeInfo."""
+
+    def __init__(self, infos: Sequence[NodeInfo], model: Model) -> None:
+        count = len(infos)
+        self.infos = list(infos)
+        self.index = {info.name: i for i, info in enumerate(infos)}
+        self.log: list[int] = []
+        """Columns that have changed, in order."""
+        self.pods: Ints = np.zeros(count, dtype=np.int64)
+        """Number of pods."""
+        self.non_zero_cpu: Ints = np.zeros(count, dtype=np.int64)
+        self.non_zero_memory: Ints = np.zeros(count, dtype=np.int64)
+        self._allocatable: dict[str, Ints] = {}
+        self._requested: dict[str, Ints] = {}
+        self.generation = model.nodes.generation
+        self._model = model
+        in_model = model.nodes.index
+        self._of_model: Indices = np.array([in_model[info.name] for info in infos], dtype=np.intp)
+        self._groups: tuple[list[NodeInfo], Indices] | None = None
+        for i, info in enumerate(infos):
+            self._write(i, info)
+
+    def __len__(self) -> int:
+        return len(self.infos)
+
+    def update(self, info: NodeInfo) -> None:
+        """A node's amounts or pods have changed."""
+        i = self.index[info.name]
+        self._write(i, info)
+        self.log.append(i)
+
+    def renew(self) -> None:
+        """Node objects have changed in more than numbers."""
+        self.generation = self._model.nodes.generation
+        self._groups = None
+
+    def touch(self, node: str) -> None:
+        """Something else has changed that rules see on a node."""
+        i = self.index.get(node)
+        if i is not None:
+            self.log.append(i)
+
+    def allocatable(self, resource: str) -> Ints:
+        return _row(self._allocatable, resource, len(self))
+
+    def requested(self, resource: str) -> Ints:
+        return _row(self._requested, resource, len(self))
+
+    def matching(self, selector: NodeSelector) -> Bools:
+        """The nodes that match one of the selector's terms."""
+        mask: Bools = node_mask(self._model, selector)[self._of_model]
+        return mask
+
+    def tainted_alike(self) -> tuple[list[NodeInfo], Indices]:
+        """One node of each group with equal taints and cordon, and the group of each node."""
+        if self._groups is None:
+            numbers: dict[object, int] = {}
+            first: list[NodeInfo] = []
+            codes = np.zeros(len(self), dtype=np.intp)
+            for i, info in enumerate(self.infos):
+                spec = info.node.spec
+                taints = tuple((t.key, t.value, t.effect) for t in spec.taints or ())
+                codes[i] = numbers.setdefault((spec.unschedulable, taints), len(numbers))
+                if len(first) < len(numbers):
+                    first.append(info)
+            self._groups = first, codes
+        return self._groups
+
+    def _write(self, i: int, info: NodeInfo) -> None:
+        self.pods[i] = len(info.pods)
+        self.non_zero_cpu[i] = min(info.non_zero_cpu, _MOST)
+        self.non_zero_memory[i] = min(info.non_zero_memory, _MOST)
+        for rows, amounts in ((self._allocatable, info.allocatable), (self._requested, info.requested)):
+            for resource, row in rows.items():
+                row[i] = min(amounts.get(resource, 0), _MOST)
+            for resource in amounts.keys() - rows.keys():
+                row = rows[resource] = np.zeros(len(self), dtype=np.int64)
+                row[i] = min(amounts[resource], _MOST)
+
+
+class SomeColumns:
+    """The same arrays for some of the nodes."""
+
+    def __init__(self, columns: Columns, nodes: Indices) -> None:
+        self._columns = columns
+        self._nodes = nodes
+
+    def __len__(self) -> int:
+        return len(self._nodes)
+
+    @property
+    def infos(self) -> Sequence[NodeInfo]:
+        return NodesAt(self._columns.infos, self._nodes)
+
+    @property
+    def pods(self) -> Ints:
+        return self._columns.pods[self._nodes]
+
+    @property
+    def non_zero_cpu(self) -> Ints:
+        return self._columns.non_zero_cpu[self._nodes]
+
+    @property
+    def non_zero_memory(self) -> Ints:
+        return self._columns.non_zero_memory[self._nodes]
+
+    def allocatable(self, resource: str) -> Ints:
+        return self._columns.allocatable(resource)[self._nodes]
+
+    def requested(self, resource: str) -> Ints:
+        return self._columns.requested(resource)[self._nodes]
+
+
+AnyColumns = Columns | SomeColumns
+"""All nodes or some: what a LOCAL rule works on."""
+
+
+class NodesAt(Sequence[NodeInfo]):
+    """Some of a list of nodes, looked up only when they are read."""
+
+    def __init__(self, infos: Sequence[NodeInfo], nodes: Indices) -> None:
+        self._infos = infos
+        self._nodes = nodes
+
+    def __len__(self) -> int:
+        return len(self._nodes)
+
+    def __iter__(self) -> Iterator[NodeInfo]:
+        infos = self._infos
+        return (infos[i] for i in self._nodes.tolist())
+
+    @overload
+    def __getitem__(self, i: int) -> NodeInfo: ...
+    @overload
+    def __getitem__(self, i: slice) -> NodesAt: ...
+    def __getitem__(self, i: int | slice) -> NodeInfo | NodesAt:
+        return NodesAt(self._infos, self._nodes[i]) if isinstance(i, slice) else self._infos[self._nodes[i]]
+
+
+def _row(rows: dict[str, Ints], resource: str, count: int) -> Ints:
+    row = rows.get(resource)
+    if row is None:
+        row = rows[resource] = np.zeros(count, dtype=np.int64)
+    return row
