@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from volcano_py.scheduler.profiles.cluster import Cluster
 from volcano_py.scheduler.profiles.cycle_state import CycleState
 from volcano_py.scheduler.profiles.faults import PluginFault
 from volcano_py.scheduler.profiles.messages import no_node_fits
-from volcano_py.scheduler.profiles.node_info import NodeInfo
 from volcano_py.scheduler.profiles.pod_info import PodInfo
-from volcano_py.scheduler.profiles.profile import Pending, Profile
+from volcano_py.scheduler.profiles.profile import Feasible, Pending, Profile
 from volcano_py.scheduler.profiles.status import Code, Status, unresolvable
 
 
@@ -67,12 +65,12 @@ def _find(profile: Profile, cluster: Cluster, pod: PodInfo) -> Found | NotFound:
         if status.ok:
             return Found(state, nominated.name)
         by.add(status.plugin)
-    fits, known = profile.feasible(state, pod, only)
-    if len(fits) > 1:
-        return Found(state, profile.best(state, pod, fits).name)
-    if len(fits):
-        return Found(state, cluster.columns.infos[fits[0]].name)
-    refused = _refused(profile, state, pod, cluster.columns.infos, known, only, by)
+    found = profile.feasible(state, pod, only)
+    if len(found.nodes) > 1:
+        return Found(state, profile.best(state, pod, found).name)
+    if len(found.nodes):
+        return Found(state, cluster.columns.infos[found.nodes[0]].name)
+    refused = _refused(profile, state, pod, found, only, by)
     return _after(profile, cluster, state, pod, refused, by, "")
 
 
@@ -85,22 +83,16 @@ def _stop(status: Status, point: str) -> None:
 
 
 def _refused(
-    profile: Profile,
-    state: CycleState,
-    pod: PodInfo,
-    nodes: Sequence[NodeInfo],
-    known: Mapping[str, Status],
-    only: set[str] | None,
-    by: set[str],
+    profile: Profile, state: CycleState, pod: PodInfo, found: Feasible, only: set[str] | None, by: set[str]
 ) -> dict[str, Status]:
-    """Why each node does not fit; `known`: as far as that is known already. `by` gets the plugins that refuse."""
+    """Why each node does not fit; `by` gets the plugins that refuse."""
     elsewhere = unresolvable(f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(by))}]")
     refused: dict[str, Status] = {}
-    for node in nodes:
+    for node in found.view.columns.infos:
         if only is not None and node.name not in only:
             refused[node.name] = elsewhere
             continue
-        status = known.get(node.name) or profile.refusal(state, pod, node)
+        status = profile.refusal(state, pod, node, found)
         _stop(status, "Filter")
         refused[node.name] = status
         by.add(status.plugin)

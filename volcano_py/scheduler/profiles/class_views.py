@@ -119,10 +119,11 @@ class ClassViews:
         changed = list(dict.fromkeys(columns.log[view.seen :]))
         view.seen = len(columns.log)
         view.fault = None
-        for i in changed:
-            name = columns.infos[i].name
-            view.per_node.pop(name, None)
-            view.refusals.pop(name, None)
+        if view.per_node or view.refusals:
+            for i in changed:
+                name = columns.infos[i].name
+                view.per_node.pop(name, None)
+                view.refusals.pop(name, None)
         if len(changed) > _FEW:
             nodes = np.array(changed, dtype=np.intp)
             self._look(view, state, pod, nodes, SomeColumns(columns, nodes))
@@ -133,8 +134,10 @@ class ClassViews:
             total = int(view.scores_static[i])
             for score, weight in view.local_scores:
                 with contained(score.name, "Score"):
-                    value = score.score(state, pod, node)
-                total += weight * int(self._valid(view, score, np.array([value]))[0])
+                    value = expect(score.score(state, pod, node), int, score.name, "Score")
+                if not 0 <= value <= MAX_SCORE:
+                    view.fault = _out_of_range(score, value)
+                total += weight * value
             view.scores[i] = total
 
     def _look(self, view: ClassView, state: CycleState, pod: PodInfo, nodes: Indices, columns: AnyColumns) -> None:
@@ -168,8 +171,7 @@ class ClassViews:
     def _valid(self, view: ClassView, score: Score, values: Ints) -> Ints:
         wrong = values[(values < 0) | (values > MAX_SCORE)]
         if len(wrong):
-            text = f"the score {wrong[0]} is outside of 0 to {MAX_SCORE}"
-            view.fault = PluginFault(score.name, "NormalizeScore", text)
+            view.fault = _out_of_range(score, wrong[0])
         return values
 
 
@@ -192,6 +194,10 @@ def first_refusal(filters: Sequence[Filter], state: CycleState, pod: PodInfo, no
         if not status.ok:
             return status.by(plugin.name)
     return SUCCESS
+
+
+def _out_of_range(score: Score, value: int) -> PluginFault:
+    return PluginFault(score.name, "NormalizeScore", f"the score {value} is outside of 0 to {MAX_SCORE}")
 
 
 def _normalizes(score: Score) -> bool:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from volcano_py.scheduler.framework.node_rules import DOMAIN
-from volcano_py.scheduler.profiles.class_views import ClassViews, by_class, first_refusal
+from volcano_py.scheduler.profiles.class_views import ClassView, ClassViews, by_class, first_refusal
 from volcano_py.scheduler.profiles.columns import Indices, Ints, NodesAt
 from volcano_py.scheduler.profiles.configuration import Configuration, ConfigurationError, ProfileConfig
 from volcano_py.scheduler.profiles.cycle_state import CycleState
@@ -54,6 +54,16 @@ class PreFiltered(NamedTuple):
     status: Status
     named_by: set[str]
     """The plugins that named nodes."""
+
+
+class Feasible(NamedTuple):
+    """The nodes that fit a pod."""
+
+    view: ClassView
+    nodes: Indices
+    """Their columns."""
+    refused: Mapping[str, Status]
+    """Why others do not fit, as far as that is known already."""
 
 
 class Profile:
@@ -157,11 +167,8 @@ class Profile:
         """The first refusal of a node, or success."""
         return first_refusal([f for f in self._filter if f.name not in state.skip_filter], state, pod, node)
 
-    def feasible(self, state: CycleState, pod: PodInfo, only: set[str] | None) -> tuple[Indices, Mapping[str, Status]]:
-        """The nodes that fit, as columns, and why others do not, as far as that is known already.
-
-        `only`: the nodes that may fit; None: all.
-        """
+    def feasible(self, state: CycleState, pod: PodInfo, only: set[str] | None) -> Feasible:
+        """The nodes that fit. `only`: the nodes that may; None: all."""
         view = self._views.of(state, pod)
         ok = view.ok.copy()
         index = view.columns.index
@@ -175,7 +182,7 @@ class Profile:
         fits = np.flatnonzero(ok)
         if not self._looks_further(state):
             state.per_node = view.per_node
-            return fits, {}
+            return Feasible(view, fits, {})
         found = []
         refused: dict[str, Status] = {}
         for i in fits.tolist():
@@ -188,13 +195,16 @@ class Profile:
                 refused[view.columns.infos[i].name] = status
             else:
                 raise PluginFault(status.plugin, "Filter", status.message)
-        return np.array(found, dtype=np.intp), refused
+        return Feasible(view, np.array(found, dtype=np.intp), refused)
 
-    def refusal(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status:
-        """Why a node does not fit."""
+    def refusal(self, state: CycleState, pod: PodInfo, node: NodeInfo, found: Feasible) -> Status:
+        """Why a node does not fit that is not among those found."""
+        known = found.refused.get(node.name)
+        if known is not None:
+            return known
         if self._looks_further(state) or node.name == self._cluster.nominated_node(pod):
             return self.filter_with_nominated(state, pod, node)
-        return self._views.refusal(self._views.of(state, pod), state, pod, node)
+        return self._views.refusal(found.view, state, pod, node)
 
     def _looks_further(self, state: CycleState) -> bool:
         """Whether filters take part for a pod that look at more than one node."""
@@ -244,9 +254,9 @@ class Profile:
             nominated = result.nominated if result.nominated is not None else nominated
         return PostFilterResult(unschedulable(*reasons), nominated)
 
-    def best(self, state: CycleState, pod: PodInfo, fits: Indices) -> NodeInfo:
+    def best(self, state: CycleState, pod: PodInfo, found: Feasible) -> NodeInfo:
         """The node with the highest score, the first of equals."""
-        view = self._views.of(state, pod)
+        view, fits = found.view, found.nodes
         if view.fault is not None:
             raise view.fault
         total = view.scores[fits]
