@@ -9,8 +9,8 @@ from volcano_py.scheduler.profiles.cycle_state import CycleState
 from volcano_py.scheduler.profiles.faults import PluginFault
 from volcano_py.scheduler.profiles.messages import no_node_fits
 from volcano_py.scheduler.profiles.pod_info import PodInfo
-from volcano_py.scheduler.profiles.profile import Feasible, Pending, Profile
-from volcano_py.scheduler.profiles.status import Code, Status, unresolvable
+from volcano_py.scheduler.profiles.profile import Feasible, Pending, Profile, stop
+from volcano_py.scheduler.profiles.status import Status, unresolvable
 
 
 class Found(NamedTuple):
@@ -53,7 +53,7 @@ def find(profile: Profile, cluster: Cluster, pod: PodInfo) -> Found | NotFound |
 def _find(profile: Profile, cluster: Cluster, pod: PodInfo) -> Found | NotFound:
     state = CycleState()
     only, status, by = profile.pre_filter(state, pod)
-    _stop(status, "PreFilter")
+    stop(status, "PreFilter")
     if not status.ok:
         refused = dict.fromkeys(cluster.nodes, status)
         by.add(status.plugin)
@@ -63,23 +63,17 @@ def _find(profile: Profile, cluster: Cluster, pod: PodInfo) -> Found | NotFound:
     if nominated is not None:
         status = profile.filter_with_nominated(state, pod, nominated)
         if status.ok:
+            status = profile.passes_nodes_filters(state, pod, nominated)
+        if status.ok:
             return Found(state, nominated.name)
         by.add(status.plugin)
-    found = profile.feasible(state, pod, only)
+    found = profile.filter_nodes(state, pod, profile.feasible(state, pod, only))
     if len(found.nodes) > 1:
         return Found(state, profile.best(state, pod, found).name)
     if len(found.nodes):
         return Found(state, cluster.columns.infos[found.nodes[0]].name)
     refused = _refused(profile, state, pod, found, only, by)
     return _after(profile, cluster, state, pod, refused, by, "")
-
-
-def _stop(status: Status, point: str) -> None:
-    """Raises for a status that is neither success nor a refusal."""
-    if status.code is Code.PENDING:
-        raise Pending
-    if not status.ok and not status.rejected:
-        raise PluginFault(status.plugin, point, status.message)
 
 
 def _refused(
@@ -93,7 +87,7 @@ def _refused(
             refused[node.name] = elsewhere
             continue
         status = profile.refusal(state, pod, node, found)
-        _stop(status, "Filter")
+        stop(status, "Filter")
         refused[node.name] = status
         by.add(status.plugin)
     return refused

@@ -162,6 +162,7 @@ class BindingCycles:
     def bound(self, key: str) -> None:
         """The binding of a pod in the table is written."""
         cycle = self._cycles.pop(key)
+        self._world.questions.forget(key)
         for plugin in cycle.profile.post_bind:
             try:
                 with contained(plugin.name, "PostBind"):
@@ -183,6 +184,7 @@ class BindingCycles:
             except PluginFault as fault:
                 self._world.emit(Report(cycle.pod, "Warning", "PluginFailed", str(fault)))
         del self._cycles[cycle.pod.key]
+        self._world.questions.forget(cycle.pod.key)
         self._world.cluster.unplace(cycle.pod, cycle.node)
 
     def _run(self, cycle: BindingCycle) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from volcano_py.scheduler.profiles.calls import Call
 from volcano_py.scheduler.profiles.objects import ObjectKind
 from volcano_py.scheduler.profiles.pod_info import PodInfo
 
@@ -62,4 +63,12 @@ class Patch(NamedTuple):
     """Patch the subresource status."""
 
 
-Decision = Bind | Evict | Nominate | Fail | Report | Patch
+class Ask(NamedTuple):
+    """Make an HTTP call, then report what has come of it to `PodScheduler.answered`, unless `number` is empty."""
+
+    pod: PodInfo
+    number: str
+    call: Call
+
+
+Decision = Bind | Evict | Nominate | Fail | Report | Patch | Ask

@@ -8,7 +8,7 @@ An exception, or an answer of another type, is an error for the pod.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import msgspec
@@ -97,6 +97,35 @@ class Filter(Plugin, ABC):
         """The array form, for a scope other than DOMAIN: which nodes can hold the pod. A STATIC filter always gets all
         nodes (Columns). None: there is no array form for this pod."""
         return None
+
+
+class NodesFilter(Filter):
+    """A Filter that looks at all nodes at once, after every Filter that looks at one. Simulations leave it out."""
+
+    @abstractmethod
+    def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: Sequence[NodeInfo]) -> Mapping[str, Status] | Status:
+        """The nodes that do not pass, each with the reason; or an error, or PENDING."""
+
+    def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status:
+        return SUCCESS
+
+
+class Candidate(NamedTuple):
+    """A node that evictions would free for a pod."""
+
+    node: str
+    victims: tuple[PodInfo, ...]
+    """Most important first."""
+    violations: int
+    """Victims whose eviction breaks a PodDisruptionBudget."""
+
+
+class Reviewer(Plugin, ABC):
+    """Not a point: DefaultPreemption asks such plugins of its profile before it chooses a candidate."""
+
+    @abstractmethod
+    def review(self, state: CycleState, pod: PodInfo, candidates: Sequence[Candidate]) -> Sequence[Candidate] | Status:
+        """The candidates that are left, maybe with fewer or other victims; or an error, or PENDING."""
 
 
 class PostFilterResult(NamedTuple):

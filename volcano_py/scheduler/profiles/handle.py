@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
+from volcano_py.scheduler.profiles.calls import Answer, Call
 from volcano_py.scheduler.profiles.cluster import Cluster
 from volcano_py.scheduler.profiles.cycle_state import CycleState
 from volcano_py.scheduler.profiles.decisions import Decision, Patch, Report
 from volcano_py.scheduler.profiles.node_info import NodeInfo
 from volcano_py.scheduler.profiles.objects import Manifest, ObjectKind, Objects
 from volcano_py.scheduler.profiles.pod_info import PodInfo
+from volcano_py.scheduler.profiles.questions import Questions
 from volcano_py.scheduler.profiles.status import Status
 
 
@@ -20,6 +22,12 @@ class Filters(Protocol):
     def filter_with_nominated(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status: ...
     def add_pod(self, state: CycleState, pod: PodInfo, added: PodInfo, node: NodeInfo) -> None: ...
     def remove_pod(self, state: CycleState, pod: PodInfo, removed: PodInfo, node: NodeInfo) -> None: ...
+
+
+class Review(Protocol):
+    """See `Reviewer` in extension_points."""
+
+    def review(self, state: CycleState, pod: PodInfo, candidates: Sequence[Any]) -> Sequence[Any] | Status: ...
 
 
 class WaitingPod(NamedTuple):
@@ -47,6 +55,7 @@ class World:
         self.objects = Objects()
         self.now = 0.0
         self.emit = emit
+        self.questions = Questions(emit)
         self.waiting: Waiting
 
 
@@ -58,6 +67,8 @@ class Handle:
         """Nodes, namespaces, budgets and workloads; plugins only read it."""
         self.filters = filters
         """The profile's own filters."""
+        self.reviewers: Sequence[Review] = ()
+        """The profile's plugins that review candidates of preemption."""
         self._world = world
 
     @property
@@ -109,3 +120,24 @@ class Handle:
     ) -> None:
         """Write a JSON merge patch of an object."""
         self._world.emit(Patch(kind, key, patch, pod, status))
+
+    def answer(self, pod: PodInfo, topic: str, call: Callable[[], Call], *, once: bool = False) -> Answer | None:
+        """The answer of another program; None: it has been asked, and the plugin answers PENDING.
+
+        An answer holds for the rest of the attempt; `once`: only for this time. `topic` names plugin and point.
+        """
+        questions = self._world.questions
+        found = questions.answer(pod, topic)
+        if found is None:
+            questions.ask(pod, topic, call())
+        elif once:
+            questions.forget(pod.key, topic)
+        return found
+
+    def forget_answer(self, pod: PodInfo, topic: str) -> None:
+        """Ask again next time."""
+        self._world.questions.forget(pod.key, topic)
+
+    def notify(self, pod: PodInfo, call: Call) -> None:
+        """Call another program without waiting for an answer."""
+        self._world.questions.notify(pod, call)

@@ -18,6 +18,7 @@ from volcano_py.scheduler.profiles.extension_points import (
     MAX_SCORE,
     Bind,
     Filter,
+    NodesFilter,
     Observer,
     Permit,
     Plugin,
@@ -29,6 +30,7 @@ from volcano_py.scheduler.profiles.extension_points import (
     PreFilter,
     QueueSort,
     Reserve,
+    Reviewer,
     Score,
 )
 from volcano_py.scheduler.profiles.faults import PluginFault, contained, expect, raised
@@ -66,6 +68,14 @@ class Feasible(NamedTuple):
     """Why others do not fit, as far as that is known already."""
 
 
+def stop(status: Status, point: str) -> None:
+    """Raises Pending or PluginFault for a status that is neither success nor a refusal."""
+    if status.code is Code.PENDING:
+        raise Pending
+    if not status.ok and not status.rejected:
+        raise PluginFault(status.plugin, point, status.message)
+
+
 class Profile:
     """The plugins of one profile, ready to run on a cluster. A plugin that fails raises PluginFault here, unless a
     method says otherwise."""
@@ -89,7 +99,8 @@ class Profile:
         self._queue_sort: QueueSort = at("queueSort")[0]
         self._pre_enqueue: list[PreEnqueue] = at("preEnqueue")
         self._pre_filter: list[PreFilter] = at("preFilter")
-        self._filter: list[Filter] = at("filter")
+        self._filter: list[Filter] = [f for f in at("filter") if not isinstance(f, NodesFilter)]
+        self._nodes_filter: list[NodesFilter] = [f for f in at("filter") if isinstance(f, NodesFilter)]
         self._post_filter: list[PostFilter] = at("postFilter")
         self._score: list[Score] = at("score")
         self._weights: Mapping[str, int] = config.weights
@@ -102,6 +113,7 @@ class Profile:
         self.pre_bind: list[PreBind] = at("preBind")
         self.bind: list[Bind] = at("bind")
         self.post_bind: list[PostBind] = at("postBind")
+        handle.reviewers = [p for p in made.values() if isinstance(p, Reviewer)]
         self._observers = [p for p in made.values() if isinstance(p, Observer)]
         self.interests: dict[str, Sequence[Interest]] = {n: p.interests() for n, p in made.items()}
         self.reads = {kind for p in made.values() for kind in p.reads}
@@ -187,15 +199,47 @@ class Profile:
         refused: dict[str, Status] = {}
         for i in fits.tolist():
             status = self.filter_with_nominated(state, pod, view.columns.infos[i])
-            if status.code is Code.PENDING:
-                raise Pending
+            stop(status, "Filter")
             if status.ok:
                 found.append(i)
-            elif status.rejected:
-                refused[view.columns.infos[i].name] = status
             else:
-                raise PluginFault(status.plugin, "Filter", status.message)
+                refused[view.columns.infos[i].name] = status
         return Feasible(view, np.array(found, dtype=np.intp), refused)
+
+    def filter_nodes(self, state: CycleState, pod: PodInfo, found: Feasible) -> Feasible:
+        """Those of the nodes that pass the filters which look at all nodes at once, too."""
+        left = {found.view.columns.infos[i].name: i for i in found.nodes.tolist()} if self._nodes_filter else {}
+        if not left:
+            return found
+        refused = dict(found.refused)
+        for plugin in self._nodes_filter:
+            if left and plugin.name not in state.skip_filter:
+                nodes = [found.view.columns.infos[i] for i in left.values()]
+                for name, status in self._refused_by(plugin, state, pod, nodes).items():
+                    del left[name]
+                    refused[name] = status
+        return Feasible(found.view, np.array(list(left.values()), dtype=np.intp), refused)
+
+    def passes_nodes_filters(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status:
+        """What the filters that look at all nodes at once say if there is only one."""
+        for plugin in self._nodes_filter:
+            if plugin.name not in state.skip_filter:
+                for status in self._refused_by(plugin, state, pod, [node]).values():
+                    return status
+        return SUCCESS
+
+    def _refused_by(
+        self, plugin: NodesFilter, state: CycleState, pod: PodInfo, nodes: Sequence[NodeInfo]
+    ) -> dict[str, Status]:
+        with contained(plugin.name, "Filter"):
+            found = plugin.filter_nodes(state, pod, nodes)
+        if isinstance(found, Status):
+            stop(found.by(plugin.name), "Filter")
+            return {} if found.ok else {n.name: found.by(plugin.name) for n in nodes}
+        with contained(plugin.name, "Filter"):
+            for name in found.keys() - {n.name for n in nodes}:
+                raise PluginFault(plugin.name, "Filter", f"{name!r} is no node that it was asked about")
+            return {n: expect(s, Status, plugin.name, "Filter").by(plugin.name) for n, s in found.items()}
 
     def refusal(self, state: CycleState, pod: PodInfo, node: NodeInfo, found: Feasible) -> Status:
         """Why a node does not fit that is not among those found."""
@@ -246,8 +290,8 @@ class Profile:
                 result = expect(plugin.post_filter(state, pod, refused), PostFilterResult, plugin.name, "PostFilter")
                 if result.nominated and result.nominated not in self._cluster.nodes:
                     raise PluginFault(plugin.name, "PostFilter", f"there is no node {result.nominated!r}")
-            if result.status.code is Code.PENDING:
-                raise Pending
+            if result.status.code in (Code.PENDING, Code.ERROR):
+                stop(result.status.by(plugin.name), "PostFilter")
             if result.status.ok or result.status.code is not Code.UNSCHEDULABLE:
                 return result
             reasons += result.status.reasons

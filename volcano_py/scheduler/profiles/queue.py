@@ -17,6 +17,7 @@ from volcano_py.scheduler.profiles.events import Action, Event, Kind, pod_events
 from volcano_py.scheduler.profiles.faults import PluginFault
 from volcano_py.scheduler.profiles.pod_info import PodInfo
 from volcano_py.scheduler.profiles.profile import Profile, SortKey
+from volcano_py.scheduler.profiles.status import Code
 
 _LONGEST_STAY = 300.0
 """Seconds after which an unschedulable pod is tried again without an event."""
@@ -58,6 +59,8 @@ class QueuedPod:
         self.refused_by: set[str] = set()
         self.again = Again.AS_REFUSED
         self.gated = False
+        self.behind_gate = Place.ACTIVE
+        """Where a gated pod was to go."""
         self.place = Place.UNSCHEDULABLE
         self.turn = 0
         """Of pods with equal sort keys, the lower one is tried first."""
@@ -167,7 +170,15 @@ class SchedulingQueue:
     def put_back(self, queued: QueuedPod) -> None:
         """A pod whose attempt was interrupted is tried again at once."""
         self._insert(queued)
-        self._enter(queued, Place.ACTIVE)
+        queued.place = Place.ACTIVE
+        self._push(queued)
+
+    def reconsider(self, key: str, now: float) -> None:
+        """A PreEnqueue plugin that was pending about a pod has its answer."""
+        queued = self._pods.get(key)
+        if queued is not None and queued.gated:
+            queued.refused_by.clear()
+            self._enter(queued, queued.behind_gate if self._backing_off(queued, now) else Place.ACTIVE)
 
     def fail(self, queued: QueuedPod, now: float, refused_by: Iterable[str], again: Again = Again.AS_REFUSED) -> None:
         """Put a pod back that was refused by these plugins, or that failed with an error if there are none."""
@@ -261,7 +272,8 @@ class SchedulingQueue:
         status = self._profile(queued).pre_enqueue(queued.pod)
         queued.gated = not status.ok
         if queued.gated:
-            if not status.rejected:
+            queued.behind_gate = place
+            if not status.rejected and status.code is not Code.PENDING:
                 self._emit(Fail(queued.pod, status.message, SCHEDULER_ERROR))
             queued.refused_by.add(status.plugin)
             self._rest(queued)

@@ -11,6 +11,7 @@ from volcano_py.api.gang import PodGroup
 from volcano_py.scheduler.model.cluster import Cluster as Model
 from volcano_py.scheduler.profiles.attempt import Asked, Found, NotFound, failure, find
 from volcano_py.scheduler.profiles.binding import BindingCycle, BindingCycles, Stage
+from volcano_py.scheduler.profiles.calls import Answer
 from volcano_py.scheduler.profiles.cluster import Cluster
 from volcano_py.scheduler.profiles.configuration import FEATURES, Configuration
 from volcano_py.scheduler.profiles.decisions import SCHEDULER_ERROR, UNSCHEDULABLE, Decision, Evict, Fail, Nominate
@@ -53,7 +54,9 @@ class PodScheduler:
     @property
     def needs_events(self) -> bool:
         """Whether an event can matter now: a pod waits, or a plugin keeps a cache."""
-        return bool(len(self.queue) or len(self._cycles) or any(p.observes for p in self._profiles.values()))
+        return bool(
+            len(self.queue) or len(self._cycles) or self._asking or any(p.observes for p in self._profiles.values())
+        )
 
     # ---- what happens in the cluster --------------------------------------------------------------------
 
@@ -150,6 +153,7 @@ class PodScheduler:
     def delete_pod(self, pod: PodInfo, now: float) -> None:
         self._world.now = now
         self._asking.pop(pod.key, None)
+        self._world.questions.forget(pod.key)
         self.cluster.leave(pod)
         self.cluster.nominate(pod, "")
         self.queue.delete(pod.key)
@@ -187,13 +191,15 @@ class PodScheduler:
             self._group_cycles.run(members, now)
             return self._answer()
         profile = self._profiles[queued.pod.pod.spec.scheduler_name]
-        match find(profile, self.cluster, queued.pod):
-            case Found() as found:
-                self._cycles.start(queued, profile, found)
-            case NotFound() as why:
-                self._failed(queued, why)
-            case Asked():
-                self._asking[queued.pod.key] = queued
+        found = find(profile, self.cluster, queued.pod)
+        if isinstance(found, Asked):
+            self._asking[queued.pod.key] = queued
+            return self._answer()
+        self._world.questions.forget(queued.pod.key)
+        if isinstance(found, Found):
+            self._cycles.start(queued, profile, found)
+        else:
+            self._failed(queued, found)
         return self._answer()
 
     def tick(self, now: float) -> list[Decision]:
@@ -224,12 +230,14 @@ class PodScheduler:
         self._cycles.reject(key, plugin, message)
         return self._answer()
 
-    def answered(self, key: str, now: float) -> list[Decision]:
-        """The answer that a plugin needed for a pod has come: its cycle goes on."""
+    def answered(self, number: str, answer: Answer, now: float) -> list[Decision]:
+        """What has come of an `Ask`: the pod goes on."""
         self._world.now = now
+        key = self._world.questions.take(number, answer)
         queued = self._asking.pop(key, None)
         if queued is not None:
             self.queue.put_back(queued)
+        self.queue.reconsider(key, now)
         self._cycles.resume(key)
         return self._answer()
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import msgspec
 
 from volcano_py.api.core import PodDisruptionBudget
 from volcano_py.api.selector import is_empty, matches
 from volcano_py.scheduler.profiles.cycle_state import CycleState
-from volcano_py.scheduler.profiles.extension_points import PostFilter, PostFilterResult
+from volcano_py.scheduler.profiles.extension_points import Candidate, PostFilter, PostFilterResult
 from volcano_py.scheduler.profiles.handle import Handle
 from volcano_py.scheduler.profiles.messages import no_node_fits
 from volcano_py.scheduler.profiles.node_info import NodeInfo
@@ -30,14 +29,6 @@ class Arguments(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
     min_candidate_nodes_absolute: int = 100
 
 
-class Candidate(NamedTuple):
-    node: str
-    victims: tuple[PodInfo, ...]
-    """Most important first."""
-    violations: int
-    """Victims whose eviction breaks a PodDisruptionBudget."""
-
-
 class DefaultPreemption(PostFilter):
     name = "DefaultPreemption"
 
@@ -45,12 +36,18 @@ class DefaultPreemption(PostFilter):
         self._args = args
         self._cluster = handle.cluster
         self._filters = handle.filters
+        self._handle = handle
 
     def post_filter(self, state: CycleState, pod: PodInfo, refused: dict[str, Status]) -> PostFilterResult:
         why = self.not_eligible(pod, refused)
         if why:
             return PostFilterResult(unschedulable(f"preemption: {why}"))
         candidates, statuses = self.candidates(state, pod, refused)
+        for reviewer in self._handle.reviewers if candidates else ():
+            reviewed = reviewer.review(state, pod, candidates)
+            if isinstance(reviewed, Status):
+                return PostFilterResult(reviewed)
+            candidates = [*reviewed]
         if not candidates:
             names = self._cluster.nodes
             message = no_node_fits({n: statuses.get(n, _NOT_HELPFUL) for n in names}, len(names))
