@@ -7,6 +7,7 @@ import sys
 import click
 import orjson
 
+from benchmarks.churn import churn
 from benchmarks.control_plane import control_plane
 from benchmarks.decision import decision, run_one
 from benchmarks.packing import packing
@@ -26,6 +27,7 @@ def one() -> None:
 
 
 main.add_command(decision)
+main.add_command(churn)
 main.add_command(packing)
 main.add_command(sandbox)
 main.add_command(control_plane)

@@ -33,7 +33,7 @@ def run_one(spec: dict[str, Any]) -> dict[str, Any]:
     from volcano_py.simulate.manifests import STRUCTS
 
     encoded = [(kind, orjson.dumps(manifest)) for kind, manifest in objects(spec)]
-    conf = load(_configuration(spec), REGISTRY.actions)
+    conf = load(configuration(spec), REGISTRY.actions)
     import gc
 
     gc.collect()
@@ -79,7 +79,7 @@ def run_one(spec: dict[str, Any]) -> dict[str, Any]:
     return result
 
 
-def _configuration(spec: dict[str, Any]) -> str:
+def configuration(spec: dict[str, Any]) -> str:
     tiers = []
     for tier in spec["tiers"]:
         plugins = []

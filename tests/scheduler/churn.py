@@ -9,7 +9,7 @@ scheduler away before that cycle and starts another one on the objects as they a
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
 from random import Random
 from typing import Any
@@ -18,6 +18,7 @@ import msgspec
 
 from volcano_py.api.meta import format_time
 from volcano_py.scheduler.framework.config import Configuration, load
+from volcano_py.scheduler.framework.session_jobs import SettledJobs
 from volcano_py.scheduler.model import plan
 from volcano_py.scheduler.run_once import REGISTRY, run_once
 from volcano_py.simulate.cycles import Simulation
@@ -145,19 +146,26 @@ def come_back(simulation: Simulation, manifest: Manifest) -> None:
 
 
 def plans(
-    seed: int, cycles: int, shuffle: int | None = None, restart: int | None = None
+    seed: int,
+    cycles: int,
+    shuffle: int | None = None,
+    restart: int | None = None,
+    *,
+    tiers: Sequence[Any] = CONF["plugins"],
+    settled: Callable[[SettledJobs], None] = lambda _: None,
 ) -> Iterator[list[plan.Operation]]:
-    """The plan of each cycle."""
+    """The plan of each cycle. `settled` is called before each cycle with the settled jobs."""
     random = Random(seed)
     objects = first_objects(random)
     if shuffle is not None:
         Random(shuffle).shuffle(objects)
-    conf: Configuration = load(configuration(CONF), REGISTRY.actions)
+    conf: Configuration = load(configuration({**CONF, "plugins": tiers}), REGISTRY.actions)
     simulation = Simulation(objects, raw=True, now=START, seed=seed)
     for cycle in range(cycles):
         if cycle == restart:
             kept = [simulation.objects[key] for key in sorted(simulation.objects)]
             simulation = Simulation(kept, raw=True, now=simulation.now, seed=seed)
+        settled(simulation.cluster.keep(SettledJobs))
         emitted: list[plan.Operation] = []
 
         def emit(operations: Sequence[plan.Operation], emitted: list[plan.Operation] = emitted) -> None:

@@ -89,6 +89,8 @@ class Metrics:
             buckets=exponential(0.1, 60_000, 25), **own,
         )  # fmt: skip
         self._families: dict[str, Gauge] = {}
+        self._job_families: dict[tuple[str, str], set[str]] = {}
+        """By namespace and name of a job: the families of its series that plugins report."""
         self._reported: dict[str, dict[tuple[str, ...], tuple[str, ...]]] = {}
         self._jobs: dict[tuple[str, str], tuple[str, str, str]] = {}
         self._labels_of: dict[str, tuple[str, ...]] = {}
@@ -142,6 +144,7 @@ class Metrics:
             self.faults.labels(fault.plugin, fault.point).inc()
         self.jobs_without_queue.set(len(report.session.jobs_without_queue))
         self._take_gauges(report.session.gauges)
+        self._take_job_gauges(report.session.job_gauges)
 
     def forget_job(self, namespace: str, name: str) -> None:
         """A job is gone: so are its series."""
@@ -150,6 +153,8 @@ class Metrics:
             for family in (self.job_duration, self.job_start, self.job_last):
                 _forget(family, *labels)
         _forget(self.job_retries, name)
+        for family_name in self._job_families.pop((namespace, name), ()):
+            _forget(self._families[family_name], namespace, name)
 
     # ---- the dispatcher ---------------------------------------------------------------------------------
 
@@ -198,6 +203,15 @@ class Metrics:
                 elif values:
                     _forget(self._families[name], *values)
         self._reported = reported
+
+    def _take_job_gauges(self, gauges: Sequence[tuple[str, dict[str, str], float]]) -> None:
+        for name, labels, value in gauges:
+            family = self._families.get(name)
+            if family is None:
+                family = self._families[name] = self._gauge(name, f"Volcano's {name}", "job_ns", "job_id")
+            job = labels["job_ns"], labels["job_id"]
+            family.labels(*job).set(value)
+            self._job_families.setdefault(job, set()).add(name)
 
     def _histogram(self, name: str, text: str, buckets: tuple[float, float, int], *labels: str) -> Histogram:
         return Histogram(name, text, labels, namespace="volcano", registry=self.registry, buckets=exponential(*buckets))

@@ -57,7 +57,7 @@ class Report(Struct):
         s = self.session
         return {
             key: s.table.names[s.placed[task.slot]]
-            for job in s.jobs.values()
+            for job in s.jobs.touched()
             if job.counts[st.PIPELINED]
             for key, task in job.tasks.items()
             if s.statuses[task.slot] == st.PIPELINED

@@ -86,12 +86,22 @@ def test_shares_are_reported() -> None:
         [["gang"], ["drf", "predicates"]],
     )
     trial.cycle()
-    found = {label["job_id"]: v for n, label, v in trial.report.session.gauges if n == "job_share"}
-    assert found == {"a": 0.25, "b": 0.5}
+    assert reported_shares(trial) == {"a": 0.25, "b": 0.5}
     trial.simulation.drop("Pod", "default/a-0")
     trial.cycle()
-    found = {label["job_id"]: v for n, label, v in trial.report.session.gauges if n == "job_share"}
-    assert found == {"a": 0, "b": 0.5}
+    assert reported_shares(trial) == {"a": 0, "b": 0.5}
+    trial.cycle()
+    assert reported_shares(trial)["b"] == 0.5
+    trial.cycle()
+    assert "b" not in reported_shares(trial), "nothing has changed since b was reported"
+    node: Manifest = {"kind": "Node", "metadata": {"name": "n2"}, "status": {"allocatable": {"cpu": "4"}}}
+    trial.simulation.put(node)
+    trial.cycle()
+    assert reported_shares(trial) == {"a": 0, "b": 0.25}, "the shares of all jobs are other ones"
+
+
+def reported_shares(trial: Trial) -> dict[str, float]:
+    return {label["job_id"]: v for n, label, v in trial.report.session.job_gauges if n == "job_share"}
 
 
 def at(path: str, weights: str) -> Manifest:

@@ -50,7 +50,7 @@ class Allocate(Action):
         queues: PriorityQueue[Queue] = PriorityQueue(session.queue_before)
         enqueue_is_on = "enqueue" in session.configuration.actions
         reservations = Reservations(session)
-        for job in session.jobs.values():
+        for job in session.jobs.active():
             if job.is_pending():
                 if enqueue_is_on:
                     continue

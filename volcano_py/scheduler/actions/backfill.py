@@ -53,7 +53,7 @@ def _candidates(session: Session) -> list[tuple[SessionJob, list[Task]]]:
     queues: PriorityQueue[Queue] = PriorityQueue(session.queue_before)
     by_queue: dict[str, list[SessionJob]] = {}
     kept = session.deviations.kept_nominations
-    for job in session.jobs.values():
+    for job in session.jobs.active():
         waiting = job.best_effort_counts[st.PENDING] + job.best_effort_counts[st.PIPELINED]
         if not waiting or job.is_pending() or session.job_valid(job) is not None:
             continue

@@ -25,7 +25,7 @@ class Enqueue(Action):
         queues: PriorityQueue[Queue] = PriorityQueue(session.queue_before)
         pending: dict[str, list[tuple[tuple[Any, ...], SessionJob]]] = {}
         seen: set[str] = set()
-        for job in session.jobs.values():
+        for job in session.jobs.active():
             if job.queue not in seen:
                 seen.add(job.queue)
                 queues.push(session.queues[job.queue])

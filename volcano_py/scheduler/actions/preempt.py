@@ -64,7 +64,7 @@ class Preempt(Action):
         tasks: dict[str, list[Task]] = {}
         remembers = not session.deviations.own_verdict and self.arguments.error_cache
         rejected: Rejected | None = {} if remembers else None
-        for job in session.jobs.values():
+        for job in session.jobs.active():
             if job.is_pending() or session.job_valid(job) is not None or not session.job_starving(job):
                 continue
             if job.wants_topology:

@@ -8,6 +8,7 @@ nearest valid one; the default stays in force. Nothing here stops the scheduler.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import Any, TypeVar
@@ -58,6 +59,12 @@ _READERS = {
 }
 
 
+@functools.cache
+def _fields(type_: type[msgspec.Struct]) -> dict[str, msgspec.structs.FieldInfo]:
+    """The fields by wire name; to resolve their annotations takes longer than the rest of opening a plugin."""
+    return {f.encode_name: f for f in msgspec.structs.fields(type_)}
+
+
 def decode(
     type_: type[A],
     owner: str,
@@ -73,7 +80,8 @@ def decode(
     warnings: list[str] = []
     values: dict[str, Any] = {}
     extra: dict[str, Any] = {}
-    fields = {f.encode_name: f for f in msgspec.structs.fields(type_) if f.name != "extra"}
+    declared = _fields(type_)
+    fields = {key: f for key, f in declared.items() if f.name != "extra"} if arguments else {}
     for key, value in (arguments or {}).items():
         f = fields.get(key)
         if f is None:
@@ -97,6 +105,6 @@ def decode(
             warnings.append(f"{owner}: argument {key} is {value!r}, it must be {meaning}; the default stays in force")
         else:
             values[f.name] = got
-    if any(f.name == "extra" for f in msgspec.structs.fields(type_)):
+    if "extra" in declared:
         values["extra"] = extra
     return type_(**values), warnings

@@ -64,7 +64,7 @@ def remember(session: Session) -> None:
     """At the close: what the next session begins with."""
     if session.deviations.topology_from_pods:
         return
-    for job in session.jobs.values():
+    for job in session.jobs.active():
         if job.sub_jobs:
             where = {"": job.allocated_hyper_node, **{s.uid: s.allocated_hyper_node for s in job.sub_jobs.values()}}
             job.model.allocated_hyper_nodes = {uid: name for uid, name in where.items() if name}

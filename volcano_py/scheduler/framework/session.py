@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from volcano_py.api.core import Node
 from volcano_py.api.scheduling import PodGroupCondition, PodGroupStatus
 from volcano_py.scheduler.framework.callbacks import Vote
 from volcano_py.scheduler.framework.config import Configuration
@@ -30,6 +31,7 @@ from volcano_py.scheduler.framework.node_view import NodeView
 from volcano_py.scheduler.framework.placement import Placement
 from volcano_py.scheduler.framework.sampling import Rotation
 from volcano_py.scheduler.framework.session_job import SessionJob
+from volcano_py.scheduler.framework.session_jobs import SessionJobs, SettledJobs
 from volcano_py.scheduler.framework.task_moves import TaskMoves
 from volcano_py.scheduler.framework.topology import topology_of
 from volcano_py.scheduler.model import status as st
@@ -96,9 +98,8 @@ class Session(Orders, VictimSelection, NodeRules, NetworkDomains, TaskMoves):
         self._open_columns(cluster)
         self.queues: dict[str, Queue] = dict(sorted(cluster.queues.items()))
         self.topology = topology_of(cluster)
-        self.jobs: dict[str, SessionJob] = {}
         self.jobs_without_queue: list[Job] = []
-        self._open_jobs()
+        self.jobs = self._open_jobs()
         self.total = cluster.usable.total() if self.deviations.usable_capacity else cluster.nodes.total()
         """What queues and jobs share."""
         self.admissible = cluster.usable.total(closed_too=True) if self.deviations.usable_capacity else self.total
@@ -109,6 +110,8 @@ class Session(Orders, VictimSelection, NodeRules, NetworkDomains, TaskMoves):
         """PodGroup statuses that were emitted at the close, by job."""
         self.gauges: list[tuple[str, dict[str, str], float]] = []
         """Metrics that plugins report at close: name without prefix, labels, value."""
+        self.job_gauges: list[tuple[str, dict[str, str], float]] = []
+        """Metrics of jobs, labelled job_ns and job_id, that are new or have changed; others stay until the job ends."""
         self.forgotten_nominations: set[str] = set()
         """Tasks whose nominated node has turned out not to take them, by key."""
         self.queue_parents, self.queue_faults = cluster.hierarchy
@@ -131,22 +134,33 @@ class Session(Orders, VictimSelection, NodeRules, NetworkDomains, TaskMoves):
             if self.deviations.kept_nominations:
                 self.forgotten_nominations.add(key)
 
-    def _open_jobs(self) -> None:
+    def _open_jobs(self) -> SessionJobs:
         cluster = self.cluster
-        default = next((p.value for p in reversed(cluster.priority_classes.values()) if p.global_default), 0)
         classes = cluster.priority_classes
+        default = next((p.value for p in reversed(classes.values()) if p.global_default), 0)
+
+        def make(uid: str) -> SessionJob:
+            job = cluster.jobs[uid]
+            assert job.pod_group is not None
+            known = classes.get(job.pod_group.spec.priority_class_name)
+            return SessionJob(job, job.pod_group, default if known is None else known.value)
+
+        kept = cluster.keep(SettledJobs)
+        kept.refresh(cluster, self.configuration)
+        active: dict[str, SessionJob] = {}
         # In the order of their UIDs, so that the order in which objects arrived decides nothing.
-        for uid, job in sorted(cluster.jobs.items()):
-            pod_group = job.pod_group
-            if pod_group is None or (job.shadow and not self.deviations.bare_pods):
+        for uid in sorted(kept.active):
+            job = cluster.jobs[uid]
+            if job.pod_group is None or (job.shadow and not self.deviations.bare_pods):
                 continue
             if job.queue not in self.queues:
                 self.jobs_without_queue.append(job)
                 continue
-            known = classes.get(pod_group.spec.priority_class_name)
-            made = self.jobs[uid] = SessionJob(job, pod_group, default if known is None else known.value)
-            if pod_group.spec.network_topology is not None or pod_group.spec.sub_group_policy:
+            active[uid] = make(uid)
+        for made in active.values():
+            if made.pod_group.spec.network_topology is not None or made.pod_group.spec.sub_group_policy:
                 self.divide(made)
+        return SessionJobs(active, kept.settled, make)
 
     @property
     def topology_is_ready(self) -> bool:
@@ -197,6 +211,14 @@ class Session(Orders, VictimSelection, NodeRules, NetworkDomains, TaskMoves):
         if kind not in self._shared:
             self._shared[kind] = make()
         found: T = self._shared[kind]
+        return found
+
+    def of_nodes(self, name: str, derive: Callable[[Sequence[Node]], T]) -> T:
+        """What a rule derives from the Node objects; derived again when one of them has changed."""
+        cache = self.cluster.rule_cache()
+        if (name, -1) not in cache:
+            cache[name, -1] = derive(self.table.objects)
+        found: T = cache[name, -1]
         return found
 
     def enabled(self, plugin: str, flag: str) -> bool:

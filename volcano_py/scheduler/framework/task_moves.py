@@ -15,6 +15,7 @@ from volcano_py.scheduler.framework.extension_points.binding import Binding
 from volcano_py.scheduler.framework.extension_points.events import Events
 from volcano_py.scheduler.framework.extension_points.jobs import JobStates
 from volcano_py.scheduler.framework.session_job import SessionJob
+from volcano_py.scheduler.framework.session_jobs import SessionJobs
 from volcano_py.scheduler.model import status as st
 from volcano_py.scheduler.model.cluster import Cluster
 from volcano_py.scheduler.model.node_table import NodeNumbers, NodeTable
@@ -28,7 +29,7 @@ class TaskMoves(Events, JobStates, Binding):
 
     cluster: Cluster
     table: NodeTable
-    jobs: dict[str, SessionJob]
+    jobs: SessionJobs
     emit: Emit
 
     def _open_columns(self, cluster: Cluster) -> None:

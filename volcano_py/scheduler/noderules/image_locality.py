@@ -27,7 +27,7 @@ class ImageLocality:
         self._session = session
         self._now = session.deviations.image_spread_now
         self._weight = weight
-        self._any = any(n.status.images for n in session.table.objects)
+        self._any = session.of_nodes(self.name, lambda nodes: any(n.status.images for n in nodes))
 
     def applies(self, task: Task) -> bool:
         return self._any

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from volcano_py.api.core import Node, Taint
 from volcano_py.scheduler.framework.fit_errors import Code, Reason
 from volcano_py.scheduler.framework.node_rules import DOMAIN, STATIC, Codes, Floats, Scope
 from volcano_py.scheduler.framework.session import Session
@@ -24,7 +26,7 @@ class NodeUnschedulable:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._any = any(n.spec.unschedulable for n in session.table.objects)
+        self._any = session.of_nodes(self.name, lambda nodes: any(n.spec.unschedulable for n in nodes))
 
     def applies(self, task: Task) -> bool:
         return self._any and not tolerated(UNSCHEDULABLE_TAINT, task.spec_class.tolerations)
@@ -43,11 +45,7 @@ class TaintToleration:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._tainted = [
-            (i, [t for t in n.spec.taints if t.effect in ("NoSchedule", "NoExecute")])
-            for i, n in enumerate(session.table.objects)
-            if n.spec.taints
-        ]
+        self._tainted = session.of_nodes(self.name, lambda nodes: _tainted(nodes, ("NoSchedule", "NoExecute")))
 
     def applies(self, task: Task) -> bool:
         return bool(self._tainted)
@@ -69,11 +67,7 @@ class TaintPreference:
     def __init__(self, session: Session, weight: int) -> None:
         self._session = session
         self._weight = weight
-        self._tainted = [
-            (i, [t for t in n.spec.taints if t.effect == "PreferNoSchedule"])
-            for i, n in enumerate(session.table.objects)
-            if n.spec.taints and any(t.effect == "PreferNoSchedule" for t in n.spec.taints)
-        ]
+        self._tainted = session.of_nodes(self.name, lambda nodes: _tainted(nodes, ("PreferNoSchedule",)))
 
     def applies(self, task: Task) -> bool:
         return True
@@ -94,3 +88,9 @@ class TaintPreference:
             cache[key] = raw
         raw_all: NDArray[Any] = cache[key]
         return self._weight * default_normalise(raw_all[candidates], reverse=True)
+
+
+def _tainted(nodes: Sequence[Node], effects: tuple[str, ...]) -> list[tuple[int, list[Taint]]]:
+    """The nodes with taints of these effects: the column, and those taints."""
+    found = ((i, [t for t in n.spec.taints or () if t.effect in effects]) for i, n in enumerate(nodes))
+    return [(i, taints) for i, taints in found if taints]

@@ -107,7 +107,7 @@ class Gang(Plugin):
         if session.deviations.heal_gangs:
             self._release(session)
         now = format_time(session.now)
-        for job in session.jobs.values():
+        for job in session.jobs.touched():
             if not job.tasks:
                 continue
             if job.is_ready():
@@ -136,7 +136,7 @@ class Gang(Plugin):
         """Evict gangs that run below their minimum while their pending members found no capacity for too long."""
         kept = session.cluster.keep(PartialGangs)
         known = kept.since
-        partial = {j.uid: min(known.get(j.uid, session.now), session.now) for j in session.jobs.values() if _partial(j)}
+        partial = {j.uid: min(known.get(j.uid, session.now), session.now) for j in session.jobs.active() if _partial(j)}
         kept.since = partial
         for uid, since in list(partial.items()):
             if 0 < self.release_after <= session.now - since:

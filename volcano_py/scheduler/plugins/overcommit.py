@@ -36,7 +36,7 @@ class Overcommit(Plugin):
     def on_session_open(self, session: Session) -> None:
         idle = session.admissible.clone().multi(self.factor).sub_unchecked(_used(session))
         inqueue = Resource()
-        for job in session.jobs.values():
+        for job in session.jobs.active():
             if job.min_resources is None:
                 continue
             if job.phase == "Inqueue":

@@ -294,7 +294,7 @@ def _attributes(session: Session) -> dict[str, Attributes]:
         for name, demand in sorted(demands.queues.items())
         if (known := session.queues.get(name)) is not None
     }
-    for job in session.jobs.values():
+    for job in session.jobs.active():
         if job.min_resources is None:
             continue
         if job.phase == "Inqueue" or (job.phase == "Running" and job.allocated_num >= job.min_available):

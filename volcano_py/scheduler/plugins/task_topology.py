@@ -206,7 +206,7 @@ class TaskTopology(Plugin):
 
     def on_session_open(self, session: Session) -> None:
         managers: dict[str, Manager] = {}
-        for job in session.jobs.values():
+        for job in session.jobs.active():
             if job.counts[st.PENDING]:
                 try:
                     made = _manager(session, job)

@@ -11,13 +11,18 @@ from volcano_py.api.scheduling import PodGroupCondition, PodGroupStatus
 from volcano_py.scheduler.explain.messages import job_message, task_reason
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.framework.session_job import SessionJob
+from volcano_py.scheduler.framework.session_jobs import SettledJobs, rests
 from volcano_py.scheduler.model import plan
 from volcano_py.scheduler.model import status as st
 
 
 def close_jobs(session: Session) -> None:
-    """PodGroup statuses, Events about groups, and conditions of pods that wait."""
-    for job in session.jobs.values():
+    """PodGroup statuses, Events about groups, and conditions of pods that wait.
+
+    Jobs that rest and about which nothing was reported are settled: the next sessions skip them.
+    """
+    settled = []
+    for job in session.jobs.touched():
         if job.model.shadow:
             _report_tasks(session, job)
             continue
@@ -38,6 +43,9 @@ def close_jobs(session: Session) -> None:
             session.emit([decided])
         _report_job(session, job, changed)
         _report_tasks(session, job)
+        if not changed and rests(job.model) and ("PodGroup", job.uid) not in session.notes:
+            settled.append(job.uid)
+    session.cluster.keep(SettledJobs).settle(settled, session.cluster)
     for events in session.notes.values():
         _emit_events(session, events)
 

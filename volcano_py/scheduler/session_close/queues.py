@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from volcano_py.api import quantity
 from volcano_py.api.scheduling import ROOT_QUEUE
 from volcano_py.scheduler.framework.session import Session
@@ -11,6 +13,7 @@ from volcano_py.scheduler.model import status as st
 from volcano_py.scheduler.model.device_amounts import DeviceAmounts, add, as_quantities, requested
 from volcano_py.scheduler.model.queue import Queue
 from volcano_py.scheduler.model.resource import Resource
+from volcano_py.scheduler.plugins.queue_shares.demand import held_by_others
 from volcano_py.scheduler.plugins.queue_shares.guarantee import excess
 
 
@@ -18,11 +21,9 @@ def close_queues(session: Session) -> None:
     """status.allocated of every queue: what its jobs and those of the queues below it hold."""
     allocated = {name: Resource() for name in session.queues}
     devices = _devices(session)
-    for job in session.jobs.values():
-        if not job.allocated_num:
-            continue
-        held = _held(session, job)
-        for above in _upwards(session, session.queues[job.queue]):
+    for name, held in _held_by_queue(session).items():
+        queue = session.queues.get(name)
+        for above in _upwards(session, queue) if queue is not None else ():
             allocated[above].add(held)
     for name, amount in allocated.items():
         queue = session.queues[name]
@@ -49,6 +50,18 @@ def _devices(session: Session) -> dict[str, DeviceAmounts]:
                     if claim.claim is not None and (above, claim.key) not in counted:
                         counted.add((above, claim.key))
                         add(found[above], requested(claim.claim, with_capacity))
+    return found
+
+
+def _held_by_queue(session: Session) -> dict[str, Resource]:
+    """What the jobs of each queue hold."""
+    jobs: Iterable[SessionJob] = session.jobs.touched()
+    found = held_by_others(session.cluster, (job.uid for job in jobs)) if session.deviations.bare_pods else None
+    if found is None:
+        found, jobs = {}, session.jobs.values()
+    for job in jobs:
+        if job.allocated_num:
+            found.setdefault(job.queue, Resource()).add(_held(session, job))
     return found
 
 

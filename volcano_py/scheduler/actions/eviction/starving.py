@@ -15,7 +15,7 @@ def starving_by_queue(session: Session) -> tuple[PriorityQueue[Queue], dict[str,
     """
     queues: PriorityQueue[Queue] = PriorityQueue(session.queue_before)
     starving: dict[str, PriorityQueue[SessionJob]] = {}
-    for job in session.jobs.values():
+    for job in session.jobs.active():
         if job.is_pending() or session.job_valid(job) is not None:
             continue
         if job.queue not in starving:

@@ -181,6 +181,9 @@ def _link(session: Session, found: QueueTree) -> str:
         for child in q.children:
             child.path = [*q.path, q]
         highest_first += q.children
+    used = [name for name in demands_of(session.cluster).queues if name in found.nodes]
+    if all(found.nodes[name].is_leaf for name in used):
+        return ""
     for job in session.jobs.values():
         if not found.nodes[job.queue].is_leaf:
             text = f"queue {job.queue}, which has queues below it; move it to a leaf queue"
@@ -223,7 +226,7 @@ def _add_demand(session: Session, found: QueueTree) -> None:
             q.allocated.add(demand.allocated)
             q.request.add(demand.request)
             q.elastic.add(demand.elastic)
-    for job in session.jobs.values():
+    for job in session.jobs.active():
         if job.min_resources is None:
             continue
         if job.phase == "Inqueue" or (job.phase == "Running" and job.allocated_num >= job.min_available):

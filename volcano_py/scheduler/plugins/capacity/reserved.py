@@ -18,7 +18,7 @@ def reserved(session: Session) -> Reserved:
     """The reservations at the opening of a session: pods whose gate is gone, or is being removed."""
     found: Reserved = {}
     removed = session.cluster.reported.gates_removed
-    for job in session.jobs.values():
+    for job in session.jobs.active():
         if not job.model.gated_by_queue or not job.counts[st.PENDING]:
             continue
         for task in session.pending(job):

@@ -6,9 +6,13 @@ sessions (`build`, `apply`); a session works on its own copies of those it moves
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import dataclass
+
 from volcano_py.scheduler.framework.incremental_state import state_of
 from volcano_py.scheduler.framework.plugin import Plugin
 from volcano_py.scheduler.framework.session import Session
+from volcano_py.scheduler.framework.session_job import SessionJob
 from volcano_py.scheduler.model.cluster import Cluster
 from volcano_py.scheduler.model.queue import Queue
 from volcano_py.scheduler.model.resource import Resource
@@ -17,6 +21,13 @@ from volcano_py.scheduler.plugins.drf.fair_tree import FairTree
 
 _DELTA = 1e-6
 Shares = dict[str, float]
+
+
+@dataclass
+class ReportedShares:
+    """Of which shares those of all jobs were reported: they are built again when the capacity changes."""
+
+    of: Shares | None = None
 
 
 class Drf(Plugin):
@@ -101,9 +112,14 @@ class Drf(Plugin):
         self._shares, self._now = shares, now
 
     def on_session_close(self, session: Session) -> None:
-        for uid, job in session.jobs.items():
-            value = self._now.get(uid, self._shares.get(uid, 0.0))
-            session.gauges.append(("job_share", {"job_ns": job.namespace, "job_id": job.name}, value))
+        """Report the shares that have changed."""
+        kept = session.cluster.keep(ReportedShares)
+        jobs: Iterable[SessionJob] = session.jobs.touched()
+        if kept.of is not self._shares:
+            kept.of, jobs = self._shares, session.jobs.values()
+        for job in jobs:
+            value = self._now.get(job.uid, self._shares.get(job.uid, 0.0))
+            session.job_gauges.append(("job_share", {"job_ns": job.namespace, "job_id": job.name}, value))
 
 
 def _hierarchy(session: Session) -> None:

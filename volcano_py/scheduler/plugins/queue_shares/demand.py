@@ -5,6 +5,8 @@ Volcano: the queue sums of proportion and capacity.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from volcano_py.scheduler.framework.incremental_state import state_of
 from volcano_py.scheduler.model import status as st
 from volcano_py.scheduler.model.cluster import Cluster
@@ -130,6 +132,19 @@ def apply(demands: Demands, model: Cluster, changed: set[str]) -> None:
 def demands_of(cluster: Cluster) -> Demands:
     """The demands of all queues now. Not to be written."""
     return state_of(cluster, "queue-demand", None, build, apply, cluster.check_states)
+
+
+def held_by_others(cluster: Cluster, jobs: Iterable[str]) -> dict[str, Resource] | None:
+    """What the jobs of each queue hold, without these jobs; None if amounts are too large for exact subtraction."""
+    demands = demands_of(cluster)
+    if not all(demand.exact for demand in demands.queues.values()):
+        return None
+    found = {name: demand.allocated.clone() for name, demand in demands.queues.items()}
+    for uid in jobs:
+        part = demands.jobs.get(uid)
+        if part is not None:
+            _take(found[part.queue], part.allocated)
+    return found
 
 
 def _amounts(r: Resource) -> dict[str, float]:

@@ -1,0 +1,123 @@
+"""What one more pod costs in a cluster that is busy: from its events to the plan with its binding.
+
+Gangs run on all nodes; each step adds one pod with its PodGroup and runs a cycle; the pod of the step before runs by
+then. The cost should follow the change, not the size of the cluster.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import statistics
+import time
+from typing import Any
+
+import click
+import orjson
+
+from benchmarks.decision import HERE, configuration
+from benchmarks.scenario import objects
+
+START = 1_760_000_000.0
+FIRST = 5
+"""Steps that are not counted: they fill caches."""
+
+Manifest = dict[str, Any]
+
+
+def busy(nodes: int, gangs: int, size: int) -> dict[str, Any]:
+    """A scenario of running gangs."""
+    labels = {"kubernetes.io/hostname": "<name>", "topology.kubernetes.io/zone": "zone-<i % 8>"}
+    shape = {"cpu": "64", "memory": "512Gi", "pods": 110, "name": "node-%05d", "labels": labels}
+    return {
+        "nodes": {"count": nodes, **shape},
+        "queues": [{"name": "team0", "weight": 1}, {"name": "team1", "weight": 2}],
+        "actions": ["enqueue", "allocate", "backfill"],
+        "workload": [
+            {
+                "kind": "gangs",
+                "queue": "team<g % 2>",
+                "group": "gang<g>",
+                "cpu": "1",
+                "memory": "2Gi",
+                "min_resources": True,
+                "phase": "Running",
+                "priority": 0,
+                "gang_size": size,
+                "min_member": size,
+                "pods": gangs * size,
+                "node": f"node-<({size}*g + k) % nodes>",
+            }
+        ],
+    }
+
+
+def one_more(i: int) -> list[tuple[str, Manifest]]:
+    """A PodGroup and its pod."""
+    metadata = {"name": f"one-{i}", "namespace": "default"}
+    requests = {"cpu": "1", "memory": "1Gi"}
+    group = {
+        "metadata": {**metadata, "uid": f"group-one-{i}"},
+        "spec": {"minMember": 1, "queue": "team0", "minResources": requests},
+        "status": {"phase": "Inqueue"},
+    }
+    container = {"name": "main", "image": "busybox", "resources": {"requests": requests}}
+    pod = {
+        "metadata": {
+            **metadata,
+            "uid": f"pod-one-{i}",
+            "annotations": {"scheduling.k8s.io/group-name": f"one-{i}"},
+        },
+        "spec": {"schedulerName": "volcano", "containers": [container]},
+        "status": {"phase": "Pending"},
+    }
+    return [("PodGroup", group), ("Pod", pod)]
+
+
+def measure(nodes: int, gangs: int, size: int, steps: int) -> list[float]:
+    """Seconds of each step."""
+    from volcano_py.api.codec import decoder
+    from volcano_py.scheduler.framework.config import load
+    from volcano_py.scheduler.model.cluster import Cluster
+    from volcano_py.scheduler.model.plan import Bind
+    from volcano_py.scheduler.run_once import REGISTRY, run_once
+    from volcano_py.simulate.manifests import STRUCTS
+
+    spec = busy(nodes, gangs, size)
+    spec["tiers"] = json.loads((HERE / "scenarios.json").read_text())["decision_config"]["tiers"]
+    conf = load(configuration(spec), REGISTRY.actions)
+    model = Cluster()
+    for kind, manifest in objects(spec):
+        model.upsert(kind, decoder(STRUCTS[kind]).decode(orjson.dumps(manifest)))
+    gc.collect()
+    gc.freeze()
+    seconds = []
+    for i in range(FIRST + steps):
+        events = [(kind, decoder(STRUCTS[kind]).decode(orjson.dumps(m))) for kind, m in one_more(i) if i]
+        begun = time.perf_counter()
+        for kind, event in events:
+            model.upsert(kind, event)
+        report = run_once(model, conf, START + i, seed=1)
+        seconds.append(time.perf_counter() - begun)
+        for op in report.plan:
+            if isinstance(op, Bind):
+                group, pod = one_more(i)
+                group[1]["status"] = {"phase": "Running", "running": 1}
+                pod[1]["spec"]["nodeName"], pod[1]["status"] = op.node, {"phase": "Running"}
+                for kind, manifest in (group, pod):
+                    model.upsert(kind, decoder(STRUCTS[kind]).decode(orjson.dumps(manifest)))
+        if report.bound != bool(i):
+            raise click.ClickException(f"step {i} bound {report.bound} pods")
+    return seconds[FIRST:]
+
+
+@click.command()
+@click.option("--nodes", default=5000, show_default=True)
+@click.option("--gangs", default=500, show_default=True)
+@click.option("--size", default=100, show_default=True, help="Pods of a gang.")
+@click.option("--steps", default=100, show_default=True)
+def churn(nodes: int, gangs: int, size: int, steps: int) -> None:
+    """One pod more in a busy cluster: event to plan."""
+    seconds = sorted(measure(nodes, gangs, size, steps))
+    print(f"{nodes} nodes, {gangs} running gangs of {size}: one pod more, {steps} times")
+    print(f"median {statistics.median(seconds) * 1000:.2f} ms, slowest {seconds[-1] * 1000:.2f} ms")

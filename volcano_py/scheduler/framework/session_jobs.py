@@ -1,0 +1,126 @@
+"""The jobs of a session, most of which nobody looks at. Volcano builds a JobInfo of every job for every session.
+
+A job is settled when all of its pods are placed or finished, it claims no more than it holds, and a session has found
+nothing to report about it. Until an event changes the job, sessions skip it: their cost follows the jobs that changed.
+A settled job is made when a plugin or an action asks for it, for example as the job of a victim.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from dataclasses import dataclass, field
+
+from volcano_py.scheduler.framework.session_job import SessionJob
+from volcano_py.scheduler.model import status as st
+from volcano_py.scheduler.model.cluster import Cluster
+from volcano_py.scheduler.model.job import Job
+from volcano_py.scheduler.model.resource import CPU, MEMORY
+
+
+class SessionJobs(Mapping[str, SessionJob]):
+    """By UID, in the order of the UIDs. To iterate over all of them makes the settled ones, too."""
+
+    def __init__(self, active: dict[str, SessionJob], settled: Set[str], make: Callable[[str], SessionJob]) -> None:
+        self._active = active
+        self._settled = settled
+        self._make = make
+        self._woken: dict[str, SessionJob] = {}
+
+    def active(self) -> Iterable[SessionJob]:
+        """The jobs that were not settled when the session opened, in the order of their UIDs."""
+        return self._active.values()
+
+    def touched(self) -> list[SessionJob]:
+        """The active jobs and the settled ones that were asked for, in the order of their UIDs."""
+        if not self._woken:
+            return list(self._active.values())
+        return [job for _, job in sorted((self._active | self._woken).items())]
+
+    def __getitem__(self, uid: str) -> SessionJob:
+        job = self._active.get(uid) or self._woken.get(uid)
+        if job is None:
+            if uid not in self._settled:
+                raise KeyError(uid)
+            job = self._woken[uid] = self._make(uid)
+        return job
+
+    def __contains__(self, uid: object) -> bool:
+        return uid in self._active or uid in self._settled
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(sorted(self._active.keys() | self._settled) if self._settled else self._active)
+
+    def __len__(self) -> int:
+        return len(self._active.keys() | self._settled)
+
+
+@dataclass
+class SettledJobs:
+    """What sessions keep: which jobs are settled, and which are not."""
+
+    settled: set[str] = field(default_factory=set)
+    active: set[str] = field(default_factory=set)
+    _queues: Counter[str] = field(default_factory=Counter)
+    """How many settled jobs each queue has."""
+    _queue_of: dict[str, str] = field(default_factory=dict)
+    _position: int = -1
+    _rules: object = None
+
+    def refresh(self, cluster: Cluster, rules: object) -> None:
+        """A session opens: jobs that have changed are active again; all are under other rules or without their queue.
+
+        `rules`: the configuration; its plugins may report something else about the same jobs.
+        """
+        changed = cluster.job_changes.since(self._position) if self._position >= 0 else None
+        self._position = cluster.job_changes.position
+        if changed is None or rules is not self._rules or self._queues.keys() - cluster.queues.keys():
+            self._rules = rules
+            self.settled, self.active = set(), set(cluster.jobs)
+            self._queues, self._queue_of = Counter(), {}
+            return
+        for uid in changed:
+            self._wake(uid)
+            if uid in cluster.jobs:
+                self.active.add(uid)
+            else:
+                self.active.discard(uid)
+
+    def settle(self, uids: Iterable[str], cluster: Cluster) -> None:
+        """A session closes: these jobs rest, and it had nothing to report about them."""
+        for uid in uids:
+            if uid not in self.settled:
+                self.active.discard(uid)
+                self.settled.add(uid)
+                queue = self._queue_of[uid] = cluster.jobs[uid].queue
+                self._queues[queue] += 1
+
+    def _wake(self, uid: str) -> None:
+        if uid in self.settled:
+            self.settled.discard(uid)
+            queue = self._queue_of.pop(uid)
+            self._queues[queue] -= 1
+            if not self._queues[queue]:
+                del self._queues[queue]
+
+
+def rests(job: Job) -> bool:
+    """Whether a session can do nothing for the job, and nothing of what it holds or claims differs from the model."""
+    group, counts = job.pod_group, job.counts
+    if group is None or job.shadow or group.spec.network_topology is not None or group.spec.sub_group_policy:
+        return False
+    placed = counts[st.RUNNING] + counts[st.BOUND] + counts[st.SUCCEEDED]
+    if not job.tasks or placed + counts[st.FAILED] != len(job.tasks) or placed < job.min_available or job.gated:
+        return False
+    if not all((job.allocated.scalars or {}).values()):
+        return False
+    if group.status.phase == "Completed":
+        return True
+    return group.status.phase == "Running" and _holds_minimum(job)
+
+
+def _holds_minimum(job: Job) -> bool:
+    held, minimum = job.allocated, job.min_resources
+    if minimum is None:
+        return True
+    return all(held[n] >= minimum[n] and (n in (CPU, MEMORY) or n in held) for n in minimum.keys())
