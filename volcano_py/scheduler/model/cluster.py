@@ -306,13 +306,10 @@ class Cluster:
                 if key in self.tasks:
                     self.reported.conditions[key] = (operation.reason, operation.message)
                     if operation.nominated_node:
-                        self.nominations.node_of[key] = operation.nominated_node
+                        self._nominate(key, operation.nominated_node)
             case Nomination():
                 key = f"{operation.namespace}/{operation.name}"
-                if operation.node and key in self.tasks:
-                    self.nominations.node_of[key] = operation.node
-                else:
-                    self.nominations.node_of.pop(key, None)
+                self._nominate(key, operation.node if key in self.tasks else "")
             case PodGroupStatus():
                 status_ = msgspec.convert(operation.status, api.PodGroupStatus)
                 self.assume_status(f"{operation.namespace}/{operation.name}", status_)
@@ -380,6 +377,15 @@ class Cluster:
             rows = len(self.nodes.rows)
             self.nodes.numbers.releasing[:rows, i] += task.spec_class.vector(self.nodes)
 
+    def _nominate(self, key: str, node: str) -> None:
+        """Record where a pod is nominated; empty: nowhere."""
+        before = self.nominations.drop(key)
+        if node:
+            self.nominations.put(key, node)
+        for changed in (before, node):
+            if changed:
+                self.node_changes.add(changed)
+
     # ---- bookkeeping ------------------------------------------------------------------------------------
 
     def _job(self, uid: str) -> Job:
@@ -398,7 +404,7 @@ class Cluster:
         self.tasks[task.key] = task
         self.claims.use(task, True)
         if task.status == status.PENDING and task.pod.status.nominated_node_name:
-            self.nominations.node_of[task.key] = task.pod.status.nominated_node_name
+            self._nominate(task.key, task.pod.status.nominated_node_name)
         if task.takes_capacity:
             self.node_changes.add(task.node)
             self.on_node.setdefault(task.node, {})[task.key] = task
@@ -422,7 +428,7 @@ class Cluster:
         self.claims.use(task, False)
         self.reported.conditions.pop(key, None)
         self.reported.gates_removed.pop(key, None)
-        self.nominations.node_of.pop(key, None)
+        self._nominate(key, "")
         if task.takes_capacity:
             self.node_changes.add(task.node)
             here = self.on_node[task.node]

@@ -29,9 +29,27 @@ class Nominations:
     """Nodes on which pods were evicted for pending pods."""
 
     node_of: dict[str, str] = field(default_factory=dict)
-    """Task key → node."""
+    """Task key → node; only `put` and `drop` change it."""
+    at: dict[str, dict[str, None]] = field(default_factory=dict)
+    """Node → the keys of the tasks that are nominated to it."""
     since: dict[str, float] = field(default_factory=dict)
     """When a session first saw the nomination, in seconds since the epoch."""
+
+    def put(self, key: str, node: str) -> None:
+        """Nominate a task to a node."""
+        self.drop(key)
+        self.node_of[key] = node
+        self.at.setdefault(node, {})[key] = None
+
+    def drop(self, key: str) -> str:
+        """End a task's nomination; returns the node, empty if there was none."""
+        node = self.node_of.pop(key, "")
+        if node:
+            here = self.at[node]
+            del here[key]
+            if not here:
+                del self.at[node]
+        return node
 
     def expired(self, now: float) -> list[str]:
         """The tasks whose nomination is too old to keep capacity, by key."""

@@ -80,16 +80,15 @@ def _refused(
     profile: Profile, state: CycleState, pod: PodInfo, found: Feasible, only: set[str] | None, by: set[str]
 ) -> dict[str, Status]:
     """Why each node does not fit; `by` gets the plugins that refuse."""
-    elsewhere = unresolvable(f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(by))}]")
-    refused: dict[str, Status] = {}
-    for node in found.view.columns.infos:
-        if only is not None and node.name not in only:
-            refused[node.name] = elsewhere
-            continue
-        status = profile.refusal(state, pod, node, found)
-        stop(status, "Filter")
-        refused[node.name] = status
-        by.add(status.plugin)
+    refused = profile.refusals(state, pod, found, only)
+    if only is not None:
+        elsewhere = unresolvable(f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(by))}]")
+        refused = {name: refused[name] if name in only else elsewhere for name in found.view.columns.index}
+    different = {id(status): status for status in refused.values()}.values()
+    for status in different:
+        if status.plugin or not status.rejected:
+            stop(status, "Filter")
+            by.add(status.plugin)
     return refused
 
 

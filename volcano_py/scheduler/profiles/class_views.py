@@ -26,7 +26,7 @@ from volcano_py.scheduler.profiles.status import SUCCESS, Code, Status
 _FEW = 6
 """Up to this number of changed nodes are looked at one by one; more in one vector pass."""
 _MOST_VIEWS = 256
-_Key = tuple[SpecClass, int, frozenset[str]]
+_Key = tuple[tuple[SpecClass, tuple[str, ...]], int, frozenset[str]]
 
 
 class ClassView:
@@ -48,8 +48,12 @@ class ClassView:
         """The weighted sum of the scores that a node gets whatever other nodes get."""
         self.relative: list[tuple[Score, Ints, int]] = []
         """Scores that are normalized over the nodes that fit, as they are before that, with their weights."""
-        self.refusals: dict[str, Status] = {}
-        """Why nodes are refused, as far as this was needed."""
+        self.refusals: list[Status | None] = [None] * len(columns)
+        """Why nodes are refused; None for those that fit, and for those that are in `unknown`."""
+        self.unknown: set[int] = set()
+        """Columns of nodes that are refused and for which nothing has asked why yet."""
+        self.statuses: dict[Status, Status] = {}
+        """Equal refusals as one object, which are counted fast."""
         self.per_node: dict[str, Any] = {}
         """What plugins keep of nodes, until these change."""
         self.fault: PluginFault | None = None
@@ -80,12 +84,13 @@ class ClassViews:
             self._update(view, state, pod)
         return view
 
-    def refusal(self, view: ClassView, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status:
-        """Why the view's filters refuse a node."""
-        status = view.refusals.get(node.name)
-        if status is None:
-            status = view.refusals[node.name] = self._status(view, state, pod, node)
-        return status
+    def refusals(self, view: ClassView, state: CycleState, pod: PodInfo) -> Sequence[Status | None]:
+        """Why the view's filters refuse nodes, by column; None for those that they accept."""
+        for i in view.unknown:
+            status = self._status(view, state, pod, view.columns.infos[i])
+            view.refusals[i] = view.statuses.setdefault(status, status)
+        view.unknown.clear()
+        return view.refusals
 
     def _make(self, state: CycleState, pod: PodInfo, columns: Columns, filters: Sequence[Filter]) -> ClassView:
         active = []
@@ -119,18 +124,19 @@ class ClassViews:
         changed = list(dict.fromkeys(columns.log[view.seen :]))
         view.seen = len(columns.log)
         view.fault = None
-        if view.per_node or view.refusals:
+        if view.per_node:
             for i in changed:
-                name = columns.infos[i].name
-                view.per_node.pop(name, None)
-                view.refusals.pop(name, None)
+                view.per_node.pop(columns.infos[i].name, None)
         if len(changed) > _FEW:
             nodes = np.array(changed, dtype=np.intp)
             self._look(view, state, pod, nodes, SomeColumns(columns, nodes))
             return
         for i in changed:
             node = columns.infos[i]
-            view.ok[i] = view.fits_static[i] and self._status(view, state, pod, node).ok
+            status = self._status(view, state, pod, node)
+            view.ok[i] = status.ok
+            view.refusals[i] = None if status.ok else view.statuses.setdefault(status, status)
+            view.unknown.discard(i)
             total = int(view.scores_static[i])
             for score, weight in view.local_scores:
                 with contained(score.name, "Score"):
@@ -145,12 +151,16 @@ class ClassViews:
         ok = view.fits_static[nodes]
         for f in view.local_filters:
             ok &= _accepted(f, state, pod, columns)
-        for name in self._cluster.nominated_nodes():
-            i = view.columns.index.get(name)
-            for at in np.flatnonzero(nodes == i).tolist() if i is not None else ():
-                if ok[at]:
-                    ok[at] = self._status(view, state, pod, view.columns.infos[nodes[at]]).ok
+        if nominated := self._cluster.nominated_nodes():
+            infos = view.columns.infos
+            for at in [at for at, i in enumerate(nodes.tolist()) if ok[at] and infos[i].name in nominated]:
+                ok[at] = self._status(view, state, pod, infos[nodes[at]]).ok
         view.ok[nodes] = ok
+        refused = nodes[~ok].tolist()
+        view.unknown.difference_update(nodes.tolist())
+        view.unknown.update(refused)
+        for i in nodes[ok].tolist():
+            view.refusals[i] = None
         total = view.scores_static[nodes]
         for score, weight in view.local_scores:
             total = total + weight * self._valid(view, score, _scored(score, state, pod, columns))

@@ -71,12 +71,11 @@ class Cluster:
         """The nodes with pods that have affinity terms about other pods."""
         return self._with_affinity.values() if self.nodes else ()
 
-    def class_of(self, pod: PodInfo) -> SpecClass:
+    def class_of(self, pod: PodInfo) -> tuple[SpecClass, tuple[str, ...]]:
         """What a pod has in common with those that are equal to it as far as nodes can tell."""
         task = self.model.tasks.get(pod.key)
-        if task is not None and task.pod is pod.pod:
-            return task.spec_class
-        return self.model.classes.of(pod.pod)
+        known = task.spec_class if task is not None and task.pod is pod.pod else self.model.classes.of(pod.pod)
+        return known, pod.mounted_images
 
     @property
     def services(self) -> Mapping[str, Service]:
@@ -190,8 +189,7 @@ class Cluster:
 
     def nominated_nodes(self) -> Collection[str]:
         """The nodes to which pods are nominated."""
-        session = self.model.nominations.node_of
-        return {*self._nominated_to, *session.values()} if session else self._nominated_to.keys()
+        return self._nominated_to.keys() | self.model.nominations.at.keys()
 
     def _touch(self, node: str) -> None:
         if self._columns is not None:
@@ -200,8 +198,8 @@ class Cluster:
     def nominated(self, node: str) -> Iterator[PodInfo]:
         """The pods that are nominated to a node: those of profiles, and tasks for which the session has evicted."""
         yield from self._nominated_to.get(node, {}).values()
-        for key, name in self.model.nominations.node_of.items():
-            if name == node and key not in self._nominated:
+        for key in self.model.nominations.at.get(node, ()):
+            if key not in self._nominated:
                 task = self.model.tasks.get(key)
                 if task is not None and task.job:
                     yield self.info(task.pod)

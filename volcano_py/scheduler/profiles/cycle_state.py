@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from typing import Any
 
 
@@ -31,6 +30,7 @@ class CycleState:
         return self._values.get(key)
 
     def clone(self) -> CycleState:
-        other = copy.copy(self)
+        other = object.__new__(CycleState)
+        other.__dict__.update(self.__dict__)
         other._values = {k: v.clone() if hasattr(v, "clone") else v for k, v in self._values.items()}
         return other

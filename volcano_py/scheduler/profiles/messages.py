@@ -14,7 +14,16 @@ def no_node_fits(refused: Mapping[str, Status], nodes: int, pre_filter: str = ""
     if pre_filter:
         text += f" {pre_filter}."
     else:
-        counts = Counter(reason for status in refused.values() for reason in status.reasons)
+        counts: Counter[str] = Counter()
+        for status, n in _counted(refused):
+            for reason in status.reasons:
+                counts[reason] += n
         parts = sorted(f"{n} {reason}" for reason, n in counts.items())
         text += f" {', '.join(parts)}." if parts else ""
     return f"{text} {post_filter}" if post_filter else text
+
+
+def _counted(refused: Mapping[str, Status]) -> list[tuple[Status, int]]:
+    """How often each status occurs; most nodes share some few objects, and comparing these would take longer."""
+    objects = {id(status): status for status in refused.values()}
+    return [(objects[key], n) for key, n in Counter(map(id, refused.values())).items()]

@@ -24,6 +24,8 @@ from volcano_py.api.selector import matches
 from volcano_py.scheduler.model.pod_request import non_zero_request, pod_request
 from volcano_py.scheduler.model.resource import CPU, PODS
 
+FIRST = (CPU, "memory", "ephemeral-storage")
+"""Resources that nodes have in any case, in the order of messages."""
 _NO_AFFINITY = Affinity()
 _NO_NODE_AFFINITY = NodeAffinity()
 _NO_POD_AFFINITY = PodAffinity()
@@ -75,14 +77,17 @@ class PodInfo:
         group = spec.scheduling_group
         self.group = f"{self.namespace}/{group.pod_group_name}" if group and group.pod_group_name else ""
         self.requests: dict[str, int] = {}
-        for name, amount in pod_request(pod).as_dict().items():
-            if name != PODS and amount:
-                self.requests[name] = _whole(name, amount)
+        """Cpu, memory and local disk first."""
+        asked = pod_request(pod).as_dict()
+        for name in (*(n for n in FIRST if n in asked), *(n for n in asked if n not in FIRST)):
+            if name != PODS and asked[name]:
+                self.requests[name] = _whole(name, asked[name])
         self.non_zero = non_zero_request(pod)
         sidecars = [c for c in spec.init_containers or () if c.restart_policy == "Always"]
         self.ports: list[ContainerPort] = [
             p for c in (*(spec.containers or ()), *sidecars) for p in c.ports or () if p.host_port
         ]
+        self.mounted_images = tuple(v.image.reference for v in spec.volumes or () if v.image)
         affinity = decode_affinity(spec) or _NO_AFFINITY
         self.node_affinity = affinity.node_affinity or _NO_NODE_AFFINITY
         near, far = affinity.pod_affinity or _NO_POD_AFFINITY, affinity.pod_anti_affinity or _NO_POD_AFFINITY

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from volcano_py.scheduler.framework.node_rules import DOMAIN
+from volcano_py.scheduler.framework.node_rules import DOMAIN, STATIC
 from volcano_py.scheduler.profiles.class_views import ClassView, ClassViews, by_class, first_refusal
 from volcano_py.scheduler.profiles.columns import Indices, Ints, NodesAt
 from volcano_py.scheduler.profiles.configuration import Configuration, ConfigurationError, ProfileConfig
@@ -101,6 +101,9 @@ class Profile:
         self._pre_filter: list[PreFilter] = at("preFilter")
         self._filter: list[Filter] = [f for f in at("filter") if not isinstance(f, NodesFilter)]
         self._nodes_filter: list[NodesFilter] = [f for f in at("filter") if isinstance(f, NodesFilter)]
+        self._with_add_pod = [p for p in self._pre_filter if type(p).add_pod is not PreFilter.add_pod]
+        self._with_remove_pod = [p for p in self._pre_filter if type(p).remove_pod is not PreFilter.remove_pod]
+        self._about_pods = [f for f in self._filter if f.scope is not STATIC]
         self._post_filter: list[PostFilter] = at("postFilter")
         self._score: list[Score] = at("score")
         self._weights: Mapping[str, int] = config.weights
@@ -175,10 +178,6 @@ class Profile:
                     return PreFiltered(names, unresolvable(_no_nodes_left(by)), by)
         return PreFiltered(names, refused, by)
 
-    def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status:
-        """The first refusal of a node, or success."""
-        return first_refusal([f for f in self._filter if f.name not in state.skip_filter], state, pod, node)
-
     def feasible(self, state: CycleState, pod: PodInfo, only: set[str] | None) -> Feasible:
         """The nodes that fit. `only`: the nodes that may; None: all."""
         view = self._views.of(state, pod)
@@ -241,14 +240,19 @@ class Profile:
                 raise PluginFault(plugin.name, "Filter", f"{name!r} is no node that it was asked about")
             return {n: expect(s, Status, plugin.name, "Filter").by(plugin.name) for n, s in found.items()}
 
-    def refusal(self, state: CycleState, pod: PodInfo, node: NodeInfo, found: Feasible) -> Status:
-        """Why a node does not fit that is not among those found."""
-        known = found.refused.get(node.name)
-        if known is not None:
-            return known
-        if self._looks_further(state) or node.name == self._cluster.nominated_node(pod):
-            return self.filter_with_nominated(state, pod, node)
-        return self._views.refusal(found.view, state, pod, node)
+    def refusals(self, state: CycleState, pod: PodInfo, found: Feasible, only: set[str] | None) -> dict[str, Status]:
+        """Why each node does not fit, when none does; some may be left out that are not in `only`."""
+        columns = found.view.columns
+        if self._looks_further(state):
+            asked = (n for n in columns.infos if n.name not in found.refused and (only is None or n.name in only))
+            others = {n.name: self.filter_with_nominated(state, pod, n) for n in asked}
+            return {n: found.refused.get(n) or others[n] for n in columns.index if n in found.refused or n in others}
+        statuses = self._views.refusals(found.view, state, pod)
+        refused = {name: s for name, s in zip(columns.index, statuses, strict=True) if s is not None}
+        own = self._cluster.nominated_node(pod)
+        if own in columns.index:
+            refused[own] = self.filter_with_nominated(state, pod, columns.infos[columns.index[own]])
+        return {**refused, **found.refused}
 
     def _looks_further(self, state: CycleState) -> bool:
         """Whether filters take part for a pod that look at more than one node."""
@@ -256,25 +260,35 @@ class Profile:
 
     def filter_with_nominated(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status:
         """The filters must pass with the pods nominated to the node (of the same or higher priority) and without."""
+        return self._with_nominated(self._active(self._filter, state), state, pod, node)
+
+    def still_fits(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> bool:
+        """The same for a node that passed with fewer pods on it: rules about the Node object need not be asked."""
+        return self._with_nominated(self._active(self._about_pods, state), state, pod, node).ok
+
+    def _active(self, filters: Sequence[Filter], state: CycleState) -> Sequence[Filter]:
+        return [f for f in filters if f.name not in state.skip_filter]
+
+    def _with_nominated(self, filters: Sequence[Filter], state: CycleState, pod: PodInfo, node: NodeInfo) -> Status:
         coming = [p for p in self._cluster.nominated(node.name) if p.priority >= pod.priority and p.key != pod.key]
         if coming:
             with_them, copy = state.clone(), node.clone()
             for other in coming:
                 copy.add(other)
                 self.add_pod(with_them, pod, other, copy)
-            status = self.filter(with_them, pod, copy)
+            status = first_refusal(filters, with_them, pod, copy)
             if not status.ok:
                 return status
-        return self.filter(state, pod, node)
+        return first_refusal(filters, state, pod, node)
 
     def add_pod(self, state: CycleState, pod: PodInfo, added: PodInfo, node: NodeInfo) -> None:
-        for plugin in self._pre_filter:
+        for plugin in self._with_add_pod:
             if plugin.name not in state.skip_filter:
                 with contained(plugin.name, "AddPod"):
                     plugin.add_pod(state, pod, added, node)
 
     def remove_pod(self, state: CycleState, pod: PodInfo, removed: PodInfo, node: NodeInfo) -> None:
-        for plugin in self._pre_filter:
+        for plugin in self._with_remove_pod:
             if plugin.name not in state.skip_filter:
                 with contained(plugin.name, "RemovePod"):
                     plugin.remove_pod(state, pod, removed, node)

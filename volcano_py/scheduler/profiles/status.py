@@ -35,7 +35,7 @@ class Status(NamedTuple):
     @property
     def rejected(self) -> bool:
         """The pod was refused, as opposed to an error."""
-        return self.code in (Code.UNSCHEDULABLE, Code.UNRESOLVABLE)
+        return self.code is Code.UNSCHEDULABLE or self.code is Code.UNRESOLVABLE
 
     @property
     def message(self) -> str:

@@ -2,7 +2,8 @@
 
 The pod is nominated to the node (`status.nominatedNodeName`) and placed there in a later cycle, when the victims have
 ended. Until then the capacity is held at the start of every allocate, so that no other pod takes it; when
-the job's turn comes, its reservations are dissolved and it is placed as any other.
+the job's turn comes, its reservations are dissolved and it is placed as any other. Pods of profiles keep theirs for
+the whole action.
 """
 
 from __future__ import annotations
@@ -25,20 +26,25 @@ class Reservations:
             task = session.cluster.tasks.get(key)
             if task is not None and session.status(task) == st.PENDING and self._may(task):
                 node = session.nominated_node(task)
-                if node is not None and session.placement.accepted(task)[node]:
+                if node is not None and (not task.job or session.placement.accepted(task)[node]):
                     session.hold(task, node)
                     self._held.setdefault(task.job, []).append((task, node))
 
     def _may(self, task: Task) -> bool:
+        if not task.job:
+            return True  # a profile has evicted pods for it
         job = self._session.jobs.get(task.job)
         return job is not None and not job.is_pending() and self._session.job_valid(job) is None
 
     def dissolve(self, job: SessionJob) -> None:
         """The job is tried now: release what is held for it."""
-        for task, node in reversed(self._held.pop(job.uid, ())):
-            self._session.release(task, node)
+        self._dissolve(job.uid)
 
     def dissolve_all(self) -> None:
         """Release what is still held."""
         for uid in list(self._held):
-            self.dissolve(self._session.jobs[uid])
+            self._dissolve(uid)
+
+    def _dissolve(self, uid: str) -> None:
+        for task, node in reversed(self._held.pop(uid, ())):
+            self._session.release(task, node)

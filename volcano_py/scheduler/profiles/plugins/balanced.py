@@ -16,11 +16,10 @@ from volcano_py.scheduler.profiles.cycle_state import CycleState
 from volcano_py.scheduler.profiles.extension_points import MAX_SCORE, Score
 from volcano_py.scheduler.profiles.node_info import NodeInfo
 from volcano_py.scheduler.profiles.plugins.fit_scores import ResourceWeight, toward_zero
-from volcano_py.scheduler.profiles.pod_info import PodInfo
+from volcano_py.scheduler.profiles.pod_info import FIRST, PodInfo
 from volcano_py.scheduler.profiles.status import SKIP, SUCCESS, Status
 
 _HALF = MAX_SCORE // 2
-_FIRST = (CPU, MEMORY, "ephemeral-storage")
 
 
 class Arguments(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
@@ -41,7 +40,7 @@ class NodeResourcesBalancedAllocation(Score):
         return SUCCESS if any(pod.requests.get(r) for r in self._resources) else SKIP
 
     def score(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
-        counted = [r for r in self._resources if node.allocatable.get(r, 0) and (r in _FIRST or pod.requests.get(r))]
+        counted = [r for r in self._resources if node.allocatable.get(r, 0) and (r in FIRST or pod.requests.get(r))]
         used = [node.requested.get(r, 0) for r in counted]
         own = [pod.requests.get(r, 0) for r in counted]
         capacity = [node.allocatable[r] for r in counted]
@@ -50,7 +49,7 @@ class NodeResourcesBalancedAllocation(Score):
         return _HALF + toward_zero(_HALF + after - before, 2)
 
     def score_columns(self, pod: PodInfo, nodes: AnyColumns) -> Ints | None:
-        names = [r for r in self._resources if r in _FIRST or pod.requests.get(r)]
+        names = [r for r in self._resources if r in FIRST or pod.requests.get(r)]
         capacity = np.array([nodes.allocatable(r) for r in names], dtype=np.float64)
         if len(names) != 2 or not capacity.all():
             return None

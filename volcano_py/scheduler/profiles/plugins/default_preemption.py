@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 
@@ -37,6 +37,10 @@ class DefaultPreemption(PostFilter):
         self._cluster = handle.cluster
         self._filters = handle.filters
         self._handle = handle
+        self._budgets: list[PodDisruptionBudget] = []
+        """As they were at the last attempt: another list when one of them has changed."""
+        self._covering: dict[str, tuple[PodInfo, list[int]]] = {}
+        """The positions of the budgets that a pod's eviction counts against, by the pod's key."""
 
     def post_filter(self, state: CycleState, pod: PodInfo, refused: dict[str, Status]) -> PostFilterResult:
         why = self.not_eligible(pod, refused)
@@ -73,14 +77,18 @@ class DefaultPreemption(PostFilter):
         self, state: CycleState, pod: PodInfo, refused: dict[str, Status]
     ) -> tuple[list[Candidate], dict[str, Status]]:
         """Nodes on which evictions would help, and why others are none."""
-        order = [i for i in self._cluster.in_order() if i.name in refused]
-        tried = [i for i in order if refused[i.name].code is Code.UNSCHEDULABLE]
+        budgets = list(self._cluster.budgets.values())
+        if len(budgets) != len(self._budgets) or any(a is not b for a, b in zip(budgets, self._budgets, strict=True)):
+            self._budgets = budgets
+            self._covering.clear()
+        nodes = ((i, refused.get(i.name)) for i in self._cluster.in_order())
+        tried = [i for i, status in nodes if status is not None and status.code is Code.UNSCHEDULABLE]
         enough = len(tried) * self._args.min_candidate_nodes_percentage // 100
         enough = min(max(enough, self._args.min_candidate_nodes_absolute), len(tried))
         found: list[Candidate] = []
         statuses: dict[str, Status] = {}
         for node in tried:
-            candidate, status = self._on_node(state.clone(), pod, node.clone())
+            candidate, status = self._known(state, pod, node)
             if candidate is None:
                 statuses[node.name] = status
                 continue
@@ -88,6 +96,16 @@ class DefaultPreemption(PostFilter):
             if len(found) >= enough and any(not c.violations for c in found):
                 break
         return found, statuses
+
+    def _known(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> tuple[Candidate | None, Status]:
+        """The candidate that a node is; kept for equal pods until the node or a budget changes."""
+        kept = state.per_node
+        if kept is None or self._cluster.nominated_node(pod) == node.name:
+            return self._on_node(state.clone(), pod, node.clone())
+        known: tuple[Candidate | None, Status, object] | None = kept.get(node.name)
+        if known is None or known[2] is not self._budgets:
+            known = kept[node.name] = (*self._on_node(state.clone(), pod, node.clone()), self._budgets)
+        return known[:2]
 
     def _on_node(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> tuple[Candidate | None, Status]:
         """The fewest victims on a node (both arguments are copies that may be changed)."""
@@ -100,7 +118,7 @@ class DefaultPreemption(PostFilter):
         if not status.ok:
             return None, status
         weaker.sort(key=importance)
-        violating, others = split_by_budgets(weaker, list(self._cluster.budgets.values()))
+        violating, others = split_by_budgets(weaker, self._budgets, self._counts_against)
         victims: list[PodInfo] = []
         violations = 0
         for group, breaks in ((violating, 1), (others, 0)):
@@ -113,10 +131,16 @@ class DefaultPreemption(PostFilter):
         victims.sort(key=importance)
         return Candidate(node.name, tuple(victims), violations), SUCCESS
 
+    def _counts_against(self, pod: PodInfo) -> Sequence[int]:
+        known = self._covering.get(pod.key)
+        if known is None or known[0] is not pod:
+            known = self._covering[pod.key] = (pod, covering(pod, self._budgets))
+        return known[1]
+
     def _reprieve(self, state: CycleState, pod: PodInfo, other: PodInfo, node: NodeInfo) -> bool:
         node.add(other)
         self._filters.add_pod(state, pod, other, node)
-        if self._filters.filter_with_nominated(state, pod, node).ok:
+        if self._filters.still_fits(state, pod, node):
             return True
         self._remove(state, pod, other, node)
         return False
@@ -141,26 +165,36 @@ def importance(pod: PodInfo) -> tuple[float, float]:
 
 
 def split_by_budgets(
-    pods: Sequence[PodInfo], budgets: Sequence[PodDisruptionBudget]
+    pods: Sequence[PodInfo],
+    budgets: Sequence[PodDisruptionBudget],
+    counts_against: Callable[[PodInfo], Sequence[int]] | None = None,
 ) -> tuple[list[PodInfo], list[PodInfo]]:
-    """(pods whose eviction would break a budget, the others), when they are evicted in this order."""
+    """(pods whose eviction would break a budget, the others), when they are evicted in this order.
+
+    `counts_against`: `covering`, as far as it is known already.
+    """
     left = [b.status.disruptions_allowed for b in budgets]
     violating: list[PodInfo] = []
     others: list[PodInfo] = []
     for pod in pods:
         breaks = False
-        for i, budget in enumerate(budgets):
-            chosen = budget.spec.selector
-            if not pod.labels or budget.metadata.namespace != pod.namespace or chosen is None:
-                continue
-            if is_empty(chosen) or not matches(chosen, pod.labels):
-                continue
-            if pod.name in (budget.status.disrupted_pods or {}):
-                continue
+        for i in counts_against(pod) if counts_against is not None else covering(pod, budgets):
             left[i] -= 1
             breaks = breaks or left[i] < 0
         (violating if breaks else others).append(pod)
     return violating, others
+
+
+def covering(pod: PodInfo, budgets: Sequence[PodDisruptionBudget]) -> list[int]:
+    """The positions of the budgets that a pod's eviction counts against."""
+    found = []
+    for i, budget in enumerate(budgets):
+        chosen = budget.spec.selector
+        if not pod.labels or budget.metadata.namespace != pod.namespace or chosen is None or is_empty(chosen):
+            continue
+        if matches(chosen, pod.labels) and pod.name not in (budget.status.disrupted_pods or {}):
+            found.append(i)
+    return found
 
 
 def choose(candidates: Sequence[Candidate]) -> Candidate:

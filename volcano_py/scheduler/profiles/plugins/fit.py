@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from typing import Literal
 
 import msgspec
@@ -17,10 +17,8 @@ from volcano_py.scheduler.profiles.extension_points import Filter, PreFilter, Sc
 from volcano_py.scheduler.profiles.node_info import NodeInfo, amounts
 from volcano_py.scheduler.profiles.plugins.fit_columns import ColumnUse, least_columns, most_columns, ratio_columns
 from volcano_py.scheduler.profiles.plugins.fit_scores import Point, ResourceWeight, least, most, ratio
-from volcano_py.scheduler.profiles.pod_info import PodInfo
+from volcano_py.scheduler.profiles.pod_info import FIRST, PodInfo
 from volcano_py.scheduler.profiles.status import SUCCESS, Code, Status
-
-_FIRST = (CPU, MEMORY, "ephemeral-storage")
 
 
 class Shape(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
@@ -57,10 +55,10 @@ class NodeResourcesFit(PreFilter, Filter, Score):
         hopeless = False
         if len(node.pods) + 1 > node.allocatable.get("pods", 0):
             reasons.append("Too many pods")
-        for name in _in_order(pod.requests):
+        for name, wanted in pod.requests.items():
             if self._is_ignored(name):
                 continue
-            wanted, capacity = pod.requests[name], node.allocatable.get(name, 0)
+            capacity = node.allocatable.get(name, 0)
             if wanted > capacity - node.requested.get(name, 0):
                 reasons.append(f"Insufficient {name}")
                 hopeless = hopeless or wanted > capacity
@@ -87,7 +85,7 @@ class NodeResourcesFit(PreFilter, Filter, Score):
                 used = node.non_zero_memory + pod.non_zero[1]
             else:
                 own = pod.requests.get(r.name, 0)
-                if not own and r.name not in _FIRST:
+                if not own and r.name not in FIRST:
                     continue
                 used = node.requested.get(r.name, 0) + own
             uses.append((used, capacity, r.weight))
@@ -107,7 +105,7 @@ class NodeResourcesFit(PreFilter, Filter, Score):
                 used = nodes.non_zero_cpu + pod.non_zero[0]
             elif r.name == MEMORY:
                 used = nodes.non_zero_memory + pod.non_zero[1]
-            elif r.name in _FIRST or pod.requests.get(r.name):
+            elif r.name in FIRST or pod.requests.get(r.name):
                 used = nodes.requested(r.name) + pod.requests.get(r.name, 0)
             else:
                 continue
@@ -153,8 +151,3 @@ class NodeResourcesFit(PreFilter, Filter, Score):
             return True
         had = amounts(old.status.allocatable)
         return any(has.get(n, 0) > had.get(n, 0) for n in ("pods", *pod.requests))
-
-
-def _in_order(requests: Mapping[str, int]) -> list[str]:
-    """The requested resources in the order of the messages."""
-    return [n for n in _FIRST if n in requests] + [n for n in requests if n not in _FIRST]

@@ -66,5 +66,4 @@ class ImageLocality(Score):
 def _images(pod: PodInfo) -> list[str]:
     """The images of the pod's containers and volumes."""
     containers = [*(pod.pod.spec.init_containers or ()), *(pod.pod.spec.containers or ())]
-    mounted = [v.image.reference for v in pod.pod.spec.volumes or () if v.image]
-    return [normalised_name(i) for i in (*(c.image for c in containers), *mounted)]
+    return [normalised_name(i) for i in (*(c.image for c in containers), *pod.mounted_images)]
