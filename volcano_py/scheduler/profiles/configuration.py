@@ -48,6 +48,7 @@ class _Profile(msgspec.Struct, rename="camel"):
     scheduler_name: str = "default-scheduler"
     plugins: dict[str, _PluginSet] | None = None
     plugin_config: list[_Args] | None = None
+    percentage_of_nodes_to_score: int | None = None
 
 
 class _Document(msgspec.Struct, rename="camel"):
@@ -56,6 +57,7 @@ class _Document(msgspec.Struct, rename="camel"):
     profiles: list[_Profile] | None = None
     pod_initial_backoff_seconds: int = 1
     pod_max_backoff_seconds: int = 10
+    percentage_of_nodes_to_score: int = 0
 
 
 class ProfileConfig(NamedTuple):
@@ -66,6 +68,8 @@ class ProfileConfig(NamedTuple):
     """Of the plugins that score."""
     arguments: Mapping[str, Any]
     """Plugin to its typed arguments."""
+    percentage: int = 0
+    """The search ends when this part of the nodes fits, but not before 100 nodes do; 0: all nodes are scored."""
 
 
 class Configuration(NamedTuple):
@@ -90,7 +94,8 @@ def load(
         raise ConfigurationError(f"{read.kind} of {read.api_version}: write KubeSchedulerConfiguration of {_API}")
     if not 0 < read.pod_initial_backoff_seconds <= read.pod_max_backoff_seconds:
         raise ConfigurationError("podInitialBackoffSeconds: must be above 0 and at most podMaxBackoffSeconds")
-    profiles = [_profile(p, features, registry) for p in read.profiles or [_Profile()]]
+    share = read.percentage_of_nodes_to_score
+    profiles = [_profile(p, features, registry, share) for p in read.profiles or [_Profile()]]
     names = [p.name for p in profiles]
     for name in names:
         if not name:
@@ -104,7 +109,7 @@ def load(
     )
 
 
-def _profile(profile: _Profile, features: frozenset[str], registry: Registry) -> ProfileConfig:
+def _profile(profile: _Profile, features: frozenset[str], registry: Registry, percentage: int) -> ProfileConfig:
     where = f"profile {profile.scheduler_name}"
     sets = profile.plugins or {}
     for point, chosen in sets.items():
@@ -121,7 +126,11 @@ def _profile(profile: _Profile, features: frozenset[str], registry: Registry) ->
         raise ConfigurationError(f"{where}: bind has no plugin; enable DefaultBinder")
     weights = {r.name: r.weight or 1 for r in multi}
     weights |= {r.name: r.weight or 1 for r in (sets.get("score") or _PluginSet()).enabled or ()}
-    return ProfileConfig(profile.scheduler_name, points, weights, _arguments(profile, where, registry))
+    own = profile.percentage_of_nodes_to_score
+    share = percentage if own is None else own
+    if not 0 <= share <= 100:
+        raise ConfigurationError(f"{where}: percentageOfNodesToScore {share} is out of range; use 0 to 100")
+    return ProfileConfig(profile.scheduler_name, points, weights, _arguments(profile, where, registry), share)
 
 
 def _merged(custom: _PluginSet, features: frozenset[str], registry: Registry) -> list[_Ref]:

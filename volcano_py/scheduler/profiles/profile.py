@@ -36,6 +36,7 @@ from volcano_py.scheduler.profiles.extension_points import (
 from volcano_py.scheduler.profiles.faults import PluginFault, contained, expect, raised
 from volcano_py.scheduler.profiles.handle import Handle, World
 from volcano_py.scheduler.profiles.node_info import NodeInfo
+from volcano_py.scheduler.profiles.node_sample import NodeSample
 from volcano_py.scheduler.profiles.pod_info import PodInfo
 from volcano_py.scheduler.profiles.status import SUCCESS, Code, Status, unresolvable, unschedulable
 
@@ -63,7 +64,7 @@ class Feasible(NamedTuple):
 
     view: ClassView
     nodes: Indices
-    """Their columns."""
+    """Their columns, in the order in which they were looked at."""
     refused: Mapping[str, Status]
     """Why others do not fit, as far as that is known already."""
 
@@ -110,6 +111,7 @@ class Profile:
         self._far_filters = [f.name for f in self._filter if f.scope is DOMAIN]
         self._far_scores = [s for s in self._score if not by_class(s)]
         weighted = [(s, self._weights.get(s.name, 1)) for s in self._score]
+        self._sample = NodeSample(config.percentage)
         self._views = ClassViews(self._cluster, self._filter, weighted)
         self.reserve: list[Reserve] = at("reserve")
         self.permit: list[Permit] = at("permit")
@@ -190,20 +192,20 @@ class Profile:
             named = np.zeros(len(ok), dtype=np.bool_)
             named[[index[name] for name in only if name in index]] = True
             ok &= named
-        fits = np.flatnonzero(ok)
+        candidates = np.flatnonzero(ok)
         if not self._looks_further(state):
             state.per_node = view.per_node
-            return Feasible(view, fits, {})
-        found = []
+            return Feasible(view, self._sample.take(candidates, len(ok)), {})
         refused: dict[str, Status] = {}
-        for i in fits.tolist():
+
+        def fits(i: int) -> bool:
             status = self.filter_with_nominated(state, pod, view.columns.infos[i])
             stop(status, "Filter")
-            if status.ok:
-                found.append(i)
-            else:
+            if not status.ok:
                 refused[view.columns.infos[i].name] = status
-        return Feasible(view, np.array(found, dtype=np.intp), refused)
+            return status.ok
+
+        return Feasible(view, self._sample.take(candidates, len(ok), fits), refused)
 
     def filter_nodes(self, state: CycleState, pod: PodInfo, found: Feasible) -> Feasible:
         """Those of the nodes that pass the filters which look at all nodes at once, too."""

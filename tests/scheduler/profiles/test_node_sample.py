@@ -1,0 +1,42 @@
+"""percentageOfNodesToScore: where the search begins and ends."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from volcano_py.scheduler.profiles.configuration import ConfigurationError, load
+from volcano_py.scheduler.profiles.node_sample import NodeSample
+
+ALL = np.arange(1000)
+
+
+def test_without_a_percentage_all_nodes_are_taken() -> None:
+    assert NodeSample(0).take(ALL, 1000).tolist() == ALL.tolist()
+
+
+def test_the_search_ends_when_enough_nodes_fit_and_goes_on_from_there() -> None:
+    sample = NodeSample(40)
+    assert sample.take(ALL, 1000).tolist() == list(range(400))
+    assert sample.take(ALL, 1000, lambda i: i % 2 == 0).tolist() == [*range(400, 1000, 2), *range(0, 200, 2)]
+    assert sample.take(ALL, 1000)[0] == 199
+
+
+def test_at_least_a_hundred_nodes_are_looked_for() -> None:
+    assert len(NodeSample(5).take(ALL, 1000)) == 100
+    assert len(NodeSample(5).take(ALL[:99], 99)) == 99
+
+
+def test_when_too_few_fit_all_nodes_were_looked_at_and_the_start_stays() -> None:
+    sample = NodeSample(50)
+    assert sample.take(ALL[:300], 1000).tolist() == list(range(300))
+    assert sample.take(ALL, 1000)[0] == 0
+
+
+def test_a_profile_has_its_own_percentage_or_that_of_the_file() -> None:
+    found = load(
+        {"percentageOfNodesToScore": 30, "profiles": [{}, {"schedulerName": "b", "percentageOfNodesToScore": 0}]}
+    )
+    assert [p.percentage for p in found.profiles] == [30, 0]
+    with pytest.raises(ConfigurationError, match="percentageOfNodesToScore 101 is out of range"):
+        load({"percentageOfNodesToScore": 101})

@@ -1,0 +1,42 @@
+"""How many nodes are looked at for a pod. Kubernetes: numFeasibleNodesToFind, and where findNodesThatFitPod starts.
+
+Scores over arrays of all nodes are cheap, so all nodes are compared unless `percentageOfNodesToScore` says otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from volcano_py.scheduler.profiles.columns import Indices
+
+_LEAST = 100
+"""Nodes that fit are looked for up to this number in any case."""
+
+
+class NodeSample:
+    """Where the search for a pod's nodes begins and ends. `percentage` 0: it looks at all nodes."""
+
+    def __init__(self, percentage: int) -> None:
+        self._percentage = percentage
+        self._start = 0
+
+    def take(self, candidates: Indices, nodes: int, fits: Callable[[int], bool] | None = None) -> Indices:
+        """Those of the candidates that fit, in the order in which they were looked at; not more than are needed.
+
+        `nodes`: how many there are. `fits`: says of a candidate whether it fits; None: all do.
+        """
+        limit = nodes if nodes < _LEAST or not self._percentage else max(nodes * self._percentage // 100, _LEAST)
+        if limit >= nodes:
+            return candidates if fits is None else np.array([i for i in candidates.tolist() if fits(i)], dtype=np.intp)
+        start = self._start % nodes
+        ahead = candidates >= start
+        found: list[int] = []
+        for i in np.concatenate((candidates[ahead], candidates[~ahead])).tolist():
+            if fits is None or fits(i):
+                found.append(i)
+                if len(found) == limit:
+                    self._start = (i + 1) % nodes
+                    break
+        return np.array(found, dtype=np.intp)
