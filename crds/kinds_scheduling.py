@@ -109,6 +109,7 @@ def queue() -> Schema:
     status = struct(
         "Where the queue stands.",
         allocated=resource_list("What its pods use."),
+        conditions=list_of(condition()),
         reservation=struct("What is being kept free.", nodes=list_of(string()), resource=resource_list("Resources.")),
         state=enum("Whether it takes jobs.", "Open", "Closed", "Closing", "Unknown"),
         **phases,

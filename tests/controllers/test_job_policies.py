@@ -91,10 +91,10 @@ async def test_a_job_whose_requests_are_no_quantities_says_so(world):
     """Only where no webhook and no schema has seen it."""
     container = {"name": "main", "image": "busybox:1", "resources": {"requests": {"cpu": "lots"}}}
     world.api.put(job(task(template={"spec": {"containers": [container]}})))
-    message = (await world.until(lambda: world.events("PodGroupError")))[0]
+    message = (await world.until(lambda: world.events("InvalidJob")))[0]
     assert "'lots'" in message
-    assert "spec.tasks[].template.spec" in message
-    await world.until(lambda: world.status()["state"].get("reason") == "PodGroupError")
+    assert "spec.task[0].template.spec" in message
+    await world.until(lambda: world.status()["state"].get("reason") == "InvalidJob")
 
 
 async def test_what_has_happened_is_not_forgotten_over_a_mistake_of_ours(world, monkeypatch):

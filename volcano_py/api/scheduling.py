@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import field
 
 from volcano_py.api.core import ResourceList
-from volcano_py.api.meta import ApiObject, ApiType, LabelSelector
+from volcano_py.api.meta import ApiObject, ApiType, Condition, LabelSelector
 
 API_VERSION = "scheduling.volcano.sh/v1beta1"
 
@@ -150,6 +150,8 @@ class QueueStatus(ApiType):
     completed: int = 0
     reservation: Reservation | None = None
     allocated: ResourceList | None = None
+    conditions: list[Condition] | None = None
+    """Ours: what admission would have rejected, in clusters without webhooks."""
 
 
 class Queue(ApiObject):

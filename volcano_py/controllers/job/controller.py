@@ -20,6 +20,7 @@ from volcano_py.api.meta import parse_time
 from volcano_py.api.scheduling import PodGroup, Queue
 from volcano_py.api.storage import PersistentVolumeClaim
 from volcano_py.controllers import metrics
+from volcano_py.controllers.admission import MirroredQueues, problems_of_job
 from volcano_py.controllers.executor import status_write
 from volcano_py.controllers.instructions import Create, Emit, Instruction, Together, UpdateStatus
 from volcano_py.controllers.job import events
@@ -91,7 +92,7 @@ class JobController:
             delete=self._job_deleted,
         )
         self._pods.informer.on(add=self._pod_added, update=self._pod_updated, delete=self._pod_deleted)
-        self._queues.informer.on(add=lambda queue: self._try_again())
+        self._queues.informer.on(add=lambda queue: self._try_again(), update=self._queue_updated)
         self._claims.informer.on(add=lambda claim: self._try_again())
         self._podgroups.informer.on(
             add=self._podgroup_added, update=self._podgroup_updated, delete=self._podgroup_deleted
@@ -240,6 +241,10 @@ class JobController:
         for key in stuck:
             self._add(key, Request(bus.OUT_OF_SYNC))
 
+    def _queue_updated(self, old: Queue, new: Queue) -> None:
+        if old.status.state != new.status.state or old.spec.parent != new.spec.parent:
+            self._try_again()
+
     def _observe(self, job: Job) -> Observed:
         namespace = job.metadata.namespace
         podgroup = self._podgroups.get(f"{namespace}/{podgroup_name(job)}")
@@ -255,6 +260,7 @@ class JobController:
             podgroup=podgroup if ours else None,
             foreign_podgroup="" if podgroup is None or ours else podgroup.metadata.name,
             queue=self._queues.get(job.spec.queue),
+            problems=() if job.status.state.phase else problems_of_job(job, MirroredQueues(self._queues)),
             priorities={known.metadata.name: known.value for known in self._priorities.all()},
             claims=frozenset(name for name in claims if self._claims.get(f"{namespace}/{name}") is not None),
             now=self._clock(),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct, field
 
@@ -39,6 +39,8 @@ class Observed(Struct):
     foreign_podgroup: str = ""
     """Name of a PodGroup that is in the way of the job's."""
     queue: Queue | None = None
+    problems: Sequence[str] = ()
+    """Why admission would reject a new job."""
     priorities: Mapping[str, int] = field(default_factory=dict)
     """PriorityClass name to value."""
     claims: frozenset[str] = frozenset()

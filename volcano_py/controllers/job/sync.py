@@ -47,6 +47,9 @@ def sync(seen: Observed, rule: Rule | None) -> list[Instruction]:
     if seen.queue is None:
         why = f"queue {job.spec.queue!r} not found: create it, or recreate the job in another queue"
         raise Unready("JobStatusError", why, from_outside=True)
+    if seen.problems:
+        waits = all(problem.startswith("spec.queue:") for problem in seen.problems)
+        raise Unready("InvalidJob", "; ".join(seen.problems), from_outside=waits)
     if not job.status.state.phase:
         return [_first_status(seen)]
     asked = sum(task.replicas for task in job.spec.tasks or ())

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 
 from volcano_py.api.batch import Job
+from volcano_py.api.codec import to_manifest
 from volcano_py.api.core import Pod
 from volcano_py.api.flow import DELETE, SUCCEED, JobFlow, JobTemplate
 from volcano_py.api.kinds import JOB, JOBFLOW, JOBTEMPLATE, POD
@@ -19,6 +20,7 @@ from volcano_py.controllers.mirror import Mirror
 from volcano_py.controllers.runner import Cluster, jobs_of_flow
 from volcano_py.kube.errors import ApiError, Conflict, KubeError
 from volcano_py.kube.workqueue import WorkQueue
+from volcano_py.webhooks.jobflows import validate_jobflow
 
 log = logging.getLogger(__name__)
 
@@ -57,6 +59,8 @@ class JobFlowController:
         seen = self._observe(flow)
         seen.answers = await prober.ask(questions(seen))
         instructions = reconcile(seen)
+        for problem in validate_jobflow(to_manifest(flow)):  # for clusters without webhooks
+            self._executor.say(flow, Emit("Warning", "InvalidJobFlow", problem, once=True))
         try:
             await self._executor.carry_out(instructions, flow)
         except Conflict:

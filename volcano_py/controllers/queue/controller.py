@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections import Counter
 
 from volcano_py.api import bus
 from volcano_py.api.bus import Command
 from volcano_py.api.kinds import PODGROUP, QUEUE
-from volcano_py.api.scheduling import PENDING, PodGroup, Queue
+from volcano_py.api.meta import format_time
+from volcano_py.api.scheduling import PENDING, ROOT_QUEUE, PodGroup, Queue
 from volcano_py.controllers import metrics
+from volcano_py.controllers.admission import MirroredQueues, problems_of_queue
 from volcano_py.controllers.instructions import Emit
 from volcano_py.controllers.mirror import Mirror
 from volcano_py.controllers.queue.reconcile import Blocked, Observed, reconcile
@@ -33,7 +36,7 @@ class QueueController:
         self._queues: Mirror[Queue] = cluster.mirror(QUEUE)
         self._podgroups: Mirror[PodGroup] = cluster.mirror(PODGROUP)
         self._queues.informer.on(
-            add=lambda queue: self._add(queue.key, bus.SYNC_QUEUE),
+            add=self._related,
             update=self._queue_updated,
             delete=self._queue_deleted,
         )
@@ -80,6 +83,8 @@ class QueueController:
             members=len(groups),
             parent=self._queues.get(queue.spec.parent) if queue.spec.parent else None,
             children=self._queues.by_index(name),
+            problems=problems_of_queue(queue, MirroredQueues(self._queues)),
+            now=format_time(time.time()),
         )
         instructions, asks = reconcile(seen, action)
         await self._executor.carry_out(instructions, queue)
@@ -91,12 +96,27 @@ class QueueController:
         self.queue.add(name)
 
     def _queue_updated(self, old: Queue, new: Queue) -> None:
-        if old.spec.parent != new.spec.parent:
-            self._add(new.key, bus.SYNC_QUEUE)
+        if old.spec != new.spec:
+            self._related(old)
+            self._related(new)
+
+    def _related(self, queue: Queue) -> None:
+        """Look again at a queue, and at those that must fit to it."""
+        self._add(queue.metadata.name, bus.SYNC_QUEUE)
+        self._others(queue)
+
+    def _others(self, queue: Queue) -> None:
+        name = queue.metadata.name
+        siblings = self._queues.by_index(queue.spec.parent) if queue.spec.parent not in ("", ROOT_QUEUE) else ()
+        for other in (*siblings, *self._queues.by_index(name)):
+            self._add(other.metadata.name, bus.SYNC_QUEUE)
+        if self._queues.get(queue.spec.parent) is not None:
+            self._add(queue.spec.parent, bus.SYNC_QUEUE)
 
     def _queue_deleted(self, queue: Queue) -> None:
         self._pending.pop(queue.key, None)
         metrics.forget_queue(queue.key)
+        self._others(queue)
 
     def _podgroup_changed(self, podgroup: PodGroup) -> None:
         self._add(podgroup.spec.queue, bus.SYNC_QUEUE)

@@ -11,7 +11,9 @@ from typing import Any
 from msgspec import Struct
 
 from volcano_py.api import bus, names
+from volcano_py.api.codec import to_manifest
 from volcano_py.api.kinds import QUEUE
+from volcano_py.api.meta import Condition
 from volcano_py.api.scheduling import (
     QUEUE_CLOSED,
     QUEUE_CLOSING,
@@ -24,6 +26,10 @@ from volcano_py.controllers.instructions import Emit, Instruction, Patch
 
 FIELD_MANAGER = "queue-controller"
 SHUT = (QUEUE_CLOSED, QUEUE_CLOSING)
+
+
+INVALID = "InvalidQueue"
+"""Reason of the condition and Event of a queue that admission would reject."""
 
 
 class Blocked(Exception):
@@ -43,6 +49,10 @@ class Observed(Struct):
     """PodGroups of the queue, in whatever phase."""
     parent: Queue | None = None
     children: Sequence[Queue] = ()
+    problems: Sequence[str] = ()
+    """Why admission would reject the queue."""
+    now: str = ""
+    """RFC 3339, for conditions that change."""
 
 
 def next_state(state: str, action: str, members: int) -> tuple[str, str]:
@@ -77,7 +87,13 @@ def _sync(seen: Observed, state: str) -> tuple[list[Instruction], list[Ask]]:
     instructions: list[Instruction] = []
     if queue.metadata.name != ROOT_QUEUE and not queue.spec.parent:
         instructions.append(Patch(QUEUE, "", queue.metadata.name, {"spec": {"parent": ROOT_QUEUE}}))
-    instructions += _set_state(queue, state)
+    conditions = _conditions(seen)
+    if conditions != (queue.status.conditions or []):
+        instructions += _set_state(queue, state, conditions)
+        if seen.problems:
+            instructions.append(Emit("Warning", INVALID, "; ".join(seen.problems), once=True))
+    elif queue.status.state != state:
+        instructions += _set_state(queue, state, conditions)
     follow, asks = _follow_parent(seen, state)
     return instructions + follow, asks
 
@@ -127,6 +143,8 @@ def _follow_parent(seen: Observed, state: str) -> tuple[list[Instruction], list[
     if parent is None:
         if parent_name == ROOT_QUEUE:
             return [], []  # the scheduler makes it in a moment
+        if seen.problems:
+            return [], []  # its condition says so
         raise Blocked(f"queue {name}: its parent {parent_name} does not exist")
     if parent.status.state in SHUT and state not in SHUT:
         return [_mark(queue, True)], [Ask(name, bus.CLOSE_QUEUE)]
@@ -145,15 +163,31 @@ def _mark(queue: Queue, closed: bool) -> Patch:
     return Patch(QUEUE, "", queue.metadata.name, {"metadata": {"annotations": annotations}})
 
 
-def _set_state(queue: Queue, state: str, blame: str = "") -> list[Instruction]:
-    """Apply nothing but the state: the scheduler owns the rest of the status."""
-    if queue.status.state == state:
+def _conditions(seen: Observed) -> list[Condition]:
+    """What is wrong with the queue: one condition, which goes when the queue is in order."""
+    if not seen.problems:
         return []
+    message = "; ".join(seen.problems)
+    old = next(iter(seen.queue.status.conditions or ()), None)
+    since = old.last_transition_time if old is not None else seen.now
+    return [Condition("Valid", "False", reason=INVALID, message=message, last_transition_time=since)]
+
+
+def _set_state(
+    queue: Queue, state: str, conditions: Sequence[Condition] | None = None, blame: str = ""
+) -> list[Instruction]:
+    """Apply nothing but state and conditions: the scheduler owns the rest of the status."""
+    if queue.status.state == state and conditions is None:
+        return []
+    kept = queue.status.conditions or () if conditions is None else conditions
+    status: dict[str, Any] = {"state": state}
+    if kept:
+        status["conditions"] = [to_manifest(row) for row in kept]
     body: dict[str, Any] = {
         "apiVersion": QUEUE.api_version,
         "kind": QUEUE.kind,
         "metadata": {"name": queue.metadata.name},
-        "status": {"state": state},
+        "status": status,
     }
     return [
         Patch(

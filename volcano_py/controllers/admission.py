@@ -1,0 +1,49 @@
+"""What admission would have rejected, for clusters without webhooks. Volcano: its webhooks only.
+
+Controllers report it on the object and leave the object alone; they examine it again when it or a queue changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from volcano_py.api.batch import Job
+from volcano_py.api.codec import to_manifest
+from volcano_py.api.scheduling import Queue
+from volcano_py.controllers.mirror import Mirror
+from volcano_py.webhooks.jobs import mutate_job, validate_job_create
+from volcano_py.webhooks.lookup import Manifest, Queues
+from volcano_py.webhooks.queues import validate_queue
+
+
+class MirroredQueues(Queues):
+    """The queues of the cluster for the rules of admission."""
+
+    def __init__(self, mirror: Mirror[Queue]) -> None:
+        self._mirror = mirror
+
+    def get(self, name: str) -> Manifest | None:
+        found = self._mirror.get(name)
+        return to_manifest(found) if found is not None else None
+
+    def children(self, name: str) -> Sequence[Manifest]:
+        return [to_manifest(queue) for queue in self._mirror.by_index(name)]
+
+    def all(self) -> Iterable[Manifest]:
+        return map(to_manifest, self._mirror.all())
+
+
+def problems_of_job(job: Job, queues: Queues) -> list[str]:
+    """What is wrong with a new Job that has its defaults."""
+    return _shortened(validate_job_create(mutate_job(to_manifest(job)), queues))
+
+
+def problems_of_queue(queue: Queue, queues: Queues) -> list[str]:
+    """What is wrong with a queue beside the others."""
+    manifest = {key: value for key, value in to_manifest(queue).items() if key != "status"}  # that one is ours
+    return _shortened(validate_queue(manifest, queues))
+
+
+def _shortened(problems: Iterable[str]) -> list[str]:
+    """Without the object's name in front, which the report is on."""
+    return [problem.partition(": ")[2] for problem in problems]
