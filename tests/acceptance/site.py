@@ -250,11 +250,11 @@ async def site(sandbox: Sandbox | None, kubeconfig: str) -> AsyncIterator[Site]:
 @asynccontextmanager
 async def cluster(folder: Path, nodes: int = 4, **options: Any) -> AsyncIterator[Sandbox]:
     """A sandbox whose scheduler has the acceptance suite's configuration and whose first queue is open."""
+    options = {"component_arguments": {"controller-manager": ("--controllers=*",)}, **options}
     sandbox = Sandbox(
         nodes,
         node_shapes=[parse("cpu=4,memory=8Gi")],
         components=("scheduler", "controller-manager"),
-        component_arguments={"controller-manager": ("--controllers=*",)},
         path=folder / "kubeconfig",
         logs=folder / "logs",
         backoff=0.1,

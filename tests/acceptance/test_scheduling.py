@@ -41,9 +41,10 @@ class Case:
     def __init__(self, at: Site, row: Manifest) -> None:
         self.at = at
         self.row = row
+        self.conf: str = TABLE["conf"][row.get("conf", "default")]
 
     async def prepare(self) -> None:
-        await self.at.configure(TABLE["conf"][self.row.get("conf", "default")])
+        await self.at.configure(self.conf)
         for name, value in self.row["nodes"].items():
             have = value if isinstance(value, dict) else {"cpu": value}
             made = node(self.at.name(name), str(have["cpu"]), have.get("labels"))
@@ -129,7 +130,12 @@ def case(row: Manifest) -> Any:
 
 @pytest.mark.parametrize("row", [case(row) for row in TABLE["cases"]])
 async def test_scheduling(at: Site, row: Manifest) -> None:
-    run = Case(at, row)
+    await play(Case(at, row))
+
+
+async def play(run: Case) -> None:
+    """Go through the steps of a row, and check what it expects."""
+    at, row = run.at, run.row
     await run.prepare()
     for name, given in (row.get("run") or {}).items():
         await run.submit(name, given)

@@ -118,7 +118,7 @@ async def cluster(folder: Path, monkeypatch: pytest.MonkeyPatch, **options: Any)
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
     sandbox = Sandbox(
         3,
-        node_shapes=[parse("cpu=8,memory=16Gi")],
+        node_shapes=[parse("cpu=8,memory=16Gi,gpu=2:A100:80Gi")],
         path=folder / "kubeconfig",
         crds=False,
         first_queues=False,
