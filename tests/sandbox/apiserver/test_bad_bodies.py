@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gzip
-import time
 from typing import Any
 
 import pytest
@@ -188,18 +187,15 @@ async def test_a_webhook_that_hangs_delays_only_its_requests(api: Http) -> None:
     ]
     group = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
     await api.ok("POST", group, {"metadata": {"name": "h"}, "webhooks": hooks})
-    before = time.monotonic()
     bodies = [{"metadata": {"name": f"c{n}"}} for n in range(150)]
     asked = [asyncio.create_task(api.call("POST", CORE + "/configmaps", body)) for body in bodies]
     await asyncio.sleep(0.3)
-    begun = time.monotonic()
     status, answer = await api.call("POST", CORE + "/secrets", {"metadata": {"name": "s"}})
     assert status == 500 and "deadline" not in answer["message"], "the other webhook was asked at once"
     await api.ok("POST", CORE + "/services", {"metadata": {"name": "s"}, "spec": {"ports": [{"port": 80}]}})
     await api.ok("GET", CORE + "/configmaps")
-    assert time.monotonic() - begun < 2
+    assert not any(task.done() for task in asked), "they waited for the webhook that hangs"
     for status, answer in await asyncio.gather(*asked):
         assert status == 500 and "context deadline exceeded" in answer["message"], answer
-    assert time.monotonic() - before < 30  # not 150 times three seconds
     hanging.close()
     refusing.close()

@@ -7,7 +7,8 @@ the same job.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
+from typing import NamedTuple
 
 import numpy as np
 from msgspec import field
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 from volcano_py.scheduler.actions.eviction.commit_evictions import breaks_own_gang, commit_evictions, is_needless
 from volcano_py.scheduler.actions.eviction.dry_run import best_candidate
 from volcano_py.scheduler.actions.eviction.free_capacity import free_capacity_for
+from volcano_py.scheduler.actions.eviction.placed_tasks import Bools, PlacedTasks, Select
 from volcano_py.scheduler.actions.task_queue import task_queue
 from volcano_py.scheduler.framework.plugin import Action, ActionArguments
 from volcano_py.scheduler.framework.priority_queue import PriorityQueue
@@ -28,9 +30,17 @@ from volcano_py.scheduler.model.task import Task
 
 _COUNTED_BEFORE = ("InterPodAffinity", "PodTopologySpread")
 """Rules for which Volcano counts pods before it evicts, and not again."""
-Filter = Callable[[Task], bool]
 Rejected = dict[tuple[str, str], NDArray[np.bool_]]
 """By job and role: the nodes that rejected one of its pods in this action, with or without evictions."""
+
+
+class PermittedVictims(NamedTuple):
+    """Which tasks a task may evict, before plugins are asked."""
+
+    includes: Callable[[Task], bool]
+    key: Hashable
+    among: Callable[[PlacedTasks, Select], Bools]
+    """Those among the selected tasks, and maybe more; tasks with the same `key` have the same ones."""
 
 
 class PreemptArguments(ActionArguments):
@@ -115,8 +125,8 @@ def _evictable(session: Session, preemptor: Task, victim: Task) -> bool:
     )
 
 
-def _of_other_jobs(session: Session, queue: Queue, preemptor: Task) -> Filter:
-    def ask(victim: Task) -> bool:
+def _of_other_jobs(session: Session, queue: Queue, preemptor: Task) -> PermittedVictims:
+    def includes(victim: Task) -> bool:
         job = session.jobs.get(victim.job)
         return (
             job is not None
@@ -125,20 +135,27 @@ def _of_other_jobs(session: Session, queue: Queue, preemptor: Task) -> Filter:
             and _evictable(session, preemptor, victim)
         )
 
-    return ask
+    def among(placed: PlacedTasks, tasks: Select) -> Bools:
+        found = placed.evictable(tasks, (st.BOUND, st.RUNNING)) & placed.in_queue(tasks, queue.name)
+        return found & placed.best_effort(tasks) if preemptor.best_effort else found
+
+    return PermittedVictims(includes, ("in queue", queue.name, preemptor.best_effort), among)
 
 
-def _of_its_own_job(session: Session, preemptor: Task) -> Filter:
+def _of_its_own_job(session: Session, preemptor: Task) -> PermittedVictims:
     """Tasks of the same job. With rank-holds only those that come later in the order of tasks: others would be placed
     again before the preemptor."""
     mine = session.task_key(preemptor) if session.deviations.rank_holds else None
 
-    def ask(victim: Task) -> bool:
+    def includes(victim: Task) -> bool:
         if victim.job != preemptor.job or not _evictable(session, preemptor, victim):
             return False
         return mine is None or mine < session.task_key(victim)
 
-    return ask
+    def among(placed: PlacedTasks, tasks: Select) -> Bools:
+        return placed.evictable(tasks, (st.BOUND, st.RUNNING)) & placed.of_job(tasks, preemptor.job)
+
+    return PermittedVictims(includes, ("of job", preemptor.job), among)
 
 
 def preempt_for(
@@ -146,7 +163,7 @@ def preempt_for(
     arguments: PreemptArguments,
     statement: Statement,
     task: Task,
-    may_go: Filter,
+    permitted: PermittedVictims,
     rejected: Rejected | None = None,
 ) -> bool:
     """Find a node where evicting permitted pods frees capacity for a task; pipeline it there."""
@@ -158,7 +175,7 @@ def preempt_for(
         nodes = _best_first(session, task, rejected)
         if arguments.candidates(len(nodes)) <= 0 and not session.deviations.fewest_victims:
             return False
-        chosen = best_candidate(session, task, nodes, may_go, arguments.most_nodes)
+        chosen = best_candidate(session, task, nodes, permitted.includes, arguments.most_nodes)
         if chosen is None:
             return False
         for victim in chosen.victims:
@@ -166,7 +183,7 @@ def preempt_for(
         return statement.pipeline(task, chosen.node, evicted=True) is None
 
     def victims(node: int) -> list[Task] | None:
-        candidates = [v for v in session.on_node(node) if may_go(v)]
+        candidates = [v for v in session.on_node(node) if permitted.includes(v)]
         found = session.preemptable(task, candidates) if candidates else []
         return found if session.fits_without(task, node, found) else None
 
@@ -182,7 +199,10 @@ def preempt_for(
             return placement.accepts(task, node)
         return counted[node] and placement.accepts_but(task, node, _COUNTED_BEFORE)
 
-    return free_capacity_for(session, statement, task, _best_first(session, task, rejected), victims, fits, "preempt")
+    placed = session.shared(PlacedTasks, lambda: PlacedTasks(session))
+    freeable = placed.freeable(task, permitted.key, lambda tasks: permitted.among(placed, tasks))
+    nodes = _best_first(session, task, rejected)
+    return free_capacity_for(session, statement, task, nodes, freeable, victims, fits, "preempt")
 
 
 def _best_first(session: Session, task: Task, rejected: Rejected | None) -> list[int]:

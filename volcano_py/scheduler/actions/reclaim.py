@@ -6,6 +6,7 @@ import numpy as np
 
 from volcano_py.scheduler.actions.eviction.commit_evictions import commit_evictions
 from volcano_py.scheduler.actions.eviction.free_capacity import free_capacity_for
+from volcano_py.scheduler.actions.eviction.placed_tasks import PlacedTasks
 from volcano_py.scheduler.actions.eviction.starving import starving_by_queue
 from volcano_py.scheduler.actions.eviction.whole_gangs import WholeGangReclaim
 from volcano_py.scheduler.actions.task_queue import task_queue
@@ -80,7 +81,13 @@ def _reclaim_for(session: Session, statement: Statement, task: Task) -> None:
             return False
         return not sure or (placement.accepts(task, node) and session.allocatable(queue, task))
 
-    free_capacity_for(session, statement, task, nodes, victims, fits, "reclaim")
+    placed = session.shared(PlacedTasks, lambda: PlacedTasks(session))
+    freeable = placed.freeable(
+        task,
+        ("not in queue", job.queue),
+        lambda tasks: placed.evictable(tasks, (st.RUNNING,)) & ~placed.in_queue(tasks, job.queue),
+    )
+    free_capacity_for(session, statement, task, nodes, freeable, victims, fits, "reclaim")
 
 
 def _may_go(session: Session, job: SessionJob, victim: Task) -> bool:

@@ -8,8 +8,9 @@ A settled job is made when a plugin or an action asks for it, for example as the
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from volcano_py.scheduler.framework.session_job import SessionJob
 from volcano_py.scheduler.model import status as st
@@ -17,42 +18,52 @@ from volcano_py.scheduler.model.cluster import Cluster
 from volcano_py.scheduler.model.job import Job
 from volcano_py.scheduler.model.resource import CPU, MEMORY
 
+T = TypeVar("T")
+
 
 class SessionJobs(Mapping[str, SessionJob]):
     """By UID, in the order of the UIDs. To iterate over all of them makes the settled ones, too."""
 
     def __init__(self, active: dict[str, SessionJob], settled: Set[str], make: Callable[[str], SessionJob]) -> None:
-        self._active = active
+        self._active = list(active.values())
+        self._made = active
+        """The active jobs, and the settled ones that were asked for."""
         self._settled = settled
         self._make = make
-        self._woken: dict[str, SessionJob] = {}
 
-    def active(self) -> Iterable[SessionJob]:
+    def active(self) -> Sequence[SessionJob]:
         """The jobs that were not settled when the session opened, in the order of their UIDs."""
-        return self._active.values()
+        return self._active
 
-    def touched(self) -> list[SessionJob]:
+    def touched(self) -> Sequence[SessionJob]:
         """The active jobs and the settled ones that were asked for, in the order of their UIDs."""
-        if not self._woken:
-            return list(self._active.values())
-        return [job for _, job in sorted((self._active | self._woken).items())]
+        if len(self._made) == len(self._active):
+            return self._active
+        return [job for _, job in sorted(self._made.items())]
 
     def __getitem__(self, uid: str) -> SessionJob:
-        job = self._active.get(uid) or self._woken.get(uid)
+        job = self.get(uid)
+        if job is None:
+            raise KeyError(uid)
+        return job
+
+    def get(self, uid: str, default: T | None = None) -> SessionJob | T | None:  # type: ignore[override]
+        """As of a dict, and as fast for jobs that were made: actions ask for the job of every candidate."""
+        job = self._made.get(uid)
         if job is None:
             if uid not in self._settled:
-                raise KeyError(uid)
-            job = self._woken[uid] = self._make(uid)
+                return default
+            job = self._made[uid] = self._make(uid)
         return job
 
     def __contains__(self, uid: object) -> bool:
-        return uid in self._active or uid in self._settled
+        return uid in self._made or uid in self._settled
 
     def __iter__(self) -> Iterator[str]:
-        return iter(sorted(self._active.keys() | self._settled) if self._settled else self._active)
+        return iter(sorted(self._made.keys() | self._settled) if self._settled else self._made)
 
     def __len__(self) -> int:
-        return len(self._active.keys() | self._settled)
+        return len(self._made.keys() | self._settled)
 
 
 @dataclass

@@ -57,10 +57,13 @@ def _undo_needless(session: Session, statement: Statement) -> None:
     """
     if not session.deviations.fewest_victims:
         return
+    pipelined: dict[int, list[Step]] = {}
+    for step in statement.steps:
+        if step.kind == "pipeline":
+            pipelined.setdefault(step.node, []).append(step)
     for step in [s for s in reversed(statement.steps) if s.kind == "evict"]:
-        pipelined = [s for s in statement.steps if s.kind == "pipeline" and s.node == step.node]
         session.take_back_eviction(step.task)
-        if all(_still_fits(session, p) for p in pipelined):
+        if all(_still_fits(session, p) for p in pipelined.get(step.node, ())):
             statement.steps.remove(step)
         else:
             session.start_eviction(step.task)

@@ -25,13 +25,15 @@ def free_capacity_for(
     statement: Statement,
     task: Task,
     nodes: Iterable[int],
+    freeable: NDArray[np.bool_],
     victims: Victims,
     fits: Callable[[int], bool],
     reason: str,
 ) -> bool:
     """Evict on one of the nodes until the task fits, and pipeline it there; whether that was possible.
 
-    The first node that works is used; with fewest-victims it is compared with the hundred that follow.
+    `freeable`: the nodes that would have the capacity if all permitted victims left; others are not tried. The first
+    node that works is used; with fewest-victims it is compared with the hundred that follow.
     """
     fewest = session.deviations.fewest_victims
     if fewest:
@@ -48,8 +50,8 @@ def free_capacity_for(
             compared += 1
             if compared > _MOST_NODES:
                 break
-            if _fewest_on(session, task, node) >= best[0]:
-                continue
+        if not freeable[node] or (best is not None and _fewest_on(session, task, node) >= best[0]):
+            continue
         found = victims(node)
         own = None if found is None else _free(session, statement, task, node, found, fits, reason, fewest)
         if own is None:
@@ -71,7 +73,7 @@ def free_capacity_for(
 def _free_already(session: Session, task: Task, nodes: list[int]) -> list[int]:
     """The nodes that need no victim: there can be some for one member of a gang that does not fit as a whole."""
     accepted = session.placement.accepted(task)
-    return [node for node in nodes if accepted[node]]
+    return [node for node in nodes if accepted[node]] if accepted.any() else []
 
 
 def _fewest_anywhere(session: Session, task: Task) -> int:
