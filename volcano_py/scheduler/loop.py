@@ -4,7 +4,8 @@
   results.
 * Soon after a change (20 ms, so that a burst of changes is one cycle), and without a change once in `--schedule-period`
   while anything is pending, because some rules depend on the time.
-* Not at all while the model is not dirty and nothing is pending.
+* Not at all while the model is not dirty and nothing is pending: pods without a job (those of profiles and of other
+  schedulers) cause no cycle then.
 """
 
 from __future__ import annotations
@@ -76,9 +77,12 @@ class CycleLoop:
     async def _wait_for_work(self) -> None:
         """Return when a cycle should run."""
         await self._wait_for_burst_to_end()
-        while not self._cache.model.dirty:
+        model = self._cache.model
+        while not model.dirty:
             limit = None
-            if self._handle.leading and has_pending(self._cache.model):
+            if self._handle.leading and has_pending(model):
+                if model.others_moved:
+                    return
                 limit = max(0.0, self._ended + self._schedule_period - time.monotonic())
             if not self._changed.is_set():
                 self._progress.idle(limit)

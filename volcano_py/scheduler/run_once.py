@@ -86,7 +86,7 @@ def run_once(
     """
     planner = Planner(model, emit)
     timed = timer or (lambda _kind, _name: nullcontext())
-    model.dirty = False
+    model.dirty = model.others_moved = False
     with timed("session", "open"):
         session = Session(model, configuration, now, seed, planner.submit, budget, shard, sample_size)
     report = Report(session, planner.operations)

@@ -86,6 +86,8 @@ class Cluster:
         """Number of the last session."""
         self.dirty = True
         """Something that a decision could depend on has changed since the last session closed."""
+        self.others_moved = False
+        """Pods without a job have come, changed or gone since then, which matters only to jobs that are pending."""
         self.job_changes = Changes()
         """Jobs of which anything but the text of conditions has changed."""
         self.node_changes = Changes()
@@ -173,10 +175,12 @@ class Cluster:
     def remove(self, kind: str, namespace: str, name: str) -> None:
         """An object is gone. Unknown ones are ignored."""
         key = f"{namespace}/{name}" if namespace else name
-        self.dirty = True
         if kind == "Pod":
+            self._pod_moved(self.tasks.get(key))
             self._drop_task(key)
-        elif kind == "Node":
+            return
+        self.dirty = True
+        if kind == "Node":
             self._drop_node(name)
         elif kind == "PodGroup":
             job = self.jobs.get(key)
@@ -224,7 +228,8 @@ class Cluster:
         for c in pod.status.conditions or ():
             if c.type == "PodScheduled" and c.status == "False":
                 self.reported.conditions[key] = (c.reason, c.message)
-        self.dirty = True
+        self._pod_moved(old)
+        self._pod_moved(task)
 
     def _put_node(self, node: core.Node) -> None:
         name = node.metadata.name
@@ -376,6 +381,11 @@ class Cluster:
         elif i is not None and new == status.RELEASING and was != status.RELEASING:
             rows = len(self.nodes.rows)
             self.nodes.numbers.releasing[:rows, i] += task.spec_class.vector(self.nodes)
+
+    def _pod_moved(self, task: Task | None) -> None:
+        if task is not None and task.job:
+            self.dirty = True
+        self.others_moved = True
 
     def _nominate(self, key: str, node: str) -> None:
         """Record where a pod is nominated; empty: nowhere."""
