@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import statistics
 import sys
 import time
@@ -141,6 +142,8 @@ def _add(scheduler: PodScheduler, pods: Iterator[core.Pod]) -> None:
         scheduler.cluster.model.upsert("Pod", pod)
         scheduler.add_pod(scheduler.cluster.info(pod), 0.0)
     assert len(scheduler.cluster.columns)  # before the clock starts
+    gc.collect()
+    gc.freeze()  # as the cache does
 
 
 def _pod(i: int, *, name: str = "pod", cpu: int, memory: int = 128, node: str = "", **fields: Any) -> core.Pod:

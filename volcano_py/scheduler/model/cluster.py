@@ -361,7 +361,7 @@ class Cluster:
 
     def _assume(self, namespace: str, name: str, uid: str, new: int, node: str | None) -> None:
         task = self.tasks.get(f"{namespace}/{name}")
-        if task is None or task.pod.metadata.uid != uid:
+        if task is None or task.pod.metadata.uid != uid or (task.status == new and node in (None, task.node)):
             return
         job = self.jobs.get(task.job)
         if job is not None:

@@ -68,9 +68,9 @@ def _find(profile: Profile, cluster: Cluster, pod: PodInfo) -> Found | NotFound:
             return Found(state, nominated.name)
         by.add(status.plugin)
     found = profile.filter_nodes(state, pod, profile.feasible(state, pod, only))
-    if len(found.nodes) > 1:
+    if found.count > 1:
         return Found(state, profile.best(state, pod, found).name)
-    if len(found.nodes):
+    if found.count:
         return Found(state, cluster.columns.infos[found.nodes[0]].name)
     refused = _refused(profile, state, pod, found, only, by)
     return _after(profile, cluster, state, pod, refused, by, "")

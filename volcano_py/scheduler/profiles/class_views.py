@@ -133,7 +133,8 @@ class ClassViews:
             return
         for i in changed:
             node = columns.infos[i]
-            status = self._status(view, state, pod, node)
+            asked = view.local_filters if view.fits_static[i] else view.filters
+            status = self._status(view, state, pod, node, asked)
             view.ok[i] = status.ok
             view.refusals[i] = None if status.ok else view.statuses.setdefault(status, status)
             view.unknown.discard(i)
@@ -166,17 +167,23 @@ class ClassViews:
             total = total + weight * self._valid(view, score, _scored(score, state, pod, columns))
         view.scores[nodes] = total
 
-    def _status(self, view: ClassView, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status:
-        """The first refusal of a node, with the pods that are nominated to it and without, or success."""
+    def _status(
+        self, view: ClassView, state: CycleState, pod: PodInfo, node: NodeInfo, filters: Sequence[Filter] | None = None
+    ) -> Status:
+        """The first refusal of a node, with the pods that are nominated to it and without, or success.
+
+        `filters`: those that are asked; None: all of the view.
+        """
+        filters = view.filters if filters is None else filters
         coming = [p for p in self._cluster.nominated(node.name) if p.priority >= pod.priority]
         if coming:
             crowded = node.clone()
             for other in coming:
                 crowded.add(other)
-            status = first_refusal(view.filters, state, pod, crowded)
+            status = first_refusal(filters, state, pod, crowded)
             if not status.ok:
                 return status
-        return first_refusal(view.filters, state, pod, node)
+        return first_refusal(filters, state, pod, node)
 
     def _valid(self, view: ClassView, score: Score, values: Ints) -> Ints:
         wrong = values[(values < 0) | (values > MAX_SCORE)]

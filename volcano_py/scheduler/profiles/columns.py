@@ -7,7 +7,7 @@ are made again when that changes. Otherwise a change of a node is a write in eac
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import overload
 
 import numpy as np
@@ -119,7 +119,7 @@ class SomeColumns:
 
     @property
     def infos(self) -> Sequence[NodeInfo]:
-        return NodesAt(self._columns.infos, self._nodes)
+        return NodesAt(self._columns.infos, lambda: self._nodes, len(self._nodes))
 
     @property
     def pods(self) -> Ints:
@@ -147,23 +147,26 @@ AnyColumns = Columns | SomeColumns
 class NodesAt(Sequence[NodeInfo]):
     """Some of a list of nodes, looked up only when they are read."""
 
-    def __init__(self, infos: Sequence[NodeInfo], nodes: Indices) -> None:
+    def __init__(self, infos: Sequence[NodeInfo], nodes: Callable[[], Indices], count: int) -> None:
         self._infos = infos
         self._nodes = nodes
+        self._count = count
 
     def __len__(self) -> int:
-        return len(self._nodes)
+        return self._count
 
     def __iter__(self) -> Iterator[NodeInfo]:
         infos = self._infos
-        return (infos[i] for i in self._nodes.tolist())
+        return (infos[i] for i in self._nodes().tolist())
 
     @overload
     def __getitem__(self, i: int) -> NodeInfo: ...
     @overload
-    def __getitem__(self, i: slice) -> NodesAt: ...
-    def __getitem__(self, i: int | slice) -> NodeInfo | NodesAt:
-        return NodesAt(self._infos, self._nodes[i]) if isinstance(i, slice) else self._infos[self._nodes[i]]
+    def __getitem__(self, i: slice) -> Sequence[NodeInfo]: ...
+    def __getitem__(self, i: int | slice) -> NodeInfo | Sequence[NodeInfo]:
+        if isinstance(i, slice):
+            return [self._infos[j] for j in self._nodes()[i].tolist()]
+        return self._infos[int(self._nodes()[i])]
 
 
 def _row(rows: dict[str, Ints], resource: str, count: int) -> Ints:

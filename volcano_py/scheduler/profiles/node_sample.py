@@ -22,13 +22,17 @@ class NodeSample:
         self._percentage = percentage
         self._start = 0
 
+    def all_of(self, nodes: int) -> bool:
+        """Whether all of so many nodes are looked at."""
+        return nodes < _LEAST or not self._percentage or nodes * self._percentage // 100 >= nodes
+
     def take(self, candidates: Indices, nodes: int, fits: Callable[[int], bool] | None = None) -> Indices:
         """Those of the candidates that fit, in the order in which they were looked at; not more than are needed.
 
         `nodes`: how many there are. `fits`: says of a candidate whether it fits; None: all do.
         """
-        limit = nodes if nodes < _LEAST or not self._percentage else max(nodes * self._percentage // 100, _LEAST)
-        if limit >= nodes:
+        limit = max(nodes * self._percentage // 100, _LEAST)
+        if self.all_of(nodes) or limit >= nodes:
             return candidates if fits is None else np.array([i for i in candidates.tolist() if fits(i)], dtype=np.intp)
         start = self._start % nodes
         ahead = candidates >= start

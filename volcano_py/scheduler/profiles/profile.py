@@ -10,7 +10,7 @@ import numpy as np
 
 from volcano_py.scheduler.framework.node_rules import DOMAIN, STATIC
 from volcano_py.scheduler.profiles.class_views import ClassView, ClassViews, by_class, first_refusal
-from volcano_py.scheduler.profiles.columns import Indices, Ints, NodesAt
+from volcano_py.scheduler.profiles.columns import Bools, Indices, Ints, NodesAt
 from volcano_py.scheduler.profiles.configuration import Configuration, ConfigurationError, ProfileConfig
 from volcano_py.scheduler.profiles.cycle_state import CycleState
 from volcano_py.scheduler.profiles.events import Event, Interest
@@ -59,14 +59,34 @@ class PreFiltered(NamedTuple):
     """The plugins that named nodes."""
 
 
-class Feasible(NamedTuple):
-    """The nodes that fit a pod."""
+class Feasible:
+    """The nodes that fit a pod: `ok` by column, or `nodes` in the order in which they were looked at.
 
-    view: ClassView
-    nodes: Indices
-    """Their columns, in the order in which they were looked at."""
-    refused: Mapping[str, Status]
-    """Why others do not fit, as far as that is known already."""
+    `refused`: why others do not fit, as far as that is known already.
+    """
+
+    __slots__ = ("_nodes", "count", "ok", "refused", "view")
+
+    def __init__(
+        self, view: ClassView, ok: Bools, refused: Mapping[str, Status] = {}, nodes: Indices | None = None
+    ) -> None:
+        self.view = view
+        self.ok = ok
+        self.refused = refused
+        self.count = int(np.count_nonzero(ok)) if nodes is None else len(nodes)
+        self._nodes = nodes
+
+    @property
+    def nodes(self) -> Indices:
+        """Columns."""
+        if self._nodes is None:
+            self._nodes = np.flatnonzero(self.ok)
+        return self._nodes
+
+    @property
+    def in_order(self) -> bool:
+        """All nodes were looked at, in their order."""
+        return self._nodes is None
 
 
 def stop(status: Status, point: str) -> None:
@@ -162,8 +182,11 @@ class Profile:
         by: set[str] = set()
         refused = SUCCESS
         for plugin in self._pre_filter:
-            with contained(plugin.name, "PreFilter"):
+            try:
                 only, status = plugin.pre_filter(state, pod)
+            except Exception as e:
+                raise raised(plugin.name, "PreFilter", e) from e
+            if type(status) is not Status:
                 expect(status, Status, plugin.name, "PreFilter")
             if status.code is Code.SKIP:
                 state.skip_filter.add(plugin.name)
@@ -183,19 +206,21 @@ class Profile:
     def feasible(self, state: CycleState, pod: PodInfo, only: set[str] | None) -> Feasible:
         """The nodes that fit. `only`: the nodes that may; None: all."""
         view = self._views.of(state, pod)
-        ok = view.ok.copy()
+        ok = view.ok
         index = view.columns.index
         own = index.get(self._cluster.nominated_node(pod))
         if own is not None:  # the view counts the pod's own nomination
+            ok = ok.copy()
             ok[own] = self.filter_with_nominated(state, pod, view.columns.infos[own]).ok
         if only is not None:
             named = np.zeros(len(ok), dtype=np.bool_)
             named[[index[name] for name in only if name in index]] = True
-            ok &= named
-        candidates = np.flatnonzero(ok)
+            ok = ok & named
         if not self._looks_further(state):
             state.per_node = view.per_node
-            return Feasible(view, self._sample.take(candidates, len(ok)), {})
+            if self._sample.all_of(len(ok)):
+                return Feasible(view, ok)
+            return Feasible(view, ok, {}, self._sample.take(np.flatnonzero(ok), len(ok)))
         refused: dict[str, Status] = {}
 
         def fits(i: int) -> bool:
@@ -205,13 +230,14 @@ class Profile:
                 refused[view.columns.infos[i].name] = status
             return status.ok
 
-        return Feasible(view, self._sample.take(candidates, len(ok), fits), refused)
+        nodes = self._sample.take(np.flatnonzero(ok), len(ok), fits)
+        return Feasible(view, ok, refused, nodes)
 
     def filter_nodes(self, state: CycleState, pod: PodInfo, found: Feasible) -> Feasible:
         """Those of the nodes that pass the filters which look at all nodes at once, too."""
-        left = {found.view.columns.infos[i].name: i for i in found.nodes.tolist()} if self._nodes_filter else {}
-        if not left:
+        if not self._nodes_filter or not found.count:
             return found
+        left = {found.view.columns.infos[i].name: i for i in found.nodes.tolist()}
         refused = dict(found.refused)
         for plugin in self._nodes_filter:
             if left and plugin.name not in state.skip_filter:
@@ -219,7 +245,7 @@ class Profile:
                 for name, status in self._refused_by(plugin, state, pod, nodes).items():
                     del left[name]
                     refused[name] = status
-        return Feasible(found.view, np.array(list(left.values()), dtype=np.intp), refused)
+        return Feasible(found.view, found.ok, refused, np.array(list(left.values()), dtype=np.intp))
 
     def passes_nodes_filters(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status:
         """What the filters that look at all nodes at once say if there is only one."""
@@ -316,14 +342,10 @@ class Profile:
 
     def best(self, state: CycleState, pod: PodInfo, found: Feasible) -> NodeInfo:
         """The node with the highest score, the first of equals."""
-        view, fits = found.view, found.nodes
+        view = found.view
         if view.fault is not None:
             raise view.fault
-        total = view.scores[fits]
-        for score, raw, weight in view.relative:
-            with contained(score.name, "NormalizeScore"):
-                total += weight * _in_range(score.normalize_columns(raw[fits]), score.name)
-        nodes = NodesAt(view.columns.infos, fits)
+        nodes = NodesAt(view.columns.infos, lambda: found.nodes, found.count)
         active = []
         for plugin in self._far_scores:
             with contained(plugin.name, "PreScore"):
@@ -334,6 +356,12 @@ class Profile:
                 active.append(plugin)
             elif status.code is not Code.SKIP:
                 raise PluginFault(plugin.name, "PreScore", status.message)
+        if found.in_order and not active and not view.relative:
+            return view.columns.infos[int(np.where(found.ok, view.scores, -1).argmax())]
+        total = view.scores[found.nodes]
+        for score, raw, weight in view.relative:
+            with contained(score.name, "NormalizeScore"):
+                total += weight * _in_range(score.normalize_columns(raw[found.nodes]), score.name)
         for plugin in active:
             with contained(plugin.name, "Score"):
                 scores = {n.name: plugin.score(state, pod, n) for n in nodes}
