@@ -19,6 +19,7 @@ from volcano_py.api.codec import from_manifest
 from volcano_py.api.meta import format_time, parse_time
 from volcano_py.scheduler.profiles.configuration import ConfigurationError, features_of, load
 from volcano_py.scheduler.profiles.decisions import Bind, Decision, Evict, Fail, Nominate, Patch, Report
+from volcano_py.scheduler.profiles.objects import ObjectKind
 from volcano_py.scheduler.profiles.plugins.default_preemption import BY_SCHEDULER
 from volcano_py.scheduler.profiles.pod_info import PodInfo
 from volcano_py.scheduler.profiles.registry import REGISTRY, Registry
@@ -212,6 +213,8 @@ class _World:
     def _store(self, path: str, manifest: Manifest) -> None:
         self._objects[path] = manifest
         match manifest["kind"]:
+            case _ if ObjectKind.of(manifest) in self._scheduler.reads:
+                self._scheduler.set_object(manifest, self._now)
             case "Pod":
                 pod = PodInfo(_read(core.Pod, manifest))
                 old = self._pods.get(pod.key)
@@ -228,11 +231,14 @@ class _World:
                 self._scheduler.cluster.model.upsert(kind, _read(_OTHERS[kind], manifest))
 
     def _delete(self, path: str) -> None:
-        if self._objects.pop(path, None) is None:
+        gone = self._objects.pop(path, None)
+        if gone is None:
             return
         self._ends.pop(path, None)
         kind, _, key = path.partition("/")
         match kind:
+            case _ if ObjectKind.of(gone) in self._scheduler.reads:
+                self._scheduler.delete_object(gone, self._now)
             case "Pod":
                 self._scheduler.delete_pod(self._pods.pop(key), self._now)
             case "Node":

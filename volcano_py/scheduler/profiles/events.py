@@ -69,9 +69,13 @@ class Interest(NamedTuple):
     action: Action
     hint: Hint | None = None
 
+    def matches(self, event: Event) -> bool:
+        """Whether the event is one of those declared."""
+        return event.kind in self.kinds and bool(self.action & event.action)
+
     def helps(self, pod: PodInfo, event: Event) -> bool:
         """Whether the event may make the pod schedulable. A hint that fails counts as yes."""
-        if event.kind not in self.kinds or not self.action & event.action:
+        if not self.matches(event):
             return False
         if self.hint is None:
             return True

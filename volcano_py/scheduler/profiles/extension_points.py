@@ -16,7 +16,7 @@ import msgspec
 from volcano_py.scheduler.framework.node_rules import DOMAIN, Scope
 from volcano_py.scheduler.profiles.columns import AnyColumns, Bools, Ints
 from volcano_py.scheduler.profiles.cycle_state import CycleState
-from volcano_py.scheduler.profiles.events import Event, Interest
+from volcano_py.scheduler.profiles.events import Event, Interest, Kind
 from volcano_py.scheduler.profiles.handle import Handle
 from volcano_py.scheduler.profiles.node_info import NodeInfo
 from volcano_py.scheduler.profiles.objects import ObjectKind
@@ -39,7 +39,7 @@ class Plugin:
     name: str = ""
     Arguments: ClassVar[type[Any]] = NoArguments
     """A msgspec Struct: what `pluginConfig` can set, checked at the start."""
-    reads: ClassVar[Sequence[ObjectKind]] = ()
+    reads: Sequence[ObjectKind] = ()
     """Kinds that the scheduler watches for this plugin, beside nodes and pods."""
 
     def __init__(self, arguments: Any = None, handle: Handle | None = None) -> None:
@@ -51,7 +51,9 @@ class Plugin:
 
 
 class Observer(Plugin, ABC):
-    """Not a point: a plugin that keeps a cache of its own gets every event of the cluster."""
+    """Not a point: a plugin that keeps a cache of its own gets the events of some kinds."""
+
+    kinds: ClassVar[frozenset[Kind]] = frozenset(Kind)
 
     @abstractmethod
     def observe(self, event: Event) -> None:

@@ -57,6 +57,8 @@ class World:
         self.now = 0.0
         self.emit = emit
         self.questions = Questions(emit)
+        self.retries: dict[str, float] = {}
+        """Pods that are tried again at a time, whatever happens."""
         self.waiting: Waiting
 
 
@@ -111,6 +113,10 @@ class Handle:
     def reject(self, key: str, plugin: str, message: str) -> None:
         """Give up a waiting pod's place; `plugin` refused it."""
         self._world.waiting.reject(key, plugin, message)
+
+    def try_again(self, pod: PodInfo, seconds: float) -> None:
+        """Try a pod again after some time, also if no event comes until then."""
+        self._world.retries[pod.key] = self.now + seconds
 
     def event(self, pod: PodInfo, reason: str, message: str, *, warning: bool = False) -> None:
         """Write an Event about a pod."""

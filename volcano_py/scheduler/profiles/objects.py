@@ -16,7 +16,7 @@ class ObjectKind(NamedTuple):
 
     @classmethod
     def of(cls, manifest: Manifest) -> ObjectKind:
-        return cls(manifest["apiVersion"], manifest["kind"])
+        return cls(manifest.get("apiVersion", ""), manifest["kind"])
 
 
 class Objects:

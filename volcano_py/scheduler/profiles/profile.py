@@ -13,7 +13,7 @@ from volcano_py.scheduler.profiles.class_views import ClassView, ClassViews, by_
 from volcano_py.scheduler.profiles.columns import Bools, Indices, Ints, NodesAt
 from volcano_py.scheduler.profiles.configuration import Configuration, ConfigurationError, ProfileConfig
 from volcano_py.scheduler.profiles.cycle_state import CycleState
-from volcano_py.scheduler.profiles.events import Event, Interest
+from volcano_py.scheduler.profiles.events import OBJECTS, Event, Interest
 from volcano_py.scheduler.profiles.extension_points import (
     MAX_SCORE,
     Bind,
@@ -146,14 +146,15 @@ class Profile:
 
     @property
     def observes(self) -> bool:
-        """Whether a plugin must see every event."""
-        return bool(self._observers)
+        """Whether a plugin must see all events of nodes or pods."""
+        return any(p.kinds - OBJECTS for p in self._observers)
 
     def observe(self, event: Event) -> None:
         """Show an event to the plugins that keep caches; one that fails is logged."""
         for plugin in self._observers:
             try:
-                plugin.observe(event)
+                if event.kind in plugin.kinds:
+                    plugin.observe(event)
             except Exception as e:
                 raised(plugin.name, "event", e)
 

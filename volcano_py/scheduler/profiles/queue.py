@@ -11,9 +11,11 @@ import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping
 from enum import Enum, auto
+from typing import NamedTuple
 
+from volcano_py.api.core import Pod
 from volcano_py.scheduler.profiles.decisions import SCHEDULER_ERROR, Decision, Fail, Report
-from volcano_py.scheduler.profiles.events import Action, Event, Kind, pod_events
+from volcano_py.scheduler.profiles.events import Action, Event, Interest, Kind, pod_events
 from volcano_py.scheduler.profiles.faults import PluginFault
 from volcano_py.scheduler.profiles.pod_info import PodInfo
 from volcano_py.scheduler.profiles.profile import Profile, SortKey
@@ -66,6 +68,15 @@ class QueuedPod:
         """Of pods with equal sort keys, the lower one is tried first."""
         self.ticket = 0
         """The number of its valid entry in a heap."""
+        self.refused: _Refused | None = None
+        """Where it is among the unschedulable pods."""
+
+
+class _Refused(NamedTuple):
+    profile: str
+    plugins: frozenset[str]
+    any_event: bool
+    """Every event helps."""
 
 
 Entry = tuple[float, SortKey, int, int, QueuedPod]
@@ -94,7 +105,8 @@ class SchedulingQueue:
         self._pods: dict[str, QueuedPod] = {}
         self._heaps: dict[Place, list[Entry]] = {p: [] for p in (Place.ACTIVE, Place.BACKOFF, Place.ERRORS)}
         """Entries whose pod has another ticket or place are void."""
-        self._unschedulable: dict[str, QueuedPod] = {}
+        self._unschedulable: dict[_Refused, dict[str, QueuedPod]] = {}
+        """By what refused the pods, so that an event that helps none of them costs little."""
         self._numbers = itertools.count(1)
         self._next_flush = _FLUSH_EVERY
         self.on_enter: Callable[[PodInfo], None] = lambda pod: None
@@ -137,7 +149,7 @@ class SchedulingQueue:
             self._push(queued)
             return
         for event in pod_events(Kind.UNSCHEDULED_POD, old, new):
-            if queued.again is Again.AFTER_EVENT and event.action is Action.OTHER:
+            if event.action is Action.OTHER and not _changed(old.pod, new.pod):
                 continue
             if self._worth_trying(queued, event):
                 self._requeue(queued, now)
@@ -148,11 +160,17 @@ class SchedulingQueue:
         queued = self._pods.pop(key, None)
         if queued is not None:
             queued.ticket = 0
-            self._unschedulable.pop(key, None)
+            self._leave(queued)
 
     def move(self, event: Event, now: float) -> None:
         """Try the pods again that the event may help."""
-        for queued in [q for q in self._unschedulable.values() if self._worth_trying(q, event)]:
+        helped: list[QueuedPod] = []
+        for refused, pods in self._unschedulable.items():
+            if refused.any_event:
+                helped += pods.values()
+            elif interests := self._interests(refused, event):
+                helped += [q for q in pods.values() if any(i.helps(q.pod, event) for i in interests)]
+        for queued in helped:
             self._requeue(queued, now)
 
     def pop(self, now: float) -> QueuedPod | None:
@@ -172,6 +190,12 @@ class SchedulingQueue:
         self._insert(queued)
         queued.place = Place.ACTIVE
         self._push(queued)
+
+    def activate(self, key: str, now: float) -> None:
+        """Try an unschedulable pod again without an event."""
+        queued = self._pods.get(key)
+        if queued is not None and queued.place is Place.UNSCHEDULABLE:
+            self._requeue(queued, now)
 
     def reconsider(self, key: str, now: float) -> None:
         """A PreEnqueue plugin that was pending about a pod has its answer."""
@@ -202,7 +226,8 @@ class SchedulingQueue:
                 self._push(queued)
         if now >= self._next_flush:
             self._next_flush = (math.floor(now / _FLUSH_EVERY) + 1) * _FLUSH_EVERY
-            for queued in [q for q in self._unschedulable.values() if now - q.since > _LONGEST_STAY]:
+            resting = [q for pods in self._unschedulable.values() for q in pods.values()]
+            for queued in [q for q in resting if now - q.since > _LONGEST_STAY]:
                 self._requeue(queued, now)
 
     def next_deadline(self) -> float | None:
@@ -217,16 +242,29 @@ class SchedulingQueue:
 
     def _push(self, queued: QueuedPod) -> None:
         """Give a pod its entry in the heap of its place."""
-        self._unschedulable.pop(queued.pod.key, None)
+        self._leave(queued)
         queued.ticket = next(self._numbers)
         end = 0.0 if queued.place is Place.ACTIVE else self._backoff_end(queued)
         entry = (end, self._sort_key(queued), queued.turn, queued.ticket, queued)
         heapq.heappush(self._heaps[queued.place], entry)
 
     def _rest(self, queued: QueuedPod) -> None:
+        self._leave(queued)
         queued.place = Place.UNSCHEDULABLE
         queued.ticket = 0
-        self._unschedulable[queued.pod.key] = queued
+        any_event = not queued.refused_by or (queued.again is Again.AFTER_EVENT and not queued.gated)
+        refused = _Refused(queued.pod.pod.spec.scheduler_name, frozenset(queued.refused_by), any_event)
+        queued.refused = refused
+        self._unschedulable.setdefault(refused, {})[queued.pod.key] = queued
+
+    def _leave(self, queued: QueuedPod) -> None:
+        """Take a pod out of the unschedulable ones, if it is there."""
+        if queued.refused is not None:
+            pods = self._unschedulable[queued.refused]
+            del pods[queued.pod.key]
+            if not pods:
+                del self._unschedulable[queued.refused]
+            queued.refused = None
 
     def _first(self, place: Place) -> QueuedPod | None:
         heap = self._heaps[place]
@@ -256,10 +294,15 @@ class SchedulingQueue:
         return self._profiles[queued.pod.pod.spec.scheduler_name]
 
     def _worth_trying(self, queued: QueuedPod, event: Event) -> bool:
-        if not queued.refused_by or (queued.again is Again.AFTER_EVENT and not queued.gated):
+        refused = queued.refused
+        if refused is None or refused.any_event:
             return True
-        interests = self._profile(queued).interests
-        return any(i.helps(queued.pod, event) for name in queued.refused_by for i in interests.get(name, ()))
+        return any(i.helps(queued.pod, event) for i in self._interests(refused, event))
+
+    def _interests(self, refused: _Refused, event: Event) -> list[Interest]:
+        """What the plugins that refused pods declare about such events."""
+        interests = self._profiles[refused.profile].interests
+        return [i for name in refused.plugins for i in interests.get(name, ()) if i.matches(event)]
 
     def _requeue(self, queued: QueuedPod, now: float) -> None:
         if not self._backing_off(queued, now):
@@ -296,3 +339,8 @@ class SchedulingQueue:
 def backoff(count: int, initial: float, longest: float) -> float:
     """Seconds to wait after `count` refusals: doubled each time."""
     return min(initial * 2.0 ** min(count - 1, 1000), longest) if count else 0.0
+
+
+def _changed(old: Pod, new: Pod) -> bool:
+    """Whether more than the pod's status differs."""
+    return old.spec != new.spec or old.metadata.annotations != new.metadata.annotations

@@ -12,13 +12,17 @@ from volcano_py.scheduler.profiles.extension_points import NoArguments, Plugin
 from volcano_py.scheduler.profiles.handle import Handle
 from volcano_py.scheduler.profiles.plugins import (
     balanced,
+    card_types,
     default_preemption,
     fit,
+    gang_permit,
+    machine_groups,
     node_affinity,
     pod_affinity,
     pod_preference,
     spread,
     spread_constraints,
+    sticky,
 )
 from volcano_py.scheduler.profiles.plugins.default_binder import DefaultBinder
 from volcano_py.scheduler.profiles.plugins.gang import GangScheduling
@@ -52,9 +56,9 @@ def _plain(kind: type[Plugin], weight: int = 0) -> Registration:
     return Registration(kind, lambda args, handle: kind(), weight=weight)
 
 
-def of(kind: type[Plugin]) -> Registration:
+def of(kind: type[Plugin], arguments: type[Any] | None = None) -> Registration:
     """For a plugin that is constructed with arguments and handle; no profile has it by default."""
-    return Registration(kind, kind, kind.Arguments, default=False)
+    return Registration(kind, kind, arguments or kind.Arguments, default=False)
 
 
 def _later(name: str) -> Registration:
@@ -105,4 +109,8 @@ REGISTRY: Registry = {
     "ImageLocality": Registration(ImageLocality, lambda a, h: ImageLocality(h.cluster), weight=1),
     "GangScheduling": Registration(GangScheduling, lambda a, h: GangScheduling(h), gate="GangScheduling"),
     "DefaultBinder": _plain(DefaultBinder),
+    "CardTypes": of(card_types.CardTypes, card_types.Arguments),
+    "GangPermit": of(gang_permit.GangPermit, gang_permit.Arguments),
+    "MachineGroups": of(machine_groups.MachineGroups, machine_groups.Arguments),
+    "Sticky": of(sticky.Sticky, sticky.Arguments),
 }

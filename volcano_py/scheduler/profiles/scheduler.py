@@ -125,7 +125,7 @@ class PodScheduler:
         self.cluster.see(pod)
         if pod.pod.spec.scheduler_name in self._profiles:
             self.queue.add(pod, now)
-            self._happened(Event(Kind.UNSCHEDULED_POD, Action.ADD, None, pod), now, moves=bool(pod.group))
+            self._happened(Event(Kind.UNSCHEDULED_POD, Action.ADD, None, pod), now)
 
     def update_pod(self, old: PodInfo, new: PodInfo, now: float) -> None:
         """A pod has changed; it may have been bound."""
@@ -154,6 +154,7 @@ class PodScheduler:
         self._world.now = now
         self._asking.pop(pod.key, None)
         self._world.questions.forget(pod.key)
+        self._world.retries.pop(pod.key, None)
         self.cluster.leave(pod)
         self.cluster.nominate(pod, "")
         self.queue.delete(pod.key)
@@ -207,12 +208,16 @@ class PodScheduler:
         self._world.now = now
         self._cycles.expire()
         self.queue.tick(now)
+        retries = self._world.retries
+        for key in [k for k, at in retries.items() if at <= now]:
+            del retries[key]
+            self.queue.activate(key, now)
         return self._answer()
 
     def next_deadline(self) -> float | None:
         """The time before which `tick` has nothing to do; None: before the next event."""
-        times = [t for t in (self._cycles.next_deadline(), self.queue.next_deadline()) if t is not None]
-        return min(times, default=None)
+        times = (self._cycles.next_deadline(), self.queue.next_deadline(), *self._world.retries.values())
+        return min((t for t in times if t is not None), default=None)
 
     def waiting_pods(self) -> list[WaitingPod]:
         """The pods that Permit holds."""
@@ -247,14 +252,13 @@ class PodScheduler:
         self._decisions.clear()
         return decisions
 
-    def _happened(self, event: Event, now: float, *, moves: bool = True) -> None:
-        """Plugins see the event; `moves`: pods that it may help are tried again."""
+    def _happened(self, event: Event, now: float) -> None:
+        """Plugins see the event, and pods that it may help are tried again."""
         self._world.now = now
         for profile in self._profiles.values():
             profile.observe(event)
-        if moves:
-            self.queue.move(event, now)
-            self._cycles.note(event)
+        self.queue.move(event, now)
+        self._cycles.note(event)
         self._cycles.settle()
 
     def _has_node(self, old: PodInfo, new: PodInfo, now: float) -> None:
@@ -301,5 +305,5 @@ class PodScheduler:
     def _lost(self, cycle: BindingCycle, why: NotFound) -> None:
         """A binding cycle has failed: its place is free."""
         freed = Event(Kind.ASSIGNED_POD, Action.DELETE, cycle.pod.on(cycle.node), None)
-        self._failed(cycle.queued, why, Again.SOON if cycle.helped else Again.AS_REFUSED)
         self.queue.move(freed, self._world.now)
+        self._failed(cycle.queued, why, Again.SOON if cycle.helped else Again.AS_REFUSED)

@@ -1,0 +1,201 @@
+"""GangPermit: members of a group wait on their nodes until enough of them have one. Kubernetes: the out-of-tree plugin
+coscheduling. Pods of Volcano's PodGroups are placed by the session instead."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from volcano_py.api.meta import parse_time
+from volcano_py.scheduler.profiles.cycle_state import CycleState
+from volcano_py.scheduler.profiles.events import NODES, OBJECTS, PODS, Action, Interest
+from volcano_py.scheduler.profiles.extension_points import (
+    Permit,
+    PostBind,
+    PostFilter,
+    PostFilterResult,
+    PreFilter,
+    QueueSort,
+    Reserve,
+)
+from volcano_py.scheduler.profiles.handle import Handle
+from volcano_py.scheduler.profiles.objects import Manifest, ObjectKind, key_of
+from volcano_py.scheduler.profiles.pod_info import PodInfo
+from volcano_py.scheduler.profiles.status import SKIP, SUCCESS, Code, Status, unresolvable, unschedulable
+
+POD_GROUP = ObjectKind("scheduling.x-k8s.io/v1alpha1", "PodGroup")
+_CLOSE = 0.1
+"""With at most this share of the members missing, those that wait keep their places."""
+
+
+class Arguments(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
+    group_label: str = "scheduling.x-k8s.io/pod-group"
+    """The label of pods with the name of their group."""
+    task_label: str = "volcano.sh/task-spec"
+    """The label of pods with the name of their type, for `minTaskMember` of the group."""
+    permit_waiting_time_seconds: int = 60
+    """How long members wait, if the group does not say so."""
+    pod_group_backoff_seconds: int = 1
+    """For how long a group that was given up is not tried again."""
+
+
+class Gang(NamedTuple):
+    """A group, as its PodGroup says."""
+
+    min_member: int
+    min_task_member: Mapping[str, int]
+    timeout: float
+    created: float
+
+
+class GangPermit(QueueSort, PreFilter, PostFilter, Reserve, Permit, PostBind):
+    name = "GangPermit"
+    reads = (POD_GROUP,)
+
+    def __init__(self, arguments: Arguments, handle: Handle) -> None:
+        self._args = arguments
+        self._handle = handle
+        self._started: dict[str, float] = {}
+        """Group to when the first of the members that wait got its node."""
+        self._given_up: dict[str, float] = {}
+        """Group to when it lost its places."""
+
+    def sort_key(self, pod: PodInfo, queued_at: float) -> tuple[float | str, ...]:
+        """Members of a group are neighbours: priority, age of the group, its name."""
+        group = self._group_name(pod)
+        gang = self._gang(group) if group else None
+        since = gang.created if gang is not None else math.inf
+        return (-pod.priority, since if group else math.inf, group, queued_at)
+
+    def pre_filter(self, state: CycleState, pod: PodInfo) -> tuple[Collection[str] | None, Status]:
+        group = self._group_name(pod)
+        if not group:
+            return None, SKIP
+        gang = self._gang(group)
+        if gang is None:
+            return None, unresolvable(f'the PodGroup "{group}" does not exist')
+        short = _short(gang, self._members(group), self._args.task_label)
+        if short:
+            return None, unresolvable(f'the PodGroup "{group}" has too few pods: {short}')
+        rest = self._given_up.get(group, -math.inf) + self._args.pod_group_backoff_seconds - self._handle.now
+        if rest > 0:
+            self._handle.try_again(pod, rest)
+            return None, unresolvable(f'the PodGroup "{group}" was given up just now')
+        return None, SUCCESS
+
+    def post_filter(self, state: CycleState, pod: PodInfo, refused: dict[str, Status]) -> PostFilterResult:
+        """A member fits nowhere: unless nearly all others have a place, those that wait give theirs up."""
+        group = self._group_name(pod)
+        gang = self._gang(group) if group else None
+        if gang is None:
+            return PostFilterResult(unschedulable())
+        missing = gang.min_member - len(list(self._placed(group)))
+        if not self._waiting(group) or missing <= gang.min_member * _CLOSE:
+            return PostFilterResult(unschedulable())
+        self._reject(group, f'the PodGroup "{group}" cannot be placed now: {pod.name} fits on no node')
+        return PostFilterResult(unschedulable(f'the PodGroup "{group}" lacks {missing} of {gang.min_member} members'))
+
+    def reserve(self, state: CycleState, pod: PodInfo, node: str) -> Status:
+        return SUCCESS
+
+    def unreserve(self, state: CycleState, pod: PodInfo, node: str) -> None:
+        """A member has lost its place: the others that wait give theirs up, too."""
+        group = self._group_name(pod)
+        if group in self._started:
+            self._reject(group, f'the PodGroup "{group}" was given up: {pod.name} lost its place')
+            self._say(pod, group, "Unschedulable", f"{pod.name} lost its place before enough members had one")
+
+    def permit(self, state: CycleState, pod: PodInfo, node: str) -> tuple[Status, float]:
+        group = self._group_name(pod)
+        gang = self._gang(group) if group else None
+        if gang is None:
+            return SUCCESS, 0.0
+        short = _short(gang, self._placed(group), self._args.task_label)
+        if short:
+            started = self._started.setdefault(group, self._handle.now)
+            wait = Status(Code.WAIT, (f'the PodGroup "{group}" waits for members: {short}',))
+            return wait, max(0.0, started + gang.timeout - self._handle.now)
+        self._started.pop(group, None)
+        for waiting in self._waiting(group):
+            self._handle.allow(waiting, self.name)
+        return SUCCESS, 0.0
+
+    def post_bind(self, state: CycleState, pod: PodInfo, node: str) -> None:
+        group = self._group_name(pod)
+        gang = self._gang(group) if group else None
+        if gang is not None:
+            bound = [p for p in self._members(group) if p.node or p.key == pod.key]
+            short = _short(gang, bound, self._args.task_label)
+            self._say(pod, group, "Scheduling" if short else "Scheduled", f"{len(bound)} members are bound")
+
+    def interests(self) -> Sequence[Interest]:
+        return (
+            Interest(PODS, Action.ADD, self._pod_helps),
+            Interest(PODS, Action.DELETE | Action.SCALE_DOWN),
+            Interest(NODES, Action.ADD | Action.ALLOCATABLE | Action.NODE_LABEL | Action.TAINT),
+            Interest(OBJECTS, Action.ADD | Action.OTHER, self._group_helps),
+        )
+
+    def _group_name(self, pod: PodInfo) -> str:
+        name = pod.labels.get(self._args.group_label, "")
+        return f"{pod.namespace}/{name}" if name else ""
+
+    def _gang(self, group: str) -> Gang | None:
+        found = self._handle.object(POD_GROUP, group)
+        if found is None:
+            return None
+        spec = found.get("spec") or {}
+        created = found["metadata"].get("creationTimestamp")
+        return Gang(
+            spec.get("minMember", 1),
+            spec.get("minTaskMember") or {},
+            spec.get("scheduleTimeoutSeconds") or self._args.permit_waiting_time_seconds,
+            parse_time(created) if created else 0.0,
+        )
+
+    def _members(self, group: str) -> Iterator[PodInfo]:
+        return (p for p in self._handle.pods() if self._group_name(p) == group)
+
+    def _placed(self, group: str) -> Iterator[PodInfo]:
+        """The members that are bound or assumed."""
+        return (p for n in self._handle.nodes() for p in n.pods.values() if self._group_name(p) == group)
+
+    def _waiting(self, group: str) -> list[str]:
+        found = (w for w in self._handle.waiting_pods() if self._group_name(w.pod) == group)
+        return [w.pod.key for w in found if self.name in w.deadlines]
+
+    def _reject(self, group: str, why: str) -> None:
+        self._started.pop(group, None)
+        self._given_up[group] = self._handle.now
+        for waiting in self._waiting(group):
+            self._handle.reject(waiting, self.name, why)
+
+    def _say(self, pod: PodInfo, group: str, phase: str, message: str) -> None:
+        """Write the status of the PodGroup, if it changes."""
+        found = self._handle.object(POD_GROUP, group)
+        shown = (found.get("status") or {}) if found is not None else {}
+        if found is not None and shown.get("phase") != phase:
+            status: dict[str, Any] = {"phase": phase, "message": message}
+            self._handle.patch(POD_GROUP, group, {"status": status}, pod, status=True)
+
+    def _pod_helps(self, pod: PodInfo, old: PodInfo | None, new: PodInfo | None) -> bool:
+        return new is not None and self._group_name(new) == self._group_name(pod) != ""
+
+    def _group_helps(self, pod: PodInfo, old: Manifest | None, new: Manifest | None) -> bool:
+        if new is None or key_of(new) != self._group_name(pod):
+            return False
+        return old is None or old.get("spec") != new.get("spec")
+
+
+def _short(gang: Gang, members: Iterator[PodInfo] | Sequence[PodInfo], task_label: str) -> str:
+    """What is missing of the minimum; empty: nothing."""
+    counts: dict[str, int] = {}
+    for p in members:
+        kind = p.labels.get(task_label, "")
+        counts[kind] = counts.get(kind, 0) + 1
+    parts = [f"{sum(counts.values())} of {gang.min_member}"] if sum(counts.values()) < gang.min_member else []
+    parts += [f"{counts.get(k, 0)} of {n} {k}" for k, n in gang.min_task_member.items() if counts.get(k, 0) < n]
+    return ", ".join(parts)
