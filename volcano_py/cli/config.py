@@ -1,14 +1,147 @@
-"""`volcano-py config`: documents for a cluster's administrators."""
+"""`volcano-py config`: reviews of the scheduler's configuration, and documents to apply to a cluster."""
 
 from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 import yaml
 
+from volcano_py.cli.errors import describe_os_error, fail
+
+if TYPE_CHECKING:
+    from volcano_py.scheduler.framework.registry import Registry
+    from volcano_py.scheduler.review.document import Document
+
+_COLOURS = {"error": "red", "warning": "yellow", "hint": "cyan"}
+
 
 @click.group()
 def config() -> None:
-    """Print documents to apply to a cluster."""
+    """Check, show and compare scheduler configurations; print admission policies."""
+
+
+def _plugins_dir() -> Callable[..., Any]:
+    return click.option("--plugins-dir", default="", help="Folder of Python files with custom plugins and actions.")
+
+
+@config.command()
+@click.argument("file")
+@click.option("--strict", is_flag=True, help="End with 1 for warnings and hints, too.")
+@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@_plugins_dir()
+def check(file: str, strict: bool, output: str, plugins_dir: str) -> None:
+    """Report mistakes and oddities of a scheduler configuration, before a scheduler reads it.
+
+    FILE is Volcano's configuration, a ConfigMap with it, or a KubeSchedulerConfiguration; - is standard input. Ends
+    with 1 if the scheduler would not use it.
+    """
+    from volcano_py.scheduler.review.findings import findings
+
+    document = _document(file)
+    if document.profiles is None:
+        found = findings(document.text, _registry(plugins_dir))
+    else:
+        from volcano_py.scheduler.extensions import profile_plugins
+        from volcano_py.scheduler.review.profiles import profile_findings
+
+        found = profile_findings(document.profiles, profile_plugins(plugins_dir))
+    if output == "json":
+        click.echo(json.dumps([finding._asdict() for finding in found], indent=2))
+    else:
+        for finding in found:
+            click.echo(click.style(f"{finding.severity + ':':9}", fg=_COLOURS[finding.severity]) + finding.text)
+        if not found:
+            click.echo("no mistakes found")
+    raise SystemExit(1 if any(strict or finding.severity == "error" for finding in found) else 0)
+
+
+@config.command()
+@click.argument("file", required=False, default="")
+@click.option("--all", "everything", is_flag=True, help="Flags and deviations with their default values, too.")
+@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@_plugins_dir()
+def show(file: str, everything: bool, output: str, plugins_dir: str) -> None:
+    """Print the values that a scheduler configuration puts in force; those that it sets are marked.
+
+    FILE is Volcano's configuration or a ConfigMap with it; - is standard input. Without FILE: the built-in one.
+    """
+    from volcano_py.scheduler.review.effective import settings
+
+    registry = _registry(plugins_dir)
+    found = settings(_configuration(file, registry), registry, everything=everything)
+    if output == "json":
+        click.echo(json.dumps([setting._asdict() for setting in found], indent=2, default=str))
+        return
+    width = max(len(setting.name) for setting in found)
+    owner = ""
+    for setting in found:
+        plain = isinstance(setting.value, str) and setting.value != ""
+        value = setting.value if plain else json.dumps(setting.value)
+        if setting.owner != owner:
+            owner = setting.owner
+            click.echo(owner if setting.name or value == "on" else f"{owner}: {value}")
+        if setting.name:
+            origin = "" if setting.origin == "default" else f"  ({setting.origin})"
+            click.echo(f"  {setting.name:{width}}  {value}{origin}")
+
+
+@config.command()
+@click.argument("old")
+@click.argument("new")
+@_plugins_dir()
+def diff(old: str, new: str, plugins_dir: str) -> None:
+    """Say in words what changes when the configuration NEW replaces OLD. Ends with 1 if anything does, as diff."""
+    from volcano_py.scheduler.review.differences import differences
+
+    registry = _registry(plugins_dir)
+    found = differences(_configuration(old, registry), _configuration(new, registry), registry)
+    for text in found or ["both decide the same"]:
+        click.echo(text)
+    raise SystemExit(1 if found else 0)
+
+
+def _document(file: str) -> Document:
+    from volcano_py.scheduler.framework.config import ConfigurationError
+    from volcano_py.scheduler.review.document import unwrap
+
+    try:
+        text = sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
+        return unwrap(text)
+    except UnicodeDecodeError:
+        fail(f"{file} is not UTF-8 text; write it as UTF-8")
+    except OSError as error:
+        fail(describe_os_error(error))
+    except ConfigurationError as error:
+        fail(f"{file}: {error}")
+    except RecursionError:
+        fail(f"{file}: it is nested too deep; use fewer levels")
+
+
+def _configuration(file: str, registry: Registry) -> Any:
+    from volcano_py.scheduler.framework.config import DEFAULT_TEXT, ConfigurationError, load
+
+    document = _document(file) if file else None
+    if document is not None and document.profiles is not None:
+        fail(f"{file} is a KubeSchedulerConfiguration; this command reads Volcano's configuration")
+    try:
+        return load(DEFAULT_TEXT if document is None else document.text, registry.actions)
+    except ConfigurationError as error:
+        fail(f"{file}: {error}")
+
+
+def _registry(plugins_dir: str) -> Registry:
+    from volcano_py.scheduler.extensions import ExtensionError, extended
+    from volcano_py.scheduler.run_once import REGISTRY
+
+    try:
+        return extended(REGISTRY, plugins_dir)
+    except ExtensionError as error:
+        fail(str(error))
 
 
 @config.command()

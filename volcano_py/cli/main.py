@@ -24,7 +24,7 @@ COMMANDS = {
         "Run the HyperNode controller alone.",
     ),
     "webhook-manager": ("volcano_py.cli.webhook_manager", "webhook_manager", "Run the admission webhooks."),
-    "config": ("volcano_py.cli.config", "config", "Print documents for a cluster: admission policies."),
+    "config": ("volcano_py.cli.config", "config", "Check, show and compare configurations; print policies."),
     "migrate": ("volcano_py.cli.migrate", "migrate", "Report what would differ in a cluster that runs Volcano."),
     "completion": ("volcano_py.cli.completion", "completion", "Print the script for shell completion."),
     "version": ("volcano_py.cli.version", "version", "Print the version."),

@@ -11,12 +11,11 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Collection, Coroutine
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 from volcano_py.kube.client import Client
-from volcano_py.scheduler.framework.config import DEFAULT_TEXT, Configuration, ConfigurationError, load
+from volcano_py.scheduler.framework.config import DEFAULT_TEXT, Configuration, ConfigurationError, load, unknown_plugins
 from volcano_py.scheduler.model.plan import Operation
 
 log = logging.getLogger(__name__)
@@ -118,20 +117,10 @@ class ConfigurationSource:
 
     def _load(self, text: str) -> Configuration:
         configuration = load(text, self._actions)
-        for warning in (*configuration.warnings, *self._unknown_plugins(configuration)):
+        for warning in (*configuration.warnings, *unknown_plugins(configuration, self._plugins)):
             log.warning("%s: %s", self.where or "configuration", warning)
             self.warn(warning)
         return configuration
-
-    def _unknown_plugins(self, configuration: Configuration) -> list[str]:
-        warnings = []
-        for i, tier in enumerate(configuration.tiers):
-            for j, option in enumerate(tier):
-                if option.name not in self._plugins:
-                    near = get_close_matches(option.name, list(self._plugins), 1)
-                    hint = f"; did you mean {near[0]}?" if near else ""
-                    warnings.append(f"tiers[{i}].plugins[{j}]: no plugin {option.name}, it is skipped{hint}")
-        return warnings
 
 
 class ConfigurationFile(ConfigurationSource):

@@ -138,6 +138,18 @@ def load(text: str, known_actions: Collection[str], absent_flags: bool | None = 
     )
 
 
+def unknown_plugins(configuration: Configuration, known: Collection[str]) -> list[str]:
+    """A warning for each plugin that does not exist."""
+    warnings = []
+    for i, tier in enumerate(configuration.tiers):
+        for j, option in enumerate(tier):
+            if option.name not in known:
+                near = get_close_matches(option.name, list(known), 1)
+                hint = f"; did you mean {near[0]}?" if near else ""
+                warnings.append(f"tiers[{i}].plugins[{j}]: no plugin {option.name}, it is skipped{hint}")
+    return warnings
+
+
 def _actions(value: Any, known: Collection[str]) -> tuple[str, ...]:
     if not isinstance(value, str):
         raise ConfigurationError(f'actions: must be text such as "enqueue, allocate, backfill", found {value!r}')

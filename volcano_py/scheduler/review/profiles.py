@@ -1,0 +1,19 @@
+"""What the scheduler would report about a KubeSchedulerConfiguration at startup."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from volcano_py.scheduler.profiles.configuration import ConfigurationError, load
+from volcano_py.scheduler.profiles.registry import Registry
+from volcano_py.scheduler.review.findings import Finding
+
+
+def profile_findings(document: Mapping[str, Any], registry: Registry) -> list[Finding]:
+    """The findings about the profiles."""
+    try:
+        load(document, registry=registry)
+    except ConfigurationError as error:
+        return [Finding("error", str(error))]
+    return []
