@@ -31,7 +31,7 @@ from volcano_py.scheduler.cache.shards import Shards
 from volcano_py.scheduler.configmap import source_of
 from volcano_py.scheduler.dispatch.handle import DispatcherHandle
 from volcano_py.scheduler.dispatch.messages import Result, Revoke, Settings
-from volcano_py.scheduler.extensions import ExtensionError, extended
+from volcano_py.scheduler.extensions import ExtensionError, extended, profile_plugins
 from volcano_py.scheduler.framework.config import ConfigurationError
 from volcano_py.scheduler.framework.registry import Registry
 from volcano_py.scheduler.health import add_informers, checks
@@ -48,6 +48,7 @@ from volcano_py.scheduler.pods.document import ProfilesFile, with_file
 from volcano_py.scheduler.pods.live import LiveProfiles
 from volcano_py.scheduler.reload import INTERVAL
 from volcano_py.scheduler.remote.device_config_map import DeviceConfigMap
+from volcano_py.scheduler.remote.errands import Errands
 from volcano_py.scheduler.remote.extender_calls import ExtenderCalls
 from volcano_py.scheduler.remote.usage_source import UsageSource
 from volcano_py.scheduler.reporting import Reporter
@@ -72,7 +73,7 @@ class Scheduler:
         self.stopping = False
         self.shards: Shards | None = None
         self._seed = options.seed if seed is None else seed
-        profiles = ProfilesFile(options) if options.config else None
+        profiles = ProfilesFile(options, profile_plugins(options.plugins_dir)) if options.config else None
         names = (*options.scheduler_names, *(profiles.names if profiles is not None else ()))
         self.handle = DispatcherHandle(settings_of(options), self._handle_result, self._leadership_changed)
         # A cycle may last as long as the dispatcher waits for a heartbeat.
@@ -98,6 +99,9 @@ class Scheduler:
         if profiles is not None:
             self.profiles = LiveProfiles(profiles, self.cache, self.handle, self._send, metrics.registry)
             self.cache.follower = self.profiles
+            live = self.profiles
+            self.errands = Errands(lambda: live.scheduler.reads, live.object_changed, live.answered)
+            live.errand, live.replay_objects = self.errands.carry, self.errands.replay
         self.extenders = ExtenderCalls(lambda: self.cache.model.keep(Mailbox), self._make_dirty)
         self.health = checks(progress, self.handle)
 
@@ -136,6 +140,7 @@ class Scheduler:
             parts["cycles"] = self.cycle_loop.run(*synced)
             if self.profiles is not None:
                 parts["profiles"] = self.profiles.run()
+                parts["profile plugins"] = self.errands.run(client)
             parts["extenders"] = self.extenders.run()
             usage = UsageSource(client, lambda: self.source.configuration.metrics, self._node_names, self._put_usage)
             parts["usage"] = usage.run()

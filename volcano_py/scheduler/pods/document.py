@@ -18,6 +18,7 @@ from volcano_py.api.duration import parse_duration
 from volcano_py.scheduler.framework.config import ConfigurationError, read_yaml
 from volcano_py.scheduler.options import Options
 from volcano_py.scheduler.profiles import configuration as profiles
+from volcano_py.scheduler.profiles.registry import REGISTRY, Registry
 from volcano_py.scheduler.reload import file_version, read_text
 
 log = logging.getLogger(__name__)
@@ -49,10 +50,11 @@ class _Process(msgspec.Struct, rename="camel"):
 class ProfilesFile:
     """`configuration` is the one in force."""
 
-    def __init__(self, options: Options) -> None:
-        """Read it for the first time. Raises ConfigurationError."""
+    def __init__(self, options: Options, registry: Registry = REGISTRY) -> None:
+        """Read it for the first time. `registry`: the plugins that profiles can name. Raises ConfigurationError."""
         self.path = options.config
         self.features = profiles.features_of(options.feature_gates)
+        self._registry = registry
         self._session = frozenset(options.scheduler_names)
         self._version = file_version(self.path)
         self._problem = ""
@@ -86,7 +88,7 @@ class ProfilesFile:
     def _read(self) -> profiles.Configuration:
         document = _document(self.path)
         try:
-            found = profiles.load(document, self.features)
+            found = profiles.load(document, self.features, self._registry)
         except profiles.ConfigurationError as error:
             raise ConfigurationError(f"{self.path}: {error}") from None
         _check_names([p.name for p in found.profiles], self._session, self.path)

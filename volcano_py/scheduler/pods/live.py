@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from prometheus_client import CollectorRegistry
@@ -30,7 +30,8 @@ from volcano_py.scheduler.pods.feed import Feed, refusal
 from volcano_py.scheduler.pods.loop import PodLoop
 from volcano_py.scheduler.pods.metrics import ERROR, SCHEDULED, UNSCHEDULABLE, PodMetrics
 from volcano_py.scheduler.pods.operations import operations
-from volcano_py.scheduler.profiles.decisions import SCHEDULER_ERROR, Bind, Decision, Evict, Fail
+from volcano_py.scheduler.profiles.calls import Answer
+from volcano_py.scheduler.profiles.decisions import SCHEDULER_ERROR, Ask, Bind, Decision, Evict, Fail, Patch
 from volcano_py.scheduler.profiles.pod_info import PodInfo
 from volcano_py.scheduler.profiles.scheduler import PodScheduler
 
@@ -61,6 +62,10 @@ class LiveProfiles:
     def __init__(
         self, file: ProfilesFile, cache: Cache, handle: DispatcherHandle, send: Emit, registry: CollectorRegistry
     ) -> None:
+        self.errand: Callable[[Ask | Patch], None] = lambda errand: None
+        """Carries what plugins ask of others, see `remote.errands`."""
+        self.replay_objects: Callable[[], None] = lambda: None
+        """Reports all objects that plugins read to `object_changed`."""
         self._file = file
         self._cache = cache
         self._handle = handle
@@ -78,6 +83,22 @@ class LiveProfiles:
     def names(self) -> frozenset[str]:
         """The schedulerNames of the profiles."""
         return self._file.names
+
+    # ---- errands of plugins -----------------------------------------------------------------------------
+
+    def object_changed(self, old: Any, new: Any) -> None:
+        """An object of a kind that a plugin reads."""
+        if new is not None:
+            self.scheduler.set_object(new, time.monotonic())
+        else:
+            self.scheduler.delete_object(old, time.monotonic())
+        self.loop.wake()
+
+    def answered(self, number: str, answer: Answer) -> None:
+        """What has come of a call that a plugin has made."""
+        now = time.monotonic()
+        self._carry_out(self.scheduler.answered(number, answer, now), now)
+        self.loop.wake()
 
     async def run(self, *ready: asyncio.Event) -> None:
         """Try pods until cancelled, the first one after the cache is ready and all events in `ready` are set."""
@@ -145,7 +166,10 @@ class LiveProfiles:
     def poll(self) -> None:
         """Check the file for a change, and put new profiles in force: all waiting pods enter a new queue."""
         if self._file.poll():
+            now = time.monotonic()
+            self._carry_out(self.scheduler.close(now), now)
             self._configure()
+            self.replay_objects()
             self._cache.schedule_for(self.names)
             for pod in self._cache.informers["Pod"].store.values():
                 task = self._cache.model.tasks.get(pod.metadata.key)
@@ -187,6 +211,8 @@ class LiveProfiles:
                 case Fail(pod, _, reason):
                     self._tried(pod, begun)
                     self._report(ERROR if reason == SCHEDULER_ERROR else UNSCHEDULABLE, pod, begun)
+                case Ask() | Patch():
+                    self.errand(decision)
         victims = sum(isinstance(d, Evict) for d in decisions)
         if victims:
             self.metrics.preempted(victims)
@@ -208,3 +234,5 @@ class LiveProfiles:
     def _put_back(self, pod: PodInfo, why: str) -> None:
         now = time.monotonic()
         self._carry_out(self.scheduler.bind_result(pod.key, why, now, pod.pod.metadata.uid), now)
+        if pod.key not in self.scheduler:  # the profiles are newer than the binding
+            self.scheduler.add_pod(pod, now)

@@ -10,7 +10,6 @@ class Tls(NamedTuple):
     """How to verify the server, and with what to identify; paths of PEM files, empty: the system's defaults."""
 
     insecure: bool = False
-    server_name: str = ""
     ca_file: str = ""
     cert_file: str = ""
     key_file: str = ""

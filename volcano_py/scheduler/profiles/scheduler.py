@@ -58,6 +58,10 @@ class PodScheduler:
             len(self.queue) or len(self._cycles) or self._asking or any(p.observes for p in self._profiles.values())
         )
 
+    def __contains__(self, key: str) -> bool:
+        """Whether a pod waits for a node, or for the end of its binding."""
+        return key in self.queue or key in self._asking or self._cycles.get(key) is not None
+
     # ---- what happens in the cluster --------------------------------------------------------------------
 
     def set_node(self, node: Node, now: float) -> None:
@@ -244,6 +248,14 @@ class PodScheduler:
             self.queue.put_back(queued)
         self.queue.reconsider(key, now)
         self._cycles.resume(key)
+        return self._answer()
+
+    def close(self, now: float) -> list[Decision]:
+        """Give up all places whose binding is not being written: another scheduler follows."""
+        self._world.now = now
+        for cycle in self._cycles:
+            if cycle.stage is not Stage.WRITE:
+                self._cycles.undo(cycle)
         return self._answer()
 
     def _answer(self) -> list[Decision]:

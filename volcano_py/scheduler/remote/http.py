@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import ssl
 from typing import Any
 
 import aiohttp
@@ -26,7 +27,7 @@ async def call(
     data: bytes | None = None,
     params: dict[str, str] | None = None,
     auth: aiohttp.BasicAuth | None = None,
-    verify: bool = True,
+    verify: bool | ssl.SSLContext = True,
 ) -> bytes:
     """The body of an answer with status 200. Raises CallError for everything else."""
     headers = {"Content-Type": "application/json"} if data is not None else None
