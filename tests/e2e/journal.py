@@ -20,6 +20,7 @@ class Journal:
         self.cpus = cpus
         self.node_of: dict[str, str] = {}
         self.name_of: dict[str, str] = {}
+        self._uid_of: dict[str, str] = {}
         self.on_node: Counter[str] = Counter()
         self.wrong: list[str] = []
         self.events = 0
@@ -27,7 +28,7 @@ class Journal:
     def saw(self, pod: dict[str, Any]) -> None:
         self.events += 1
         uid, name, node = pod["metadata"]["uid"], pod["metadata"]["name"], pod["spec"].get("nodeName", "")
-        if name in self.name_of.values() and self.name_of.get(uid) != name:
+        if self._uid_of.setdefault(name, uid) != uid:
             self.wrong.append(f"{name} exists a second time")
         self.name_of[uid] = name
         before = self.node_of.get(uid, "")
