@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.e2e.cluster import SERVE_METRICS, bound, cluster, job, metrics_of, until
-from volcano_py.api.kinds import EVENT, JOB, POD, PRIORITYCLASS
+from volcano_py.api.kinds import EVENT, JOB, POD, PRIORITYCLASS, STATEFULSET
 from volcano_py.kube.client import Client
 
 CONFIG = Path(__file__).parents[2] / "examples" / "profiles" / "scheduler.conf"
@@ -53,6 +53,8 @@ async def test_gangs_and_two_profiles_at_once(tmp_path: Path) -> None:
         assert found['scheduler_schedule_attempts_total{profile="spread",result="scheduled"}'] == 12
         assert found['scheduler_schedule_attempts_total{profile="packed",result="scheduled"}'] == 3
         assert found['scheduler_pending_pods{queue="active"}'] == 0
+        assert found['scheduler_queue_incoming_pods_total{event="PodAdd",queue="active"}'] == 15
+        assert found['scheduler_pod_scheduling_sli_duration_seconds_count{attempts="1"}'] == 15
 
 
 async def test_a_profile_preempts_a_whole_pod_of_the_session_and_nothing_takes_its_place(tmp_path: Path) -> None:
@@ -77,3 +79,47 @@ async def test_a_profile_preempts_a_whole_pod_of_the_session_and_nothing_takes_i
 
         (message,) = await until(preempted, "there is no Event")
         assert message.startswith("Preempted by pod") and message.endswith("on node node-0")
+
+
+STICKY = """\
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- schedulerName: sticky
+  plugins: {multiPoint: {enabled: [{name: Sticky}]}}
+  pluginConfig:
+  - name: Sticky
+    args: {owners: [{apiVersion: apps/v1, kind: StatefulSet}]}
+"""
+
+
+async def test_a_plugin_reads_and_patches_objects_of_its_own(tmp_path: Path) -> None:
+    config = tmp_path / "profiles.yaml"
+    config.write_text(STICKY)
+    async with cluster(tmp_path, nodes=3, shape="cpu=4,memory=8Gi", scheduler=(f"--config={config}",)) as (_, client):
+        spec = {"selector": {"matchLabels": {"app": "a"}}, "serviceName": "a", "replicas": 0}
+        template = {"metadata": {"labels": {"app": "a"}}, "spec": {"containers": [{"name": "c", "image": "busybox"}]}}
+        owner = await client.create(
+            STATEFULSET, {"metadata": {"name": "a"}, "spec": {**spec, "template": template}}, "default"
+        )
+        reference = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "a", "uid": owner["metadata"]["uid"]}
+
+        async def run(name: str) -> str:
+            made = pod(name, "sticky", "1")
+            made["metadata"]["ownerReferences"] = [reference]
+            await client.create(POD, made, "default")
+
+            async def bound_to() -> list[str]:
+                return [n for n in await nodes(client, name) if n]
+
+            (node,) = await until(bound_to, f"{name} is not bound")
+            return str(node)
+
+        async def remembered() -> str:
+            annotations = (await client.get(STATEFULSET, "a", "default"))["metadata"].get("annotations") or {}
+            return str(annotations.get("volcano.sh/sticky-node", ""))
+
+        first = await run("a-first")
+        assert await until(remembered, "the owner has no annotation") == first
+        await client.create(POD, pod("beside", "sticky", "500m", nodeName=first), "default")
+        assert await run("a-second") == first, "it is not the emptiest node"

@@ -74,8 +74,10 @@ class LiveProfiles:
         self._tries: dict[str, _Tries] = {}
         self._refused: dict[str, Fail] = {}
         """Pods that nothing schedules, by UID."""
-        self.metrics = PodMetrics(registry, lambda: self.scheduler.queue.sizes())
-        self.loop = PodLoop(cache.model, handle, self._attempt, self._tick, self._waiting)
+        self.metrics = PodMetrics(
+            registry, lambda: self.scheduler.queue.sizes(), lambda: dict(self.scheduler.queue.incoming)
+        )
+        self.loop = PodLoop(cache.model, handle, self._attempt, self._tick, self._has_time)
         self.scheduler: PodScheduler
         self._configure()
 
@@ -180,8 +182,9 @@ class LiveProfiles:
         self.scheduler = PodScheduler(self._file.configuration, self._file.features, self._cache.model)
         self._feed = Feed(self.scheduler, self.names)
 
-    def _waiting(self) -> int:
-        return len(self.scheduler.queue) + len(self._refused)
+    def _has_time(self) -> bool:
+        """Whether time alone may change something: a back-off ends, or a wait at Permit."""
+        return bool(self._refused) or self.scheduler.next_deadline() is not None
 
     # ---- attempts ---------------------------------------------------------------------------------------
 

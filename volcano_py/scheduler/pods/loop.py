@@ -21,7 +21,8 @@ SLICE = 20_000
 class PodLoop:
     """Calls `attempt(now)`, which returns whether there was a pod to try, and `tick(now)` at every whole second.
 
-    `waiting()`: how many pods wait. `wake()` reports that there may be work. Times are monotonic, in seconds.
+    `has_time()`: whether `tick` may have something to do later. `wake()` reports that there may be work. Times are
+    monotonic, in seconds.
     """
 
     def __init__(
@@ -30,14 +31,14 @@ class PodLoop:
         handle: DispatcherHandle,
         attempt: Callable[[float], bool],
         tick: Callable[[float], None],
-        waiting: Callable[[], int],
+        has_time: Callable[[], bool],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._model = model
         self._handle = handle
         self._attempt = attempt
         self._tick = tick
-        self._waiting = waiting
+        self._has_time = has_time
         self._clock = clock
         self._changed = asyncio.Event()
 
@@ -59,7 +60,7 @@ class PodLoop:
             if self._slice():
                 await asyncio.sleep(0)
                 continue
-            limit = second + 1 - self._clock() if self._waiting() else None
+            limit = second + 1 - self._clock() if self._has_time() else None
             try:
                 async with asyncio.timeout(None if limit is None else max(0.0, limit)):
                     await self._changed.wait()

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
-from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 SCHEDULED, UNSCHEDULABLE, ERROR = "scheduled", "unschedulable", "error"
@@ -21,10 +21,18 @@ def _doubling(first: float, count: int) -> list[float]:
 
 
 class PodMetrics:
-    """The metrics of the profiles. `waiting`: how many pods wait in each part of the queue."""
+    """The metrics of the profiles.
 
-    def __init__(self, registry: CollectorRegistry, waiting: Callable[[], Mapping[str, int]]) -> None:
-        registry.register(_Pending(waiting))
+    `waiting`: how many pods wait in each part of the queue. `incoming`: how many have come into a part, and why.
+    """
+
+    def __init__(
+        self,
+        registry: CollectorRegistry,
+        waiting: Callable[[], Mapping[str, int]],
+        incoming: Callable[[], Mapping[tuple[str, str], int]] = dict,
+    ) -> None:
+        registry.register(_Queue(waiting, incoming))
         own: dict[str, Any] = {"namespace": "scheduler", "registry": registry}
         self.attempts = Counter(
             "schedule_attempts_total", "Attempts to schedule a pod, by result and profile", ("result", "profile"), **own
@@ -61,13 +69,20 @@ class PodMetrics:
         self.victims.observe(victims)
 
 
-class _Pending(Collector):
-    def __init__(self, waiting: Callable[[], Mapping[str, int]]) -> None:
+class _Queue(Collector):
+    def __init__(
+        self, waiting: Callable[[], Mapping[str, int]], incoming: Callable[[], Mapping[tuple[str, str], int]]
+    ) -> None:
         self._waiting = waiting
+        self._incoming = incoming
 
     def collect(self) -> Iterable[Metric]:
         text = "Pods that wait: active, backoff, unschedulable or gated"
         family = GaugeMetricFamily("scheduler_pending_pods", text, labels=["queue"])
         for queue, count in self._waiting().items():
             family.add_metric([queue], count)
-        return [family]
+        text = "Pods that came into a part of the queue, by what made them come"
+        arrivals = CounterMetricFamily("scheduler_queue_incoming_pods", text, labels=["queue", "event"])
+        for labels, count in self._incoming().items():
+            arrivals.add_metric(list(labels), count)
+        return [family, arrivals]

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from volcano_py.scheduler.model import plan
 from volcano_py.scheduler.model.cluster import Cluster
-from volcano_py.scheduler.profiles.decisions import Bind, Decision, Evict, Fail, Nominate, Report
+from volcano_py.scheduler.profiles.decisions import SCHEDULER_ERROR, Bind, Decision, Evict, Fail, Nominate, Report
 from volcano_py.scheduler.profiles.pod_info import PodInfo
 
 EVICTION = "preemption"
@@ -29,8 +29,14 @@ def operations(decisions: Sequence[Decision], model: Cluster) -> Iterator[plan.O
             case Fail(pod, message, reason):
                 if model.reported.conditions.get(pod.key) != (reason, message):
                     yield plan.PodCondition(pod.namespace, pod.name, _uid(pod), reason, message)
+                    if reason == SCHEDULER_ERROR:  # the dispatcher adds the Event to other conditions only
+                        yield _event(pod, "Warning", "FailedScheduling", message)
             case Report(pod, type_, reason, message):
-                yield plan.Event("Pod", pod.namespace, pod.name, _uid(pod), type_, reason, message)
+                yield _event(pod, type_, reason, message)
+
+
+def _event(pod: PodInfo, type_: str, reason: str, message: str) -> plan.Event:
+    return plan.Event("Pod", pod.namespace, pod.name, _uid(pod), type_, reason, message)
 
 
 def _uid(pod: PodInfo) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import heapq
 import itertools
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from enum import Enum, auto
 from typing import NamedTuple
@@ -109,6 +110,9 @@ class SchedulingQueue:
         """By what refused the pods, so that an event that helps none of them costs little."""
         self._numbers = itertools.count(1)
         self._next_flush = _FLUSH_EVERY
+        self.incoming: Counter[tuple[str, str]] = Counter()
+        """How often pods came into a part of the queue, by part and by what made them come (kube-scheduler's names)."""
+        self._cause = ""
         self.on_enter: Callable[[PodInfo], None] = lambda pod: None
         """Called with a pod that is new or updated and passes the gates."""
 
@@ -133,6 +137,7 @@ class SchedulingQueue:
 
     def add(self, pod: PodInfo, now: float) -> None:
         """A new pod."""
+        self._cause = "PodAdd"
         queued = QueuedPod(pod, now)
         self._insert(queued)
         self._enter(queued, Place.ACTIVE)
@@ -145,6 +150,7 @@ class SchedulingQueue:
         if queued is None:
             return
         queued.pod = new
+        self._cause = ""
         if queued.place is not Place.UNSCHEDULABLE:
             self._push(queued)
             return
@@ -152,6 +158,7 @@ class SchedulingQueue:
             if event.action is Action.OTHER and not _changed(old.pod, new.pod):
                 continue
             if self._worth_trying(queued, event):
+                self._cause = "PodUpdate"
                 self._requeue(queued, now)
                 if queued.place is not Place.UNSCHEDULABLE:
                     return
@@ -170,6 +177,7 @@ class SchedulingQueue:
                 helped += pods.values()
             elif interests := self._interests(refused, event):
                 helped += [q for q in pods.values() if any(i.helps(q.pod, event) for i in interests)]
+        self._cause = f"{event.kind.value}{(event.action.name or '').title().replace('_', '')}"
         for queued in helped:
             self._requeue(queued, now)
 
@@ -187,18 +195,21 @@ class SchedulingQueue:
 
     def put_back(self, queued: QueuedPod) -> None:
         """A pod whose attempt was interrupted is tried again at once."""
+        self._cause = "ForceActivate"
         self._insert(queued)
         queued.place = Place.ACTIVE
         self._push(queued)
 
     def activate(self, key: str, now: float) -> None:
         """Try an unschedulable pod again without an event."""
+        self._cause = "ForceActivate"
         queued = self._pods.get(key)
         if queued is not None and queued.place is Place.UNSCHEDULABLE:
             self._requeue(queued, now)
 
     def reconsider(self, key: str, now: float) -> None:
         """A PreEnqueue plugin that was pending about a pod has its answer."""
+        self._cause = "ForceActivate"
         queued = self._pods.get(key)
         if queued is not None and queued.gated:
             queued.refused_by.clear()
@@ -206,6 +217,7 @@ class SchedulingQueue:
 
     def fail(self, queued: QueuedPod, now: float, refused_by: Iterable[str], again: Again = Again.AS_REFUSED) -> None:
         """Put a pod back that was refused by these plugins, or that failed with an error if there are none."""
+        self._cause = "ScheduleAttemptFailure"
         queued.refused_by = set(refused_by)
         queued.again = again
         queued.since = now
@@ -220,11 +232,13 @@ class SchedulingQueue:
 
     def tick(self, now: float) -> None:
         """At every whole second: end of back-offs, and of stays that are too long."""
+        self._cause = "BackoffComplete"
         for place in (Place.BACKOFF, Place.ERRORS):
             while (queued := self._first(place)) is not None and not self._backing_off(queued, now):
                 queued.place = Place.ACTIVE
                 self._push(queued)
         if now >= self._next_flush:
+            self._cause = "UnschedulableTimeout"
             self._next_flush = (math.floor(now / _FLUSH_EVERY) + 1) * _FLUSH_EVERY
             resting = [q for pods in self._unschedulable.values() for q in pods.values()]
             for queued in [q for q in resting if now - q.since > _LONGEST_STAY]:
@@ -243,6 +257,7 @@ class SchedulingQueue:
     def _push(self, queued: QueuedPod) -> None:
         """Give a pod its entry in the heap of its place."""
         self._leave(queued)
+        self._count("active" if queued.place is Place.ACTIVE else "backoff")
         queued.ticket = next(self._numbers)
         end = 0.0 if queued.place is Place.ACTIVE else self._backoff_end(queued)
         entry = (end, self._sort_key(queued), queued.turn, queued.ticket, queued)
@@ -250,12 +265,17 @@ class SchedulingQueue:
 
     def _rest(self, queued: QueuedPod) -> None:
         self._leave(queued)
+        self._count("gated" if queued.gated else "unschedulable")
         queued.place = Place.UNSCHEDULABLE
         queued.ticket = 0
         any_event = not queued.refused_by or (queued.again is Again.AFTER_EVENT and not queued.gated)
         refused = _Refused(queued.pod.pod.spec.scheduler_name, frozenset(queued.refused_by), any_event)
         queued.refused = refused
         self._unschedulable.setdefault(refused, {})[queued.pod.key] = queued
+
+    def _count(self, part: str) -> None:
+        if self._cause:
+            self.incoming[part, self._cause] += 1
 
     def _leave(self, queued: QueuedPod) -> None:
         """Take a pod out of the unschedulable ones, if it is there."""
