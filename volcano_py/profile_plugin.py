@@ -5,6 +5,8 @@
 docs/profiles.md is the guide.
 """
 
+from volcano_py.scheduler.framework.node_rules import DOMAIN, LOCAL, STATIC
+from volcano_py.scheduler.profiles.columns import AnyColumns, Columns
 from volcano_py.scheduler.profiles.cycle_state import CycleState
 from volcano_py.scheduler.profiles.events import (
     GROUPS,
@@ -41,15 +43,20 @@ from volcano_py.scheduler.profiles.pod_info import PodInfo
 from volcano_py.scheduler.profiles.status import SKIP, SUCCESS, Code, Status, error, unresolvable, unschedulable
 
 __all__ = [
+    "DOMAIN",
     "GROUPS",
+    "LOCAL",
     "NODES",
     "OBJECTS",
     "PODS",
     "SKIP",
+    "STATIC",
     "SUCCESS",
     "Action",
+    "AnyColumns",
     "Bind",
     "Code",
+    "Columns",
     "CycleState",
     "Event",
     "Filter",
