@@ -59,7 +59,7 @@ def steps_of(path: Path) -> list[Step]:
     return steps
 
 
-WITH_PROGRAMS = {EXAMPLES / "sticky-vm"}
+WITH_PROGRAMS = {EXAMPLES / "sticky-vm", EXAMPLES / "remote-plugin"}
 """Folders with a program beside the manifests; tests of their own go through them."""
 FOUND = {str(path.relative_to(EXAMPLES)): path for path in sorted(EXAMPLES.rglob("*.yaml")) if steps_of(path)}
 

@@ -24,6 +24,8 @@ class Call(NamedTuple):
     timeout: float
     """Seconds."""
     tls: Tls | None = None
+    about: Any = None
+    """What the plugin gets back with the answer."""
 
 
 class Answer(NamedTuple):
@@ -31,3 +33,5 @@ class Answer(NamedTuple):
 
     body: Any = None
     error: str = ""
+    about: Any = None
+    """That of the call."""

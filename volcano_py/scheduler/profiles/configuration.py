@@ -94,6 +94,7 @@ def load(
         raise ConfigurationError(f"{read.kind} of {read.api_version}: write KubeSchedulerConfiguration of {_API}")
     if not 0 < read.pod_initial_backoff_seconds <= read.pod_max_backoff_seconds:
         raise ConfigurationError("podInitialBackoffSeconds: must be above 0 and at most podMaxBackoffSeconds")
+    registry = _with_copies(read.profiles or (), registry)
     share = read.percentage_of_nodes_to_score
     profiles = [_profile(p, features, registry, share) for p in read.profiles or [_Profile()]]
     names = [p.name for p in profiles]
@@ -107,6 +108,19 @@ def load(
     return Configuration(
         profiles, float(read.pod_initial_backoff_seconds), float(read.pod_max_backoff_seconds), registry
     )
+
+
+def _with_copies(profiles: Iterable[_Profile], registry: Registry) -> Registry:
+    """The registry with plugins of which a profile has several, under the names that the profiles use."""
+    found = dict(registry)
+    for profile in profiles:
+        sets = (profile.plugins or {}).values()
+        names = {r.name for s in sets for r in s.enabled or ()} | {e.name for e in profile.plugin_config or ()}
+        for name in names:
+            base, slash, _ = name.partition("/")
+            if slash and base in registry and registry[base].many:
+                found[name] = registry[base]
+    return found
 
 
 def _profile(profile: _Profile, features: frozenset[str], registry: Registry, percentage: int) -> ProfileConfig:

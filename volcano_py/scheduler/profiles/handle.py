@@ -141,6 +141,10 @@ class Handle:
             questions.forget(pod.key, topic)
         return found
 
+    def known_answer(self, pod: PodInfo, topic: str) -> Answer | None:
+        """The answer, if it has come; nothing is asked."""
+        return self._world.questions.answer(pod, topic)
+
     def forget_answer(self, pod: PodInfo, topic: str) -> None:
         """Ask again next time."""
         self._world.questions.forget(pod.key, topic)

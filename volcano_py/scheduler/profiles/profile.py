@@ -111,6 +111,7 @@ class Profile:
             if name in named:
                 try:
                     made[name] = registration.make(config.arguments[name], handle)
+                    made[name].name = name
                 except Exception as e:
                     raise ConfigurationError(f"profile {self.name}, pluginConfig {name}: {e}") from e
 
@@ -166,6 +167,8 @@ class Profile:
                     status = expect(plugin.pre_enqueue(pod), Status, plugin.name, "PreEnqueue")
             except PluginFault as fault:
                 return fault.status
+            if status.code is Code.ERROR:
+                return PluginFault(plugin.name, "PreEnqueue", status.message).status
             if not status.ok:
                 return status.by(plugin.name)
         return SUCCESS

@@ -7,6 +7,7 @@ the core gets questions as decisions, carries them, and returns what has come of
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from volcano_py.scheduler.profiles.calls import Answer, Call
 from volcano_py.scheduler.profiles.decisions import Ask, Decision
@@ -22,8 +23,8 @@ class Questions:
         """Pod to topic to the number of the question."""
         self._answers: dict[str, dict[str, Answer]] = {}
         """Pod to topic to answer."""
-        self._about: dict[str, tuple[str, str]] = {}
-        """The number of a question to its pod and topic."""
+        self._about: dict[str, tuple[str, str, Any]] = {}
+        """The number of a question to its pod, its topic, and what its call is about."""
         self._count = 0
 
     def answer(self, pod: PodInfo, topic: str) -> Answer | None:
@@ -36,7 +37,7 @@ class Questions:
         if topic not in mine:
             self._count += 1
             mine[topic] = number = str(self._count)
-            self._about[number] = pod.key, topic
+            self._about[number] = pod.key, topic, call.about
             self._emit(Ask(pod, number, call))
 
     def notify(self, pod: PodInfo, call: Call) -> None:
@@ -45,10 +46,10 @@ class Questions:
 
     def take(self, number: str, answer: Answer) -> str:
         """Store an answer; returns the pod, or empty if its question is not open any more."""
-        key, topic = self._about.pop(number, ("", ""))
+        key, topic, about = self._about.pop(number, ("", "", None))
         if key:
             del self._open[key][topic]
-            self._answers.setdefault(key, {})[topic] = answer
+            self._answers.setdefault(key, {})[topic] = answer._replace(about=about)
         return key
 
     def forget(self, key: str, topic: str = "") -> None:

@@ -20,6 +20,7 @@ from volcano_py.scheduler.profiles.plugins import (
     node_affinity,
     pod_affinity,
     pod_preference,
+    remote,
     spread,
     spread_constraints,
     sticky,
@@ -50,6 +51,8 @@ class Registration(NamedTuple):
     """The feature gate without which the plugin is not enabled by default."""
     default: bool = True
     """Whether profiles have it that do not configure otherwise."""
+    many: bool = False
+    """A profile may have several of it, named `Name/something`."""
 
 
 def _plain(kind: type[Plugin], weight: int = 0) -> Registration:
@@ -112,5 +115,6 @@ REGISTRY: Registry = {
     "CardTypes": of(card_types.CardTypes, card_types.Arguments),
     "GangPermit": of(gang_permit.GangPermit, gang_permit.Arguments),
     "MachineGroups": of(machine_groups.MachineGroups, machine_groups.Arguments),
+    "Remote": of(remote.Remote, remote.Arguments)._replace(many=True),
     "Sticky": of(sticky.Sticky, sticky.Arguments),
 }

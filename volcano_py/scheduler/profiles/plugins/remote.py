@@ -1,0 +1,286 @@
+"""Remote: a plugin that is a program of its own, asked over HTTP with JSON. Not in Kubernetes.
+
+One call for each pod and point, with all nodes in question. No call holds up the scheduler: a pod whose answer is
+under way is parked, and others go on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, TypeVar
+
+import msgspec
+
+from volcano_py.api.duration import parse_duration
+from volcano_py.scheduler.profiles.calls import Answer, Call, Tls
+from volcano_py.scheduler.profiles.cycle_state import CycleState
+from volcano_py.scheduler.profiles.events import NODES, PODS, Action, Interest
+from volcano_py.scheduler.profiles.extension_points import (
+    Bind,
+    NodesFilter,
+    Permit,
+    PostBind,
+    PostFilter,
+    PostFilterResult,
+    PreBind,
+    PreEnqueue,
+    PreFilter,
+    Reserve,
+    Score,
+)
+from volcano_py.scheduler.profiles.handle import Handle
+from volcano_py.scheduler.profiles.node_info import NodeInfo
+from volcano_py.scheduler.profiles.pod_info import PodInfo
+from volcano_py.scheduler.profiles.status import PENDING, SKIP, SUCCESS, Code, Status, error, unschedulable
+
+T = TypeVar("T")
+_RETRY = 5.0
+"""Seconds after which a program that failed at PreEnqueue is asked again."""
+_RETRY_RESERVE = 1.0
+"""Seconds after which a pod that was refused at Reserve is tried again."""
+
+
+class Verbs(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
+    """What is appended to the URL at each point; a point without a verb is not asked."""
+
+    pre_enqueue: str = ""
+    pre_filter: str = ""
+    filter: str = ""
+    post_filter: str = ""
+    score: str = ""
+    reserve: str = ""
+    unreserve: str = ""
+    permit: str = ""
+    pre_bind: str = ""
+    bind: str = ""
+    post_bind: str = ""
+
+
+class TlsArguments(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
+    insecure: bool = False
+    ca_file: str = ""
+    cert_file: str = ""
+    key_file: str = ""
+
+
+class Arguments(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
+    url_prefix: str = ""
+    verbs: Verbs = msgspec.field(default_factory=Verbs)
+    timeout: str = "1s"
+    """How long a call may last, as a Go duration."""
+    ignorable: bool = False
+    """A call that fails abstains; otherwise it is an error for the pod."""
+    node_cache_capable: bool = False
+    """Send names instead of whole nodes."""
+    managed_resources: list[str] = []
+    """Ask only about pods that request one of these; empty: about all pods."""
+    tls: TlsArguments = msgspec.field(default_factory=TlsArguments)
+
+
+class Said(msgspec.Struct, rename="camel"):
+    """An answer. Without a code it is success."""
+
+    code: Code = Code.SUCCESS
+    reasons: list[str] = []
+
+    @property
+    def status(self) -> Status:
+        return Status(self.code, tuple(self.reasons))
+
+
+class NamedNodes(Said, rename="camel"):
+    node_names: list[str] | None = None
+    """The only nodes that can hold the pod."""
+
+
+class Refused(Said, rename="camel"):
+    refused: dict[str, Said] = {}
+    """The nodes that do not pass."""
+
+
+class Freed(Said, rename="camel"):
+    nominated_node: str | None = None
+    victims: list[str] = []
+    """Pods to evict, as `namespace/name`."""
+
+
+class Scores(Said, rename="camel"):
+    scores: dict[str, int] = {}
+    """0 to 100."""
+
+
+class Held(Said, rename="camel"):
+    timeout_seconds: float = 0.0
+    """For how long the pod waits; with the code `Wait`."""
+
+
+class Remote(PreEnqueue, PreFilter, NodesFilter, PostFilter, Score, Reserve, Permit, PreBind, Bind, PostBind):
+    name = "Remote"
+
+    def __init__(self, arguments: Arguments, handle: Handle) -> None:
+        if not arguments.url_prefix.startswith(("http://", "https://")):
+            raise ValueError(f"urlPrefix: {arguments.url_prefix!r} is no http or https URL")
+        self._args = arguments
+        self._verbs = arguments.verbs
+        self._handle = handle
+        self._timeout = parse_duration(arguments.timeout)
+        t = arguments.tls
+        self._tls = Tls(t.insecure, t.ca_file, t.cert_file, t.key_file)
+
+    # ---- points -----------------------------------------------------------------------------------------
+
+    def pre_enqueue(self, pod: PodInfo) -> Status:
+        status = self._status("preEnqueue", self._verbs.pre_enqueue, pod)
+        if status.code is Code.ERROR:
+            self._handle.try_again(pod, _RETRY)
+        return status
+
+    def pre_filter(self, state: CycleState, pod: PodInfo) -> tuple[Collection[str] | None, Status]:
+        found = self._asked("preFilter", self._verbs.pre_filter, pod, NamedNodes, once=False)
+        return (found.node_names, found.status) if isinstance(found, NamedNodes) else (None, found)
+
+    def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: Sequence[NodeInfo]) -> Mapping[str, Status] | Status:
+        names = [n.name for n in nodes]
+        found = self._asked("filter", self._verbs.filter, pod, Refused, self._nodes(nodes), once=False, about=names)
+        if not isinstance(found, Refused):
+            return found
+        if not found.status.ok:
+            return found.status
+        asked = frozenset(self._about("filter", pod))
+        late = {n for n in names if n not in asked}
+        refused = {n: s.status for n, s in found.refused.items() if n in names or n not in asked}
+        if late and len(refused.keys() & set(names)) + len(late) == len(names):
+            self._handle.forget_answer(pod, self._topic("filter"))
+            return self.filter_nodes(state, pod, nodes)
+        return refused | dict.fromkeys(late, unschedulable(f"node(s) were not known to {self.name} yet"))
+
+    def post_filter(self, state: CycleState, pod: PodInfo, refused: dict[str, Status]) -> PostFilterResult:
+        body = {"refused": {n: {"code": s.code.value, "reasons": s.reasons} for n, s in refused.items()}}
+        found = self._asked("postFilter", self._verbs.post_filter, pod, Freed, lambda: body, once=False)
+        if isinstance(found, Status):
+            return PostFilterResult(unschedulable() if found in (SUCCESS, SKIP) else found)
+        victims = []
+        for key in found.victims:
+            victim = self._handle.pod(key)
+            if victim is None or not victim.node:
+                return PostFilterResult(error(f"victim {key!r} is no pod on a node"))
+            victims.append(victim)
+        return PostFilterResult(found.status, found.nominated_node, tuple(victims))
+
+    def pre_score(self, state: CycleState, pod: PodInfo, nodes: Sequence[NodeInfo]) -> Status:
+        names = [n.name for n in nodes]
+        found = self._asked("score", self._verbs.score, pod, Scores, self._nodes(nodes), once=False, about=names)
+        if isinstance(found, Status):
+            return SKIP if found.ok else found
+        for name in found.scores.keys() - set(self._about("score", pod)):
+            return error(f"{name!r} is no node that it was asked about")
+        state.write(self.name, found.scores)
+        return found.status
+
+    def score(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
+        scores: dict[str, int] = state.read(self.name)
+        if node.name in scores:
+            return scores[node.name]
+        if node.name in self._about("score", pod):
+            raise ValueError(f"there is no score for node {node.name}")
+        return 0
+
+    def reserve(self, state: CycleState, pod: PodInfo, node: str) -> Status:
+        status = self._status("reserve", self._verbs.reserve, pod, node)
+        if status.rejected:  # another pod was faster, maybe: pods are asked about side by side
+            self._handle.try_again(pod, _RETRY_RESERVE)
+        return status
+
+    def unreserve(self, state: CycleState, pod: PodInfo, node: str) -> None:
+        self._notify("unreserve", self._verbs.unreserve, pod, node)
+
+    def permit(self, state: CycleState, pod: PodInfo, node: str) -> tuple[Status, float]:
+        found = self._asked("permit", self._verbs.permit, pod, Held, lambda: {"node": node})
+        return (found.status, found.timeout_seconds) if isinstance(found, Held) else (found, 0.0)
+
+    def pre_bind(self, state: CycleState, pod: PodInfo, node: str) -> Status:
+        return self._status("preBind", self._verbs.pre_bind, pod, node)
+
+    def bind(self, state: CycleState, pod: PodInfo, node: str) -> Status:
+        return self._status("bind", self._verbs.bind, pod, node) if self._verbs.bind else SKIP
+
+    def post_bind(self, state: CycleState, pod: PodInfo, node: str) -> None:
+        self._notify("postBind", self._verbs.post_bind, pod, node)
+
+    def interests(self) -> Sequence[Interest]:
+        """The program may refuse for any reason: whatever frees or adds capacity has the pod tried again."""
+        return (
+            Interest(PODS, Action.DELETE | Action.SCALE_DOWN | Action.POD_LABEL | Action.TOLERATION),
+            Interest(NODES, Action.ADD | Action.ALLOCATABLE | Action.NODE_LABEL | Action.TAINT | Action.ANNOTATION),
+        )
+
+    # ---- calls ------------------------------------------------------------------------------------------
+
+    def _status(self, point: str, verb: str, pod: PodInfo, node: str = "") -> Status:
+        found = self._asked(point, verb, pod, Said, lambda: {"node": node} if node else {})
+        return found.status if isinstance(found, Said) else found
+
+    def _asked(
+        self,
+        point: str,
+        verb: str,
+        pod: PodInfo,
+        kind: type[T],
+        body: Callable[[], Mapping[str, Any]] = dict,
+        *,
+        once: bool = True,
+        about: Any = None,
+    ) -> T | Status:
+        """The answer; or a status: success if the program is not asked, PENDING until it has answered, or an error."""
+        if not verb or not self._manages(pod):
+            return SUCCESS
+        call = self._call(point, verb, pod, body, about)
+        answer = self._handle.answer(pod, self._topic(point), lambda: call, once=once)
+        if answer is None:
+            return PENDING
+        try:
+            return self._read(answer, kind)
+        except ValueError as e:
+            return SUCCESS if self._args.ignorable else error(f"{call.url}: {e}")
+
+    def _read(self, answer: Answer, kind: type[T]) -> T:
+        """Raises ValueError for a call that failed, and for an answer of another form."""
+        if answer.error:
+            raise ValueError(answer.error)
+        found = msgspec.convert(answer.body if answer.body is not None else {}, kind)
+        if isinstance(found, Said) and found.code is Code.PENDING:
+            raise ValueError("the code Pending is not an answer")
+        if isinstance(found, Said) and found.code is Code.ERROR:
+            raise ValueError(", ".join(found.reasons) or "the program has failed")
+        return found
+
+    def _notify(self, point: str, verb: str, pod: PodInfo, node: str) -> None:
+        if verb and self._manages(pod):
+            self._handle.notify(pod, self._call(point, verb, pod, lambda: {"node": node}))
+
+    def _call(
+        self, point: str, verb: str, pod: PodInfo, body: Callable[[], Mapping[str, Any]], about: Any = None
+    ) -> Call:
+        said = {"plugin": self.name, "point": point}
+        url = f"{self._args.url_prefix.rstrip('/')}/{verb}"
+        return Call(
+            url, lambda: {**said, "pod": msgspec.to_builtins(pod.pod), **body()}, self._timeout, self._tls, about
+        )
+
+    def _nodes(self, nodes: Sequence[NodeInfo]) -> Callable[[], Mapping[str, Any]]:
+        if self._args.node_cache_capable:
+            names = [n.name for n in nodes]
+            return lambda: {"nodeNames": names}
+        objects = [n.node for n in nodes]
+        return lambda: {"nodes": [msgspec.to_builtins(o) for o in objects]}
+
+    def _about(self, point: str, pod: PodInfo) -> Collection[str]:
+        """The nodes that the question was about."""
+        found = self._handle.known_answer(pod, self._topic(point))
+        return found.about if found is not None else ()
+
+    def _topic(self, point: str) -> str:
+        return f"{self.name} {point}"
+
+    def _manages(self, pod: PodInfo) -> bool:
+        return not self._args.managed_resources or any(pod.requests.get(r) for r in self._args.managed_resources)
