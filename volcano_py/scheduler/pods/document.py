@@ -44,7 +44,6 @@ class _Process(msgspec.Struct, rename="camel"):
 
     client_connection: _Client = msgspec.field(default_factory=_Client)
     leader_election: _Election = msgspec.field(default_factory=_Election)
-    extenders: list[Any] | None = None
 
 
 class ProfilesFile:
@@ -106,9 +105,6 @@ def with_file(options: Options) -> Options:
         found = msgspec.convert(_document(options.config), _Process)
     except msgspec.ValidationError as error:
         raise ConfigurationError(f"{options.config}: {error}") from None
-    if found.extenders:
-        text = "extenders are not supported yet; remove them, or use the session's plugin extender"
-        raise ConfigurationError(f"{options.config}: {text}")
     client, election = found.client_connection, found.leader_election
     said: dict[str, Any] = {
         "kubeconfig": client.kubeconfig or None,

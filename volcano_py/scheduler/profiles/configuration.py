@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from volcano_py.scheduler.profiles.extenders import Extenders
 from volcano_py.scheduler.profiles.extension_points import POINTS
 from volcano_py.scheduler.profiles.registry import REGISTRY, Registry
 
@@ -58,6 +59,7 @@ class _Document(msgspec.Struct, rename="camel"):
     pod_initial_backoff_seconds: int = 1
     pod_max_backoff_seconds: int = 10
     percentage_of_nodes_to_score: int = 0
+    extenders: list[Any] | None = None
 
 
 class ProfileConfig(NamedTuple):
@@ -95,8 +97,12 @@ def load(
     if not 0 < read.pod_initial_backoff_seconds <= read.pod_max_backoff_seconds:
         raise ConfigurationError("podInitialBackoffSeconds: must be above 0 and at most podMaxBackoffSeconds")
     registry = _with_copies(read.profiles or (), registry)
+    try:
+        extenders = Extenders(read.extenders or ())
+    except ValueError as e:
+        raise ConfigurationError(f"KubeSchedulerConfiguration: {e}") from None
     share = read.percentage_of_nodes_to_score
-    profiles = [_profile(p, features, registry, share) for p in read.profiles or [_Profile()]]
+    profiles = [_profile(p, features, registry, share, extenders) for p in read.profiles or [_Profile()]]
     names = [p.name for p in profiles]
     for name in names:
         if not name:
@@ -105,9 +111,8 @@ def load(
             raise ConfigurationError(f"profile {name}: two profiles have this schedulerName; names must be unique")
     if len({tuple(p.points["queueSort"]) for p in profiles}) > 1:
         raise ConfigurationError("profiles have different queueSort plugins; they share one queue: use the same one")
-    return Configuration(
-        profiles, float(read.pod_initial_backoff_seconds), float(read.pod_max_backoff_seconds), registry
-    )
+    first, longest = float(read.pod_initial_backoff_seconds), float(read.pod_max_backoff_seconds)
+    return Configuration(profiles, first, longest, extenders.registry(registry))
 
 
 def _with_copies(profiles: Iterable[_Profile], registry: Registry) -> Registry:
@@ -123,7 +128,9 @@ def _with_copies(profiles: Iterable[_Profile], registry: Registry) -> Registry:
     return found
 
 
-def _profile(profile: _Profile, features: frozenset[str], registry: Registry, percentage: int) -> ProfileConfig:
+def _profile(
+    profile: _Profile, features: frozenset[str], registry: Registry, percentage: int, extenders: Extenders
+) -> ProfileConfig:
     where = f"profile {profile.scheduler_name}"
     sets = profile.plugins or {}
     for point, chosen in sets.items():
@@ -144,7 +151,9 @@ def _profile(profile: _Profile, features: frozenset[str], registry: Registry, pe
     share = percentage if own is None else own
     if not 0 <= share <= 100:
         raise ConfigurationError(f"{where}: percentageOfNodesToScore {share} is out of range; use 0 to 100")
-    return ProfileConfig(profile.scheduler_name, points, weights, _arguments(profile, where, registry), share)
+    arguments = _arguments(profile, where, registry)
+    extenders.add_to(points, weights, arguments)
+    return ProfileConfig(profile.scheduler_name, points, weights, arguments, share)
 
 
 def _merged(custom: _PluginSet, features: frozenset[str], registry: Registry) -> list[_Ref]:

@@ -1,0 +1,151 @@
+"""kube-scheduler's extender webhooks in profiles: what they are asked, and what their answers do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.scheduler.profiles.trial import Trial
+from volcano_py.scheduler.profiles.calls import Answer
+from volcano_py.scheduler.profiles.configuration import ConfigurationError, load
+from volcano_py.scheduler.profiles.decisions import Ask, Bind, Evict
+
+URL = "http://extender"
+Reply = Callable[[dict[str, Any]], Any]
+
+
+def trial(**extender: Any) -> Trial:
+    t = Trial(config={"extenders": [{"urlPrefix": URL, **extender}]})
+    t.node("n1")
+    t.node("n2")
+    return t
+
+
+def run(t: Trial, **replies: Reply | Answer) -> list[tuple[str, Any]]:
+    """Answer what is asked; returns verbs and bodies. Bindings of the scheduler are carried out."""
+    asked: list[tuple[str, Any]] = []
+    todo = t.run()
+    while todo:
+        d = todo.pop(0)
+        if isinstance(d, Ask):
+            verb, body = d.call.url.removeprefix(URL + "/"), d.call.body()
+            asked.append((verb, body))
+            reply = replies[verb]
+            answer = reply if isinstance(reply, Answer) else Answer(reply(body))
+            todo += t.scheduler.answered(d.number, answer, t.now)
+        elif isinstance(d, Bind):
+            todo += t.bind([d])
+        t.said += [d]
+        todo += t.run()
+    return asked
+
+
+def test_filter_gets_the_nodes_that_fit_and_takes_some_away() -> None:
+    t = trial(filterVerb="filter", nodeCacheCapable=True)
+    t.node("n3", unschedulable=True)
+    t.pod("a")
+    asked = run(t, filter=lambda q: {"nodenames": ["n2"], "failedNodes": {"n1": "n1 is tired"}})
+    assert [(verb, q["Pod"]["metadata"]["name"], q["NodeNames"]) for verb, q in asked] == [
+        ("filter", "a", ["n1", "n2"])
+    ]
+    assert t.places() == {"a": "n2"}
+    t.check()
+
+
+def test_whole_nodes_and_keys_in_any_case() -> None:
+    t = trial(filterVerb="filter")
+    t.pod("a")
+    asked = run(t, filter=lambda q: {"Nodes": {"Items": q["Nodes"]["items"][1:]}, "FailedNodes": {}})
+    assert [n["metadata"]["name"] for n in asked[0][1]["Nodes"]["items"]] == ["n1", "n2"]
+    assert t.places() == {"a": "n2"}
+
+
+def test_reasons_are_in_the_message_and_unresolvable_nodes_are_not_preempted_on() -> None:
+    t = trial(filterVerb="filter", nodeCacheCapable=True)
+    t.pod("weak", node="n1")
+    t.pod("a", priority=5)
+    run(
+        t,
+        filter=lambda q: {"NodeNames": [], "FailedNodes": {"n2": "busy"}, "FailedAndUnresolvableNodes": {"n1": "old"}},
+    )
+    assert t.messages()["a"].startswith("0/2 nodes are available: 1 busy, 1 old.")
+    assert not any(isinstance(d, Evict) for d in t.said)
+
+
+def test_prioritize_adds_to_the_scores() -> None:
+    t = trial(prioritizeVerb="prioritize", weight=5, nodeCacheCapable=True)
+    t.node("n1", cpu=64)
+    t.pod("a")
+    run(t, prioritize=lambda q: [{"Host": "n2", "Score": 10}, {"host": "n1", "score": 0}])
+    assert t.places() == {"a": "n2"}
+
+
+def test_bind_replaces_the_binding_of_the_scheduler() -> None:
+    t = trial(bindVerb="bind")
+    t.pod("a")
+    asked = run(t, bind=lambda q: {})
+    assert asked[0][1] == {"PodName": "a", "PodNamespace": "default", "PodUID": "a", "Node": asked[0][1]["Node"]}
+    assert not any(isinstance(d, Bind) for d in t.said)
+    assert "default/a" not in t.scheduler
+
+
+def test_preempt_chooses_among_the_candidates() -> None:
+    t = trial(preemptVerb="preempt", nodeCacheCapable=True)
+    t.pod("w1", cpu=4, node="n1")
+    t.pod("w2", cpu=4, node="n2", priority=1)
+    t.pod("a", cpu=4, priority=5)
+
+    def keep_n2(q: dict[str, Any]) -> Any:
+        return {"NodeNameToMetaVictims": {"n2": q["NodeNameToMetaVictims"]["n2"]}}
+
+    asked = run(t, preempt=keep_n2)
+    assert set(asked[0][1]["NodeNameToMetaVictims"]) == {"n1", "n2"}
+    assert {d.pod.name for d in t.said if isinstance(d, Evict)} == {"w2"}
+
+
+@pytest.mark.parametrize("ignorable", [True, False])
+@pytest.mark.parametrize(
+    "answer", [Answer(error="status 500"), Answer([1]), Answer({"error": "no"}), Answer({"nodenames": ["n9"]})]
+)
+def test_an_extender_that_fails(answer: Answer, ignorable: bool) -> None:
+    t = trial(filterVerb="filter", nodeCacheCapable=True, ignorable=ignorable)
+    t.pod("a")
+    run(t, filter=answer)
+    lies = answer.body == {"nodenames": ["n9"]}
+    assert bool(t.places()) is (ignorable and not lies)
+    t.check()
+
+
+def test_prioritize_and_bind_that_fail() -> None:
+    t = trial(prioritizeVerb="prioritize", bindVerb="bind", weight=1, ignorable=True)
+    t.pod("a")
+    run(t, prioritize=Answer(error="hang"), bind=Answer(error="hang"))
+    assert t.messages()["a"] == f'running Bind plugin "extender {URL}": {URL}/bind: hang'
+    t.check()
+
+
+def test_managed_resources_are_the_extenders_affair() -> None:
+    managed = [{"name": "example.com/x", "ignoredByScheduler": True}]
+    t = trial(filterVerb="filter", nodeCacheCapable=True, managedResources=managed)
+    t.pod("plain")
+    assert run(t) == []
+    t.pod("a", containers=[{"name": "c", "resources": {"requests": {"example.com/x": "3"}}}])
+    assert len(run(t, filter=lambda q: {"NodeNames": q["NodeNames"]})) == 1
+    assert t.places().keys() == {"plain", "a"}
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        ({}, "extenders[0]: Object missing required field `urlPrefix`"),
+        ({"urlPrefix": "x"}, "extenders[0], urlPrefix: 'x' is no http or https URL"),
+        ({"urlPrefix": URL, "prioritizeVerb": "p"}, "extenders[0], weight: 0 must be above 0"),
+        ({"urlPrefix": URL, "httpTimeout": "x"}, "extenders[0]: "),
+    ],
+)
+def test_mistakes_are_named(entry: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigurationError) as e:
+        load({"extenders": [entry]})
+    assert message in str(e.value)

@@ -1,0 +1,189 @@
+"""kube-scheduler's extender webhooks: filter, prioritize, preempt and bind. Kubernetes: extender.go, extender/v1.
+
+The section `extenders` of a configuration makes one of these for each extender, in every profile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from volcano_py.api.duration import parse_duration
+from volcano_py.scheduler.profiles.calls import Call, Tls
+from volcano_py.scheduler.profiles.cycle_state import CycleState
+from volcano_py.scheduler.profiles.events import NODES, PODS, Action, Interest
+from volcano_py.scheduler.profiles.extension_points import MAX_SCORE, Bind, Candidate, NodesFilter, Reviewer, Score
+from volcano_py.scheduler.profiles.handle import Handle
+from volcano_py.scheduler.profiles.node_info import NodeInfo
+from volcano_py.scheduler.profiles.pod_info import PodInfo
+from volcano_py.scheduler.profiles.status import PENDING, SKIP, SUCCESS, Status, error, unresolvable, unschedulable
+
+_HIGHEST = 10
+"""Extenders score from 0 to 10."""
+
+
+class ManagedResource(msgspec.Struct, rename="camel"):
+    name: str
+    ignored_by_scheduler: bool = False
+    """NodeResourcesFit does not look at the resource."""
+
+
+class TlsConfig(msgspec.Struct, rename="camel"):
+    insecure: bool = False
+    ca_file: str = ""
+    cert_file: str = ""
+    key_file: str = ""
+
+
+class Arguments(msgspec.Struct, rename="camel"):
+    """An entry of `extenders`, as it is written for kube-scheduler."""
+
+    url_prefix: str
+    filter_verb: str = ""
+    prioritize_verb: str = ""
+    preempt_verb: str = ""
+    bind_verb: str = ""
+    weight: int = 0
+    http_timeout: str = msgspec.field(default="5s", name="httpTimeout")
+    node_cache_capable: bool = False
+    managed_resources: list[ManagedResource] = []
+    ignorable: bool = False
+    tls_config: TlsConfig = msgspec.field(default_factory=TlsConfig)
+
+
+class ExtenderWebhook(NodesFilter, Score, Bind, Reviewer):
+    """Keys of answers may be in any case, as Go reads them."""
+
+    name = "extender"
+    writes_itself = True
+
+    def __init__(self, arguments: Arguments, handle: Handle) -> None:
+        self._args = arguments
+        self._handle = handle
+        self._timeout = parse_duration(arguments.http_timeout)
+        self._managed = frozenset(r.name for r in arguments.managed_resources)
+        t = arguments.tls_config
+        self._tls = Tls(t.insecure, t.ca_file, t.cert_file, t.key_file)
+
+    def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: Sequence[NodeInfo]) -> Mapping[str, Status] | Status:
+        if not self._args.filter_verb or not self._interested(pod):
+            return {}
+        found = self._ask(self._args.filter_verb, pod, self._shown(pod, nodes))
+        if isinstance(found, Status):
+            return {} if found.ok else found
+        if found.get("error"):
+            return {} if self._args.ignorable else error(str(found["error"]))
+        passed = _names(found.get("nodenames"), found.get("nodes"))
+        hopeless = found.get("failedandunresolvablenodes") or {}
+        reasons = found.get("failednodes") or {}
+        refused: dict[str, Status] = {}
+        for name in (n.name for n in nodes):
+            if name in hopeless:
+                refused[name] = unresolvable(str(hopeless[name]))
+            elif name not in passed:
+                refused[name] = unschedulable(str(reasons.get(name, f"node(s) were refused by {self.name}")))
+        for name in passed - {n.name for n in nodes}:
+            if self._handle.node(name) is None:
+                return error(f"there is no node {name!r}")
+        return refused
+
+    def review(self, state: CycleState, pod: PodInfo, candidates: Sequence[Candidate]) -> Sequence[Candidate] | Status:
+        if not self._args.preempt_verb or not self._interested(pod):
+            return candidates
+        meta = self._args.node_cache_capable
+        field = "NodeNameToMetaVictims" if meta else "NodeNameToVictims"
+        victims = {
+            c.node: {"Pods": [_victim(v, meta) for v in c.victims], "NumPDBViolations": c.violations}
+            for c in candidates
+        }
+        found = self._ask(self._args.preempt_verb, pod, lambda: {"Pod": msgspec.to_builtins(pod.pod), field: victims})
+        if isinstance(found, Status):
+            return candidates if found.ok else found
+        left: list[Candidate] = []
+        for node, said in (found.get("nodenametometavictims") or {}).items():
+            on_node = self._handle.node(node)
+            if on_node is None:
+                return error(f"there is no node {node!r}")
+            low = _lower(said or {})
+            by_uid = {p.pod.metadata.uid: p for p in on_node.pods.values()}
+            uids = [_lower(p).get("uid", "") for p in low.get("pods") or ()]
+            if any(uid not in by_uid for uid in uids):
+                return error(f"a victim on node {node!r} is not there")
+            if uids:
+                chosen = tuple(by_uid[uid] for uid in uids)
+                left.append(Candidate(node, chosen, int(low.get("numpdbviolations") or 0)))
+        return left
+
+    def pre_score(self, state: CycleState, pod: PodInfo, nodes: Sequence[NodeInfo]) -> Status:
+        if not self._args.prioritize_verb or not self._interested(pod):
+            return SKIP
+        found = self._ask(self._args.prioritize_verb, pod, self._shown(pod, nodes), kind=list)
+        if isinstance(found, Status):
+            return found if found is PENDING else SKIP  # as in Kubernetes: nodes are then scored without it
+        rows = [_lower(row) for row in found]
+        state.write(self.name, {str(r.get("host")): int(r.get("score") or 0) for r in rows})
+        return SUCCESS
+
+    def score(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
+        scores: dict[str, int] = state.read(self.name)
+        return scores.get(node.name, 0) * MAX_SCORE // _HIGHEST
+
+    def bind(self, state: CycleState, pod: PodInfo, node: str) -> Status:
+        if not self._args.bind_verb or not self._interested(pod):
+            return SKIP
+        meta = pod.pod.metadata
+        body = {"PodName": pod.name, "PodNamespace": pod.namespace, "PodUID": meta.uid, "Node": node}
+        found = self._ask(self._args.bind_verb, pod, lambda: body, forgives=False)
+        if isinstance(found, Status):
+            return found
+        return error(str(found["error"])) if found.get("error") else SUCCESS
+
+    def interests(self) -> Sequence[Interest]:
+        return (
+            Interest(PODS, Action.DELETE | Action.SCALE_DOWN | Action.POD_LABEL | Action.TOLERATION),
+            Interest(NODES, Action.ADD | Action.ALLOCATABLE | Action.NODE_LABEL | Action.TAINT | Action.ANNOTATION),
+        )
+
+    def _ask(
+        self, verb: str, pod: PodInfo, body: Callable[[], Any], *, kind: type = dict, forgives: bool = True
+    ) -> Any:
+        """The answer, with keys in lower case; or PENDING, an error, or success for a call that need not succeed."""
+        call = Call(f"{self._args.url_prefix.rstrip('/')}/{verb}", body, self._timeout, self._tls)
+        answer = self._handle.answer(pod, f"{self.name} {verb}", lambda: call)
+        if answer is None:
+            return PENDING
+        problem = answer.error or ("" if isinstance(answer.body or kind(), kind) else "the answer has another form")
+        if problem:
+            return SUCCESS if forgives and self._args.ignorable else error(f"{call.url}: {problem}")
+        return _lower(answer.body or {}) if kind is dict else answer.body or []
+
+    def _shown(self, pod: PodInfo, nodes: Sequence[NodeInfo]) -> Callable[[], Any]:
+        names, objects = [n.name for n in nodes], [n.node for n in nodes]
+        if self._args.node_cache_capable:
+            return lambda: {"Pod": msgspec.to_builtins(pod.pod), "Nodes": None, "NodeNames": names}
+        return lambda: {
+            "Pod": msgspec.to_builtins(pod.pod),
+            "Nodes": {"items": [msgspec.to_builtins(o) for o in objects]},
+            "NodeNames": None,
+        }
+
+    def _interested(self, pod: PodInfo) -> bool:
+        return not self._managed or any(pod.requests.get(r) for r in self._managed)
+
+
+def _victim(pod: PodInfo, meta: bool) -> Any:
+    return {"UID": pod.pod.metadata.uid} if meta else msgspec.to_builtins(pod.pod)
+
+
+def _lower(found: Mapping[str, Any]) -> dict[str, Any]:
+    return {str(k).lower(): v for k, v in found.items()}
+
+
+def _names(names: Any, nodes: Any) -> set[str]:
+    """The nodes that passed, given as names or as a list of Nodes."""
+    if names is not None:
+        return set(names)
+    items = (_lower(nodes).get("items") or ()) if nodes else ()
+    return {item["metadata"]["name"] for item in items}
