@@ -1,4 +1,4 @@
-"""The client: one aiohttp session, typed reads, plain writes.
+"""The client: typed reads, plain writes, retries and rates; `kube.transport` has the connections.
 
     async with Client.from_kubeconfig() as client:
         pods = await client.list(PODS, "default", type=Pod)
@@ -15,22 +15,20 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Mapping
 from typing import TYPE_CHECKING, Any, Literal
-from urllib.parse import quote, urlencode
-
-import aiohttp
-from yarl import URL
 
 from volcano_py import __version__
 from volcano_py.kube import credentials as credentials_
 from volcano_py.kube import kubeconfig as kubeconfig_
 from volcano_py.kube import wire
-from volcano_py.kube.errors import ApiError, Silent, Unreachable, from_response
-from volcano_py.kube.http1 import Pool
+from volcano_py.kube.errors import ApiError, Unreachable, from_response
 from volcano_py.kube.ratelimit import TokenBucket
+from volcano_py.kube.transport import Transport
 from volcano_py.kube.watch import INACTIVITY, WatchEvent, watch_events
 
 if TYPE_CHECKING:
     import os
+
+    import aiohttp
 
     from volcano_py.api.resource_types import ResourceType
 
@@ -75,13 +73,9 @@ class Client:
         """The namespace of the kubeconfig's context, for callers that need a default."""
         self._bucket = TokenBucket(qps, burst or max(1, int(qps)))
         self._timeout = timeout
-        self._connections = connections
-        self._user_agent = user_agent
         self._retries = retries
         self._gate = gate
-        self._lean = lean
-        self._pool_: Pool | None = None
-        self._session_: aiohttp.ClientSession | None = None
+        self._transport = Transport(credentials, connections=connections, user_agent=user_agent, gate=gate, lean=lean)
 
     @classmethod
     def from_kubeconfig(
@@ -116,7 +110,7 @@ class Client:
         return cls.from_kubeconfig(kubeconfig, master=master, **options)
 
     async def __aenter__(self) -> Client:
-        self._session()
+        self._transport.open()
         return self
 
     async def __aexit__(self, *exc: object) -> None:
@@ -124,12 +118,7 @@ class Client:
 
     async def close(self) -> None:
         """Close the connections."""
-        if self._pool_ is not None:
-            self._pool_.close()
-            self._pool_ = None
-        if self._session_ is not None:
-            await self._session_.close()
-            self._session_ = None
+        await self._transport.close()
 
     # -- reading
 
@@ -303,14 +292,9 @@ class Client:
             await self._bucket.acquire()
             if self._gate is not None:
                 self._gate()
-            if self._lean and not self.credentials.proxy:
-                status, wait, answer = await self._exchange_lean(
-                    method, path, params, body, self._headers(content, headers), seconds
-                )
-            else:
-                status, wait, answer = await self._exchange(
-                    method, path, params, body, self._headers(content, headers), seconds
-                )
+            status, wait, answer = await self._transport.exchange(
+                method, path, params, body, self._headers(content, headers), seconds
+            )
             if status < 400:
                 return answer
             error = from_response(status, answer, wait)
@@ -322,52 +306,6 @@ class Client:
             attempt += 1
             await asyncio.sleep(min(LONGEST_WAIT, 1.0 if wait is None else wait))
 
-    async def _exchange(
-        self,
-        method: str,
-        path: str,
-        params: Mapping[str, Any] | None,
-        body: bytes | None,
-        headers: dict[str, str],
-        seconds: float,
-    ) -> tuple[int, float | None, bytes]:
-        try:
-            async with self._session().request(
-                method,
-                self._url(path, params),
-                data=body,
-                headers=headers,
-                timeout=aiohttp.ClientTimeout(total=seconds, sock_connect=10),
-                **self._tls(),
-            ) as response:
-                answer = await response.read()
-                return response.status, retry_after(response.status, response.headers.get("Retry-After")), answer
-        except (TimeoutError, aiohttp.ClientError, OSError) as failure:
-            raise self._unreachable(method, path, failure) from failure
-
-    async def _exchange_lean(
-        self,
-        method: str,
-        path: str,
-        params: Mapping[str, Any] | None,
-        body: bytes | None,
-        headers: dict[str, str],
-        seconds: float,
-    ) -> tuple[int, float | None, bytes]:
-        pool = self._pool()
-        lines = [f"{method} {pool.base}{_target(path, params)} HTTP/1.1", f"Host: {pool.host_header}"]
-        lines += [f"{name}: {value}" for name, value in headers.items()]
-        lines.append(f"User-Agent: {self._user_agent}")
-        if body is not None:
-            lines.append(f"Content-Length: {len(body)}")
-        head = "\r\n".join(lines) + "\r\n\r\n"
-        try:
-            answer = await pool.request(head.encode("latin-1") + (body or b""), seconds, self._gate)
-        except Unreachable as failure:
-            raise Unreachable(f"{method} {self.credentials.server}{path}: {failure}", sent=failure.sent) from failure
-        after = answer.headers.get(b"retry-after")
-        return answer.status, retry_after(answer.status, after.decode() if after else None), answer.body
-
     @contextlib.asynccontextmanager
     async def stream(
         self, path: str, params: Mapping[str, Any] | None = None, inactivity: float | None = None
@@ -377,45 +315,8 @@ class Client:
         Raises as `raw` does; errors while reading are aiohttp's and are translated by `unreachable`.
         """
         await self._bucket.acquire()
-        try:
-            response = await self._session().get(
-                self._url(path, params),
-                headers=self._headers(None, None),
-                timeout=aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=inactivity),
-                **self._tls(),
-            )
-        except (TimeoutError, aiohttp.ClientError, OSError) as failure:
-            raise self._unreachable("GET", path, failure) from failure
-        try:
-            if response.status >= 400:
-                raise from_response(response.status, await response.read())
-            yield response.content
-        except TimeoutError as failure:
-            raise Silent(f"GET {self.credentials.server}{path}: nothing came for {inactivity} s") from failure
-        except (aiohttp.ClientError, OSError) as failure:
-            raise self._unreachable("GET", path, failure) from failure
-        finally:
-            response.close()
-
-    def _pool(self) -> Pool:
-        if self._pool_ is None:
-            c = self.credentials
-            self._pool_ = Pool(c.server, c.ssl, c.server_hostname, self._connections)
-        return self._pool_
-
-    def _session(self) -> aiohttp.ClientSession:
-        if self._session_ is None:
-            connector = aiohttp.TCPConnector(limit=self._connections, ssl=self.credentials.ssl or True)
-            self._session_ = aiohttp.ClientSession(
-                connector=connector,
-                headers={"User-Agent": self._user_agent},
-                read_bufsize=1 << 20,
-                request_class=aiohttp.ClientRequest if self._gate is None else _gated(self._gate),
-            )
-        return self._session_
-
-    def _url(self, path: str, params: Mapping[str, Any] | None) -> URL:
-        return URL(self.credentials.server + _target(path, params), encoded=True)
+        async with self._transport.stream(path, params, self._headers(None, None), inactivity) as content:
+            yield content
 
     def _headers(self, content_type: str | None, extra: Mapping[str, str] | None) -> dict[str, str]:
         headers = {"Accept": "application/json", **self.credentials.headers()}
@@ -425,52 +326,11 @@ class Client:
             headers.update(extra)
         return headers
 
-    def _tls(self) -> dict[str, Any]:
-        options: dict[str, Any] = {}
-        if self.credentials.server_hostname:
-            options["server_hostname"] = self.credentials.server_hostname
-        if self.credentials.proxy:
-            options["proxy"] = self.credentials.proxy
-        return options
-
-    def _unreachable(self, method: str, path: str, failure: BaseException) -> Unreachable:
-        why = "no answer in time" if isinstance(failure, asyncio.TimeoutError) else str(failure) or repr(failure)
-        sent = not isinstance(failure, aiohttp.ClientConnectorError)
-        return Unreachable(f"{method} {self.credentials.server}{path}: {why}", sent=sent)
-
-
-def _gated(gate: Callable[[], None]) -> type[aiohttp.ClientRequest]:
-    """Requests that call `gate` when they have a connection, which may be seconds after they were created."""
-
-    class GatedRequest(aiohttp.ClientRequest):
-        async def send(self, conn: Any) -> aiohttp.ClientResponse:
-            gate()
-            return await super().send(conn)
-
-    return GatedRequest
-
-
-def _target(path: str, params: Mapping[str, Any] | None) -> str:
-    path, _, own = path.partition("?")
-    path = quote(path, safe="/:@~!$&'()*+,;=%")
-    query = "&".join(part for part in (own, urlencode(params) if params else "") if part)
-    return f"{path}?{query}" if query else path
-
 
 def selectors(label_selector: str | None, field_selector: str | None) -> dict[str, Any]:
     """The query parameters of two selectors."""
     chosen = {"labelSelector": label_selector, "fieldSelector": field_selector}
     return {key: value for key, value in chosen.items() if value}
-
-
-def retry_after(status: int, value: str | None) -> float | None:
-    """Seconds of a Retry-After header on 429 or 5xx; None without one (a date counts as one second)."""
-    if value is None or not (status == 429 or status >= 500):
-        return None
-    try:
-        return max(0.0, float(value))
-    except ValueError:
-        return 1.0
 
 
 __all__ = ["ApiError", "Client", "PatchType", "Unreachable", "WatchEvent"]

@@ -1,0 +1,201 @@
+"""Transport: one HTTP exchange with an API server, through aiohttp or through the small client of `kube.http1`.
+
+client-go: rest.HTTPClientFor. Retries, rates and verbs are the client's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable, Mapping
+from typing import Any
+from urllib.parse import quote, urlencode
+
+import aiohttp
+from yarl import URL
+
+from volcano_py.kube.credentials import Credentials
+from volcano_py.kube.errors import Silent, Unreachable, from_response
+from volcano_py.kube.http1 import Pool
+
+
+class Transport:
+    """Connections to one server. `lean`: requests through `kube.http1`, unless there is a proxy."""
+
+    def __init__(
+        self,
+        credentials: Credentials,
+        *,
+        connections: int,
+        user_agent: str,
+        gate: Callable[[], None] | None,
+        lean: bool,
+    ) -> None:
+        self.credentials = credentials
+        self._connections = connections
+        self._user_agent = user_agent
+        self._gate = gate
+        self._lean = lean and not credentials.proxy
+        self._pool_: Pool | None = None
+        self._session_: aiohttp.ClientSession | None = None
+
+    def open(self) -> None:
+        """Make what needs a running event loop."""
+        self._session()
+
+    async def close(self) -> None:
+        """Close the connections."""
+        if self._pool_ is not None:
+            self._pool_.close()
+            self._pool_ = None
+        if self._session_ is not None:
+            await self._session_.close()
+            self._session_ = None
+
+    async def exchange(
+        self,
+        method: str,
+        path: str,
+        params: Mapping[str, Any] | None,
+        body: bytes | None,
+        headers: dict[str, str],
+        seconds: float,
+    ) -> tuple[int, float | None, bytes]:
+        """(status, seconds of Retry-After, body) of the answer. Raises Unreachable, and what the gate raises."""
+        through = self._through_pool if self._lean else self._through_aiohttp
+        return await through(method, path, params, body, headers, seconds)
+
+    async def _through_aiohttp(
+        self,
+        method: str,
+        path: str,
+        params: Mapping[str, Any] | None,
+        body: bytes | None,
+        headers: dict[str, str],
+        seconds: float,
+    ) -> tuple[int, float | None, bytes]:
+        try:
+            async with self._session().request(
+                method,
+                self._url(path, params),
+                data=body,
+                headers=headers,
+                timeout=aiohttp.ClientTimeout(total=seconds, sock_connect=10),
+                **self._tls(),
+            ) as response:
+                answer = await response.read()
+                return response.status, retry_after(response.status, response.headers.get("Retry-After")), answer
+        except (TimeoutError, aiohttp.ClientError, OSError) as failure:
+            raise self._unreachable(method, path, failure) from failure
+
+    async def _through_pool(
+        self,
+        method: str,
+        path: str,
+        params: Mapping[str, Any] | None,
+        body: bytes | None,
+        headers: dict[str, str],
+        seconds: float,
+    ) -> tuple[int, float | None, bytes]:
+        pool = self._pool()
+        lines = [f"{method} {pool.base}{_target(path, params)} HTTP/1.1", f"Host: {pool.host_header}"]
+        lines += [f"{name}: {value}" for name, value in headers.items()]
+        lines.append(f"User-Agent: {self._user_agent}")
+        if body is not None:
+            lines.append(f"Content-Length: {len(body)}")
+        head = "\r\n".join(lines) + "\r\n\r\n"
+        try:
+            answer = await pool.request(head.encode("latin-1") + (body or b""), seconds, self._gate)
+        except Unreachable as failure:
+            raise Unreachable(f"{method} {self.credentials.server}{path}: {failure}", sent=failure.sent) from failure
+        after = answer.headers.get(b"retry-after")
+        return answer.status, retry_after(answer.status, after.decode() if after else None), answer.body
+
+    @contextlib.asynccontextmanager
+    async def stream(
+        self, path: str, params: Mapping[str, Any] | None, headers: dict[str, str], inactivity: float | None
+    ) -> AsyncIterator[aiohttp.StreamReader]:
+        """A GET whose answer is streamed; it ends after `inactivity` seconds without data.
+
+        Raises ApiError and Unreachable; errors while reading are aiohttp's and are translated by `unreachable`.
+        """
+        try:
+            response = await self._session().get(
+                self._url(path, params),
+                headers=headers,
+                timeout=aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=inactivity),
+                **self._tls(),
+            )
+        except (TimeoutError, aiohttp.ClientError, OSError) as failure:
+            raise self._unreachable("GET", path, failure) from failure
+        try:
+            if response.status >= 400:
+                raise from_response(response.status, await response.read())
+            yield response.content
+        except TimeoutError as failure:
+            raise Silent(f"GET {self.credentials.server}{path}: nothing came for {inactivity} s") from failure
+        except (aiohttp.ClientError, OSError) as failure:
+            raise self._unreachable("GET", path, failure) from failure
+        finally:
+            response.close()
+
+    def _pool(self) -> Pool:
+        if self._pool_ is None:
+            c = self.credentials
+            self._pool_ = Pool(c.server, c.ssl, c.server_hostname, self._connections)
+        return self._pool_
+
+    def _session(self) -> aiohttp.ClientSession:
+        if self._session_ is None:
+            connector = aiohttp.TCPConnector(limit=self._connections, ssl=self.credentials.ssl or True)
+            self._session_ = aiohttp.ClientSession(
+                connector=connector,
+                headers={"User-Agent": self._user_agent},
+                read_bufsize=1 << 20,
+                request_class=aiohttp.ClientRequest if self._gate is None else _gated(self._gate),
+            )
+        return self._session_
+
+    def _url(self, path: str, params: Mapping[str, Any] | None) -> URL:
+        return URL(self.credentials.server + _target(path, params), encoded=True)
+
+    def _tls(self) -> dict[str, Any]:
+        options: dict[str, Any] = {}
+        if self.credentials.server_hostname:
+            options["server_hostname"] = self.credentials.server_hostname
+        if self.credentials.proxy:
+            options["proxy"] = self.credentials.proxy
+        return options
+
+    def _unreachable(self, method: str, path: str, failure: BaseException) -> Unreachable:
+        why = "no answer in time" if isinstance(failure, asyncio.TimeoutError) else str(failure) or repr(failure)
+        sent = not isinstance(failure, aiohttp.ClientConnectorError)
+        return Unreachable(f"{method} {self.credentials.server}{path}: {why}", sent=sent)
+
+
+def _gated(gate: Callable[[], None]) -> type[aiohttp.ClientRequest]:
+    """Requests that call `gate` when they have a connection, which may be seconds after they were created."""
+
+    class GatedRequest(aiohttp.ClientRequest):
+        async def send(self, conn: Any) -> aiohttp.ClientResponse:
+            gate()
+            return await super().send(conn)
+
+    return GatedRequest
+
+
+def _target(path: str, params: Mapping[str, Any] | None) -> str:
+    path, _, own = path.partition("?")
+    path = quote(path, safe="/:@~!$&'()*+,;=%")
+    query = "&".join(part for part in (own, urlencode(params) if params else "") if part)
+    return f"{path}?{query}" if query else path
+
+
+def retry_after(status: int, value: str | None) -> float | None:
+    """Seconds of a Retry-After header on 429 or 5xx; None without one (a date counts as one second)."""
+    if value is None or not (status == 429 or status >= 500):
+        return None
+    try:
+        return max(0.0, float(value))
+    except ValueError:
+        return 1.0
