@@ -77,6 +77,19 @@ pods = st.fixed_dictionaries(
         "tolerations": st.sampled_from([[], [{"key": "a", "operator": "Exists"}], [{"operator": "Exists"}]]),
         "nodeSelector": st.sampled_from([None, {"disk": "x"}]),
         "priority": st.sampled_from([0, 10]),
+        "topologySpreadConstraints": st.lists(
+            st.fixed_dictionaries(
+                {
+                    "topologyKey": st.sampled_from(["zone", "kubernetes.io/hostname"]),
+                    "maxSkew": st.integers(1, 3),
+                    "whenUnsatisfiable": st.just("ScheduleAnyway"),
+                    "labelSelector": st.sampled_from([{"matchLabels": {"app": "a"}}, {}]),
+                    "nodeTaintsPolicy": st.sampled_from(["Honor", "Ignore"]),
+                    "nodeAffinityPolicy": st.sampled_from(["Honor", "Ignore"]),
+                }
+            ),
+            max_size=2,
+        ),
         "affinity": st.one_of(
             st.none(),
             st.fixed_dictionaries(
@@ -102,7 +115,9 @@ nodes = st.lists(
     st.fixed_dictionaries(
         {
             "capacity": amounts.flatmap(lambda a: st.just({**a, "pods": "2"})),
-            "labels": st.dictionaries(st.sampled_from(["disk", "zone"]), st.sampled_from("xy")),
+            "labels": st.dictionaries(
+                st.sampled_from(["disk", "zone", "kubernetes.io/hostname"]), st.sampled_from(["x", "y", ""])
+            ),
             "taints": taints,
             "cordoned": st.booleans(),
             "images": st.sampled_from([[], [{"names": ["a:latest"], "sizeBytes": 500_000_000}]]),
@@ -127,7 +142,7 @@ def node_of(i: int, fields: dict[str, Any]) -> Node:
 
 
 def pod_of(name: str, spec: dict[str, Any], node: str = "") -> PodInfo:
-    meta = {"name": name, "namespace": "default", "uid": name}
+    meta = {"name": name, "namespace": "default", "uid": name, "labels": {"app": "ab"[len(name) % 2]}}
     whole = {**spec, "schedulerName": "default-scheduler", "nodeName": node}
     return PodInfo(from_manifest(Pod, {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": whole}))
 
@@ -205,3 +220,27 @@ def test_answers_that_were_kept_are_those_of_a_new_scheduler(
             kept.update_pod(pod_of(name, spec), bound[f"default/{name}"], 0.0)
         else:
             kept.delete_pod(pod_of(name, spec), 0.0)
+
+
+@settings(max_examples=120)
+@given(nodes, st.lists(st.tuples(pods, st.integers(0, 7)), max_size=10), pods, st.sets(st.integers(0, 7), min_size=2))
+def test_scores_of_the_nodes_that_fit_agree(
+    machines: list[dict[str, Any]], there: list[tuple[dict[str, Any], int]], wanted: dict[str, Any], fitting: set[int]
+) -> None:
+    scheduler = PodScheduler(load({}))
+    for i, fields in enumerate(machines):
+        scheduler.set_node(node_of(i, fields), 0.0)
+    for i, (spec, at) in enumerate(there):
+        scheduler.add_pod(pod_of(f"p{i:0{1 + at % 2}}", spec, f"n{at}"), 0.0)
+    pod, columns = pod_of("new", wanted), scheduler.cluster.columns
+    fits = np.array([i for i in sorted(fitting) if i < len(columns)], dtype=np.intp)
+    chosen = [columns.infos[i] for i in fits.tolist()]
+    for score in scheduler._profiles["default-scheduler"]._score:
+        state = CycleState()
+        if score.scope is not DOMAIN or not len(fits) or not score.pre_score(state, pod, chosen).ok:
+            continue
+        array = score.score_fitting(state, pod, columns, fits)
+        if array is not None:
+            plain = {n.name: score.score(state, pod, n) for n in chosen}
+            score.normalize(state, pod, plain)
+            assert array.tolist() == list(plain.values())

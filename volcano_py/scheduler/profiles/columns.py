@@ -7,8 +7,8 @@ are made again when that changes. Otherwise a change of a node is a write in eac
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import overload
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from typing import NamedTuple, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,20 @@ Indices = NDArray[np.intp]
 
 _MOST = 2**56
 """Larger amounts count as this one, so that products with a percentage fit into 64 bits."""
+
+
+_MOST_COUNTS = 64
+"""Different counts that are kept."""
+
+
+class Domains(NamedTuple):
+    """The values of a label over the nodes."""
+
+    codes: Indices
+    """The number of each node's value; a missing label counts as the empty value."""
+    size: int
+    has: Bools
+    """The nodes with the label."""
 
 
 class Columns:
@@ -46,6 +60,8 @@ class Columns:
         in_model = model.nodes.index
         self._of_model: Indices = np.array([in_model[info.name] for info in infos], dtype=np.intp)
         self._groups: tuple[list[NodeInfo], Indices] | None = None
+        self._domains: dict[str, Domains] = {}
+        self._counts: dict[Hashable, tuple[Ints, int]] = {}
         for i, info in enumerate(infos):
             self._write(i, info)
 
@@ -62,6 +78,7 @@ class Columns:
         """Node objects have changed in more than numbers."""
         self.generation = self._model.nodes.generation
         self._groups = None
+        self._domains.clear()
 
     def touch(self, node: str) -> None:
         """Something else has changed that rules see on a node."""
@@ -94,6 +111,30 @@ class Columns:
                     first.append(info)
             self._groups = first, codes
         return self._groups
+
+    def domains(self, key: str) -> Domains:
+        """The values of a label."""
+        known = self._domains.get(key)
+        if known is None:
+            numbers: dict[str, int] = {}
+            values = [numbers.setdefault(info.labels.get(key, ""), len(numbers)) for info in self.infos]
+            has = np.array([key in info.labels for info in self.infos], dtype=np.bool_)
+            known = self._domains[key] = Domains(np.array(values, dtype=np.intp), len(numbers), has)
+        return known
+
+    def count(self, what: Hashable, count: Callable[[NodeInfo], int]) -> Ints:
+        """Something that is counted among each node's pods, `what` for short; asked again for nodes that change."""
+        known = self._counts.get(what)
+        if known is None:
+            if len(self._counts) >= _MOST_COUNTS:
+                del self._counts[next(iter(self._counts))]
+            numbers: Ints = np.fromiter((count(info) for info in self.infos), dtype=np.int64, count=len(self))
+        else:
+            numbers, seen = known
+            for i in set(self.log[seen:]):
+                numbers[i] = count(self.infos[i])
+        self._counts[what] = numbers, len(self.log)
+        return numbers
 
     def _write(self, i: int, info: NodeInfo) -> None:
         self.pods[i] = len(info.pods)

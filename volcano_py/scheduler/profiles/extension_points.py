@@ -14,7 +14,7 @@ from typing import Any, ClassVar, NamedTuple
 import msgspec
 
 from volcano_py.scheduler.framework.node_rules import DOMAIN, Scope
-from volcano_py.scheduler.profiles.columns import AnyColumns, Bools, Ints
+from volcano_py.scheduler.profiles.columns import AnyColumns, Bools, Columns, Indices, Ints
 from volcano_py.scheduler.profiles.cycle_state import CycleState
 from volcano_py.scheduler.profiles.events import Event, Interest, Kind
 from volcano_py.scheduler.profiles.handle import Handle
@@ -162,6 +162,10 @@ class Score(Plugin, ABC):
 
     def score_columns(self, pod: PodInfo, nodes: AnyColumns) -> Ints | None:
         """The array form of `score`; as `filter_columns`."""
+        return None
+
+    def score_fitting(self, state: CycleState, pod: PodInfo, nodes: Columns, fits: Indices) -> Ints | None:
+        """For a DOMAIN score: the normalized scores of the nodes that fit in one array. None: there is no such form."""
         return None
 
     def normalize_columns(self, scores: Ints) -> Ints:

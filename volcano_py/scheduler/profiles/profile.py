@@ -368,6 +368,11 @@ class Profile:
                 total += weight * _in_range(score.normalize_columns(raw[found.nodes]), score.name)
         for plugin in active:
             with contained(plugin.name, "Score"):
+                array = plugin.score_fitting(state, pod, view.columns, found.nodes)
+            if array is not None:
+                total += self._weights.get(plugin.name, 1) * _in_range(array, plugin.name)
+                continue
+            with contained(plugin.name, "Score"):
                 scores = {n.name: plugin.score(state, pod, n) for n in nodes}
                 for value in scores.values():
                     expect(value, int, plugin.name, "Score")

@@ -64,7 +64,7 @@ class NodeAffinity(PreFilter, Filter, Score):
             return None
         ok: Bools = np.ones(len(nodes), dtype=np.bool_)
         own = pod.node_affinity.required_during_scheduling_ignored_during_execution
-        for selector in (self._required, _as_selector(pod.pod.spec.node_selector), own):
+        for selector in (self._required, as_selector(pod.pod.spec.node_selector), own):
             if selector is not None:
                 ok &= nodes.matching(selector)
         return ok
@@ -101,7 +101,7 @@ class NodeAffinity(PreFilter, Filter, Score):
         return old is None or not (node_matches(pod, old) and _selects(self._required, old))
 
 
-def _as_selector(labels: dict[str, str] | None) -> NodeSelector | None:
+def as_selector(labels: dict[str, str] | None) -> NodeSelector | None:
     """`spec.nodeSelector` as a NodeSelector."""
     if not labels:
         return None

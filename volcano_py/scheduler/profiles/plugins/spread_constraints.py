@@ -44,6 +44,11 @@ class Constraint(NamedTuple):
     taints_count: bool = False
     """Only nodes whose taints the pod tolerates count."""
 
+    @property
+    def selectors_key(self) -> bytes:
+        """The selectors, to be compared."""
+        return msgspec.msgpack.encode(self.selectors)
+
 
 def constraints_of(pod: PodInfo, when: str, args: Arguments, cluster: Cluster) -> list[Constraint]:
     """The pod's constraints with that `whenUnsatisfiable`."""

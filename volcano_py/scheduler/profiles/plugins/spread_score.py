@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
+
+import numpy as np
 
 from volcano_py.scheduler.profiles.cluster import Cluster
+from volcano_py.scheduler.profiles.columns import Bools, Columns, Indices, Ints
 from volcano_py.scheduler.profiles.cycle_state import CycleState
 from volcano_py.scheduler.profiles.extension_points import MAX_SCORE, Score
 from volcano_py.scheduler.profiles.node_info import NodeInfo
+from volcano_py.scheduler.profiles.plugins.node_affinity import as_selector
 from volcano_py.scheduler.profiles.plugins.spread_constraints import (
     HOSTNAME,
     Arguments,
@@ -18,6 +23,7 @@ from volcano_py.scheduler.profiles.plugins.spread_constraints import (
     has_keys,
     matching_pods,
 )
+from volcano_py.scheduler.profiles.plugins.taints import repels
 from volcano_py.scheduler.profiles.pod_info import PodInfo
 from volcano_py.scheduler.profiles.status import SKIP, SUCCESS, Status
 
@@ -25,11 +31,15 @@ _KEY = "PodTopologySpread/score"
 
 
 class _State:
-    """Per constraint, the pods in each domain that has a feasible node, and the constraint's weight."""
+    """The constraints, and per constraint the pods in each domain that has a feasible node, and its weight."""
 
-    def __init__(self, constraints: list[Constraint]) -> None:
+    def __init__(self, constraints: list[Constraint], nodes: Sequence[NodeInfo], all_keys: bool) -> None:
         self.constraints = constraints
-        self.counts: list[dict[str, int]] = [{} for _ in constraints]
+        self.nodes = nodes
+        """Those that fit."""
+        self.all_keys = all_keys
+        """Only nodes that have all keys are rated."""
+        self.counts: list[dict[str, int]] = []
         self.weights: list[float] = []
         self.ignored: set[str] = set()
         """Feasible nodes that lack a key."""
@@ -45,29 +55,58 @@ class SpreadScore(Score):
         if not constraints:
             return SKIP
         all_keys = bool(pod.spread) or self._args.defaulting_type != "System"
-        found = _State(constraints)
-        for node in nodes:
-            if all_keys and not has_keys(node.labels, constraints):
+        state.write(_KEY, _State(constraints, nodes, all_keys))
+        return SUCCESS
+
+    def score_fitting(self, state: CycleState, pod: PodInfo, nodes: Columns, fits: Indices) -> Ints | None:
+        found: _State = state.read(_KEY)
+        domains = [nodes.domains(c.key) for c in found.constraints]
+        has_keys: Bools = np.ones(len(nodes), dtype=np.bool_)
+        for d in domains if found.all_keys else ():
+            has_keys &= d.has
+        rated = has_keys[fits]
+        total = np.zeros(len(fits))
+        for c, d in zip(found.constraints, domains, strict=True):
+            pods = nodes.count((c.selectors_key, pod.namespace), partial(matching_pods, c, pod.namespace))
+            here = d.codes[fits]
+            if c.key == HOSTNAME:
+                size, counts = int(rated.sum()), pods[fits]
+            else:
+                size = len(np.unique(here[rated]))
+                counted = has_keys & _counted(c, pod, nodes)
+                counts = np.bincount(d.codes[counted], weights=pods[counted], minlength=d.size)[here].astype(np.int64)
+            total += np.where(d.has[fits], counts * math.log(size + 2) + (c.max_skew - 1), 0.0)
+        raw = np.floor(total + 0.5).astype(np.int64)
+        low, high = (int(raw[rated].min()), int(raw[rated].max())) if rated.any() else (0, 0)
+        scores = MAX_SCORE * (high + low - raw) // high if high else np.full(len(fits), MAX_SCORE, dtype=np.int64)
+        return np.where(rated, scores, 0)
+
+    def _prepare(self, found: _State, pod: PodInfo) -> None:
+        """Count, for the plain form."""
+        constraints = found.constraints
+        found.counts = [{} for _ in constraints]
+        for node in found.nodes:
+            if found.all_keys and not has_keys(node.labels, constraints):
                 found.ignored.add(node.name)
                 continue
             for c, counts in zip(constraints, found.counts, strict=True):
                 if c.key != HOSTNAME:
                     counts.setdefault(node.labels.get(c.key, ""), 0)
         for c, counts in zip(constraints, found.counts, strict=True):
-            size = len(nodes) - len(found.ignored) if c.key == HOSTNAME else len(counts)
+            size = len(found.nodes) - len(found.ignored) if c.key == HOSTNAME else len(counts)
             found.weights.append(math.log(size + 2))
         for node in self._cluster.nodes.values():
-            if all_keys and not has_keys(node.labels, constraints):
+            if found.all_keys and not has_keys(node.labels, constraints):
                 continue
             for c, counts in zip(constraints, found.counts, strict=True):
                 value = node.labels.get(c.key, "")
                 if value in counts and counts_there(c, pod, node.node):
                     counts[value] += matching_pods(c, pod.namespace, node)
-        state.write(_KEY, found)
-        return SUCCESS
 
     def score(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
         found: _State = state.read(_KEY)
+        if not found.counts:
+            self._prepare(found, pod)
         if node.name in found.ignored:
             return 0
         total = 0.0
@@ -87,3 +126,17 @@ class SpreadScore(Score):
                 scores[node] = 0
             else:
                 scores[node] = MAX_SCORE * (high + low - value) // high if high else MAX_SCORE
+
+
+def _counted(constraint: Constraint, pod: PodInfo, nodes: Columns) -> Bools:
+    """The nodes on which the constraint's policies count pods: `counts_there` for all of them."""
+    ok: Bools = np.ones(len(nodes), dtype=np.bool_)
+    if constraint.affinity_counts:
+        required = pod.node_affinity.required_during_scheduling_ignored_during_execution
+        for selector in (as_selector(pod.pod.spec.node_selector), required):
+            if selector is not None:
+                ok &= nodes.matching(selector)
+    if constraint.taints_count:
+        first, groups = nodes.tainted_alike()
+        ok &= np.array([not repels(node.node, pod.tolerations) for node in first], dtype=np.bool_)[groups]
+    return ok
