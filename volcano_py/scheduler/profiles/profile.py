@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from volcano_py.scheduler.framework.node_rules import DOMAIN, STATIC
-from volcano_py.scheduler.profiles.class_views import ClassView, ClassViews, by_class, first_refusal
-from volcano_py.scheduler.profiles.columns import Bools, Indices, Ints, NodesAt
+from volcano_py.scheduler.profiles.class_views import ClassViews, by_class, first_refusal
+from volcano_py.scheduler.profiles.columns import Ints, NodesAt
 from volcano_py.scheduler.profiles.configuration import Configuration, ConfigurationError, ProfileConfig
 from volcano_py.scheduler.profiles.cycle_state import CycleState
 from volcano_py.scheduler.profiles.events import OBJECTS, Event, Interest
@@ -34,6 +34,7 @@ from volcano_py.scheduler.profiles.extension_points import (
     Score,
 )
 from volcano_py.scheduler.profiles.faults import PluginFault, contained, expect, raised
+from volcano_py.scheduler.profiles.feasible import Feasible
 from volcano_py.scheduler.profiles.handle import Handle, World
 from volcano_py.scheduler.profiles.node_info import NodeInfo
 from volcano_py.scheduler.profiles.node_sample import NodeSample
@@ -57,36 +58,6 @@ class PreFiltered(NamedTuple):
     status: Status
     named_by: set[str]
     """The plugins that named nodes."""
-
-
-class Feasible:
-    """The nodes that fit a pod: `ok` by column, or `nodes` in the order in which they were looked at.
-
-    `refused`: why others do not fit, as far as that is known already.
-    """
-
-    __slots__ = ("_nodes", "count", "ok", "refused", "view")
-
-    def __init__(
-        self, view: ClassView, ok: Bools, refused: Mapping[str, Status] = {}, nodes: Indices | None = None
-    ) -> None:
-        self.view = view
-        self.ok = ok
-        self.refused = refused
-        self.count = int(np.count_nonzero(ok)) if nodes is None else len(nodes)
-        self._nodes = nodes
-
-    @property
-    def nodes(self) -> Indices:
-        """Columns."""
-        if self._nodes is None:
-            self._nodes = np.flatnonzero(self.ok)
-        return self._nodes
-
-    @property
-    def in_order(self) -> bool:
-        """All nodes were looked at, in their order."""
-        return self._nodes is None
 
 
 def stop(status: Status, point: str) -> None:
