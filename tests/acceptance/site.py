@@ -46,10 +46,17 @@ class Site:
     namespace: str
     sandbox: Sandbox | None = None
     _made: list[tuple[ResourceType, str]] = field(default_factory=list)
+    _shuffled: dict[str, str] = field(default_factory=dict)
 
     def name(self, text: str) -> str:
-        """A name for an object that has no namespace."""
-        return f"{text}-{self.namespace}"
+        """A name for an object that has no namespace; names of one test are in random order."""
+        return f"{self.shuffled(text)}-{self.namespace}"
+
+    def shuffled(self, text: str) -> str:
+        """A name whose place in the order of names is random: the same for the same text."""
+        if text not in self._shuffled:
+            self._shuffled[text] = f"{''.join(random.choices(string.ascii_lowercase, k=3))}-{text}"
+        return self._shuffled[text]
 
     async def create(self, manifest: Manifest) -> Manifest:
         """Create any object. Raises KubeError."""

@@ -80,7 +80,7 @@ class Case:
             spec["networkTopology"] = given["topology"]
         if given.get("restart"):
             spec["policies"] = [{"event": "PodEvicted", "action": "RestartPod"}]
-        await self.at.job(name, *tasks, min=given.get("min"), **spec)
+        await self.at.job(self.at.shuffled(name), *tasks, min=given.get("min"), **spec)
 
     def _task(self, role: str, given: Manifest) -> Manifest:
         pod: Manifest = {key: given[key] for key in ("affinity", "tolerations") if key in given}
@@ -109,14 +109,16 @@ class Case:
 
         async def hold() -> bool:
             for jobs, count in counts.items():
-                running = sum([await self.at.running(job) for job in jobs.split("+")])
+                running = sum([await self.at.running(self.at.shuffled(job)) for job in jobs.split("+")])
                 if running < count or (running > count and not least):
                     return False
             return True
 
         await self.at.until(hold, f"another number of pods runs than {counts}")
         await self.at.settle()
-        found = {jobs: sum([await self.at.running(job) for job in jobs.split("+")]) for jobs in counts}
+        found = {
+            jobs: sum([await self.at.running(self.at.shuffled(job)) for job in jobs.split("+")]) for jobs in counts
+        }
         assert (least and all(found[job] >= counts[job] for job in counts)) or found == counts
 
     def names(self, domains: list[list[str]]) -> list[set[str]]:
@@ -140,42 +142,44 @@ async def play(run: Case) -> None:
     for name, given in (row.get("run") or {}).items():
         await run.submit(name, given)
         count = sum(part["pods"] for part in (given.get("tasks") or {"main": given}).values())
-        await at.runs(name, count)
+        await at.runs(at.shuffled(name), count)
     for name, given in (row.get("submit") or {}).items():
         await run.submit(name, given)
     if "submit" in row or "expect" in row:
         await run.settled(row.get("least") or row.get("sums") or row["expect"], least="least" in row)
     for job in row.get("unschedulable") or ():
-        await at.waits(job)
+        await at.waits(at.shuffled(job))
     await _where(run, row)
     if "then" in row:
-        before = {job: await at.nodes_of(job) for job in row["then"]}
+        before = {job: await at.nodes_of(at.shuffled(job)) for job in row["then"]}
         await _change(at, row)
         await run.settled(row["then"])
         for job, domains in (row.get("same-domain") or {}).items():
             [domain] = [domain for domain in run.names(domains) if set(before[job]) <= domain]
-            assert set(await at.nodes_of(job)) <= domain
+            assert set(await at.nodes_of(at.shuffled(job))) <= domain
 
 
 async def _where(case: Case, row: Manifest) -> None:
     """Check the nodes of jobs, tasks and partitions."""
     at = case.at
     for job, names in (row.get("on") or {}).items():
-        assert set(await at.nodes_of(job)) <= set(map(at.name, names))
+        assert set(await at.nodes_of(at.shuffled(job))) <= set(map(at.name, names))
     for job, names in (row.get("each") or {}).items():
-        assert await at.nodes_of(job) == sorted(map(at.name, names))
+        assert await at.nodes_of(at.shuffled(job)) == sorted(map(at.name, names))
     for job, domains in (row.get("within") or {}).items():
-        nodes = set(await at.nodes_of(job))
-        others = {name: await at.nodes_of(name) for name in row.get("run") or {}}
+        nodes = set(await at.nodes_of(at.shuffled(job)))
+        others = {name: await at.nodes_of(at.shuffled(name)) for name in row.get("run") or {}}
         assert any(nodes <= domain for domain in case.names(domains)), others
     for job, domains in (row.get("partitions") or {}).items():
-        for partition, nodes in (await _partitions(at, job)).items():
+        for partition, nodes in (await _partitions(at, at.shuffled(job))).items():
             assert any(nodes <= domain for domain in case.names(domains)), (partition, nodes)
     for job in row.get("one-partition") or ():
-        running = await at.pods(job, "Running")
+        running = await at.pods(at.shuffled(job), "Running")
         assert len({pod["metadata"]["labels"]["volcano.sh/partition-id"] for pod in running}) == 1
     for job, counts in (row.get("tasks") or {}).items():
-        running = [pod["metadata"]["annotations"]["volcano.sh/task-spec"] for pod in await at.pods(job, "Running")]
+        running = [
+            pod["metadata"]["annotations"]["volcano.sh/task-spec"] for pod in await at.pods(at.shuffled(job), "Running")
+        ]
         assert {role: running.count(role) for role in counts} == counts
 
 
@@ -193,7 +197,7 @@ async def _change(at: Site, row: Manifest) -> None:
     for name in row.get("untaint") or ():
         await at.patch(NODE, at.name(name), {"spec": {"taints": None}})
     for job in row.get("delete") or ():
-        await at.delete(JOB, job)
+        await at.delete(JOB, at.shuffled(job))
     for job in row.get("kill") or ():
-        [first, *_] = await at.pods(job)
+        [first, *_] = await at.pods(at.shuffled(job))
         await at.delete(POD, first["metadata"]["name"], grace_period_seconds=0)
