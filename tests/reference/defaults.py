@@ -61,6 +61,7 @@ REASONS: dict[str, str] = {
     "partial-hierarchy": "invalid queue hierarchy",
     "partial-topology": "invalid HyperNode",
     "topology-from-pods": "place in the network",
+    "narrow-domains-first": "narrow domain for a gang",
     "image-spread-now": "nodes by image",
     "bare-pods": "a bare pod is a job at once",
     "reserved-once": "queue admission",

@@ -100,6 +100,9 @@ class Deviations:
     whole_gang_reclaim: bool = _on(
         "reclaim evicts whole gangs of queues above their share for an entitled gang, where single pods do not suffice"
     )
+    narrow_domains_first: bool = _on(
+        "gangpreempt and gangreclaim try the narrowest domains of the network first; Volcano tries the widest first"
+    )
     every_node: bool = _on("every node is considered for a pod; Volcano looks at some in clusters above 100 nodes")
     reserved_once: bool = _on(
         "a pod that queue admission has admitted counts once in its queue when it is placed, not twice until the "

@@ -68,7 +68,8 @@ class NetworkTopologyAware(Plugin):
 
     def on_session_open(self, session: Session) -> None:
         domains = Domains(session, self.weights)
-        gradients = Gradients(session.topology, domains, self.most_evicted)
+        narrow_first = session.deviations.narrow_domains_first
+        gradients = Gradients(session.topology, domains, self.most_evicted, narrow_first)
 
         def job_gradient(job: SessionJob, hyper_node: str, purpose: str) -> list[list[str]]:
             return gradients.of(
@@ -213,12 +214,16 @@ class Domains:
 
 
 class Gradients:
-    """Where to try: HyperNodes that are allowed and large enough, the lowest tier first."""
+    """Where to try: HyperNodes that are allowed and large enough, the lowest tier first.
 
-    def __init__(self, topology: Topology, domains: Domains, most_evicted: int) -> None:
+    Of many, `most_evicted` are tried for an eviction, those of the highest tiers; Volcano tries these the highest first.
+    """
+
+    def __init__(self, topology: Topology, domains: Domains, most_evicted: int, narrow_first: bool) -> None:
         self._topology = topology
         self._domains = domains
         self._most_evicted = most_evicted
+        self._narrow_first = narrow_first
 
     def of(
         self,
@@ -248,7 +253,10 @@ class Gradients:
             if good:
                 groups.setdefault(tier, []).append(name)
         ordered = [sorted(groups[tier]) for tier in sorted(groups)]
-        return reversed_and_capped(ordered, self._most_evicted) if purpose == EVICT else ordered
+        if purpose != EVICT:
+            return ordered
+        kept = reversed_and_capped(ordered, self._most_evicted)
+        return sorted(kept, key=lambda group: topology.tier(group[0])) if self._narrow_first else kept
 
     def _start(self, hyper_node: str, allocated: str, highest: int) -> str:
         """The smaller of the given HyperNode and the largest one around what is placed; "" if they do not meet."""
