@@ -52,10 +52,12 @@ def test_domains_that_are_allowed_and_large_enough_the_lowest_tier_first() -> No
 def test_for_evictions_everything_counts_as_room() -> None:
     found = session({"topology": HARD}, old=used("n3", 4))
     assert where(found) == [["a", "b"], ["row"]]
-    assert where(found, EVICT) == [["row"], ["a", "b", "c"]]
-    assert where(session({"topology": HARD, "minResources": {"cpu": 5}}), EVICT) == [["row"], ["a"]]
+    assert where(found, EVICT) == [["a", "b", "c"], ["row"]]
+    assert where(session({"topology": HARD, "minResources": {"cpu": 5}}), EVICT) == [["a"], ["row"]]
     found = session({"topology": HARD}, {"hypernode.gradient.evict.max-hypernodes": 3})
-    assert where(found, EVICT) == [["row"], ["b", "c"]], "what is largest first, and of the last group its tail"
+    assert where(found, EVICT) == [["b", "c"], ["row"]], (
+        "the widest are never left out, and of the last group its tail is"
+    )
 
 
 def test_who_has_begun_stays_where_he_is() -> None:
