@@ -13,6 +13,7 @@ from benchmarks.decision import decision, run_one
 from benchmarks.packing import packing
 from benchmarks.profiles import profiles
 from benchmarks.sandbox import sandbox
+from benchmarks.sizing import sizing
 from benchmarks.watching import watching
 
 
@@ -33,6 +34,7 @@ main.add_command(packing)
 main.add_command(profiles)
 main.add_command(sandbox)
 main.add_command(control_plane)
+main.add_command(sizing)
 main.add_command(watching)
 
 if __name__ == "__main__":

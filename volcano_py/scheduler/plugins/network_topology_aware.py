@@ -216,7 +216,7 @@ class Domains:
 class Gradients:
     """Where to try: HyperNodes that are allowed and large enough, the lowest tier first.
 
-    Of many, `most_evicted` are tried for an eviction, those of the highest tiers; Volcano tries these the highest first.
+    Of many, `most_evicted` are tried for an eviction, those of the highest tiers. Volcano tries the highest first.
     """
 
     def __init__(self, topology: Topology, domains: Domains, most_evicted: int, narrow_first: bool) -> None:
