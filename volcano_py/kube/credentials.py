@@ -90,7 +90,7 @@ def from_kubeconfig(
         ssl=tls,
         headers=ExecCredentials(user["exec"], where, cluster, tls).headers if user.get("exec") else _headers(user),
         namespace=chosen.get("namespace") or "default",
-        proxy=cluster.get("proxy-url"),
+        proxy=cluster.get("proxy-url") or _environment_proxy(address),
         server_hostname=cluster.get("tls-server-name"),
     )
 
@@ -110,8 +110,23 @@ def in_cluster() -> Credentials:
         server=f"https://{host}:{port}",
         ssl=context,
         headers=_token_file(SERVICE_ACCOUNT / "token"),
+        proxy=_environment_proxy(f"https://{host}:{port}"),
         namespace=namespace.read_text().strip() if namespace.exists() else "default",
     )
+
+
+def _environment_proxy(server: str) -> str | None:
+    """The proxy that HTTPS_PROXY, HTTP_PROXY and NO_PROXY name for a server; none for this machine, as in client-go."""
+    scheme, _, rest = server.partition("://")
+    proxy = os.environ.get(f"{scheme.upper()}_PROXY") or os.environ.get(f"{scheme}_proxy")
+    if not proxy:
+        return None
+    from urllib.parse import urlsplit
+    from urllib.request import proxy_bypass_environment
+
+    host = urlsplit(server).hostname or ""
+    local = host == "localhost" or host == "::1" or host.startswith("127.")
+    return None if local or proxy_bypass_environment(rest.partition("/")[0]) else proxy
 
 
 def _entry(document: dict[str, Any], plural: str, key: str, name: str | None, where: str) -> dict[str, Any]:

@@ -123,7 +123,8 @@ class Sandbox:
 
     @property
     def url(self) -> str:
-        return f"https://{self.host}:{self.server.port}"
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"https://{host}:{self.server.port}"
 
     @property
     def token(self) -> str:
