@@ -11,14 +11,27 @@ import time
 
 import click
 
-from benchmarks.cluster import cluster, cpu_seconds, descendants, rate, resident, until_running
+from benchmarks.cluster import cluster, cpu_seconds, descendants, rate, resident
 from benchmarks.control_plane import CONTROLLERS, job, process
 from volcano_py.api.kinds import JOB
+from volcano_py.kube.client import Client
 
 GANG = 10
 WAVES = 4
+LONGEST = 600.0
 REST = 20.0
 """Seconds without changes, for the processor time at rest."""
+
+
+async def until_running(client: Client, pods: int) -> None:
+    """Wait until Jobs report this number of running pods."""
+    deadline = time.monotonic() + LONGEST
+    while time.monotonic() < deadline:
+        found = await client.list(JOB, None)
+        if sum((one.get("status") or {}).get("running", 0) for one in found) >= pods:
+            return
+        await asyncio.sleep(2)
+    raise click.ClickException(f"not {pods} pods run after {LONGEST:g} s")
 
 
 @click.command()

@@ -3,7 +3,7 @@
 from volcano_py.api.kinds import PODGROUP
 from volcano_py.api.resource_types import LEASE
 from volcano_py.kube.errors import Forbidden, NotFound
-from volcano_py.kube.remedies import remedy
+from volcano_py.kube.remedies import for_denied, remedy
 
 _ACCOUNT = 'leases is forbidden: User "system:serviceaccount:vs:sched" cannot get resource "leases" in API group "x"'
 
@@ -11,16 +11,30 @@ _ACCOUNT = 'leases is forbidden: User "system:serviceaccount:vs:sched" cannot ge
 def test_a_permission_that_is_missing():
     error = Forbidden(403, "Forbidden", _ACCOUNT)
     assert remedy(error, LEASE, ("get", "update"), "vs") == (
-        "grant it: kubectl create role volcano-leases -n vs --verb=get,update "
+        "grant it: kubectl create role volcano-get-update-leases-coordination-k8s-io -n vs --verb=get,update "
         "--resource=leases.coordination.k8s.io && "
-        "kubectl create rolebinding volcano-leases -n vs --role=volcano-leases --serviceaccount=vs:sched"
+        "kubectl create rolebinding volcano-get-update-leases-coordination-k8s-io -n vs "
+        "--role=volcano-get-update-leases-coordination-k8s-io --serviceaccount=vs:sched"
     )
     error = Forbidden(403, "Forbidden", 'x is forbidden: User "jane" cannot list resource "x"')
     assert remedy(error, PODGROUP, ("list", "watch")) == (
-        "grant it: kubectl create clusterrole volcano-podgroups --verb=list,watch "
+        "grant it: kubectl create clusterrole volcano-list-watch-podgroups-scheduling-volcano-sh --verb=list,watch "
         "--resource=podgroups.scheduling.volcano.sh && "
-        "kubectl create clusterrolebinding volcano-podgroups --clusterrole=volcano-podgroups --user=jane"
+        "kubectl create clusterrolebinding volcano-list-watch-podgroups-scheduling-volcano-sh "
+        "--clusterrole=volcano-list-watch-podgroups-scheduling-volcano-sh --user=jane"
     )
+
+
+def test_a_write_that_is_denied():
+    message = (
+        'pods "a" is forbidden: User "jane" cannot create resource "pods/binding" in API group "" in the namespace'
+    )
+    assert for_denied(message) == (
+        "; grant it: kubectl create clusterrole volcano-create-pods-binding --verb=create --resource=pods/binding && "
+        "kubectl create clusterrolebinding volcano-create-pods-binding --clusterrole=volcano-create-pods-binding "
+        "--user=jane"
+    )
+    assert for_denied('pods "a" is forbidden: exceeded quota: few') == ""
 
 
 def test_a_definition_that_is_missing():

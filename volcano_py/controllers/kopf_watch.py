@@ -26,6 +26,7 @@ from volcano_py.kube import wire
 from volcano_py.kube.backoff import Backoff
 from volcano_py.kube.client import Client
 from volcano_py.kube.errors import KubeError, TooManyRequests
+from volcano_py.kube.remedies import remedy
 from volcano_py.kube.wire import Undecodable
 
 T = TypeVar("T", bound=ApiObject)
@@ -194,7 +195,9 @@ class HandWatch:
                 return
             except KubeError as error:
                 loud = backoff.failures in ((10, 100) if isinstance(error, TooManyRequests) else (0, 10, 100))
-                log.log(logging.WARNING if loud else logging.DEBUG, "%s: %s; retrying", feed.rt.plural, error)
+                what = remedy(error, feed.rt, ("list", "watch"))
+                text = f"{error}; {what}" if what else f"{error}"
+                log.log(logging.WARNING if loud else logging.DEBUG, "%s: %s; retrying", feed.rt.plural, text)
                 await asyncio.sleep(backoff.next())
 
     async def _list(self, feed: HandFeed[Any]) -> None:

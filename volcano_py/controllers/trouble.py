@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 
 from volcano_py.kube.errors import Unreachable, in_terminating_namespace
+from volcano_py.kube.remedies import for_denied
 
 QUIET_SECONDS = 10.0
 
@@ -32,4 +33,4 @@ class Trouble:
                 self._told = self._clock()
         elif in_terminating_namespace(error):
             level = logging.DEBUG  # its objects go, too; until then nothing can be created there
-        self._log.log(level, "%s: %s; trying again", subject, error)
+        self._log.log(level, "%s: %s%s; trying again", subject, error, for_denied(str(error)))

@@ -32,8 +32,25 @@ INSTALL_CRDS = "kubectl apply --server-side -f crds/ (or upgrade the chart)"
 
 def grant(message: str, rt: ResourceType, verbs: tuple[str, ...], namespace: str | None = None) -> str:
     """The two kubectl commands that give the user of a Forbidden message these verbs on a kind."""
-    resource = f"{rt.plural}.{rt.group}" if rt.group else rt.plural
-    name = f"volcano-{rt.plural}"
+    return _commands(message, f"{rt.plural}.{rt.group}" if rt.group else rt.plural, verbs, namespace)
+
+
+_DENIED = re.compile(r'cannot (\w+) resource "([^"]+)" in API group "([^"]*)"')
+
+
+def for_denied(message: str) -> str:
+    """`; grant it: …` for the text of a request that was forbidden by RBAC, an empty text for any other."""
+    found = _DENIED.search(message)
+    if not found:
+        return ""
+    verb, resource, group = found.groups()
+    plural, _, subresource = resource.partition("/")
+    resource = (f"{plural}.{group}" if group else plural) + (f"/{subresource}" if subresource else "")
+    return "; grant it: " + _commands(message, resource, (verb,), None)
+
+
+def _commands(message: str, resource: str, verbs: tuple[str, ...], namespace: str | None) -> str:
+    name = f"volcano-{'-'.join(verbs)}-{re.sub('[./]', '-', resource)}"
     if found := _SERVICE_ACCOUNT.search(message):
         subject = f"--serviceaccount={found[1]}:{found[2]}"
     elif found := _USER.search(message):

@@ -6,6 +6,8 @@ Events on the ConfigMap, with the field and the nearest valid name; the configur
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import time
 from collections.abc import Collection, Coroutine
 from difflib import get_close_matches
@@ -13,16 +15,20 @@ from typing import Any
 
 from volcano_py.api.core import ConfigMap
 from volcano_py.api.kinds import CONFIGMAP
+from volcano_py.kube.backoff import Backoff
 from volcano_py.kube.client import Client
-from volcano_py.kube.errors import NotFound
+from volcano_py.kube.errors import Forbidden, NotFound
 from volcano_py.kube.events import Correlator, send
 from volcano_py.kube.informer import Informer
+from volcano_py.kube.remedies import remedy
 from volcano_py.kube.wire import Undecodable
 from volcano_py.scheduler.framework.config import ConfigurationError
 from volcano_py.scheduler.framework.registry import Registry
 from volcano_py.scheduler.model.plan import Event, Operation
 from volcano_py.scheduler.options import Options
 from volcano_py.scheduler.reload import ConfigurationFile, ConfigurationSource
+
+log = logging.getLogger(__name__)
 
 INVALID, WARNING, IN_FORCE = "InvalidConfiguration", "ConfigurationWarning", "ConfigurationInForce"
 """Reasons of the Events on the ConfigMap."""
@@ -53,7 +59,7 @@ class ConfigurationMap(ConfigurationSource):
         self._informer: Informer[ConfigMap]
 
     async def start(self, client: Client) -> None:
-        """Read it for the first time. Raises KubeError; ConfigurationError, after an Event, as a file does."""
+        """Read it for the first time, when that is permitted. Raises KubeError; ConfigurationError, after an Event."""
         self._informer = Informer(
             client,
             CONFIGMAP,
@@ -63,15 +69,27 @@ class ConfigurationMap(ConfigurationSource):
             decode_error=self._undecodable,
         )
         self._informer.on(add=self._set, update=lambda _, new: self._set(new), delete=lambda _: self._set(None))
-        try:
-            self._found = await client.get(CONFIGMAP, self._name, self._namespace, type=ConfigMap)
-        except NotFound:
-            self._found = None
+        self._found = await self._permitted(client)
         try:
             self._first()
         except ConfigurationError as error:
             await self._report_end(client, str(error))
             raise
+
+    async def _permitted(self, client: Client) -> ConfigMap | None:
+        """The ConfigMap, None if there is none. Waits for the permission to read it. Raises KubeError."""
+        backoff = Backoff()
+        while True:
+            try:
+                found: ConfigMap = await client.get(CONFIGMAP, self._name, self._namespace, type=ConfigMap)
+                return found
+            except NotFound:
+                return None
+            except Forbidden as error:
+                if backoff.failures in (0, 10, 100):
+                    what = remedy(error, CONFIGMAP, ("get", "list", "watch"), self._namespace)
+                    log.error("%s; %s; retrying", error, what)
+                await asyncio.sleep(backoff.next())
 
     def parts(self) -> dict[str, Coroutine[Any, Any, None]]:
         return {"configuration map": self._informer.run()}

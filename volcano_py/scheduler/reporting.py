@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 
+from volcano_py.kube.remedies import for_denied
 from volcano_py.scheduler.cache.cache import Cache
 from volcano_py.scheduler.dispatch.handle import DispatcherHandle
 from volcano_py.scheduler.dispatch.messages import Result
@@ -52,10 +53,11 @@ class Reporter:
         if result.outcome == "failed":
             log.log(
                 logging.DEBUG if isinstance(op, Event) else logging.WARNING,
-                "%s of %s: %s",
+                "%s of %s: %s%s",
                 type(op).__name__,
                 f"{getattr(op, 'namespace', '')}/{op.name}".strip("/"),
                 result.message,
+                for_denied(result.message),
             )
 
     def expose(self) -> bytes:

@@ -18,6 +18,7 @@ from volcano_py.controllers.mirror import Mirror
 from volcano_py.controllers.queue.reconcile import Blocked, Observed, reconcile
 from volcano_py.controllers.runner import Cluster
 from volcano_py.kube.errors import KubeError
+from volcano_py.kube.remedies import for_denied
 from volcano_py.kube.workqueue import WorkQueue
 
 log = logging.getLogger(__name__)
@@ -65,7 +66,7 @@ class QueueController:
                     log.warning("queue %s: %s given up: %s", key, action, error)
                     self._executor.say(queue, Emit("Warning", action, f"{action} failed: {error}"))
                     break
-                log.info("queue %s: %s: %s; trying again", key, action, error)
+                log.info("queue %s: %s: %s%s; trying again", key, action, error, for_denied(str(error)))
                 self._pending[key] = actions | self._pending.get(key, {})
                 self.queue.add_rate_limited(key)
                 return

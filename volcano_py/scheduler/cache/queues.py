@@ -10,6 +10,7 @@ from typing import Any
 from volcano_py.api import kinds
 from volcano_py.kube import AlreadyExists, Client, KubeError, NotFound, scan
 from volcano_py.kube.errors import InvalidResponse
+from volcano_py.kube.remedies import remedy
 
 log = logging.getLogger(__name__)
 
@@ -43,8 +44,9 @@ async def _ensure(client: Client, name: str, spec: dict[str, Any], pause: float)
 
 
 async def _retry(name: str, attempt: int, error: KubeError, pause: float) -> None:
+    what = remedy(error, kinds.QUEUE, ("get", "create"))
     if attempt == ATTEMPTS:
-        raise error
+        raise KubeError(f"{error}; {what}" if what else str(error)) from error
     if attempt in (1, 10):
-        log.warning("queue %s cannot be created yet, retrying: %s", name, error)
+        log.warning("queue %s cannot be created yet, retrying: %s%s", name, error, f"; {what}" if what else "")
     await asyncio.sleep(pause * random.uniform(1.0, 1.1))

@@ -1,0 +1,135 @@
+"""What is missing is reported with the command that adds it, and each program continues when it is there.
+
+Permissions: the programs start without any, and the test runs the commands that they log, until a Job completes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests import waiting
+from tests.acceptance.site import task
+from tests.kubectl import newest
+from volcano_py.api.kinds import JOB, QUEUE
+from volcano_py.api.resource_types import CONFIGMAP, CUSTOMRESOURCEDEFINITION
+from volcano_py.kube.client import Client
+from volcano_py.kube.errors import ApiError, KubeError
+from volcano_py.sandbox import volcano
+from volcano_py.sandbox.apiserver.registry.request import User
+from volcano_py.sandbox.cluster import Sandbox
+from volcano_py.sandbox.components import Components
+
+pytestmark = pytest.mark.slow
+
+COMMAND = re.compile(r"kubectl create (?:cluster)?role .*? && kubectl create (?:cluster)?rolebinding [^\n\"]*")
+PROGRAMS = {"scheduler": ("--leader-elect=true",), "controller-manager": ("--leader-elect=true", "--controllers=*")}
+
+
+def job(name: str) -> dict[str, object]:
+    quick = task("main", 1, command=["sleep", "0"])
+    spec = {"schedulerName": "volcano", "queue": "default", "minAvailable": 1, "tasks": [quick]}
+    return {"metadata": {"name": name, "namespace": "default"}, "spec": spec}
+
+
+async def shell(sandbox: Sandbox, folder: Path, command: str) -> str:
+    """Run a command of a log as an administrator does."""
+    kubectl = newest()
+    assert kubectl, "no kubectl: run python -m tests.kubectl"
+    environment = {"PATH": f"{Path(kubectl).parent}:{os.environ['PATH']}", "HOME": str(folder)}
+    process = await asyncio.create_subprocess_exec(
+        *("sh", "-c", command),
+        env={**environment, "KUBECONFIG": sandbox.kubeconfig},
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+    )
+    return (await waiting.within(process.communicate(), f"{command} does not end"))[0].decode()
+
+
+async def completed(client: Client, name: str) -> bool:
+    try:
+        found = await client.get(JOB, name, "default")
+    except KubeError:
+        return False
+    return bool((found.get("status") or {}).get("state", {}).get("phase") == "Completed")
+
+
+async def test_the_logged_commands_grant_every_permission(tmp_path: Path) -> None:
+    user = User("volcano", ("system:authenticated",))
+    async with (
+        Sandbox(2, path=tmp_path / "kubeconfig", users={"token-of-volcano": user}) as sandbox,
+        Client.from_kubeconfig(sandbox.kubeconfig) as client,
+    ):
+        document = yaml.safe_load(Path(sandbox.kubeconfig).read_text())
+        document["users"][0]["user"] = {"token": "token-of-volcano"}
+        limited = tmp_path / "limited"
+        limited.write_text(yaml.safe_dump(document))
+        logs = tmp_path / "logs"
+        programs = Components(lambda name: volcano.component_command(name, limited, PROGRAMS), logs)
+        await client.create(JOB, job("quick"))
+        ran: Counter[str] = Counter()
+        try:
+            await programs.start(tuple(PROGRAMS))
+
+            async def granted() -> bool:
+                assert not programs.ended(), "a program ended instead of waiting"
+                for log in logs.glob("*.log"):
+                    for command in COMMAND.findall(log.read_text(errors="replace")):
+                        if command not in ran:
+                            ran[command] += 1
+                            await shell(sandbox, tmp_path, command)
+                return await completed(client, "quick")
+
+            await waiting.until(granted, f"the Job does not complete after {len(ran)} commands", 3)
+        except AssertionError as error:
+            text = "\n".join((logs / f"{name}.log").read_text()[-3000:] for name in PROGRAMS)
+            raise AssertionError(f"{error}\n{text}\n" + "\n".join(ran)) from None
+        finally:
+            await programs.stop()
+        assert len(ran) > 10
+
+
+async def test_definitions_that_come_late_and_kinds_of_newer_versions(tmp_path: Path) -> None:
+    """Without CRDs, and without resource.k8s.io/v1 (Kubernetes 1.33): one line for a kind; work when it is there."""
+    async with (
+        Sandbox(2, path=tmp_path / "kubeconfig", crds=False, first_queues=False) as sandbox,
+        Client.from_kubeconfig(sandbox.kubeconfig) as client,
+    ):
+        for resource in list(sandbox.api.registry.groups["resource.k8s.io"]["v1"].values()):
+            sandbox.api.registry.remove("resource.k8s.io", "v1", resource.plural)
+        await client.create(CONFIGMAP, volcano.scheduler_configmap())
+        logs = tmp_path / "logs"
+        programs = Components(lambda name: volcano.component_command(name, Path(sandbox.kubeconfig), PROGRAMS), logs)
+        try:
+            await programs.start(tuple(PROGRAMS))
+
+            async def reported() -> bool:
+                texts = [(logs / f"{name}.log").read_text() for name in PROGRAMS]
+                return all("install the CRD queues.scheduling.volcano.sh: kubectl apply" in text for text in texts)
+
+            await waiting.until(reported, "a program does not report the missing definitions", 0.2)
+            for document in volcano.definitions():
+                await client.create(CUSTOMRESOURCEDEFINITION, document)
+
+            async def submitted() -> bool:
+                try:
+                    opened = (await client.get(QUEUE, "default")).get("status", {}).get("state") == "Open"
+                    if opened:
+                        await client.create(JOB, job("late"))
+                    return opened
+                except ApiError:
+                    return False
+
+            await waiting.until(submitted, "there is no default queue")
+            await waiting.until(lambda: completed(client, "late"), "the Job does not complete")
+        finally:
+            await programs.stop()
+        lines = [line for name in PROGRAMS for line in (logs / f"{name}.log").read_text().splitlines()]
+        about = [line for line in lines if "resourceclaims" in line or "deviceclasses" in line]
+        assert 1 <= len(about) <= 4, about
