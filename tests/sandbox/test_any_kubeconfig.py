@@ -6,8 +6,10 @@ import asyncio
 import base64
 import contextlib
 import socket
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ import yaml
 from volcano_py.api.resource_types import NAMESPACE
 from volcano_py.kube import certificates, credentials
 from volcano_py.kube.client import Client
+from volcano_py.kube.errors import Unreachable
 from volcano_py.sandbox.apiserver.registry.request import User
 from volcano_py.sandbox.cluster import Sandbox
 
@@ -139,3 +142,18 @@ async def test_a_client_certificate(tmp_path: Path, lean: bool) -> None:
             "client-key-data": base64.b64encode(key).decode(),
         }
         assert "default" in await names(changed(sandbox, tmp_path, user), lean=lean)
+
+
+class Expired(Sandbox):
+    """An API server whose certificate has expired."""
+
+    async def _listen(self, tls: ssl.SSLContext) -> None:
+        made = certificates.make(authority=self.identity.authority, lifetime=timedelta(minutes=-1))
+        await super()._listen(made.context())
+
+
+@pytest.mark.parametrize("lean", [False, True])
+async def test_an_expired_certificate_of_the_server(lean: bool) -> None:
+    async with Expired(0, **SMALL) as sandbox:
+        with pytest.raises(Unreachable, match=r"certificate has expired.*; renew the API server's certificate"):
+            await names(Path(sandbox.kubeconfig), lean=lean)

@@ -35,6 +35,13 @@ def grant(message: str, rt: ResourceType, verbs: tuple[str, ...], namespace: str
     return _commands(message, f"{rt.plural}.{rt.group}" if rt.group else rt.plural, verbs, namespace)
 
 
+def expired(text: str) -> str:
+    """The remedy for a TLS error about a server's certificate whose time is over, an empty text for others."""
+    if "certificate has expired" not in text:
+        return ""
+    return "; renew the API server's certificate: kubeadm certs renew apiserver"
+
+
 _DENIED = re.compile(r'cannot (\w+) resource "([^"]+)" in API group "([^"]*)"')
 
 

@@ -17,6 +17,7 @@ from yarl import URL
 from volcano_py.kube.credentials import Credentials
 from volcano_py.kube.errors import Silent, Unreachable, from_response
 from volcano_py.kube.http1 import Pool
+from volcano_py.kube.remedies import expired
 
 
 class Transport:
@@ -107,7 +108,8 @@ class Transport:
         try:
             answer = await pool.request(head.encode("latin-1") + (body or b""), seconds, self._gate)
         except Unreachable as failure:
-            raise Unreachable(f"{method} {self.credentials.server}{path}: {failure}", sent=failure.sent) from failure
+            text = f"{method} {self.credentials.server}{path}: {failure}{expired(str(failure))}"
+            raise Unreachable(text, sent=failure.sent) from failure
         after = answer.headers.get(b"retry-after")
         return answer.status, retry_after(answer.status, after.decode() if after else None), answer.body
 
@@ -169,6 +171,7 @@ class Transport:
 
     def _unreachable(self, method: str, path: str, failure: BaseException) -> Unreachable:
         why = "no answer in time" if isinstance(failure, asyncio.TimeoutError) else str(failure) or repr(failure)
+        why += expired(why)
         sent = not isinstance(failure, aiohttp.ClientConnectorError)
         return Unreachable(f"{method} {self.credentials.server}{path}: {why}", sent=sent)
 
