@@ -122,11 +122,11 @@ def _environment_proxy(server: str) -> str | None:
     if not proxy:
         return None
     from urllib.parse import urlsplit
-    from urllib.request import proxy_bypass_environment
+    from urllib.request import proxy_bypass
 
     host = urlsplit(server).hostname or ""
     local = host == "localhost" or host == "::1" or host.startswith("127.")
-    return None if local or proxy_bypass_environment(rest.partition("/")[0]) else proxy
+    return None if local or proxy_bypass(rest.partition("/")[0]) else proxy
 
 
 def _entry(document: dict[str, Any], plural: str, key: str, name: str | None, where: str) -> dict[str, Any]:
