@@ -12,6 +12,7 @@ import logging
 import ssl
 from collections.abc import Callable
 from typing import Any
+from weakref import WeakValueDictionary
 
 import aiohttp
 import orjson
@@ -51,6 +52,8 @@ class Errands:
         self._informers: dict[ObjectKind, Informer[Any]] = {}
         self._kinds: dict[ObjectKind, ResourceType] = {}
         self._slots: dict[str, asyncio.Semaphore] = {}
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        """Patches of one object are written one after the other."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._problems: dict[str, str] = {}
 
@@ -130,8 +133,13 @@ class Errands:
     # ---- patches ----------------------------------------------------------------------------------------
 
     async def _patch(self, patch: Patch) -> None:
-        """Write a patch; an API server that cannot be reached is tried again."""
         name = f"{patch.kind.kind} {patch.key}"
+        turn = self._turns.setdefault(name, asyncio.Lock())
+        async with turn:
+            await self._write(patch, name)
+
+    async def _write(self, patch: Patch, name: str) -> None:
+        """Write a patch; an API server that cannot be reached is tried again."""
         for _ in range(_MOST_ATTEMPTS):
             try:
                 assert self._client is not None

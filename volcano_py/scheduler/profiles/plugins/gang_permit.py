@@ -127,9 +127,9 @@ class GangPermit(QueueSort, PreFilter, PostFilter, Reserve, Permit, PostBind):
         group = self._group_name(pod)
         gang = self._gang(group) if group else None
         if gang is not None:
-            bound = [p for p in self._members(group) if p.node or p.key == pod.key]
-            short = _short(gang, bound, self._args.task_label)
-            self._say(pod, group, "Scheduling" if short else "Scheduled", f"{len(bound)} members are bound")
+            placed = list(self._placed(group))
+            short = _short(gang, placed, self._args.task_label)
+            self._say(pod, group, "Scheduling" if short else "Scheduled", f"{len(placed)} members have a node")
 
     def interests(self) -> Sequence[Interest]:
         return (
