@@ -113,7 +113,8 @@ def page() -> Iterator[str]:
     yield "# Acceptance\n"
     yield f"Volcano's own end-to-end suites have {total} cases:\n"
     yield f"- {len(live)} are scenarios of `tests/acceptance`, which use the API of a live cluster: `make e2e` on the"
-    yield "  sandbox, `make e2e CLUSTER=<kubeconfig>` on another;"
+    yield "  sandbox, `make e2e CLUSTER=<kubeconfig>` on another, `make e2e-envtest` on the kube-apiserver and etcd in"
+    yield "  `KUBEBUILDER_ASSETS`, with hollow nodes;"
     yield f"- {elsewhere} are covered by other tests;"
     yield f"- {len(missing) - elsewhere} are not covered, for the reasons below.\n"
     for suite, cases in SUITES.items():
