@@ -142,3 +142,34 @@ async def test_a_new_file_takes_effect_and_a_wrong_one_does_not(tmp_path, api, c
         assert running.scheduler.profiles.names == {"spread-out", "packed"}
         file.write_text(CONFIG.replace("packed", "renamed"))
         await running.until(lambda: running.bound("later"))
+
+
+HOLDING = """\
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+leaderElection: {leaderElect: false}
+profiles:
+- schedulerName: spread-out
+  plugins: {multiPoint: {enabled: [{name: Hold}]}}
+"""
+HOLD = """\
+from volcano_py.profile_plugin import Code, Permit, Status
+
+
+class Hold(Permit):
+    name = "Hold"
+
+    def permit(self, state, pod, node):
+        return Status(Code.WAIT), 1.0
+"""
+
+
+async def test_a_wait_at_permit_ends_although_no_other_pod_waits(tmp_path, api):
+    (tmp_path / "plugins").mkdir()
+    (tmp_path / "plugins" / "hold.py").write_text(HOLD)
+    put_node(api, "n1", "2")
+    put_pod(api, "held")
+    async with live(tmp_path, api, config=HOLDING, plugins_dir=str(tmp_path / "plugins")) as running:
+        await running.until(lambda: "rejected due to timeout" in condition(api, "held"))
+        assert running.bound() == {}
+        assert running.scheduler.cache.model.nodes.numbers.used[0, 0] == 0

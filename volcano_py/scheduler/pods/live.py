@@ -113,7 +113,7 @@ class LiveProfiles:
         if kind == "Pod":
             self._pod_changed(old, new)
         self._feed.changed(kind, old, new, time.monotonic())
-        if len(self.scheduler.queue) or self._refused:
+        if len(self.scheduler) or self._refused or self.scheduler.has_decisions:
             self.loop.wake()
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:

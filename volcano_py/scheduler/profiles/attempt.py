@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 from volcano_py.scheduler.profiles.cluster import Cluster
 from volcano_py.scheduler.profiles.cycle_state import CycleState
-from volcano_py.scheduler.profiles.faults import PluginFault
+from volcano_py.scheduler.profiles.faults import Pending, PluginFault, stop
 from volcano_py.scheduler.profiles.feasible import Feasible
 from volcano_py.scheduler.profiles.messages import no_node_fits
 from volcano_py.scheduler.profiles.pod_info import PodInfo
-from volcano_py.scheduler.profiles.profile import Pending, Profile, stop
+from volcano_py.scheduler.profiles.profile import Profile
 from volcano_py.scheduler.profiles.status import Status, unresolvable
 
 

@@ -6,11 +6,15 @@ import logging
 from types import TracebackType
 from typing import TypeVar
 
-from volcano_py.scheduler.profiles.status import Status, error
+from volcano_py.scheduler.profiles.status import Code, Status, error
 
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
+
+
+class Pending(Exception):
+    """A plugin has asked another program, and the pod's cycle cannot go on before the answer."""
 
 
 class PluginFault(Exception):
@@ -59,3 +63,11 @@ def expect(value: T, kind: type[T], plugin: str, point: str) -> T:
     if type(value) is not kind:
         raise PluginFault(plugin, point, f"answered {type(value).__name__}, not {kind.__name__}")
     return value
+
+
+def stop(status: Status, point: str) -> None:
+    """Raises Pending or PluginFault for a status that is neither success nor a refusal."""
+    if status.code is Code.PENDING:
+        raise Pending
+    if not status.ok and not status.rejected:
+        raise PluginFault(status.plugin, point, status.message)

@@ -33,18 +33,13 @@ from volcano_py.scheduler.profiles.extension_points import (
     Reviewer,
     Score,
 )
-from volcano_py.scheduler.profiles.faults import PluginFault, contained, expect, raised
+from volcano_py.scheduler.profiles.faults import Pending, PluginFault, contained, expect, raised, stop
 from volcano_py.scheduler.profiles.feasible import Feasible
 from volcano_py.scheduler.profiles.handle import Handle, World
 from volcano_py.scheduler.profiles.node_info import NodeInfo
 from volcano_py.scheduler.profiles.node_sample import NodeSample
 from volcano_py.scheduler.profiles.pod_info import PodInfo
 from volcano_py.scheduler.profiles.status import SUCCESS, Code, Status, unresolvable, unschedulable
-
-
-class Pending(Exception):
-    """A plugin has asked another program, and the pod's cycle cannot go on before the answer."""
-
 
 SortKey = tuple[tuple[float, str], ...]
 """Numbers sort before texts, so that every two keys can be compared."""
@@ -58,14 +53,6 @@ class PreFiltered(NamedTuple):
     status: Status
     named_by: set[str]
     """The plugins that named nodes."""
-
-
-def stop(status: Status, point: str) -> None:
-    """Raises Pending or PluginFault for a status that is neither success nor a refusal."""
-    if status.code is Code.PENDING:
-        raise Pending
-    if not status.ok and not status.rejected:
-        raise PluginFault(status.plugin, point, status.message)
 
 
 class Profile:

@@ -54,9 +54,16 @@ class PodScheduler:
     @property
     def needs_events(self) -> bool:
         """Whether an event can matter now: a pod waits, or a plugin keeps a cache."""
-        return bool(
-            len(self.queue) or len(self._cycles) or self._asking or any(p.observes for p in self._profiles.values())
-        )
+        return bool(len(self)) or any(p.observes for p in self._profiles.values())
+
+    @property
+    def has_decisions(self) -> bool:
+        """Whether an event had consequences that the next call of `attempt` answers."""
+        return bool(self._decisions)
+
+    def __len__(self) -> int:
+        """The pods that wait for a node, for Permit, for an answer, or for the end of their binding."""
+        return len(self.queue) + len(self._cycles) + len(self._asking)
 
     def __contains__(self, key: str) -> bool:
         """Whether a pod waits for a node, or for the end of its binding."""
