@@ -33,7 +33,7 @@ SYNC_SECONDS = 30.0
 
 
 class _WithoutHistory(Collection):
-    """Nobody watches a copy."""
+    """A copy is not watched."""
 
     def remember(self, event: Event) -> None:
         """Nothing is kept."""

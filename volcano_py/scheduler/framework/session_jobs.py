@@ -1,4 +1,4 @@
-"""The jobs of a session, most of which nobody looks at. Volcano builds a JobInfo of every job for every session.
+"""The jobs of a session, most of which need no attention. Volcano builds a JobInfo of every job for every session.
 
 A job is settled when all of its pods are placed or finished, it claims no more than it holds, and a session has found
 nothing to report about it. Until an event changes the job, sessions skip it: their cost follows the jobs that changed.

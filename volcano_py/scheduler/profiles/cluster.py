@@ -72,7 +72,7 @@ class Cluster:
         return self._with_affinity.values() if self.nodes else ()
 
     def class_of(self, pod: PodInfo) -> tuple[SpecClass, tuple[str, ...]]:
-        """What a pod has in common with those that are equal to it as far as nodes can tell."""
+        """What a pod has in common with the pods that no rule about nodes distinguishes from it."""
         task = self.model.tasks.get(pod.key)
         known = task.spec_class if task is not None and task.pod is pod.pod else self.model.classes.of(pod.pod)
         return known, pod.mounted_images

@@ -23,7 +23,7 @@ class NodeSample:
         self._start = 0
 
     def all_of(self, nodes: int) -> bool:
-        """Whether all of so many nodes are looked at."""
+        """Whether the search covers all of this number of nodes."""
         return nodes < _LEAST or not self._percentage or nodes * self._percentage // 100 >= nodes
 
     def take(self, candidates: Indices, nodes: int, fits: Callable[[int], bool] | None = None) -> Indices:
