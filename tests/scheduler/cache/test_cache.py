@@ -9,6 +9,7 @@ import pytest
 from aiohttp import web
 from fake_api import pod, status
 
+from tests.waiting import budget
 from volcano_py.api.kinds import SECRET
 from volcano_py.kube import Client, Informer
 from volcano_py.kube.credentials import Credentials
@@ -84,8 +85,8 @@ class Live:
         await asyncio.gather(self.task, return_exceptions=True)
         await self.client.close()
 
-    async def until(self, test, seconds=5.0):
-        async with asyncio.timeout(seconds):
+    async def until(self, test):
+        async with asyncio.timeout(budget()):
             while not test():
                 await asyncio.sleep(0.005)
 
@@ -294,7 +295,7 @@ async def test_a_read_is_retried_after_an_invalid_response(api):
             answer = web.Response(body=body, content_type="application/json")
             api.fault("GET /pods/p0", lambda r, answer=answer: answer)
         live.cache.handle_result(bind_of(one), Result(1, "unknown"))
-        await live.until(lambda: live.resync.unknown == 0, 20)
+        await live.until(lambda: live.resync.unknown == 0)
         assert sum(entry.startswith("GET /api/v1/namespaces/default/pods/p0") for entry in api.log) == 3
         assert live.state("p0") == st.PENDING and live.quarantine.counts() == {}
 

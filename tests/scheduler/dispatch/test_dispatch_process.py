@@ -13,6 +13,7 @@ import pytest
 import yaml
 from fake_api import pod, status
 
+from tests.waiting import budget
 from volcano_py.scheduler.dispatch.frames import InvalidFrame, Reader, encode
 from volcano_py.scheduler.dispatch.handle import DispatcherHandle
 from volcano_py.scheduler.dispatch.messages import (
@@ -59,7 +60,7 @@ class Running:
 
     async def __aenter__(self):
         self.task = asyncio.create_task(self.handle.run())
-        await self.until(lambda: self.handle.leading, 10)
+        await self.until(lambda: self.handle.leading)
         return self
 
     async def __aexit__(self, *exc):
@@ -67,8 +68,8 @@ class Running:
         with pytest.raises(asyncio.CancelledError):
             await self.task
 
-    async def until(self, test, seconds=8.0):
-        async with asyncio.timeout(seconds):
+    async def until(self, test):
+        async with asyncio.timeout(budget()):
             while not test():
                 await asyncio.sleep(0.01)
 
@@ -167,10 +168,10 @@ async def test_a_dispatcher_that_hangs_is_replaced_and_its_operations_are_unknow
     async with Running(tmp_path, api, leader_elect=False, heartbeat_timeout=2.0) as d:
         os.kill(d.handle.pid, signal.SIGSTOP)
         d.handle.emit(binds)
-        await d.until(lambda: d.handle.problem(), 10)
+        await d.until(lambda: d.handle.problem())
         assert "no heartbeat" in d.handle.problem()
-        await d.until(lambda: d.handle.restarts == 1 and d.handle.leading, 20)
-        await d.until(lambda: all(d.outcome(b) == ["unknown"] for b in binds), 20)
+        await d.until(lambda: d.handle.restarts == 1 and d.handle.leading)
+        await d.until(lambda: all(d.outcome(b) == ["unknown"] for b in binds))
         assert not api.bindings and d.handle.problem() == ""
 
 
@@ -197,7 +198,7 @@ async def test_a_message_that_cannot_be_handled_costs_the_dispatcher_and_no_resu
         d.handle._pipe._on_message = failing
         d.handle.emit([bind])
         await d.until(lambda: d.outcome(bind) == ["unknown"])
-        await d.until(lambda: d.handle.restarts == 1 and d.handle.leading, 20)
+        await d.until(lambda: d.handle.restarts == 1 and d.handle.leading)
 
 
 async def test_a_dispatcher_that_ends_again_and_again_is_a_problem(tmp_path, api):
@@ -205,9 +206,9 @@ async def test_a_dispatcher_that_ends_again_and_again_is_a_problem(tmp_path, api
         for count in range(1, 6):
             assert d.handle.problem() == ""
             os.kill(d.handle.pid, signal.SIGKILL)
-            await d.until(lambda count=count: d.handle.restarts == count, 20)
+            await d.until(lambda count=count: d.handle.restarts == count)
             if count < 5:
-                await d.until(lambda: d.handle.leading, 20)
+                await d.until(lambda: d.handle.leading)
         assert "ended 5 times in a row" in d.handle.problem()
 
 

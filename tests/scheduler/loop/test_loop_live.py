@@ -11,6 +11,7 @@ import pytest
 import yaml
 from fake_api import status
 
+from tests.waiting import budget
 from volcano_py.scheduler.options import Options
 from volcano_py.scheduler.server import Scheduler
 
@@ -85,15 +86,15 @@ class Live:
 
     async def __aenter__(self):
         self.task = asyncio.create_task(self.scheduler.run())
-        await self.until(lambda: self.scheduler.handle.leading and self.scheduler.cache.ready.is_set(), 15)
+        await self.until(lambda: self.scheduler.handle.leading and self.scheduler.cache.ready.is_set())
         return self
 
     async def __aexit__(self, *exc):
         self.task.cancel()
         await asyncio.wait([self.task])
 
-    async def until(self, test, seconds=10.0):
-        async with asyncio.timeout(seconds):
+    async def until(self, test):
+        async with asyncio.timeout(budget()):
             while not test():
                 if self.task.done():
                     self.task.result()
@@ -182,7 +183,7 @@ async def test_an_outage_of_the_server(tmp_path, api):
         put_gang(api, "meanwhile", 3)
         await asyncio.sleep(2.0)
         await api.start(api.port)
-        await live.until(lambda: len(live.bound("meanwhile")) == 3, 20)
+        await live.until(lambda: len(live.bound("meanwhile")) == 3)
         puts = [o for _, p, _, kind, o in api.history if p == "pods" and o["spec"].get("nodeName")]
         firsts = [o["metadata"]["name"] for o in puts if "conditions" not in o.get("status", {})]
         assert sorted(set(firsts)) == sorted(live.bound())
@@ -373,4 +374,4 @@ async def test_the_dispatcher_dies(tmp_path, api, when):
         os.kill(live.scheduler.handle.pid, signal.SIGKILL)
         await live.until(lambda: live.scheduler.handle.restarts == 1)
         put_gang(api, "later", 1)
-        await live.until(lambda: len(live.bound()) == 4, 20)
+        await live.until(lambda: len(live.bound()) == 4)
