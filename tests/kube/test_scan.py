@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.faults.poison import DEPTHS, deep
@@ -22,6 +22,8 @@ def strings(value):
     return {k: v for k, v in value.items() if isinstance(v, str)} if isinstance(value, dict) else {}
 
 
+@example({"": ""}, False)
+@example({"metadata": {"": ""}}, False)
 @given(OBJECTS, st.booleans())
 def test_texts_are_the_string_fields_of_the_object_at_the_path(obj, spaced):
     raw = json.dumps(obj, indent=2 if spaced else None, ensure_ascii=spaced).encode()

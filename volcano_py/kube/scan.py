@@ -30,14 +30,14 @@ def texts(raw: bytes, *path: str) -> dict[str, str]:
     """The string fields of the object at `path`; empty when there is no such object. Never raises."""
     keys = [key.encode() for key in path]
     depth = matched = 0
-    key = b""
+    key: bytes | None = None
     result: dict[str, str] = {}
     for kind, text, _, _ in _tokens(raw):
         if kind == _OPEN:
             depth += 1
             if matched == depth - 2 < len(keys) and text == b"{" and key == keys[depth - 2]:
                 matched = depth - 1
-            key = b""
+            key = None
         elif kind == _CLOSE:
             depth -= 1
             if matched > max(0, depth - 1):
@@ -45,10 +45,10 @@ def texts(raw: bytes, *path: str) -> dict[str, str]:
                     return result
                 matched = max(0, depth - 1)
         elif kind == _KEY:
-            key = _unquoted(text).encode() if depth == matched + 1 else b""
-        elif matched == len(keys) == depth - 1 and key:
+            key = _unquoted(text).encode() if depth == matched + 1 else None
+        elif matched == len(keys) == depth - 1 and key is not None:
             result[key.decode()] = _unquoted(text)
-            key = b""
+            key = None
     return result if matched == len(keys) else {}
 
 
