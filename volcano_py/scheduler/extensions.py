@@ -15,12 +15,14 @@ import sys
 from collections.abc import Iterator
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from volcano_py.scheduler.framework.plugin import Action, Plugin
 from volcano_py.scheduler.framework.registry import Registry
-from volcano_py.scheduler.profiles import registry as profile_registry
 from volcano_py.scheduler.profiles.extension_points import Plugin as ProfilePlugin
+
+if TYPE_CHECKING:
+    from volcano_py.scheduler.profiles.registry import Registry as ProfileRegistry
 
 log = logging.getLogger(__name__)
 
@@ -42,11 +44,13 @@ def extended(registry: Registry, plugins_dir: str = "") -> Registry:
     return made
 
 
-def profile_plugins(plugins_dir: str = "") -> profile_registry.Registry:
+def profile_plugins(plugins_dir: str = "") -> ProfileRegistry:
     """The plugins that profiles can name, with the extensions added. Raises ExtensionError as `extended` does."""
-    made = dict(profile_registry.REGISTRY)
+    from volcano_py.scheduler.profiles import registry  # some 30 plugins, which only profiles need
+
+    made = dict(registry.REGISTRY)
     for name, found, source in _found("profile_plugins", ProfilePlugin, plugins_dir):
-        _add(made, name, profile_registry.of(found), source)
+        _add(made, name, registry.of(found), source)
     return made
 
 
