@@ -41,10 +41,13 @@ async def scheduler(sandbox: Sandbox, shard: str, logs: Path) -> AsyncIterator[a
         await process.wait()
 
 
-def _job(name: str, replicas: int) -> dict[str, Any]:
+def _job(name: str, replicas: int, node: str = "") -> dict[str, Any]:
+    """Pods that may go anywhere, or only to one node."""
     resources = {"requests": {"cpu": "1"}}
     container = {"name": "main", "image": "busybox", "command": ["sleep", "3600"], "resources": resources}
-    pod = {"restartPolicy": "Never", "containers": [container]}
+    pod: dict[str, Any] = {"restartPolicy": "Never", "containers": [container]}
+    if node:
+        pod["nodeSelector"] = {"kubernetes.io/hostname": node}
     spec = {
         "minAvailable": 1,
         "schedulerName": "volcano",
@@ -81,7 +84,9 @@ async def test_a_thousand_pods_on_two_hard_shards(tmp_path: Path) -> None:
         async with scheduler(sandbox, "left", tmp_path) as left, scheduler(sandbox, "right", tmp_path):
             await until(lambda: _open(client), "the default queue is not opened")
             for i in range(JOBS // 2):
-                await client.create(JOB, _job(f"a-{i}", PODS // JOBS), "default")
+                # One job for each scheduler alone: which one is faster for the others is chance.
+                node = names[i] if i < len(SHARDS) else ""
+                await client.create(JOB, _job(f"a-{i}", PODS // JOBS, node), "default")
             await until(lambda: bound(PODS // 2), "the first half is not bound")
             of_both = {shard: sum(node in nodes[shard] for node in kept.node_of.values()) for shard in SHARDS}
             assert all(of_both.values()), f"a scheduler has bound nothing: {of_both}"
