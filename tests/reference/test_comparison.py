@@ -66,7 +66,7 @@ def compare(count: int, seeded: int, binding: float, evicting: float, said: floa
 
 def test_a_few_clusters() -> None:
     some = 1 / QUICK
-    compare(QUICK, SEED, some, some, some)  # so few cases come from few ideas: shares vary
+    compare(QUICK, SEED, some, some, 0)  # so few cases come from few ideas: not every plugin has something to say
 
 
 @pytest.mark.slow
