@@ -24,7 +24,7 @@ from volcano_py.api.kinds import JOB, POD
 NODES, CPUS = 200, 22
 """Room for 4,400 pods of 1 cpu."""
 ROUNDS, GANGS, MEMBERS, PODS = 10, 20, 5, 300
-"""In each round so many gangs and pods come, and a process is killed."""
+"""Gangs and pods that each round creates; in each round a process is killed."""
 
 
 @pytest.mark.slow

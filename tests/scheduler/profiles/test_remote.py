@@ -175,7 +175,7 @@ async def test_a_fault_is_an_error_for_the_pod_and_others_go_on(point: str, repl
             await waiting.until(lambda: _true("unreserve bad" in server.asked), "the reservation is not given up")
 
 
-@pytest.mark.parametrize("reply", [*FAULTS.values(), lambda q: {"victims": ["default/nobody"], "nominatedNode": "n1"}])
+@pytest.mark.parametrize("reply", [*FAULTS.values(), lambda q: {"victims": ["default/missing"], "nominatedNode": "n1"}])
 async def test_faults_after_no_node_fits(reply: Reply) -> None:
     async with remote() as (server, driver, t):
         server.replies["postFilter"] = reply
