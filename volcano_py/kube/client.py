@@ -22,7 +22,7 @@ from volcano_py.kube import kubeconfig as kubeconfig_
 from volcano_py.kube import wire
 from volcano_py.kube.errors import ApiError, Unreachable, from_response
 from volcano_py.kube.ratelimit import TokenBucket
-from volcano_py.kube.transport import Transport
+from volcano_py.kube.transport import Request, Transport
 from volcano_py.kube.watch import INACTIVITY, WatchEvent, watch_events
 
 if TYPE_CHECKING:
@@ -292,9 +292,8 @@ class Client:
             await self._bucket.acquire()
             if self._gate is not None:
                 self._gate()
-            status, wait, answer = await self._transport.exchange(
-                method, path, params, body, self._headers(content, headers), seconds
-            )
+            request = Request(method, path, params, body, self._headers(content, headers), seconds)
+            status, wait, answer = await self._transport.exchange(request)
             if status < 400:
                 return answer
             error = from_response(status, answer, wait)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode
 
 import aiohttp
@@ -18,6 +18,21 @@ from volcano_py.kube.credentials import Credentials
 from volcano_py.kube.errors import Silent, Unreachable, from_response
 from volcano_py.kube.http1 import Pool
 from volcano_py.kube.remedies import expired
+
+
+class Request(NamedTuple):
+    """One request, to be answered within `seconds`."""
+
+    method: str
+    path: str
+    params: Mapping[str, Any] | None
+    body: bytes | None
+    headers: dict[str, str]
+    seconds: float
+
+
+Answer = tuple[int, float | None, bytes]
+"""Status, seconds of Retry-After if there is one, body."""
 
 
 class Transport:
@@ -53,62 +68,40 @@ class Transport:
             await self._session_.close()
             self._session_ = None
 
-    async def exchange(
-        self,
-        method: str,
-        path: str,
-        params: Mapping[str, Any] | None,
-        body: bytes | None,
-        headers: dict[str, str],
-        seconds: float,
-    ) -> tuple[int, float | None, bytes]:
-        """(status, seconds of Retry-After, body) of the answer. Raises Unreachable, and what the gate raises."""
-        through = self._through_pool if self._lean else self._through_aiohttp
-        return await through(method, path, params, body, headers, seconds)
+    async def exchange(self, request: Request) -> Answer:
+        """Raises Unreachable, and what the gate raises."""
+        return await (self._through_pool(request) if self._lean else self._through_aiohttp(request))
 
-    async def _through_aiohttp(
-        self,
-        method: str,
-        path: str,
-        params: Mapping[str, Any] | None,
-        body: bytes | None,
-        headers: dict[str, str],
-        seconds: float,
-    ) -> tuple[int, float | None, bytes]:
+    async def _through_aiohttp(self, request: Request) -> Answer:
         try:
             async with self._session().request(
-                method,
-                self._url(path, params),
-                data=body,
-                headers=headers,
-                timeout=aiohttp.ClientTimeout(total=seconds, sock_connect=10),
+                request.method,
+                self._url(request.path, request.params),
+                data=request.body,
+                headers=request.headers,
+                timeout=aiohttp.ClientTimeout(total=request.seconds, sock_connect=10),
                 **self._tls(),
             ) as response:
                 answer = await response.read()
                 return response.status, retry_after(response.status, response.headers.get("Retry-After")), answer
         except (TimeoutError, aiohttp.ClientError, OSError) as failure:
-            raise self._unreachable(method, path, failure) from failure
+            raise self._unreachable(request.method, request.path, failure) from failure
 
-    async def _through_pool(
-        self,
-        method: str,
-        path: str,
-        params: Mapping[str, Any] | None,
-        body: bytes | None,
-        headers: dict[str, str],
-        seconds: float,
-    ) -> tuple[int, float | None, bytes]:
+    async def _through_pool(self, request: Request) -> Answer:
         pool = self._pool()
-        lines = [f"{method} {pool.base}{_target(path, params)} HTTP/1.1", f"Host: {pool.host_header}"]
-        lines += [f"{name}: {value}" for name, value in headers.items()]
+        lines = [
+            f"{request.method} {pool.base}{_target(request.path, request.params)} HTTP/1.1",
+            f"Host: {pool.host_header}",
+        ]
+        lines += [f"{name}: {value}" for name, value in request.headers.items()]
         lines.append(f"User-Agent: {self._user_agent}")
-        if body is not None:
-            lines.append(f"Content-Length: {len(body)}")
+        if request.body is not None:
+            lines.append(f"Content-Length: {len(request.body)}")
         head = "\r\n".join(lines) + "\r\n\r\n"
         try:
-            answer = await pool.request(head.encode("latin-1") + (body or b""), seconds, self._gate)
+            answer = await pool.request(head.encode("latin-1") + (request.body or b""), request.seconds, self._gate)
         except Unreachable as failure:
-            text = f"{method} {self.credentials.server}{path}: {failure}{expired(str(failure))}"
+            text = f"{request.method} {self.credentials.server}{request.path}: {failure}{expired(str(failure))}"
             raise Unreachable(text, sent=failure.sent) from failure
         after = answer.headers.get(b"retry-after")
         return answer.status, retry_after(answer.status, after.decode() if after else None), answer.body
