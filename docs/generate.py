@@ -3,6 +3,7 @@
 docs/extension-points.md  every extension point: signature, when it is called, combination, flag, what an error means
 docs/plugins/README.md    all plugins and actions: extension points, arguments, deviations
 docs/metrics.md           the metrics of the scheduler and of the controllers
+docs/reasons.md           every reason why a job waits, with its code, sentence and fields
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import msgspec
 from prometheus_client import CollectorRegistry
 
 from volcano_py.controllers import metrics as controller_metrics
+from volcano_py.scheduler.explain.table import REASONS
 from volcano_py.scheduler.framework.config import FLAGS, Configuration, PluginOption
 from volcano_py.scheduler.framework.extension_points.table import POINTS
 from volcano_py.scheduler.framework.plugin import PluginArguments
@@ -192,7 +194,34 @@ def _families(registry: CollectorRegistry) -> Iterator[tuple[str, str, str]]:
         yield name, family.type, family.documentation
 
 
-PAGES = {"extension-points.md": extension_points, "plugins/README.md": plugins, "metrics.md": metrics}
+def reasons() -> str:
+    """The reference page of reasons."""
+    lines = [
+        NOTE + "# Reasons",
+        "",
+        "Why a job waits, as data. The code is the `reason` of the condition `Waiting` of a PodGroup, and the sentence",
+        "is its message; [`vcctl explain`](explain.md) prints both, and all further blockers. Codes are stable. Fields",
+        "in **bold** are the meaning of the reason: conditions and Events are written again when one of these changes,",
+        "not when only a number or an example does.",
+        "",
+    ]
+    for area in dict.fromkeys(r.area for r in REASONS.values()):
+        lines += [f"## {area}", "", "| Code | Sentence | Fields | What helps |", "|---|---|---|---|"]
+        for r in (r for r in REASONS.values() if r.area == area):
+            fields = ", ".join(
+                f"**{name}**" if kind.value == "name" else f"{name} ({kind.value})" for name, kind in r.fields.items()
+            )
+            lines.append(f"| `{r.code}` | {r.sentence} | {fields or '–'} | {r.remedy} |")
+        lines.append("")
+    return "\n".join(lines).rstrip() + "\n"
+
+
+PAGES = {
+    "extension-points.md": extension_points,
+    "plugins/README.md": plugins,
+    "metrics.md": metrics,
+    "reasons.md": reasons,
+}
 
 
 def main() -> int:

@@ -76,12 +76,14 @@ def run_once(
     shard: Shard | None = None,
     sample_size: SampleSize = DEFAULT_SAMPLE,
     timer: Timer | None = None,
+    assume: bool = True,
 ) -> Report:
     """Run the configured actions once over the model.
 
     now     seconds since the epoch; the only source of time
     seed    decides among nodes of equal score
     budget  limit of tasks to try; None: no limit
+    assume  whether the model counts the plan as done; False for trials, after which the model is as before
     emit    is called with the operations of each statement
     """
     planner = Planner(model, emit)
@@ -99,7 +101,8 @@ def run_once(
         with timed("session", "close"):
             close(session, plugins, timed)
     finally:
-        planner.assume(session.new_statuses)
+        if assume:
+            planner.assume(session.new_statuses)
     report.faults = session.callbacks.faults
     report.bound, report.evicted = planner.count(Bind), planner.count(Evict)
     report.unfinished = session.work.exhausted

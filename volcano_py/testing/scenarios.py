@@ -21,7 +21,9 @@ from volcano_py.testing.table import configuration, manifests
 Scenario = dict[str, Any]
 EVICTING = frozenset(("preempt", "reclaim", "gangpreempt", "gangreclaim", "shuffle"))
 """Actions after which a scenario must state which pods were evicted."""
-_EXPECTED = frozenset(("bound", "pipelined", "evicted", "phases", "waiting", "devices", "claims", "faults"))
+_EXPECTED = frozenset(
+    ("bound", "pipelined", "evicted", "phases", "waiting", "conditions", "devices", "claims", "faults")
+)
 
 
 def registry(
@@ -90,6 +92,10 @@ def compare(result: CycleResult, expect: dict[str, Any], number: int, groups: Ma
     for job, words in expect.get("waiting", {}).items():
         reason = result.waiting.get(f"default/{job}", "")
         assert words in reason, f"cycle {number}: {job} waits because of {reason!r}"
+    for job, conditions in expect.get("conditions", {}).items():
+        of_type = {c["type"]: c["message"] for c in result.conditions.get(f"default/{job}", ())}
+        stated = {name: of_type.get(name) for name in conditions}
+        assert stated == conditions, f"cycle {number}: conditions of {job}: {stated}"
     for pod, assigned in expect.get("devices", {}).items():
         found = result.devices.get(f"default/{pod}", {})
         assert assigned.items() <= found.items(), f"cycle {number}: devices of {pod}: {found}"

@@ -19,8 +19,9 @@
 
 A job's pods are called `<job>-<i>` or `<job>-<task>-<i>`. `runsOn: node` makes them run there. Every queue but
 `default` and `root` has to be listed. `expect` may hold: bound (map, or a number, or per job {g: 3}), pipelined,
-evicted, claims, phases, waiting (job → words that its reason contains), devices (pod → annotations of its binding,
-those that are named), faults. `limits: {name: amount}` of a task or of `each` are limits and requests.
+evicted, claims, phases, waiting (job → words that its reason contains), conditions (job → type → message), devices
+(pod → annotations of its binding, those that are named), faults. `limits: {name: amount}` of a task or of `each` are
+limits and requests.
 """
 
 from __future__ import annotations

@@ -30,6 +30,10 @@ class Deviations:
         "a node's first pod with inter-pod affinity counts at once, not from the next cycle on"
     )
     quiet_events: bool = _on("an Event about a pending job is repeated only when its reason changes")
+    stated_reasons: bool = _on(
+        "a waiting PodGroup has a condition with its first blocker as one sentence with numbers; conditions and Events "
+        "are written again only when the meaning of that reason changes"
+    )
     explain_queue_limits: bool = _on(
         "a job whose queue is at its limit states the reason in its message; Volcano writes none"
     )

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from volcano_py.api.core import Node
 from volcano_py.api.scheduling import PodGroupCondition, PodGroupStatus
 from volcano_py.scheduler.framework.callbacks import Vote
+from volcano_py.scheduler.framework.cause import Cause
 from volcano_py.scheduler.framework.config import Configuration
 from volcano_py.scheduler.framework.extension_points.hyper_nodes import NetworkDomains
 from volcano_py.scheduler.framework.extension_points.jobs import Invalid
@@ -118,6 +119,8 @@ class Session(Orders, VictimSelection, NodeRules, NetworkDomains, TaskMoves):
         """The parent of each queue, and by queue what is wrong with its own."""
         self.unusable_queues: dict[str, str] = {}
         """Queues from which no job may be served, with the message for their jobs."""
+        self.queue_causes: dict[str, Cause] = {}
+        """Why a queue gets nothing more in this session, by queue."""
         self.notes: dict[tuple[str, str], list[Event]] = {}
         self._views: dict[tuple[int, bool], NodeView] = {}
         self._shared: dict[type[Any], Any] = {}

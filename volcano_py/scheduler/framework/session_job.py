@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from volcano_py.api.scheduling import PodGroup, PodGroupCondition
+from volcano_py.scheduler.framework.cause import Cause
 from volcano_py.scheduler.framework.fit_errors import FitErrors
 from volcano_py.scheduler.framework.gang_counts import GangCounts
 from volcano_py.scheduler.framework.sub_job import (
@@ -37,6 +38,7 @@ class SessionJob(GangCounts):
         "_sub_job_of",
         "allocated",
         "allocated_hyper_node",
+        "cause",
         "conditions",
         "constraint",
         "created",
@@ -85,6 +87,8 @@ class SessionJob(GangCounts):
         self.role_errors: dict[str, FitErrors] = {}
         """By role: the fit errors of the first of its tasks that was tried."""
         self.job_fit_errors = ""
+        self.cause: Cause | None = None
+        """The first decision against the job in this session that is no matter of nodes."""
         self.last_transaction: dict[str, LastTry] | None = None
         """By task key."""
         self._roles: dict[str, list[int]] | None = None
@@ -235,6 +239,11 @@ class SessionJob(GangCounts):
             if have + waiting.get(role, 0) < minimum:
                 return False
         return True
+
+    def block(self, cause: Cause) -> None:
+        """Record why something was decided against the job; the first cause of a session stays."""
+        if self.cause is None:
+            self.cause = cause
 
     # ---- fit errors -------------------------------------------------------------------------------------
 

@@ -7,11 +7,12 @@ from typing import Any
 
 from msgspec import field
 
+from volcano_py.scheduler.explain.table import ENQUEUE_CLUSTER
 from volcano_py.scheduler.framework.callbacks import Vote
 from volcano_py.scheduler.framework.plugin import Plugin, PluginArguments
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.framework.session_job import SessionJob
-from volcano_py.scheduler.model.resource import Resource
+from volcano_py.scheduler.model.resource import CPU, Resource
 from volcano_py.scheduler.plugins.queue_shares.inqueue import format_names, gated_deducted, inqueue_resource
 
 _DEFAULT = 1.2
@@ -60,6 +61,17 @@ class Overcommit(Plugin):
                 return Vote.PERMIT
             text = format_names("resource in cluster is overused", "overused", lacking)
             session.note(job, "Normal", "Unschedulable", text)
+            d = next(iter(lacking), CPU)
+            limit = session.admissible[d] * self.factor
+            job.block(
+                ENQUEUE_CLUSTER.because(
+                    resource=d,
+                    requested=job.min_resources[d],
+                    held=limit - idle[d] + inqueue[d],
+                    limit=limit,
+                    missing=wanted[d] - idle[d],
+                )
+            )
             return Vote.REJECT
 
         def enqueued(job: SessionJob) -> None:

@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from volcano_py.scheduler.explain.table import ENQUEUE_LIMIT, QUEUE_LIMIT, QUEUE_OVERUSED, QUEUE_SHARE
 from volcano_py.scheduler.framework.callbacks import Vote
+from volcano_py.scheduler.framework.cause import Cause
 from volcano_py.scheduler.framework.extension_points.victims import EvictionContext
 from volcano_py.scheduler.framework.plugin import Plugin
 from volcano_py.scheduler.framework.session import Session
@@ -172,7 +174,10 @@ class Proportion(Plugin):
             q = attributes[queue.name]
             if spare_idle and not q.holds:
                 return False
-            return q.deserved.less_equal(q.allocated, ZERO)
+            if not q.deserved.less_equal(q.allocated, ZERO):
+                return False
+            session.queue_causes.setdefault(q.name, _overused_cause(session, q))
+            return True
 
         def room_for(queue: Queue, tasks: Sequence[Task]) -> bool:
             q = attributes[queue.name]
@@ -185,7 +190,13 @@ class Proportion(Plugin):
             return all(q.allocated[d] + amount <= q.deserved[d] for d, amount in wanted.items())
 
         def room_for_one(queue: Queue, task: Task) -> bool:
-            return queue.state == "Open" and has_room(queue, task)
+            if queue.state != "Open":
+                return False
+            fits = has_room(queue, task)
+            job = None if fits else session.jobs.get(task.job)
+            if job is not None and job.cause is None:
+                job.block(_share_cause(session, attributes[queue.name], task))
+            return fits
 
         def has_room(queue: Queue, task: Task) -> bool:
             q = attributes[queue.name]
@@ -227,6 +238,7 @@ class Proportion(Plugin):
                 return Vote.PERMIT
             text = format_names("queue resource quota insufficient", "insufficient", lacking)
             session.note(job, "Normal", "Unschedulable", text)
+            job.block(_admission_cause(q, job.min_resources, lacking))
             return Vote.REJECT
 
         def enqueued(job: SessionJob) -> None:
@@ -280,6 +292,59 @@ class Proportion(Plugin):
             session.gauges.append(("queue_weight", label, q.weight))
             over = (q.holds or not session.deviations.idle_not_overused) and q.deserved.less_equal(q.allocated, ZERO)
             session.gauges.append(("queue_overused", label, float(over)))
+
+
+def _overused_cause(session: Session, q: Attributes) -> Cause:
+    """Of the resources of which the queue holds its share, the one of which it holds most."""
+    tightest = max(q.deserved.names(), key=lambda d: (q.allocated[d] / max(q.deserved[d], 1.0), d), default=CPU)
+    return QUEUE_OVERUSED.because(
+        queue=q.name,
+        resource=tightest,
+        held=q.allocated[tightest],
+        limit=q.deserved[tightest],
+        total=session.total[tightest],
+    )
+
+
+def _share_cause(session: Session, q: Attributes, task: Task) -> Cause:
+    """A task would bring the queue above its capability, or above what it deserves."""
+    lacking = [(d, n) for d, n in task.spec_class.demands if q.allocated[d] + n > q.deserved[d]]
+    d, amount = lacking[0] if lacking else (CPU, 0.0)
+    held, limit = q.allocated[d], q.deserved[d]
+    if q.capability is not None and limit >= q.capability[d] > 0:
+        return QUEUE_LIMIT.because(
+            queue=q.name,
+            path=q.name,
+            resource=d,
+            requested=amount,
+            held=held,
+            limit=limit,
+            missing=held + amount - limit,
+        )
+    return QUEUE_SHARE.because(
+        queue=q.name,
+        resource=d,
+        requested=amount,
+        held=held,
+        limit=limit,
+        missing=held + amount - limit,
+        total=session.total[d],
+    )
+
+
+def _admission_cause(q: Attributes, minimum: Resource, lacking: list[str]) -> Cause:
+    """The queue does not admit a job with this minimum."""
+    d = next(iter(lacking), CPU)
+    held, limit = q.allocated[d] + q.inqueue[d] - q.elastic[d], q.real_capability[d]
+    return ENQUEUE_LIMIT.because(
+        queue=q.name,
+        path=q.name,
+        resource=d,
+        requested=minimum[d],
+        held=held,
+        limit=limit,
+        missing=held + minimum[d] - limit,
+    )
 
 
 def _attributes(session: Session) -> dict[str, Attributes]:

@@ -6,10 +6,13 @@ from fractions import Fraction
 
 from volcano_py.api import quantity
 from volcano_py.api.core import ResourceList, ResourceQuota
+from volcano_py.scheduler.explain.table import ENQUEUE_QUOTA
 from volcano_py.scheduler.framework.callbacks import Vote
+from volcano_py.scheduler.framework.cause import Cause
 from volcano_py.scheduler.framework.plugin import Plugin
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.framework.session_job import SessionJob
+from volcano_py.scheduler.model.resource import MEMORY, PODS
 
 Amounts = dict[str, Fraction]
 
@@ -34,12 +37,16 @@ class ResourceQuotas(Plugin):
             for quota in quotas.get(job.namespace, ()):
                 hard, used = _amounts(quota.status.hard), _amounts(quota.status.used)
                 wanted = {name: amount for name, amount in _amounts(minimum).items() if name in hard}
-                if any(used.get(n, 0) + pending.get(n, 0) + amount > hard[n] for n, amount in wanted.items()):
+                over = [n for n, amount in wanted.items() if used.get(n, 0) + pending.get(n, 0) + amount > hard[n]]
+                if over:
                     text = (
                         f"resource quota insufficient, requested: {_text(wanted)}, used: {_text(used)}, "
                         f"limited: {_text(hard)}"
                     )
                     session.note(job, "Normal", "Unschedulable", text)
+                    n = over[0]
+                    held = used.get(n, Fraction(0)) + pending.get(n, Fraction(0))
+                    job.block(_cause(quota.metadata.name, n, wanted[n], held, hard[n]))
                     return Vote.REJECT
             return Vote.PERMIT
 
@@ -52,6 +59,20 @@ class ResourceQuotas(Plugin):
 
         session.add_job_enqueueable(enqueueable)
         session.add_job_enqueued(enqueued)
+
+
+def _cause(quota: str, name: str, requested: Fraction, held: Fraction, limit: Fraction) -> Cause:
+    """`name`: as the quota has it, such as `requests.cpu`; amounts are shown in the units of the resource."""
+    resource = name.removeprefix("requests.").removeprefix("limits.")
+    unit = 1 if resource in (MEMORY, PODS) else 1000
+    return ENQUEUE_QUOTA.because(
+        quota=quota,
+        resource=resource,
+        requested=float(requested * unit),
+        held=float(held * unit),
+        limit=float(limit * unit),
+        missing=float((held + requested - limit) * unit),
+    )
 
 
 def _amounts(resources: ResourceList | None) -> Amounts:

@@ -14,6 +14,7 @@ from volcano_py.scheduler.framework.session_job import SessionJob
 from volcano_py.scheduler.framework.session_jobs import SettledJobs, rests
 from volcano_py.scheduler.model import plan
 from volcano_py.scheduler.model import status as st
+from volcano_py.scheduler.session_close.stated_reasons import StatedReasons, state_reason
 
 
 def close_jobs(session: Session) -> None:
@@ -29,10 +30,11 @@ def close_jobs(session: Session) -> None:
         phase = pod_group_phase(session, job)
         if phase == "" and job.conditions is None:
             phase = "Pending"
-        status = _new_status(job, phase)
-        changed = not _same(job.pod_group.status, status)
         was = job.pod_group.status.phase
         job.phase = phase
+        unchanged = state_reason(session, job)
+        status = _new_status(job, phase)
+        changed = not _same(job.pod_group.status, status, texts=not unchanged)
         meta = job.pod_group.metadata
         if changed:
             urgent = phase == "Inqueue" and was != "Inqueue"
@@ -42,12 +44,12 @@ def close_jobs(session: Session) -> None:
             )
             session.emit([decided])
         _report_job(session, job, changed)
-        _report_tasks(session, job)
+        _report_tasks(session, job, unchanged)
         if not changed and rests(job.model) and ("PodGroup", job.uid) not in session.notes:
             settled.append(job.uid)
     session.cluster.keep(SettledJobs).settle(settled, session.cluster)
-    for events in session.notes.values():
-        _emit_events(session, events)
+    for key, events in session.notes.items():
+        _emit_events(session, key, events)
 
 
 def pod_group_phase(session: Session, job: SessionJob) -> str:
@@ -77,17 +79,23 @@ def _new_status(job: SessionJob, phase: str) -> PodGroupStatus:
     )
 
 
-def _same(a: PodGroupStatus, b: PodGroupStatus) -> bool:
+def _same(a: PodGroupStatus, b: PodGroupStatus, texts: bool) -> bool:
+    """`texts`: whether a difference of nothing but messages counts."""
     if (a.phase, a.running, a.succeeded, a.failed) != (b.phase, b.running, b.succeeded, b.failed):
         return False
     if a.conditions is b.conditions:
         return True
     left, right = a.conditions or [], b.conditions or []
-    return len(left) == len(right) and all(map(_same_condition, left, right))
+    same = _same_condition if texts else _same_meaning
+    return len(left) == len(right) and all(map(same, left, right))
 
 
 def _same_condition(a: PodGroupCondition, b: PodGroupCondition) -> bool:
     return (a.type, a.status, a.reason, a.message) == (b.type, b.status, b.reason, b.message)
+
+
+def _same_meaning(a: PodGroupCondition, b: PodGroupCondition) -> bool:
+    return (a.type, a.status, a.reason) == (b.type, b.status, b.reason)
 
 
 def _as_dict(status: PodGroupStatus) -> dict[str, Any]:
@@ -122,7 +130,8 @@ def _report_job(session: Session, job: SessionJob, changed: bool) -> None:
         session.note(job, "Normal", "Scheduled", "pod group is ready")
 
 
-def _report_tasks(session: Session, job: SessionJob) -> None:
+def _report_tasks(session: Session, job: SessionJob, unchanged: bool = False) -> None:
+    """`unchanged`: the reason of the job means the same as before, so that other numbers alone are not written."""
     c = job.counts
     if not (c[st.PENDING] or c[st.ALLOCATED] or c[st.PIPELINED]):
         return
@@ -141,14 +150,18 @@ def _report_tasks(session: Session, job: SessionJob) -> None:
             whole = whole or job_message(session, job)
             message = whole
         nominate = bool(nominated) and nominated != task.pod.status.nominated_node_name
-        if reported.get(task.key) != (reason, message) or nominate:
+        known = reported.get(task.key)
+        same = known is not None and known[0] == reason if unchanged else known == (reason, message)
+        if not same or nominate:
             operations.append(plan.PodCondition(task.namespace, task.name, task.uid, reason, message, nominated))
     if operations:
         session.emit(sorted(operations, key=lambda o: o.name))
 
 
-def _emit_events(session: Session, events: list[plan.Event]) -> None:
-    if session.deviations.quiet_events:
+def _emit_events(session: Session, key: tuple[str, str], events: list[plan.Event]) -> None:
+    if session.deviations.stated_reasons:
+        events = session.cluster.keep(StatedReasons).events(session, key, events)
+    if events and session.deviations.quiet_events:
         known = session.cluster.reported.events.get((events[0].kind, f"{events[0].namespace}/{events[0].name}"))
         events = [e for e in events if e.message != known]
     if events:

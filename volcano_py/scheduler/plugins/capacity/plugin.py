@@ -20,6 +20,7 @@ from volcano_py.scheduler.framework.victim_order import victims_queue
 from volcano_py.scheduler.model.queue import Queue
 from volcano_py.scheduler.model.resource import CPU, EPS, MEMORY, PODS, ZERO, Resource, intersection
 from volcano_py.scheduler.model.task import Task
+from volcano_py.scheduler.plugins.capacity.causes import admission_cause, limit_cause
 from volcano_py.scheduler.plugins.capacity.device_quota import DeviceQuotas
 from volcano_py.scheduler.plugins.capacity.queue_tree import QueueNode, QueueTree, flat, tree
 from volcano_py.scheduler.plugins.capacity.reserved import reserved
@@ -111,6 +112,11 @@ class Capacity(Plugin):
         fits = self._has_room(node, task)
         if fits and node is not None and self.session.removes_queue_gates and task.wants_queue_admission:
             self.reserved.setdefault(node.name, {})[task.key] = task.request
+        job = None if fits or node is None else self.session.jobs.get(task.job)
+        if job is not None and node is not None and job.cause is None:
+            cause = limit_cause(self.session, self.tree, node, task)
+            if cause is not None:
+                job.block(cause)
         return fits
 
     def _simulate_allocatable(self, queue: Queue, task: Task) -> bool:
@@ -173,6 +179,7 @@ class Capacity(Plugin):
             if not fits:
                 text = format_names("queue resource quota insufficient", "insufficient", lacking)
                 self.session.note(job, "Normal", "Unschedulable", text)
+                job.block(admission_cause(self.session, self.tree, node, q, job.min_resources, lacking))
                 return Vote.REJECT
         return Vote.PERMIT
 

@@ -1,0 +1,227 @@
+"""The first blocker of a job: of all that keeps it from running, what the scheduler met first.
+
+A session's close asks for it when the message about a job has changed; `explain.explanation` adds the other blockers.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from volcano_py.scheduler.explain import table
+from volcano_py.scheduler.explain.nodes import node_causes
+from volcano_py.scheduler.explain.topology import topology_cause
+from volcano_py.scheduler.framework.cause import Cause
+from volcano_py.scheduler.framework.fit_errors import insufficient
+from volcano_py.scheduler.framework.session import Session
+from volcano_py.scheduler.framework.session_job import SessionJob
+from volcano_py.scheduler.model import status as st
+from volcano_py.scheduler.model.reported import NOMINATION_SECONDS
+from volcano_py.scheduler.model.task import Task
+
+_LACKING = insufficient("")
+
+
+def waits(session: Session, job: SessionJob) -> bool:
+    """Whether the job has less than its minimum running, or pods that no node has taken."""
+    counts = job.counts
+    if job.pod_group.status.phase == "Completed" or counts[st.SUCCEEDED] == len(job.tasks) > 0:
+        return False
+    return bool(counts[st.PENDING] or counts[st.PIPELINED]) or job.ready_num < max(job.min_available, 1)
+
+
+def causes(session: Session, job: SessionJob) -> list[Cause]:
+    """What keeps a job from running, the first blocker first; empty if nothing does."""
+    if not waits(session, job):
+        return []
+    found = _of_plugins(session, job) + _of_queue(session, job)
+    if job.is_pending() and "enqueue" in session.configuration.actions:
+        admission = job.cause or (None if found else table.NOT_ADMITTED.because(detail=_note(session, job)))
+        if admission is not None:
+            found.append(admission)
+        return found + _of_gang(session, job) + _of_nodes(session, job)
+    found += _of_gang(session, job)
+    gated = _gates(session, job)
+    if gated is not None:
+        return [*found, gated]
+    if job.wants_topology and not session.topology_is_ready:
+        found.append(table.TOPOLOGY_NOT_READY.because())
+    limit = _limit(session, job)
+    nodes = _of_nodes(session, job)
+    if limit is not None and _is_whole_cluster(limit) and nodes:
+        nodes.append(limit)  # without other queues the share is the cluster: its nodes are full
+    elif limit is not None:
+        found.append(limit)
+    if job.counts[st.PIPELINED] and not found:
+        found.append(_releasing(session, job))
+    if not found and not nodes:
+        found.append(_no_visible_cause(session, job))
+    return found + nodes
+
+
+def _limit(session: Session, job: SessionJob) -> Cause | None:
+    """What its queue has against the job."""
+    if job.cause is not None:
+        return _for_the_gang(session, job, job.cause)
+    return None if job.fit_errors else session.queue_causes.get(job.queue)
+
+
+def _is_whole_cluster(limit: Cause) -> bool:
+    """Whether a queue is at a share that is all there is."""
+    return "total" in limit.fields and float(limit.fields["limit"]) >= float(limit.fields["total"]) - 1
+
+
+def first_cause(session: Session, job: SessionJob) -> Cause | None:
+    """The first blocker; None if the job does not wait."""
+    return next(iter(causes(session, job)), None)
+
+
+def _of_plugins(session: Session, job: SessionJob) -> list[Cause]:
+    """Faults that concern the whole session, the job or its pods."""
+    for fault in session.callbacks.faults:
+        if fault.point == "on_session_open" or fault.subject in (job.uid, job.queue) or fault.subject in job.tasks:
+            return [table.PLUGIN_FAULT.because(plugin=fault.plugin, point=fault.point, error=fault.error)]
+    return []
+
+
+def _of_queue(session: Session, job: SessionJob) -> list[Cause]:
+    queue = session.queues[job.queue]
+    if job.queue in session.unusable_queues:
+        return [table.QUEUE_UNUSABLE.because(queue=job.queue, problem=session.unusable_queues[job.queue])]
+    if queue.state != "Open":
+        return [table.QUEUE_CLOSED.because(queue=job.queue, state=queue.state or "not opened yet")]
+    return []
+
+
+def _note(session: Session, job: SessionJob) -> str:
+    notes = [e.message for e in session.notes.get(("PodGroup", job.uid), ()) if e.type == "Normal"]
+    return notes[0] if notes else "a plugin rejects it without a reason"
+
+
+def _of_gang(session: Session, job: SessionJob) -> list[Cause]:
+    """Members that do not exist."""
+    roles = job.roles(session.statuses)
+    if job.task_min_available and job.min_available >= job.task_min_total:
+        for role, need in job.task_min_available.items():
+            counts = roles.get(role, [0] * 10)
+            have = sum(counts) - counts[st.RELEASING] - counts[st.FAILED] - counts[st.UNKNOWN]
+            if have < need:
+                return [table.ROLE_INCOMPLETE.because(role=role, have=have, need=need)]
+    if not job.check_sub_jobs(lambda _: True):
+        for gid, need in job.min_sub_jobs.items():
+            have = sum(sub.gid == gid for sub in job.sub_jobs.values())
+            if have < need:
+                return [table.SUB_GROUPS_INCOMPLETE.because(policy=gid.rpartition("/")[2], have=have, need=need)]
+    if job.valid_num < max(job.min_available, 1):
+        return [table.PODS_MISSING.because(have=job.valid_num, need=max(job.min_available, 1))]
+    invalid = session.job_valid(job)
+    return [table.REJECTED.because(detail=invalid.message)] if invalid is not None else []
+
+
+def _gates(session: Session, job: SessionJob) -> Cause | None:
+    """Scheduling gates of other controllers, if without the gated pods the gang is too small."""
+    gated = [t for t in session.pending(job) if t.sched_gated and not t.only_queue_gate]
+    free = job.counts[st.PENDING] - len(gated)
+    if not gated or (free and job.ready_num + free >= job.min_available):
+        return None
+    gates = Counter(g.name for t in gated for g in t.pod.spec.scheduling_gates or ())
+    return table.GATED.because(gate=max(gates, key=lambda g: (gates[g], g)), pods=len(gated))
+
+
+def missing_tasks(session: Session, job: SessionJob) -> list[Task]:
+    """The pending tasks that the job needs for its minimum, or one if it has its minimum."""
+    pending = sorted((t for t in session.pending(job) if not t.best_effort), key=session.task_key)
+    return pending[: max(job.min_available - job.ready_num - job.counts[st.PIPELINED], 1)]
+
+
+def _for_the_gang(session: Session, job: SessionJob, cause: Cause) -> Cause:
+    """A limit that one task met, as what all tasks of the minimum lack."""
+    fields = dict(cause.fields)
+    if "missing" not in fields or cause.code.startswith("Enqueue"):
+        return cause
+    resource = str(fields["resource"])
+    tried = job.last_transaction or {}
+    was_placed = [job.tasks[k] for k, last in tried.items() if k in job.tasks and last[0] != st.PENDING]
+    placed = sum(t.request[resource] for t in was_placed)
+    fields["held"] = float(fields["held"]) - placed
+    fields["requested"] = sum(t.request[resource] for t in missing_tasks(session, job)) or fields["requested"]
+    fields["missing"] = float(fields["held"]) + float(fields["requested"]) - float(fields["limit"])
+    return Cause(cause.code, fields)
+
+
+def _releasing(session: Session, job: SessionJob) -> Cause:
+    waiting = [t for t in job.tasks.values() if session.status(t) == st.PIPELINED]
+    at = session.node_of(waiting[0])
+    node = "-" if at is None else session.table.names[at]
+    return table.WAITS_FOR_RELEASE.because(pods=len(waiting), node=node)
+
+
+def _of_nodes(session: Session, job: SessionJob) -> list[Cause]:
+    """What nodes, domains and the size of the gang have against it."""
+    pending = [t for t in session.pending(job) if not t.sched_gated]
+    if not pending:
+        return []
+    rejected = [t for t in pending if t.key in job.fit_errors]
+    task = min(rejected or pending, key=lambda t: (session.task_key(t), t.key))
+    problem = session.pre_predicate(task)
+    if problem is not None:
+        return [_of_claims(task, problem)]
+    alone = node_causes(session, task)
+    if alone:
+        return alone
+    if job.is_pending() and not rejected:
+        return []
+    reserved = _reserved(session, task)
+    if reserved is not None:
+        return [reserved]
+    if job.wants_hard_topology:
+        domain = topology_cause(session, job, task)
+        if domain is not None:
+            return [domain]
+    return _of_gang_size(session, job, task)
+
+
+def _of_gang_size(session: Session, job: SessionJob, task: Task) -> list[Cause]:
+    """Each task fits alone, and not all of the minimum do at the same time."""
+    limit = job.cause
+    if task.key in job.fit_errors:
+        counts = job.fit_errors[task.key].counts
+        lacking = {text.removeprefix(_LACKING): n for text, n in counts.items() if text.startswith(_LACKING)}
+        resource = max(lacking, key=lambda r: (lacking[r], r), default="a node")
+    elif limit is not None and _is_whole_cluster(limit):
+        resource = str(limit.fields["resource"])
+    else:
+        return []
+    tried = job.last_transaction or {}
+    placeable = job.ready_num + sum(last[0] != st.PENDING for last in tried.values())
+    need = max(job.min_available, job.ready_num + 1)
+    if placeable >= need:
+        return []
+    return [table.GANG_SHORT.because(role=task.role or task.name, resource=resource, placeable=placeable, need=need)]
+
+
+def _of_claims(task: Task, problem: str) -> Cause:
+    plugin, _, text = problem.partition(" pre-predicates failed ")
+    if plugin == "plugin NodeAffinity":
+        return table.REJECTED.because(detail=text)
+    return table.CLAIM_PROBLEM.because(pod=task.key, problem=text or problem)
+
+
+def _reserved(session: Session, task: Task) -> Cause | None:
+    """A node that would take the task, if capacity there were not reserved for pods of another job."""
+    nominations = session.cluster.nominations
+    accepted = session.placement.accepted(task) if nominations.at else None
+    for node, keys in sorted(nominations.at.items()):
+        column = session.table.index.get(node)
+        others = [k for k in keys if (t := session.cluster.tasks.get(k)) is not None and t.job != task.job]
+        if others and accepted is not None and column is not None and accepted[column]:
+            since = nominations.since.get(others[0], session.now)
+            left = max(NOMINATION_SECONDS - (session.now - since), 0.0)
+            holder = session.cluster.tasks[others[0]].job or others[0]
+            return table.RESERVED.because(node=node, job=holder, seconds=int(left))
+    return None
+
+
+def _no_visible_cause(session: Session, job: SessionJob) -> Cause:
+    if session.work.exhausted or not job.job_fit_errors:
+        return table.NOT_TRIED.because()
+    return table.REJECTED.because(detail=job.job_fit_errors)

@@ -1,0 +1,69 @@
+"""explain: why a job does not run, by a session that has just closed. A pure function, for `simulate`, `vcctl explain`
+and tests."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from volcano_py.scheduler.explain import table
+from volcano_py.scheduler.explain.blocker import causes
+from volcano_py.scheduler.explain.table import sentence_of
+from volcano_py.scheduler.explain.victims import victim_causes
+from volcano_py.scheduler.framework.cause import Cause
+from volcano_py.scheduler.framework.session import Session
+from volcano_py.scheduler.framework.session_job import SessionJob
+from volcano_py.scheduler.model import status as st
+
+CAPACITY = frozenset(
+    ("NodeResources", "GangTooLarge", "TopologyDomainFull", "QueueOverused", "NodePodLimit", "QueueLimit")
+)
+"""Blockers that the eviction of pods could remove."""
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What a job lacks. `state`: pending, running, completed, or unknown if the model has no such job."""
+
+    job: str
+    state: str
+    verdict: str
+    blockers: list[Cause] = field(default_factory=list)
+    queue: str = ""
+    running: int = 0
+    pods: int = 0
+    need: int = 0
+
+
+def explain(session: Session, uid: str) -> Explanation:
+    """Explain the job `namespace/podgroup`."""
+    model = session.cluster.jobs.get(uid)
+    if model is None:
+        return Explanation(uid, "unknown", f"The scheduler has no job {uid}.")
+    if model.pod_group is None:
+        cause = table.POD_GROUP_MISSING.because(group=uid, pods=len(model.tasks))
+        return _waiting(uid, [cause], pods=len(model.tasks))
+    if model.queue not in session.queues:
+        return _waiting(uid, [table.QUEUE_MISSING.because(queue=model.queue)], model.queue, len(model.tasks))
+    job = session.jobs[uid]
+    found = causes(session, job)
+    started = job.counts[st.RUNNING] + job.counts[st.BOUND] + job.counts[st.BINDING] + job.counts[st.ALLOCATED]
+    if not found:
+        done = job.tasks and job.counts[st.SUCCEEDED] + job.counts[st.FAILED] == len(job.tasks)
+        state, verb = ("completed", "has completed") if done else ("running", "runs")
+        verdict = f"Job {uid} {verb}: {started} of {len(job.tasks)} pods have a node."
+        return Explanation(uid, state, verdict, [], job.queue, started, len(job.tasks), job.min_available)
+    if found[0].code in CAPACITY:
+        found += _victims(session, job)
+    return _waiting(uid, found, job.queue, len(job.tasks), started, job.min_available)
+
+
+def _waiting(
+    uid: str, found: list[Cause], queue: str = "", pods: int = 0, running: int = 0, need: int = 0
+) -> Explanation:
+    part = f"{running} of {pods} pods of job {uid} have a node" if running else f"Job {uid} is pending"
+    return Explanation(uid, "pending", f"{part}: {sentence_of(found[0])}", found, queue, running, pods, need)
+
+
+def _victims(session: Session, job: SessionJob) -> list[Cause]:
+    pending = session.pending(job)
+    return victim_causes(session, job, min(pending, key=session.task_key)) if pending else []

@@ -1,0 +1,165 @@
+"""Why no node takes a task, filter by filter, and which node comes closest.
+
+The filters are put in an order from what never changes by itself (selector, taints, size) to what depends on other
+pods. The first blocker is the filter that rejects the last nodes that are left: nodes that an earlier filter rejects
+anyway do not count for it. All others follow with their numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from volcano_py.scheduler.explain import table
+from volcano_py.scheduler.explain.reasons import Reason
+from volcano_py.scheduler.explain.selectors import selector_text, untolerated
+from volcano_py.scheduler.framework.cause import Cause, Value
+from volcano_py.scheduler.framework.node_rules import Filter
+from volcano_py.scheduler.framework.session import Session
+from volcano_py.scheduler.model.resource import CPU, EPS
+from volcano_py.scheduler.model.task import Task
+
+Bools = NDArray[np.bool_]
+
+_ORDER: dict[str, tuple[int, Reason]] = {
+    "NodeAffinity": (1, table.NODE_SELECTOR),
+    "NodeUnschedulable": (2, table.NODE_UNSCHEDULABLE),
+    "TaintToleration": (3, table.NODE_TAINT),
+    "VolumeZone": (4, table.VOLUME),
+    "VolumeMatching": (4, table.VOLUME),
+    "VolumeBinding": (4, table.VOLUME),
+    "PodNumber": (8, table.NODE_PODS),
+    "NodePorts": (9, table.NODE_PORTS),
+    "NodeVolumeLimits": (10, table.VOLUME_LIMIT),
+    "VolumeRestrictions": (10, table.VOLUME),
+    "DynamicResources": (11, table.DEVICES),
+    "GpuShare": (11, table.DEVICES),
+    "hamivgpu": (11, table.DEVICES),
+    "numa-aware": (12, table.NUMA),
+    "InterPodAffinity": (13, table.POD_AFFINITY),
+    "PodTopologySpread": (14, table.TOPOLOGY_SPREAD),
+}
+_PLUGIN = (5, table.PLUGIN_FILTER)
+_TOO_SMALL, _RESOURCES = 6, 7
+
+
+class Step(NamedTuple):
+    """One filter, or a lack of capacity, over all nodes."""
+
+    rank: int
+    reason: Reason
+    rejected: Bools
+    plugin: str
+    problem: str
+
+
+def node_causes(session: Session, task: Task) -> list[Cause]:
+    """Why no node takes the task, the first blocker first; empty if some node does."""
+    count = len(session.table)
+    if not count:
+        return [table.NO_NODES.because()]
+    steps = sorted(_steps(session, task), key=lambda s: s.rank)
+    left = np.ones(count, dtype=bool)
+    blocker: Step | None = None
+    before = left
+    for step in steps:
+        before, left = left, left & ~step.rejected
+        if not left.any():
+            blocker = step
+            break
+    if blocker is None:
+        return []
+    rejections = np.sum([s.rejected for s in steps], axis=0)
+    ordered = [blocker, *(s for s in steps if s is not blocker and s.rejected.any())]
+    return [_cause(session, task, s, rejections, before if s is blocker else None) for s in ordered]
+
+
+def _steps(session: Session, task: Task) -> Iterator[Step]:
+    placement = session.placement
+    if placement.shard is not None and placement.shard_is_hard:
+        yield Step(0, table.NOT_IN_SHARD, ~placement.shard, "", "")
+    for plugin, f in placement.filters:
+        if f.applies(task):
+            codes = placement.codes(f, task)
+            rejected = codes != 0
+            if rejected.any():
+                rank, reason = _ORDER.get(f.name, _PLUGIN)
+                yield Step(rank, reason, rejected, plugin, _most_frequent(f, codes[rejected]))
+    view = placement.view(task)
+    numbers = session.numbers
+    rows = view.rows
+    need = view.vector[rows, None]
+    small: Bools = np.logical_or.reduce(need - numbers.allocatable[rows] >= EPS)
+    if small.any():
+        yield Step(_TOO_SMALL, table.NODE_TOO_SMALL, small, "", "")
+    if not view.future.all():
+        yield Step(_RESOURCES, table.NODE_RESOURCES, ~view.future, "", "")
+
+
+def _most_frequent(f: Filter, codes: NDArray[np.generic]) -> str:
+    text: str = f.reasons[int(np.bincount(codes).argmax()) - 1].text
+    return text
+
+
+def _cause(session: Session, task: Task, step: Step, rejections: NDArray[np.int64], among: Bools | None) -> Cause:
+    fields: dict[str, Value] = {
+        "rejected": int(step.rejected.sum()),
+        "nodes": len(session.table),
+        "only": int((step.rejected & (rejections == 1)).sum()),
+    }
+    wanted = step.reason.fields
+    if "selector" in wanted:
+        fields["selector"] = selector_text(task)
+    if "taint" in wanted:
+        fields["taint"] = untolerated(session, task, step.rejected)
+    if "plugin" in wanted:
+        fields["plugin"] = step.plugin
+    if "problem" in wanted:
+        fields["problem"] = step.problem
+    if step.rank == _TOO_SMALL:
+        fields |= _largest(session, task)
+    elif step.rank == _RESOURCES:
+        fields |= nearest_miss(session, task, among if among is not None else step.rejected)
+    return Cause(step.reason.code, fields)
+
+
+def _largest(session: Session, task: Task) -> dict[str, Value]:
+    """The resource of which even empty nodes have too little, and the most that one has."""
+    view = session.placement.view(task)
+    allocatable = session.numbers.allocatable
+    names = list(session.table.rows)
+    short = [(int((view.vector[r] - allocatable[r] >= EPS).sum()), r) for r in view.rows]
+    row = max(short, key=lambda s: (s[0], -s[1]))[1]
+    return {
+        "resource": names[row],
+        "requested": float(view.vector[row]),
+        "largest": float(allocatable[row].max(initial=0.0)),
+    }
+
+
+def nearest_miss(session: Session, task: Task, among: Bools) -> dict[str, Value]:
+    """Of some nodes, the one that lacks the smallest part of the request, and of what it lacks most."""
+    view = session.placement.view(task)
+    n = session.numbers
+    rows = view.rows
+    need = view.vector[rows, None]
+    soon = n.idle[rows] + n.releasing[rows] - n.pipelined[rows]
+    missing = np.where(need - soon >= EPS, need - soon, 0.0)
+    part = (missing / np.maximum(need, 1.0)).max(axis=0, initial=0.0)
+    candidates = np.flatnonzero(among & (part > 0))
+    if not len(candidates):
+        return {"resource": CPU, "requested": 0.0, "node": "-", "free": 0.0, "missing": 0.0}
+    equal = candidates[part[candidates] == part[candidates].min()]
+    node = min(equal.tolist(), key=session.table.names.__getitem__)
+    at = int((missing[:, node] / np.maximum(need[:, 0], 1.0)).argmax())
+    row = rows[at]
+    return {
+        "resource": list(session.table.rows)[row],
+        "requested": float(view.vector[row]),
+        "node": session.table.names[node],
+        "free": max(float(soon[at, node]), 0.0),
+        "missing": float(missing[at, node]),
+    }

@@ -1,0 +1,101 @@
+"""Reasons: what the code of a cause means, its fields, and how it reads. The table of all codes is `explain.table`.
+
+A cause has a *meaning*: its code and the fields that are names. Reports are repeated when the meaning changes, not when
+only a number or an example does.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from volcano_py.api import quantity
+from volcano_py.scheduler.framework.cause import Cause, Value
+from volcano_py.scheduler.model.resource import CPU, MAX, MAX_INT, MEMORY, PODS
+
+
+class Kind(Enum):
+    """What a field is."""
+
+    NAME = "name"
+    """Names a queue, a role, a resource, …: part of the meaning."""
+    EXAMPLE = "example"
+    """A text that may change while the meaning stays, such as the node that comes closest."""
+    COUNT = "count"
+    AMOUNT = "amount"
+    """Of the resource in the field `resource`."""
+
+
+@dataclass(frozen=True)
+class Reason:
+    """One code. `sentence`: a template over the fields. `remedy`: what usually helps."""
+
+    code: str
+    area: str
+    sentence: str
+    fields: Mapping[str, Kind]
+    remedy: str
+
+    def because(self, **fields: Value) -> Cause:
+        """A cause with this code."""
+        return Cause(self.code, fields)
+
+
+Meaning = tuple[Value, ...]
+
+
+def meaning(reason: Reason, cause: Cause) -> Meaning:
+    """What must change before the cause is reported again."""
+    return (cause.code, *(cause.fields[name] for name, kind in reason.fields.items() if kind is Kind.NAME))
+
+
+def sentence(reason: Reason, cause: Cause) -> str:
+    """The cause in one sentence, with its numbers."""
+    return reason.sentence.format(**shown(reason, cause))
+
+
+def pattern(reason: Reason, cause: Cause) -> re.Pattern[str]:
+    """What the sentences of all causes with the same meaning match."""
+    marks = {name: f"\0{i}\0" for i, name in enumerate(reason.fields)}
+    text = re.escape(reason.sentence.format(**marks))
+    for name, kind in reason.fields.items():
+        of_name = re.escape(str(cause.fields[name])) if kind is Kind.NAME else ".*"
+        text = text.replace(re.escape(marks[name]), of_name)
+    return re.compile(text, re.DOTALL)
+
+
+def shown(reason: Reason, cause: Cause) -> dict[str, str | int]:
+    """The fields as they are shown: amounts as quantities of the API."""
+    resource = str(cause.fields.get("resource", ""))
+    return {
+        name: amount_text(resource, float(cause.fields[name])) if kind is Kind.AMOUNT else _plain(cause.fields[name])
+        for name, kind in reason.fields.items()
+    }
+
+
+def _plain(value: Value) -> str | int:
+    return int(value) if isinstance(value, float) else value
+
+
+def amount_text(resource: str, amount: float) -> str:
+    """An amount in the units of `model.resource` as a quantity; binary units with one decimal for memory."""
+    if amount in (MAX, MAX_INT) or amount >= 2.0**62:
+        return "unlimited"
+    if resource == MEMORY:
+        return _bytes(amount)
+    if resource == PODS:
+        return f"{amount:g}"
+    if resource == CPU and amount % 1000:
+        return f"{amount:.0f}m"
+    if resource.startswith("hugepages-") or resource == "ephemeral-storage":
+        return _bytes(amount / 1000)
+    return f"{amount / 1000:g}" if amount % 1 == 0 else quantity.format_milli(int(amount))
+
+
+def _bytes(amount: float) -> str:
+    for unit, size in (("Ti", 2**40), ("Gi", 2**30), ("Mi", 2**20), ("Ki", 2**10)):
+        if abs(amount) >= size:
+            return f"{round(amount / size, 1):g}{unit}"
+    return f"{amount:g}"

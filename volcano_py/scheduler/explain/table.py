@@ -1,0 +1,376 @@
+"""The table of all reasons. Codes are stable: tools may depend on them. docs/reasons.md is made from it."""
+
+from __future__ import annotations
+
+from volcano_py.scheduler.explain.reasons import Kind, Meaning, Reason, meaning, pattern, sentence, shown
+from volcano_py.scheduler.framework.cause import Cause
+
+REASONS: dict[str, Reason] = {}
+"""By code, in the order in which a job meets them."""
+
+_KINDS = {"n": Kind.NAME, "x": Kind.EXAMPLE, "c": Kind.COUNT, "a": Kind.AMOUNT}
+
+
+def _reason(code: str, area: str, template: str, fields: str, remedy: str) -> Reason:
+    """`fields`: names with the first letter of their kind (n, x for an example, c, a), such as "queue:n held:a"."""
+    parsed = {name: _KINDS[kind] for name, _, kind in (f.partition(":") for f in fields.split())}
+    REASONS[code] = Reason(code, area, template, parsed, remedy)
+    return REASONS[code]
+
+
+def meaning_of(cause: Cause) -> Meaning:
+    """What must change before the cause is reported again."""
+    return meaning(REASONS[cause.code], cause)
+
+
+def means_the_same(cause: Cause, code: str, text: str) -> bool:
+    """Whether a sentence that was written before, with its code, has the meaning of a cause."""
+    return cause.code == code and pattern(REASONS[code], cause).fullmatch(text) is not None
+
+
+def sentence_of(cause: Cause) -> str:
+    """The cause in one sentence, with its numbers."""
+    return sentence(REASONS[cause.code], cause)
+
+
+def fields_of(cause: Cause) -> dict[str, str | int]:
+    """The fields as they are shown."""
+    return shown(REASONS[cause.code], cause)
+
+
+# ---- the scheduler and the objects ---------------------------------------------------------------------------
+
+_AREA = "Scheduler and objects"
+SCHEDULER_NOT_RUNNING = _reason(
+    "SchedulerNotRunning",
+    _AREA,
+    "No scheduler is running: {holder} renewed the Lease {lease} {seconds} s ago.",
+    "lease:n holder:x seconds:c",
+    "Start the scheduler, or read its log.",
+)
+SCHEDULER_NOT_LEADING = _reason(
+    "SchedulerNotLeading",
+    _AREA,
+    "No scheduler is leading: the Lease {lease} has no holder.",
+    "lease:n",
+    "Start the scheduler, or check that it may write the Lease.",
+)
+WRONG_SCHEDULER = _reason(
+    "WrongSchedulerName",
+    _AREA,
+    "{pods} pods name the scheduler {scheduler}, and this one schedules pods of {responsible}.",
+    "scheduler:n responsible:n pods:c",
+    "Change spec.schedulerName of the job.",
+)
+QUARANTINED = _reason(
+    "ObjectQuarantined",
+    _AREA,
+    "{kind} {name} cannot be used and is ignored: {problem}.",
+    "kind:n name:n problem:n",
+    "Correct the field that is named.",
+)
+POD_GROUP_MISSING = _reason(
+    "PodGroupMissing",
+    _AREA,
+    "PodGroup {group}, which {pods} pods name, does not exist.",
+    "group:n pods:c",
+    "Create the PodGroup, or start the controllers, which create those of Jobs and of bare pods.",
+)
+JOB_SUSPENDED = _reason(
+    "JobSuspended",
+    _AREA,
+    "Job {job} is {phase}, so it has no pods.",
+    "job:n phase:n",
+    "Resume it with `vcctl job resume`.",
+)
+PLUGIN_FAULT = _reason(
+    "PluginFault",
+    _AREA,
+    "Plugin {plugin} failed in {point}: {error}.",
+    "plugin:n point:n error:x",
+    "Correct the plugin, or remove it from the configuration.",
+)
+
+# ---- the queue -----------------------------------------------------------------------------------------------
+
+_AREA = "Queue"
+QUEUE_MISSING = _reason(
+    "QueueMissing", _AREA, "Queue {queue} does not exist.", "queue:n", "Create the queue, or name another one."
+)
+QUEUE_CLOSED = _reason(
+    "QueueNotOpen",
+    _AREA,
+    "Queue {queue} is {state}; only an Open queue gets pods.",
+    "queue:n state:n",
+    "Open it with `vcctl queue operate --action open`.",
+)
+QUEUE_UNUSABLE = _reason(
+    "QueueUnusable",
+    _AREA,
+    "Queue {queue} takes no jobs: {problem}.",
+    "queue:n problem:n",
+    "Move the job to a leaf queue, or correct the hierarchy of the queues.",
+)
+_LIMIT = "queue:n path:n resource:n requested:a held:a limit:a missing:a"
+_LIMITED = "the job needs {requested} {resource}, the queue holds {held} of {limit}: {missing} is missing"
+ENQUEUE_LIMIT = _reason(
+    "EnqueueQueueLimit",
+    _AREA,
+    "Queue {queue} does not admit the job: it asks for {requested} {resource}, {held} of {limit} is held or promised: "
+    "{missing} is missing.",
+    _LIMIT,
+    "Raise spec.capability of the queue, wait until its jobs end, or lower minResources.",
+)
+QUEUE_LIMIT = _reason(
+    "QueueLimit",
+    _AREA,
+    f"Queue {{queue}} is at its limit: {_LIMITED}.",
+    _LIMIT,
+    "Raise spec.capability of the queue, or wait until its jobs end.",
+)
+QUEUE_GUARANTEES = _reason(
+    "QueueGuaranteesOfOthers",
+    _AREA,
+    "Queue {queue} may hold only {limit} {resource}, because {guaranteed} is guaranteed to {others}: the job needs "
+    "{requested}, {held} is held, {missing} is missing.",
+    "queue:n path:n resource:n requested:a held:a limit:a missing:a guaranteed:a others:n",
+    "Lower spec.guarantee of the other queues, or add nodes.",
+)
+QUEUE_OVERUSED = _reason(
+    "QueueOverused",
+    _AREA,
+    "Queue {queue} holds its share, so it gets nothing more: {held} of {limit} {resource} that it deserves, of {total} "
+    "in the cluster.",
+    "queue:n resource:n held:a limit:a total:a",
+    "Raise the weight of the queue, wait until its jobs end, or add nodes.",
+)
+
+QUEUE_SHARE = _reason(
+    "QueueShare",
+    _AREA,
+    "Queue {queue} deserves {limit} {resource} of {total} in the cluster: the job needs {requested}, the queue holds "
+    "{held}: {missing} is missing.",
+    "queue:n resource:n requested:a held:a limit:a missing:a total:a",
+    "Raise the weight of the queue, wait until its jobs end, or add nodes.",
+)
+
+# ---- admission -----------------------------------------------------------------------------------------------
+
+_AREA = "Admission"
+ENQUEUE_CLUSTER = _reason(
+    "EnqueueClusterFull",
+    _AREA,
+    "The cluster admits no more jobs: the job asks for {requested} {resource}, {held} of {limit} is held or promised: "
+    "{missing} is missing.",
+    "resource:n requested:a held:a limit:a missing:a",
+    "Wait until jobs end, add nodes, or raise overcommit-factor.",
+)
+ENQUEUE_QUOTA = _reason(
+    "EnqueueResourceQuota",
+    _AREA,
+    "ResourceQuota {quota} leaves too little {resource}: the job asks for {requested}, {held} of {limit} is used: "
+    "{missing} is missing.",
+    "quota:n resource:n requested:a held:a limit:a missing:a",
+    "Raise the quota, or delete objects that count in it.",
+)
+NOT_ADMITTED = _reason(
+    "NotAdmitted",
+    _AREA,
+    "The job is not admitted: {detail}.",
+    "detail:n",
+    "Read the page of the plugin that is named.",
+)
+
+# ---- the gang ------------------------------------------------------------------------------------------------
+
+_AREA = "Gang"
+ROLE_INCOMPLETE = _reason(
+    "RolePodsMissing",
+    _AREA,
+    "Role {role} has {have} of the {need} pods that it needs at least.",
+    "role:n have:c need:c",
+    "Wait for the controller to create the pods, or lower minAvailable of the task.",
+)
+SUB_GROUPS_INCOMPLETE = _reason(
+    "SubGroupsMissing",
+    _AREA,
+    "Subgroups of policy {policy}: {have} of {need} exist.",
+    "policy:n have:c need:c",
+    "Create the missing pods with the labels of the policy, or lower minSubGroups.",
+)
+PODS_MISSING = _reason(
+    "PodsMissing",
+    _AREA,
+    "The gang is not complete: {have} of {need} pods exist.",
+    "have:c need:c",
+    "Wait for the controller to create the pods, or lower minMember.",
+)
+GATED = _reason(
+    "SchedulingGated",
+    _AREA,
+    "{pods} pods have the scheduling gate {gate}.",
+    "gate:n pods:c",
+    "The controller that has set the gate must remove it.",
+)
+GANG_SHORT = _reason(
+    "GangTooLarge",
+    _AREA,
+    "{placeable} of the {need} pods that the gang needs fit at the same time; {role} lacks {resource}.",
+    "role:n resource:n placeable:c need:c",
+    "Free capacity, add nodes, or lower minMember.",
+)
+
+# ---- nodes ---------------------------------------------------------------------------------------------------
+
+_AREA = "Nodes"
+_REJECTED = "rejected:c nodes:c only:c"
+NO_NODES = _reason("NoNodes", _AREA, "The cluster has no nodes for this scheduler.", "", "Add nodes.")
+
+
+def _node_reason(code: str, what: str, remedy: str, extra: str = "") -> Reason:
+    """A filter: `what` completes "3 of 5 nodes …"; `only`: how many nodes have no other reason."""
+    template = f"{{rejected}} of {{nodes}} nodes {what}."
+    return _reason(code, _AREA, template, f"{extra} {_REJECTED}".strip(), remedy)
+
+
+NOT_IN_SHARD = _node_reason("NotInShard", "are in the shard of another scheduler", "Change the NodeShard.")
+NODE_SELECTOR = _node_reason(
+    "NodeSelector",
+    "do not match the pod's selector or node affinity ({selector})",
+    "Change the selector, or label nodes.",
+    "selector:n",
+)
+NODE_UNSCHEDULABLE = _node_reason("NodeCordoned", "are cordoned", "Run `kubectl uncordon`.")
+NODE_TAINT = _node_reason(
+    "NodeTaint", "have a taint that the pod does not tolerate ({taint})", "Add a toleration.", "taint:x"
+)
+NODE_TOO_SMALL = _node_reason(
+    "NodeTooSmall",
+    "are too small even when empty: the pod asks for {requested} {resource}, the largest node has {largest}",
+    "Ask for less in one pod, or add larger nodes.",
+    "resource:n requested:a largest:a",
+)
+NODE_RESOURCES = _node_reason(
+    "NodeResources",
+    "have too little {resource} free: the pod asks for {requested}, {node} comes closest with {free}: "
+    "{missing} is missing",
+    "Free capacity, add nodes, or ask for less.",
+    "resource:n requested:a node:x free:a missing:a",
+)
+NODE_PODS = _node_reason("NodePodLimit", "hold as many pods as they may", "Delete pods, or add nodes.")
+NODE_PORTS = _node_reason("NodePorts", "have the host port in use", "Use another port, or none of the host.")
+POD_AFFINITY = _node_reason(
+    "PodAffinity", "do not satisfy the pod's affinity or anti-affinity to other pods", "Relax the affinity."
+)
+TOPOLOGY_SPREAD = _node_reason(
+    "PodTopologySpread", "would break the pod's topology spread constraints", "Relax the constraint, or add nodes."
+)
+VOLUME = _node_reason(
+    "VolumeUnavailable",
+    "cannot use the pod's volumes ({problem})",
+    "Create the claim, its StorageClass or its volume.",
+    "problem:n",
+)
+VOLUME_LIMIT = _node_reason(
+    "VolumeLimit", "have as many volumes attached as they may", "Delete pods with volumes, or add nodes."
+)
+DEVICES = _node_reason(
+    "DevicesUnavailable",
+    "have no free devices for the pod ({problem})",
+    "Wait for devices, or change the claim.",
+    "problem:n",
+)
+NUMA = _node_reason("NumaTopology", "cannot align the pod's CPUs ({problem})", "Relax the policy.", "problem:n")
+PLUGIN_FILTER = _node_reason(
+    "NodeFilter",
+    "are rejected by plugin {plugin}: {problem}",
+    "Read the page of the plugin.",
+    "plugin:n problem:n",
+)
+CLAIM_PROBLEM = _reason(
+    "ClaimProblem",
+    _AREA,
+    "A volume or a claim of pod {pod} cannot be used: {problem}.",
+    "pod:x problem:n",
+    "Create what is named, or change the claim.",
+)
+
+# ---- network -------------------------------------------------------------------------------------------------
+
+_AREA = "Network topology"
+TOPOLOGY_SHORT = _reason(
+    "TopologyDomainFull",
+    _AREA,
+    "No HyperNode of tier {tier} or below holds the gang: {domain} comes closest, {placeable} of {need} pods fit.",
+    "tier:n domain:x placeable:c need:c",
+    "Free capacity in one HyperNode, allow a higher tier, or use mode soft.",
+)
+TOPOLOGY_NOT_READY = _reason(
+    "TopologyNotReady",
+    _AREA,
+    "The HyperNodes are not usable yet, and the job has a network topology.",
+    "",
+    "Correct the HyperNodes that have an Event InvalidHyperNode.",
+)
+
+# ---- others come first ---------------------------------------------------------------------------------------
+
+_AREA = "Priority and eviction"
+OUTRANKED = _reason(
+    "Outranked",
+    _AREA,
+    "The job is number {position} of {waiting} in queue {queue}, and {ahead} comes first and takes the capacity.",
+    "queue:n ahead:n position:c waiting:c",
+    "Wait, or raise the priority of the job.",
+)
+RESERVED = _reason(
+    "CapacityReserved",
+    _AREA,
+    "Capacity on node {node} is reserved for {job} for {seconds} s at most.",
+    "node:x job:n seconds:c",
+    "Wait until that job starts or its nomination ends.",
+)
+WAITS_FOR_RELEASE = _reason(
+    "WaitsForRelease",
+    _AREA,
+    "{pods} pods have a place as soon as pods on {node} have ended.",
+    "pods:c node:x",
+    "Wait for the end of the pods that are being deleted.",
+)
+_VICTIMS = {
+    "VictimsRank": ("none has a lower priority", "Raise the priority of the job."),
+    "VictimsProtected": ("they are protected from eviction", "Wait, or allow their eviction."),
+    "VictimsBudget": ("a PodDisruptionBudget protects them", "Wait, or change the budget."),
+    "VictimsGang": ("their gangs would fall below their minimum", "Wait, or use gangpreempt and gangreclaim."),
+    "VictimsWithinShare": ("their queues are within their share", "Wait, or change the shares of the queues."),
+    "VictimsTooSmall": ("their eviction would not free enough on one node", "Wait, or ask for less in one pod."),
+}
+VICTIMS = {
+    code: _reason(code, _AREA, f"Evicting does not help: of {{pods}} running pods in reach, {why}.", "pods:c", remedy)
+    for code, (why, remedy) in _VICTIMS.items()
+}
+NEVER_PREEMPTS = _reason(
+    "NeverPreempts",
+    _AREA,
+    "The job's PriorityClass has preemptionPolicy Never, so no pod is evicted for it.",
+    "",
+    "Use another PriorityClass.",
+)
+
+# ---- the cycle -----------------------------------------------------------------------------------------------
+
+_AREA = "Cycle"
+NOT_TRIED = _reason(
+    "NotTriedYet",
+    _AREA,
+    "No cycle has tried the job yet.",
+    "",
+    "Wait for the next cycle.",
+)
+REJECTED = _reason(
+    "Rejected",
+    _AREA,
+    "The job cannot be scheduled: {detail}.",
+    "detail:n",
+    "Read the message.",
+)

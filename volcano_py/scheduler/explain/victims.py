@@ -1,0 +1,74 @@
+"""Why eviction does not help a job: what keeps the running pods in its reach from being its victims."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from volcano_py.scheduler.explain import table
+from volcano_py.scheduler.framework.cause import Cause
+from volcano_py.scheduler.framework.extension_points.victims import Basis, EvictionContext
+from volcano_py.scheduler.framework.session import Session
+from volcano_py.scheduler.framework.session_job import SessionJob
+from volcano_py.scheduler.model import status as st
+from volcano_py.scheduler.model.task import Task
+
+_CODES = {
+    Basis.RANK: "VictimsRank",
+    Basis.PROTECTION: "VictimsProtected",
+    Basis.GANG_MINIMUM: "VictimsGang",
+    Basis.CLAIM: "VictimsWithinShare",
+}
+_LOOKED_AT = 400
+"""Candidates that are classified; more would not change what most of them have in common."""
+
+
+def victim_causes(session: Session, job: SessionJob, task: Task) -> list[Cause]:
+    """What keeps most of the candidates from being victims first; empty if no action evicts or nothing runs."""
+    actions = session.configuration.actions
+    found: list[tuple[str, Task]] = []
+    if task.pod.spec.preemption_policy == "Never" and not {"preempt", "gangpreempt"}.isdisjoint(actions):
+        return [table.NEVER_PREEMPTS.because()]
+    for point, own_queue, names in (
+        ("preemptable", True, ("preempt", "gangpreempt")),
+        ("reclaimable", False, ("reclaim", "gangreclaim")),
+    ):
+        if any(name in actions for name in names):
+            candidates = _candidates(session, job, own_queue)
+            found += [(_why_not(session, point, job, task, victim), victim) for victim in candidates]
+    counts = Counter(code for code, _ in found)
+    return [table.VICTIMS[code].because(pods=n) for code, n in sorted(counts.items(), key=lambda c: (-c[1], c[0]))]
+
+
+def _candidates(session: Session, job: SessionJob, own_queue: bool) -> list[Task]:
+    found = []
+    for other in session.jobs.values():
+        if other is job or (other.queue == job.queue) is not own_queue:
+            continue
+        for victim in other.tasks.values():
+            if session.status(victim) in (st.BOUND, st.RUNNING):
+                found.append(victim)
+                if len(found) == _LOOKED_AT:
+                    return found
+    return found
+
+
+def _why_not(session: Session, point: str, job: SessionJob, task: Task, victim: Task) -> str:
+    """The code of the first rule that leaves a candidate out; the candidate alone is asked about."""
+    if not victim.preemptable:
+        return "VictimsProtected"
+    other = session.jobs[victim.job]
+    if point == "reclaimable" and not session.queues[other.queue].reclaimable:
+        return "VictimsProtected"
+    for callback in session.callbacks.enabled(point):
+        try:
+            answer = callback.fn(task, [victim])
+        except Exception:
+            return "VictimsProtected"
+        if answer is not None and not answer:
+            if callback.plugin == "pdb":
+                return "VictimsBudget"
+            return _CODES[callback.basis or Basis.CLAIM]
+    gang = EvictionContext("gang", job)
+    if point == "preemptable" and not session._of_later_jobs(gang, [victim]):
+        return "VictimsRank"
+    return "VictimsTooSmall"

@@ -1,0 +1,127 @@
+"""The condition Waiting of PodGroups: the first blocker as one sentence with numbers. Not in Volcano (deviation
+stated-reasons).
+
+A reason is found again only when what a session saw of the job has changed, and written again only when its meaning
+has. Which reason was written last is read from the PodGroup, so that a restart changes nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from volcano_py.api.meta import format_time
+from volcano_py.api.scheduling import PodGroupCondition
+from volcano_py.scheduler.explain.blocker import first_cause
+from volcano_py.scheduler.explain.table import NOT_TRIED, meaning_of, means_the_same, sentence_of
+from volcano_py.scheduler.framework.cause import Cause
+from volcano_py.scheduler.framework.session import Session
+from volcano_py.scheduler.framework.session_job import SessionJob
+from volcano_py.scheduler.model import plan
+from volcano_py.scheduler.model import status as st
+
+WAITING = "Waiting"
+"""The type of the condition; its reason is the code."""
+_PHASES = ("Unknown", "Pending", "Inqueue")
+
+
+class Stated(NamedTuple):
+    """The reason of one job."""
+
+    seen: int
+    """A hash of what the session saw."""
+    cause: Cause
+    reported: bool
+    """An Event has stated it."""
+
+
+@dataclass
+class StatedReasons:
+    """What sessions keep: the reason of each waiting job."""
+
+    of: dict[str, Stated] = field(default_factory=dict)
+
+    def events(self, session: Session, key: tuple[str, str], events: list[plan.Event]) -> list[plan.Event]:
+        """Of the Events about a PodGroup, those to write: one states the reason, when its meaning is new."""
+        stated = self.of.get(key[1]) if key[0] == "PodGroup" else None
+        if stated is None:
+            return events
+        others = [e for e in events if e.reason != "Unschedulable"]
+        about = [e for e in events if e.reason == "Unschedulable"]
+        if stated.reported or not about:
+            return others
+        self.of[key[1]] = stated._replace(reported=True)
+        last = about[-1]
+        text = f"{last.message} ({stated.cause.code}: {sentence_of(stated.cause)})"
+        event = plan.Event(last.kind, last.namespace, last.name, last.uid, "Warning", last.reason, text)
+        return [*others, event]
+
+
+def state_reason(session: Session, job: SessionJob) -> bool:
+    """Set the condition Waiting of a job; whether its reason means the same as at the last session."""
+    if not session.deviations.stated_reasons:
+        return False
+    kept = session.cluster.keep(StatedReasons).of
+    if job.phase not in _PHASES or not (job.counts[st.PENDING] or job.is_pending() or job.counts[st.PIPELINED]):
+        kept.pop(job.uid, None)
+        _remove(job)
+        return False
+    known = kept.get(job.uid)
+    seen = _seen(session, job)
+    if known is not None and known.seen == seen:
+        return True
+    written = next((c for c in job.pod_group.status.conditions or () if c.type == WAITING), None)
+    cause = first_cause(session, job)
+    if written is not None and cause is not None and cause.code == NOT_TRIED.code:
+        return True  # the reason of the last try stays
+    if cause is None:
+        kept.pop(job.uid, None)
+        _remove(job)
+        return False
+    if known is None:  # new, or seen by an earlier process
+        same = written is not None and means_the_same(cause, written.reason, written.message)
+    else:
+        same = meaning_of(known.cause) == meaning_of(cause)
+    kept[job.uid] = Stated(seen, cause, same and (known is None or known.reported))
+    if len(kept) > len(session.cluster.jobs):
+        for uid in [uid for uid in kept if uid not in session.cluster.jobs]:
+            del kept[uid]
+    if not same:
+        _set(session, job, cause)
+    return same
+
+
+def _seen(session: Session, job: SessionJob) -> int:
+    """Whatever the reason follows from, as one number."""
+    errors = job.fit_errors[min(job.fit_errors)] if job.fit_errors else None
+    cause = job.cause or (None if job.fit_errors else session.queue_causes.get(job.queue))
+    return hash(
+        (
+            job.phase,
+            tuple(job.counts),
+            session.queues[job.queue].state,
+            job.job_fit_errors,
+            None if cause is None else (cause.code, *cause.fields.values()),
+            None if errors is None else (errors.nodes, errors.error, *sorted(errors.counts.items())),
+            len(session.callbacks.faults),
+            session.uid if job.wants_topology else "",  # it depends on how capacity is spread over the network
+        )
+    )
+
+
+def _set(session: Session, job: SessionJob, cause: Cause) -> None:
+    condition = PodGroupCondition(
+        type=WAITING,
+        status="True",
+        transition_id=session.uid,
+        last_transition_time=format_time(session.now),
+        reason=cause.code,
+        message=sentence_of(cause),
+    )
+    session.set_condition(job, condition)
+
+
+def _remove(job: SessionJob) -> None:
+    conditions = job.pod_group.status.conditions if job.conditions is None else job.conditions
+    if conditions and any(c.type == WAITING for c in conditions):
+        job.conditions = [c for c in conditions if c.type != WAITING]
