@@ -8,11 +8,13 @@ operations that were sent will be written.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
+from typing import cast
 
 from volcano_py.api import scheduling as api
 from volcano_py.scheduler.model.cluster import Cluster
-from volcano_py.scheduler.model.plan import Emit, Operation, PodGroupStatus
+from volcano_py.scheduler.model.plan import Bind, Emit, Operation, PodGroupStatus
 
 
 class Planner:
@@ -39,7 +41,14 @@ class Planner:
 
         `statuses`: the PodGroup statuses that the session has written, by job.
         """
-        for operation in self.operations:
+        for kind, group in groupby(self.operations, key=type):
+            if kind is Bind:
+                self._model.assume_binds(cast(Sequence[Bind], list(group)))
+            else:
+                self._assume_each(group, statuses)
+
+    def _assume_each(self, operations: Iterable[Operation], statuses: Mapping[str, api.PodGroupStatus]) -> None:
+        for operation in operations:
             uid = f"{operation.namespace}/{operation.name}" if isinstance(operation, PodGroupStatus) else ""
             if uid in statuses:
                 self._model.assume_status(uid, statuses[uid])

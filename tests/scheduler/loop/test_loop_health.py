@@ -52,7 +52,7 @@ async def test_an_outage_of_the_api_server_fails_nothing(tmp_path: Path) -> None
 
 
 async def test_a_loop_that_hangs_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with cluster(tmp_path) as c, running(c.options(**SERVED, heartbeat_timeout=1.0)) as scheduler:
+    async with cluster(tmp_path) as c, running(c.options(**SERVED, heartbeat_timeout=3.0)) as scheduler:
         await c.submit("before")
         await c.scheduled("before")
 

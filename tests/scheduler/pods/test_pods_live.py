@@ -38,8 +38,9 @@ def condition(api, name):
 
 
 def events(api, reason):
+    """Messages of the pods' Events with a reason."""
     found = [o for (plural, _, _), o in api.objects.items() if plural == "events"]
-    return [o["message"] for o in found if o["reason"] == reason]
+    return [o["message"] for o in found if o["reason"] == reason and o["involvedObject"]["kind"] == "Pod"]
 
 
 async def test_two_profiles_and_the_session_share_the_nodes(tmp_path, api):

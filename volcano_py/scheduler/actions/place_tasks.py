@@ -6,6 +6,7 @@ import numpy as np
 from msgspec import field
 from numpy.typing import NDArray
 
+from volcano_py.scheduler.actions.place_run import place_run
 from volcano_py.scheduler.actions.task_queue import task_queue
 from volcano_py.scheduler.framework.arguments import decode
 from volcano_py.scheduler.framework.fit_error_counts import count_fit_errors
@@ -69,7 +70,12 @@ def _place_all(
     """By role (only without own-verdict)."""
     _nominated_first(session, todo)
     remembers = not session.deviations.own_verdict and settings(session).error_cache
+    in_runs = sub is None and outside is None and session.deviations.own_verdict
     while todo:
+        if in_runs and place_run(session, queue, job, todo, statement) and session.job_ready(job):
+            return statement, place_needed_best_effort(session, statement, job, None)
+        if not todo:
+            break
         task = todo.pop()
         session.work.tasks_tried += 1
         if not session.allocatable(queue, task):

@@ -8,6 +8,8 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
+import numpy as np
+
 from volcano_py.scheduler.framework.fit_errors import FitErrors
 from volcano_py.scheduler.framework.node_rules import (
     DOMAIN,
@@ -24,6 +26,7 @@ from volcano_py.scheduler.framework.node_rules import (
     WholeFilter,
 )
 from volcano_py.scheduler.model.node_table import Numbers
+from volcano_py.scheduler.model.resource import EPS
 from volcano_py.scheduler.model.task import Task
 
 
@@ -82,6 +85,36 @@ def total(parts: list[Share], task: Task, numbers: Numbers, nodes: Any, candidat
     return _sum([part.score(task, numbers, nodes, candidates) for part in parts])
 
 
+def look(v: ClassView, task: Task, numbers: Numbers, nodes: Any) -> tuple[Any, Any, Any, Any]:
+    """The class's arrays `ok`, `idle`, `future` and `masked` for some nodes with given numbers.
+
+    `nodes` says which columns these are, for answers that do not depend on numbers.
+    """
+    free = numbers.idle if v.all_rows else numbers.idle[v.rows]
+    idle = now = np.logical_and.reduce(v.need - free < EPS)
+    for gate in v.gates:
+        idle = now = idle & gate.idle(task, numbers)
+    future = idle
+    if v.future_differs:
+        soon = free + numbers.releasing[v.rows] - numbers.pipelined[v.rows]
+        future = np.logical_and.reduce(v.need - soon < EPS)
+        now = idle & future
+    ok: Any = None if v.static is None else v.static[nodes]
+    for f in v.filters:
+        accepts = f.filter(task, numbers) == 0
+        ok = accepts if ok is None else ok & accepts
+    if ok is None:
+        ok = np.ones(len(idle), dtype=bool)
+    order, batch = total(v.order, task, numbers, nodes, None), total(v.batch, task, numbers, nodes, None)
+    return ok, idle, future, np.where(ok & now, order + batch, -np.inf)
+
+
+def foreseeable(v: ClassView, task: Task) -> bool:
+    """Whether every rule can be asked about a node as it would be with more tasks of the class (`in_runs`)."""
+    scores = [s for part in (*v.order, *v.batch) for s in (*part.local, *part.domain)]
+    return all(getattr(rule, "in_runs", False) for rule in (*v.filters, *scores))
+
+
 def _sum(terms: list[Any]) -> Any:
     """The sum without the step from 0, which would cost an array."""
     return sum(terms[1:], terms[0]) if terms else 0.0
@@ -96,6 +129,7 @@ class ClassView:
         "domain_filters",
         "filters",
         "fit_errors",
+        "foreseeable",
         "future",
         "future_differs",
         "gates",
@@ -143,4 +177,6 @@ class ClassView:
     masked: Floats
     """The sum of the scores, with constants for the DOMAIN scores; −inf where the task cannot go at once, or only into
     releasing capacity."""
+    foreseeable: bool
+    """Whether the places of a run of equal tasks can be found at once."""
     fit_errors: tuple[int, FitErrors] | None

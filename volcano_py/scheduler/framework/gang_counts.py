@@ -30,6 +30,14 @@ class GangCounts:
             self.best_effort_counts[old] -= 1
             self.best_effort_counts[new] += 1
 
+    def run_moved(self, task: Task, count: int, old: int, new: int) -> None:
+        """So many tasks equal to this one, of one role, went from one status to another."""
+        self.counts[old] -= count
+        self.counts[new] += count
+        if task.best_effort:
+            self.best_effort_counts[old] -= count
+            self.best_effort_counts[new] += count
+
     @property
     def ready_num(self) -> int:
         c = self.counts

@@ -11,7 +11,9 @@ Counts per node are arrays in `NodeNumbers`; the pods themselves are listed only
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+
+import numpy as np
 
 from volcano_py.scheduler.model.cluster import Cluster
 from volcano_py.scheduler.model.node_table import NodeNumbers
@@ -29,6 +31,8 @@ class KubeView:
         self._numbers = numbers
         self._moves: list[tuple[Task, int, int]] = []
         self._listeners: list[Listener] = []
+        self.moves_with_session = False
+        """Whether each placement of the session is counted here, once."""
 
     def on_pods(self, listener: Listener) -> None:
         """Call a listener for every pod that was on a node when the session opened, then for every move since
@@ -58,3 +62,17 @@ class KubeView:
         self._moves.append((task, node, sign))
         for listener in self._listeners:
             listener(task, node, sign)
+
+    def move_run(self, tasks: Sequence[Task], nodes: Sequence[int]) -> None:
+        """Equal pods come to nodes."""
+        n = self._numbers
+        cls = tasks[0].spec_class
+        columns, counts = np.unique(np.array(nodes, dtype=np.intp), return_counts=True)
+        n.kube_requested[:, columns] += cls.vector(self._cluster.nodes)[:, None] * counts
+        n.kube_nonzero[:, columns] += cls.nonzero[:, None] * counts
+        n.kube_pods[columns] += counts
+        moves = [(task, node, +1) for task, node in zip(tasks, nodes, strict=True)]
+        self._moves += moves
+        for listener in self._listeners:
+            for move in moves:
+                listener(*move)

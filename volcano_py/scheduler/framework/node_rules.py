@@ -10,6 +10,10 @@ DOMAIN  other pods and other nodes, too: at every look
 LOCAL rules are written over explicit numbers, so that they serve all nodes and some. They also have a form for one
 node, because a vector call costs thirty times as much as a plain one; a test proves the two equal.
 `framework.plain_rules` makes rules of plain functions.
+
+A rule may have `in_runs = True`: gangs of equal tasks are then placed at once. LOCAL: the answer follows from the class
+and the numbers that are passed in, so that the rule can be asked about a node as it would be with more tasks. DOMAIN
+scores: `constant` does not change while equal tasks are placed.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from volcano_py.scheduler.framework.broken_rules import RejectAll, broken, isolating
 from volcano_py.scheduler.framework.callbacks import Callbacks
-from volcano_py.scheduler.framework.class_view import ClassView, shares, total
+from volcano_py.scheduler.framework.class_view import ClassView, foreseeable, look, shares, total
 from volcano_py.scheduler.framework.fit_error_counts import count_fit_errors, with_code
 from volcano_py.scheduler.framework.fit_errors import ABORTING, Code, FitErrors
 from volcano_py.scheduler.framework.node_rules import (
@@ -34,6 +34,7 @@ from volcano_py.scheduler.framework.node_rules import (
     Score,
     WholeFilter,
 )
+from volcano_py.scheduler.framework.run_places import places_of_run
 from volcano_py.scheduler.model.node_table import NodeNumbers, NodeTable, Numbers, SomeNodes
 from volcano_py.scheduler.model.resource import EPS
 from volcano_py.scheduler.model.spec_class import SpecClass
@@ -58,6 +59,7 @@ class Placement:
         shard_is_hard: bool,
         cache: dict[tuple[str, int], Any],
         callbacks: Callbacks,
+        kube_moves: bool,
     ) -> None:
         self.table = table
         self.numbers = numbers
@@ -66,6 +68,8 @@ class Placement:
         self.scores = scores
         self.shard = shard
         self.shard_is_hard = shard_is_hard
+        self.kube_moves = kube_moves
+        """Whether kube-scheduler's view of the nodes follows each placement."""
         self.passes = 0
         """Vector passes over all nodes."""
         self.columns = 0
@@ -188,6 +192,19 @@ class Placement:
         return self._best_of(view, task, ok, check_capacity)
 
     @isolating
+    def best_for_run(self, task: Task, count: int) -> list[int]:
+        """The nodes that `best` would return for tasks equal to this one, one after the other, as long as they fit now.
+
+        It may stop early: the caller asks `best` for the tasks that are left.
+        """
+        view = self.view(task)
+        if not view.foreseeable or self.shard is not None or self.sampler is not None:
+            return []
+        if not self._up_to_date(view, task):
+            return []
+        return places_of_run(view, task, count, self)
+
+    @isolating
     def best_among(self, task: Task, nodes: Bools) -> int | None:
         """The best of some nodes with idle or future capacity, whether or not the filters accept them."""
         view = self.view(task)
@@ -296,6 +313,7 @@ class Placement:
         self._even(v, task)
         self._pass(v, task, _ALL)
         self.passes += 1
+        v.foreseeable = not (v.domain_filters or self._may_fail) and foreseeable(v, task)
         return v
 
     def _static_ok(self, task: Task) -> Bools | None:
@@ -324,23 +342,9 @@ class Placement:
     def _pass(self, v: ClassView, task: Task, nodes: Any) -> None:
         """One vector pass over some nodes, or over all (`_ALL`)."""
         numbers: Numbers = self.numbers if nodes is _ALL else SomeNodes(self.numbers, nodes)
-        free = numbers.idle if v.all_rows else numbers.idle[v.rows]
-        idle = np.logical_and.reduce(v.need - free < EPS)
-        for gate in v.gates:
-            idle = idle & gate.idle(task, numbers)
-        v.idle[nodes] = idle
+        v.ok[nodes], v.idle[nodes], future, v.masked[nodes] = look(v, task, numbers, nodes)
         if v.future_differs:
-            soon = free + numbers.releasing[v.rows] - numbers.pipelined[v.rows]
-            v.future[nodes] = np.logical_and.reduce(v.need - soon < EPS)
-        ok: Any = None if v.static is None else v.static[nodes]
-        for f in v.filters:
-            accepts = f.filter(task, numbers) == 0
-            ok = accepts if ok is None else ok & accepts
-        v.ok[nodes] = ok = np.ones(len(idle), dtype=bool) if ok is None else ok
-        if v.future_differs:
-            idle = idle & v.future[nodes]
-        order, batch = total(v.order, task, numbers, nodes, None), total(v.batch, task, numbers, nodes, None)
-        v.masked[nodes] = np.where(ok & idle, order + batch, -np.inf)
+            v.future[nodes] = future
         v.stale = v.stale and nodes is not _ALL
 
     def _refresh(self, v: ClassView, task: Task) -> None:

@@ -193,6 +193,7 @@ class Session(Orders, VictimSelection, NodeRules, NetworkDomains, TaskMoves):
             self._shard is not None and self._shard.hard,
             self.cluster.rule_cache(),
             self.callbacks,
+            self.kube.moves_with_session,
         )
         target = self._sample_size.target(len(self.table))
         if not self.deviations.every_node and target < len(self.table):

@@ -176,6 +176,30 @@ class SessionJob(GangCounts):
         if self._sub_job_of:
             self._sub_job_of[task.key].moved(task, old, new)
 
+    def run_moved(self, task: Task, count: int, old: int, new: int) -> None:
+        """As `moved`, for a job without sub-jobs."""
+        super().run_moved(task, count, old, new)
+        was, now = st.IS_ALLOCATED[old], st.IS_ALLOCATED[new]
+        if was != now:
+            amount = task.request.clone().multi(count)
+            if now:
+                self.allocated.add(amount)
+            else:
+                self.allocated.sub_unchecked(amount)
+        if self._roles is not None:
+            role = self._roles[task.role]
+            role[old] -= count
+            role[new] += count
+
+    def missing(self, role: str, statuses: bytearray) -> int:
+        """How many tasks of a role, at least, lack a node until the job has its minimum and the role has its own."""
+        lacking = self.min_available - self.ready_num - self.pending_best_effort
+        minimum = self.task_min_available.get(role, 0)
+        if minimum and self._role_minimums_matter() and not self.pending_best_effort:
+            counts = self.roles(statuses)[role]
+            lacking = max(lacking, minimum - sum(counts[s] for s in st.READY))
+        return lacking
+
     def roles(self, statuses: bytearray) -> dict[str, list[int]]:
         """Tasks by role and status; built when first asked for, then kept."""
         if self._roles is None:

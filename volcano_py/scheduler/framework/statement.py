@@ -6,8 +6,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
+from volcano_py.scheduler.framework.extension_points.events import Handler
 from volcano_py.scheduler.framework.session import Session
-from volcano_py.scheduler.framework.session_job import LastTry
+from volcano_py.scheduler.framework.session_job import LastTry, SessionJob
 from volcano_py.scheduler.model import status as st
 from volcano_py.scheduler.model.plan import Evict, Operation
 from volcano_py.scheduler.model.task import Task
@@ -44,6 +45,15 @@ class Statement:
             return error
         self.steps.append(Step("allocate", task, node, before=self._tried_before(task)))
         return None
+
+    def allocate_run(self, job: SessionJob, tasks: list[Task], nodes: list[int], handlers: list[Handler]) -> bool:
+        """Give equal tasks of a job their nodes; False: a handler raised, and nothing has changed."""
+        if not self._session.place_run(job, tasks, nodes, handlers):
+            return False
+        last = job.last_transaction or {}
+        for task, node in zip(tasks, nodes, strict=True):
+            self.steps.append(Step("allocate", task, node, before=last.get(task.key)))
+        return True
 
     def pipeline(self, task: Task, node: int, evicted: bool) -> str | None:
         """Let a task wait on a node for capacity that is being released; `evicted`: pods were evicted for it."""
@@ -118,10 +128,9 @@ class Statement:
             if kind == "evict":
                 operations.append(Evict(task.namespace, task.name, task.uid, task.job, reason, self.beneficiary))
             elif kind == "allocate":
-                session.move(task, st.BINDING)
-                session.bound_on.setdefault(node, []).append(task)
                 bound.append((task, node))
         self.steps = []
+        session.move_to_binding(bound)
         operations += session.binds(bound)
         if operations:
             session.emit(operations)

@@ -7,12 +7,13 @@ A Statement moves tasks so that it can take everything back; `allocate`, `bind` 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import groupby
 
 import numpy as np
 from numpy.typing import NDArray
 
 from volcano_py.scheduler.framework.extension_points.binding import Binding
-from volcano_py.scheduler.framework.extension_points.events import Events
+from volcano_py.scheduler.framework.extension_points.events import Events, Handler
 from volcano_py.scheduler.framework.extension_points.jobs import JobStates
 from volcano_py.scheduler.framework.session_job import SessionJob
 from volcano_py.scheduler.framework.session_jobs import SessionJobs
@@ -94,6 +95,60 @@ class TaskMoves(Events, JobStates, Binding):
         error = self._allocated(task, node)
         n.log.append(node)
         return error
+
+    def place_run(self, job: SessionJob, tasks: list[Task], nodes: list[int], handlers: Sequence[Handler]) -> bool:
+        """Allocate equal tasks of a job, which has no sub-jobs, to nodes; False: a handler raised, and nothing has
+        changed."""
+        for task in tasks:
+            self.statuses[task.slot] = st.ALLOCATED
+        job.run_moved(tasks[0], len(tasks), st.PENDING, st.ALLOCATED)
+        self.placed.update(zip((task.slot for task in tasks), nodes, strict=True))
+        n = self.numbers
+        columns, counts = np.unique(np.array(nodes, dtype=np.intp), return_counts=True)
+        amounts = tasks[0].spec_class.vector(self.table)[:, None] * counts
+        n.idle[:, columns] -= amounts
+        n.used[:, columns] += amounts
+        n.log += columns.tolist()
+        for i, handler in enumerate(handlers):
+            try:
+                assert handler.allocate_run is not None
+                handler.allocate_run(tasks, nodes)
+            except Exception as e:
+                self.callbacks.fault(handler.plugin, "allocate_event", e, tasks[0].key)
+                self._unplace_run(tasks, handlers[:i])
+                return False
+        return True
+
+    def _unplace_run(self, tasks: list[Task], handlers: Sequence[Handler]) -> None:
+        """Take back a run that only some handlers have followed."""
+        n = self.numbers
+        for task in reversed(tasks):
+            node = self.placed.pop(task.slot)
+            v = task.spec_class.vector(self.table)
+            n.idle[:, node] += v
+            n.used[:, node] -= v
+            n.log.append(node)
+            self.move(task, st.PENDING)
+            self._deallocated(task, node, handlers)
+
+    def move_to_binding(self, bound: Sequence[tuple[Task, int]]) -> None:
+        """Tasks that were placed are handed to the binder."""
+        for task, node in bound:
+            self.bound_on.setdefault(node, []).append(task)
+        for _, group in groupby((task for task, _ in bound), key=self._moves_like):
+            tasks = list(group)
+            first, old = tasks[0], self.statuses[tasks[0].slot]
+            job = self.jobs.get(first.job)
+            if job is not None and not job.sub_jobs:
+                job.run_moved(first, len(tasks), old, st.BINDING)
+            for task in tasks:
+                self.statuses[task.slot] = st.BINDING
+                if job is not None and job.sub_jobs:
+                    job.moved(task, old, st.BINDING)
+
+    def _moves_like(self, task: Task) -> tuple[str, int, str, int]:
+        """Tasks for which this is the same change the counts of their job in the same way."""
+        return task.job, task.spec_class.id, task.role, self.statuses[task.slot]
 
     def unplace(self, task: Task) -> None:
         """Take back a placement: the task is Pending again."""

@@ -6,6 +6,8 @@ The order of events does not matter: objects may arrive before those they name.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import groupby
 from typing import Any, TypeVar
 
 import msgspec
@@ -20,6 +22,7 @@ from volcano_py.scheduler.model.hyper_nodes import HyperNodes, build
 from volcano_py.scheduler.model.job import Job, shadow_pod_group
 from volcano_py.scheduler.model.node_table import NodeTable
 from volcano_py.scheduler.model.node_usage import NodeUsage
+from volcano_py.scheduler.model.placed_pods import PlacedPods
 from volcano_py.scheduler.model.plan import (
     Bind,
     Event,
@@ -36,7 +39,6 @@ from volcano_py.scheduler.model.pod_claims import PodClaims
 from volcano_py.scheduler.model.queue import Queue
 from volcano_py.scheduler.model.queue_parents import parents_of
 from volcano_py.scheduler.model.reported import Nominations, Reported
-from volcano_py.scheduler.model.resource import EXACT
 from volcano_py.scheduler.model.spec_class import SpecClasses
 from volcano_py.scheduler.model.task import Task, group_of
 from volcano_py.scheduler.model.usable_capacity import UsableCapacity
@@ -68,8 +70,9 @@ class Cluster:
         self.classes = SpecClasses(self.nodes)
         self.usable = UsableCapacity(self.nodes)
         self.tasks: dict[str, Task] = {}
-        self.on_node: dict[str, dict[str, Task]] = {}
-        """Tasks that take capacity, by node name; also for nodes without a Node object."""
+        self.placed = PlacedPods(self.nodes)
+        self.on_node = self.placed.on_node
+        """Tasks that take capacity, by node name."""
         self.jobs: dict[str, Job] = {}
         self.queues: dict[str, Queue] = {}
         self.priority_classes: dict[str, core.PriorityClass] = {}
@@ -90,7 +93,7 @@ class Cluster:
         """Pods without a job have come, changed or gone since then, which matters only to jobs that are pending."""
         self.job_changes = Changes()
         """Jobs of which anything but the text of conditions has changed."""
-        self.node_changes = Changes()
+        self.node_changes = self.placed.changes
         """Nodes whose object or pods have changed, by name."""
         self.check_states = False
         """Debug switch: compare incremental states with states built from scratch."""
@@ -242,10 +245,9 @@ class Cluster:
             raise
         known = name in table.index
         before = (table.generation, table.total_generation)
-        i = table.put(node, have, oversubscribed(node))
+        table.put(node, have, oversubscribed(node))
         if not known:
-            for task in self.on_node.get(name, {}).values():
-                self._count(i, task, +1)
+            self.placed.count_node(name)
         if (table.generation, table.total_generation) != before:
             self.dirty = True
 
@@ -267,14 +269,13 @@ class Cluster:
             task.claims = claims
             return
         job = self.jobs.get(task.job)
-        i = self.nodes.index.get(task.node) if task.takes_capacity else None
         if job is not None:
             job.remove(task)
-        if i is not None:
-            self._count(i, task, -1)
+        if task.takes_capacity:
+            self.placed.count(task, -1)
         task.set_class(spec_class, claims)
-        if i is not None:
-            self._count(i, task, +1)
+        if task.takes_capacity:
+            self.placed.count(task, +1)
         if job is not None:
             job.add(task)
             self.job_changes.add(task.job)
@@ -327,6 +328,25 @@ class Cluster:
                     new_status = msgspec.structs.replace(queue.object.status, allocated=allocated)
                     queue.object = msgspec.structs.replace(queue.object, status=new_status)
 
+    def assume_binds(self, binds: Sequence[Bind]) -> None:
+        """Count binds of pending tasks as done; as `assume` for each of them."""
+        tasks = []
+        for bind in binds:
+            task = self.tasks.get(f"{bind.namespace}/{bind.name}")
+            if task is None or task.status != status.PENDING or bind.annotations or bind.steps:
+                self.assume(bind)
+            elif task.pod.metadata.uid == bind.uid:
+                task.status = self.statuses[task.slot] = status.BINDING
+                task.node = bind.node
+                tasks.append(task)
+        for (uid, _), group in groupby(tasks, key=lambda t: (t.job, t.spec_class.id)):
+            equal = list(group)
+            job = self.jobs.get(uid)
+            if job is not None:
+                job.run_moved(equal[0], len(equal), status.PENDING, status.BINDING)
+                self.job_changes.add(uid)
+        self.placed.put_all(tasks)
+
     def assume_status(self, uid: str, new: api.PodGroupStatus) -> None:
         """Count a PodGroup status that was sent as written."""
         job = self.jobs.get(uid)
@@ -373,14 +393,10 @@ class Cluster:
         if node is not None:
             task.node = node
         self.node_changes.add(task.node)
-        i = self.nodes.index.get(task.node)
         if task.takes_capacity and not had_capacity:
-            self.on_node.setdefault(task.node, {})[task.key] = task
-            if i is not None:
-                self._count(i, task, +1)
-        elif i is not None and new == status.RELEASING and was != status.RELEASING:
-            rows = len(self.nodes.rows)
-            self.nodes.numbers.releasing[:rows, i] += task.spec_class.vector(self.nodes)
+            self.placed.put(task)
+        elif new == status.RELEASING and was != status.RELEASING:
+            self.placed.release(task)
 
     def _pod_moved(self, task: Task | None) -> None:
         if task is not None and task.job:
@@ -416,11 +432,7 @@ class Cluster:
         if task.status == status.PENDING and task.pod.status.nominated_node_name:
             self._nominate(task.key, task.pod.status.nominated_node_name)
         if task.takes_capacity:
-            self.node_changes.add(task.node)
-            self.on_node.setdefault(task.node, {})[task.key] = task
-            i = self.nodes.index.get(task.node)
-            if i is not None:
-                self._count(i, task, +1)
+            self.placed.put(task)
         if task.job:
             self.usable.add(task, +1)
             job = self._job(task.job)
@@ -440,14 +452,7 @@ class Cluster:
         self.reported.gates_removed.pop(key, None)
         self._nominate(key, "")
         if task.takes_capacity:
-            self.node_changes.add(task.node)
-            here = self.on_node[task.node]
-            del here[key]
-            if not here:
-                del self.on_node[task.node]
-            i = self.nodes.index.get(task.node)
-            if i is not None:
-                self._count(i, task, -1)
+            self.placed.take(task)
         if task.job:
             self.usable.add(task, -1)
         job = self.jobs.get(task.job)
@@ -465,30 +470,3 @@ class Cluster:
     def _forget_if_terminated(self, job: Job) -> None:
         if job.terminated:
             self.jobs.pop(job.uid, None)
-
-    def _count(self, node: int, task: Task, sign: int) -> None:
-        n = self.nodes.numbers
-        rows = len(self.nodes.rows)
-        if sign < 0 and n.used[:rows, node].max(initial=0.0) >= EXACT:
-            self._add_up(node)
-            return
-        v = task.spec_class.vector(self.nodes) * sign
-        n.idle[:rows, node] -= v
-        n.used[:rows, node] += v
-        n.kube_requested[:rows, node] += v
-        if not task.job:
-            n.foreign[:rows, node] += v
-        if task.status == status.RELEASING:
-            n.releasing[:rows, node] += v
-        n.kube_pods[node] += sign
-        n.kube_nonzero[:, node] += sign * task.spec_class.nonzero
-
-    def _add_up(self, node: int) -> None:
-        """Add up a node again, after an amount that was too large for exact subtraction."""
-        n = self.nodes.numbers
-        for column in (n.used, n.kube_requested, n.foreign, n.releasing, n.kube_nonzero):
-            column[:, node] = 0.0
-        n.idle[:, node] = n.allocatable[:, node]
-        n.kube_pods[node] = 0
-        for task in self.on_node.get(self.nodes.names[node], {}).values():
-            self._count(node, task, +1)

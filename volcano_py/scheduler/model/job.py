@@ -148,6 +148,15 @@ class Job:
         elif IS_ALLOCATED[new] and not IS_ALLOCATED[old]:
             self.allocated.add(task.request)
 
+    def run_moved(self, task: Task, count: int, old: int, new: int) -> None:
+        """So many tasks equal to this one went from a status that holds nothing to one that holds capacity."""
+        self.counts[old] -= count
+        self.counts[new] += count
+        if task.best_effort:
+            self.best_effort_counts[old] -= count
+            self.best_effort_counts[new] += count
+        self.allocated.add(task.request.clone().multi(count))
+
     @property
     def terminated(self) -> bool:
         """Neither PodGroup nor tasks: nothing would miss it."""

@@ -109,6 +109,35 @@ class SomeNodes:
         return gathered
 
 
+class FilledNodes(SomeNodes):
+    """The numbers of some nodes as they would be with more tasks of one class on them.
+
+    `counts`: how many tasks more, for each of `nodes`; a node may be there several times. `request`, `nonzero`: what
+    one task adds. `kube`: whether kube-scheduler's view of the nodes follows the session.
+    """
+
+    def __init__(
+        self,
+        numbers: NodeNumbers,
+        nodes: NDArray[np.intp],
+        counts: Floats,
+        request: Floats,
+        nonzero: Floats,
+        kube: bool,
+    ) -> None:
+        super().__init__(numbers, nodes)
+        more = request[:, None] * counts
+        self._added: dict[str, Floats] = {"idle": -more, "used": more}
+        if kube:
+            self._added |= {"kube_requested": more, "kube_nonzero": nonzero[:, None] * counts, "kube_pods": counts}
+
+    def __getattr__(self, name: str) -> Floats:
+        gathered = super().__getattr__(name)
+        if name in self._added:
+            gathered += self._added[name]
+        return gathered
+
+
 Numbers = NodeNumbers | SomeNodes
 """All nodes or some: arrays of one shape, which is all that a rule needs to know."""
 

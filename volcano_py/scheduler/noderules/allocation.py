@@ -13,7 +13,7 @@ import numpy as np
 
 from volcano_py.scheduler.framework.node_rules import LOCAL, Floats, Scope
 from volcano_py.scheduler.framework.session import Session
-from volcano_py.scheduler.model.node_table import Numbers, SomeNodes
+from volcano_py.scheduler.model.node_table import FilledNodes, Numbers, SomeNodes
 from volcano_py.scheduler.model.resource import CPU, MEMORY, NVIDIA_GPU
 from volcano_py.scheduler.model.task import Task
 
@@ -24,6 +24,7 @@ class _Requested:
     scope: Literal[Scope.LOCAL] = LOCAL
     batch = True
     name = ""
+    in_runs = True
 
     def __init__(self, session: Session, weight: int) -> None:
         self._numbers = session.numbers
@@ -96,6 +97,7 @@ class BalancedAllocation:
     """
 
     name = "BalancedAllocation"
+    in_runs = True
     scope: Literal[Scope.LOCAL] = LOCAL
     batch = True
 
@@ -138,6 +140,8 @@ class BalancedAllocation:
 
     def _without(self, numbers: Numbers) -> Floats:
         """The part of the score that is the same for all pods; only changed columns are computed again."""
+        if isinstance(numbers, FilledNodes):
+            return even(numbers.kube_requested[:2].copy(), numbers.kube_capacity)
         n = self._numbers
         log = n.log
         if self._position < 0:

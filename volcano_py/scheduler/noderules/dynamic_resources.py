@@ -159,6 +159,7 @@ def follow_claims(session: Session) -> None:
     session.add_event_handler(
         lambda task, node: book.place(task, node) if task.claims.devices is not None else None,
         lambda task, node: book.displace(task, node) if task.claims.devices is not None else None,
+        concerns=lambda task: task.claims.devices is not None,
     )
 
 

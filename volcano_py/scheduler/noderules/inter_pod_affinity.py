@@ -97,6 +97,7 @@ class InterPodPreference:
     """Rates nodes by preferred terms in both directions, from the lowest candidate to the highest."""
 
     name = "InterPodPreference"
+    in_runs = True
     scope: Literal[Scope.DOMAIN] = DOMAIN
     batch = True
 

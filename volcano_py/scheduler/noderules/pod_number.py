@@ -17,6 +17,7 @@ class PodNumber:
     """Rejects nodes whose allocatable `pods` are used up; a node that names none takes none."""
 
     name = "PodNumber"
+    in_runs = True
     scope: Literal[Scope.LOCAL] = LOCAL
     reasons = [Reason("node(s) pod number exceeded", Code.UNSCHEDULABLE)]
 

@@ -61,6 +61,7 @@ class TaintPreference:
     """Rates nodes down by their untolerated PreferNoSchedule taints, relative to the worst candidate."""
 
     name = "TaintPreference"
+    in_runs = True
     scope: Literal[Scope.DOMAIN] = DOMAIN
     batch = True
 

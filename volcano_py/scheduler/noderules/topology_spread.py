@@ -86,6 +86,7 @@ class SpreadPreference:
     """Rates nodes by how few of the pod's like are in their domains."""
 
     name = "SpreadPreference"
+    in_runs = True
     scope: Literal[Scope.DOMAIN] = DOMAIN
     batch = True
 

@@ -128,7 +128,7 @@ def follow_volumes(session: Session) -> None:
         if task.claims.volumes is not None:
             book.displace(task, node)
 
-    session.add_event_handler(place, displace)
+    session.add_event_handler(place, displace, concerns=lambda task: task.claims.volumes is not None)
 
 
 def volume_steps(session: Session, task: Task, timeout: float) -> PreBind | None:

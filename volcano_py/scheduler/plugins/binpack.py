@@ -59,6 +59,7 @@ class _Fullness:
     name = "binpack"
     prefixes = (_PREFIX,)
     scope: Literal[Scope.LOCAL] = LOCAL
+    in_runs = True
     batch = False
 
     def __init__(self, session: Session, weight: int, weights: dict[str, int]) -> None:

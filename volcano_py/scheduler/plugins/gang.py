@@ -95,7 +95,7 @@ class Gang(Plugin):
         session.add_reclaimable(surplus, basis=Basis.GANG_MINIMUM)
         session.add_unified_evictable(lambda _, candidates: candidates, basis=Basis.GANG_MINIMUM)
         session.add_job_order(lambda job: int(job.is_ready()))
-        session.add_job_ready(ready)
+        session.add_job_ready(ready, missing=lambda job, role: job.missing(role, statuses))
         session.add_job_pipelined(pipelined)
         session.add_sub_job_order(lambda sub: int(sub.is_ready()))
         session.add_sub_job_ready(lambda _, sub: sub.is_ready())

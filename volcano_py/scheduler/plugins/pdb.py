@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from volcano_py.api.core import PodDisruptionBudget
 from volcano_py.api.selector import matches
@@ -32,7 +32,11 @@ class Pdb(Plugin):
             if session.status(task) == st.RELEASING:
                 budgets.use(task)
 
-        session.add_event_handler(lambda task, node: budgets.give_back(task), evicted)
+        def placed(tasks: Sequence[Task], _: Sequence[int]) -> None:
+            for task in tasks:
+                budgets.give_back(task)
+
+        session.add_event_handler(lambda task, node: budgets.give_back(task), evicted, allocate_run=placed)
 
 
 class Budgets:

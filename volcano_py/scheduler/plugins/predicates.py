@@ -136,7 +136,12 @@ def _follow(session: Session, name: str) -> None:
     """
     move = session.kube.move
     if all(h.plugin != name for h in session.handlers):
-        session.add_event_handler(lambda task, node: move(task, node, +1), lambda task, node: move(task, node, -1))
+        session.kube.moves_with_session = True
+        session.add_event_handler(
+            lambda task, node: move(task, node, +1),
+            lambda task, node: move(task, node, -1),
+            allocate_run=session.kube.move_run,
+        )
         return
     added: set[int] = set()
 

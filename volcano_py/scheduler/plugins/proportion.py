@@ -34,6 +34,7 @@ from volcano_py.scheduler.model.task import Task
 from volcano_py.scheduler.plugins.queue_shares.demand import Demand, demands_of
 from volcano_py.scheduler.plugins.queue_shares.guarantee import guarantee_of
 from volcano_py.scheduler.plugins.queue_shares.inqueue import format_names, gated_deducted, inqueue_resource
+from volcano_py.scheduler.plugins.queue_shares.within import within
 
 
 class Attributes:
@@ -205,6 +206,12 @@ class Proportion(Plugin):
                     return False
             return True
 
+        def how_many(queue: Queue, task: Task, limit: int) -> int:
+            if queue.state != "Open":
+                return 0
+            q = attributes[queue.name]
+            return within(q.allocated, task.spec_class.demands, q.deserved, limit)
+
         def evictable(context: EvictionContext, candidates: list[Task]) -> list[Task]:
             return candidates if context.kind == "gangpreempt" else reclaimable(context, candidates)
 
@@ -258,6 +265,13 @@ class Proportion(Plugin):
                 q.allocated.sub_unchecked(task.request)
             q.update_share()
 
+        def run_moved(tasks: Sequence[Task], _: Sequence[int]) -> None:
+            job = session.jobs.get(tasks[0].job)
+            if job is not None:
+                q = attributes[job.queue]
+                q.allocated.add(tasks[0].request.clone().multi(len(tasks)))
+                q.update_share()
+
         session.add_entitled(entitled)
         session.add_queue_order(order)
         session.add_reclaimable(reclaimable)
@@ -265,12 +279,14 @@ class Proportion(Plugin):
             session.add_unified_evictable(evictable)
         session.add_can_lose(can_lose)
         session.add_overused(overused)
-        session.add_allocatable(room_for_one)
+        session.add_allocatable(room_for_one, how_many=how_many)
         session.add_simulate_allocatable(has_room)
         session.add_preemptive(room_for)
         session.add_job_enqueueable(enqueueable)
         session.add_job_enqueued(enqueued)
-        session.add_event_handler(lambda task, _: moved(task, +1), lambda task, _: moved(task, -1))
+        session.add_event_handler(
+            lambda task, _: moved(task, +1), lambda task, _: moved(task, -1), allocate_run=run_moved
+        )
 
     def on_session_close(self, session: Session) -> None:
         """Queue metrics, in the units of Resource."""

@@ -115,6 +115,7 @@ def _listed(resources: str) -> list[str]:
 class _Score:
     name = "resource-strategy-fit"
     scope: Literal[Scope.LOCAL] = LOCAL
+    in_runs = True
     batch = False
 
     def __init__(self, session: Session, plugin: ResourceStrategyFit) -> None:

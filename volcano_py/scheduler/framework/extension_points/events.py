@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -12,6 +12,8 @@ from volcano_py.scheduler.model.task import Task
 Allocated = Callable[[Task, int], str | None]
 """(task, node column); text is an error, after which the placement is undone."""
 Deallocated = Callable[[Task, int], None]
+AllocatedRun = Callable[[Sequence[Task], Sequence[int]], None]
+"""(tasks, the node column of each): equal tasks of one job."""
 
 
 class Handler(NamedTuple):
@@ -22,6 +24,8 @@ class Handler(NamedTuple):
     deallocate: Deallocated | None
     simulated: bool
     leaves_traces: bool
+    allocate_run: AllocatedRun | None = None
+    concerns: Callable[[Task], bool] | None = None
 
 
 class Events(ExtensionPoints):
@@ -39,12 +43,18 @@ class Events(ExtensionPoints):
         *,
         simulated: bool = True,
         leaves_traces: bool = False,
+        allocate_run: AllocatedRun | None = None,
+        concerns: Callable[[Task], bool] | None = None,
     ) -> None:
         """Follow the session's placements, evictions, and what takes them back.
 
         A plugin without `deallocate` counts placements for good, so that dry runs must be made exactly as Volcano makes
         them; the same holds for one whose `deallocate` does not undo everything (`leaves_traces`). `simulated`: whether
         it follows dry runs of topology-aware preemption as well.
+
+        Two hints make gangs faster. `allocate_run`: does for many equal tasks of one job at once what `allocate` would
+        do for each, and never rejects one. `concerns`: whether the handler does anything for a task; the answer must be
+        the same for all tasks of a class. Without a hint equal tasks are placed one by one.
 
         Called: `allocate` when a task gets a node or an eviction is taken back; `deallocate` when a task is evicted or
         a placement is taken back. The node is a column of `session.table`.
@@ -53,7 +63,8 @@ class Events(ExtensionPoints):
         On error: the placement fails with the error; an eviction goes on.
         """
         traces = leaves_traces or (allocate is not None and deallocate is None)
-        self.handlers.append(Handler(self.registering, allocate, deallocate, simulated, traces))
+        made = Handler(self.registering, allocate, deallocate, simulated, traces, allocate_run, concerns)
+        self.handlers.append(made)
 
     @property
     def placements_leave_traces(self) -> bool:
@@ -81,8 +92,20 @@ class Events(ExtensionPoints):
                 error = f"plugin {handler.plugin} failed: {e}"
         return error
 
-    def _deallocated(self, task: Task, node: int) -> None:
+    def run_handlers(self, task: Task) -> list[Handler] | None:
+        """The handlers that follow a run of tasks equal to this one; None: one of them takes only task by task."""
+        found = []
         for handler in self.handlers:
+            if handler.allocate is None or (handler.concerns is not None and not handler.concerns(task)):
+                continue
+            if handler.allocate_run is None:
+                return None
+            found.append(handler)
+        return found
+
+    def _deallocated(self, task: Task, node: int, handlers: Sequence[Handler] | None = None) -> None:
+        """`handlers`: those that have followed the placement; None: all."""
+        for handler in self.handlers if handlers is None else handlers:
             if handler.deallocate is None or (self._in_dry_run and not handler.simulated):
                 continue
             try:

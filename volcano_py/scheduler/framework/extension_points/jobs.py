@@ -10,6 +10,9 @@ from volcano_py.scheduler.framework.extension_points.table import ExtensionPoint
 from volcano_py.scheduler.framework.session_job import SessionJob
 from volcano_py.scheduler.framework.sub_job import SubJob
 
+Missing = Callable[[SessionJob, str], int]
+"""(job, role) → number of tasks."""
+
 
 class Invalid(NamedTuple):
     """Why a job cannot be scheduled at all."""
@@ -20,6 +23,10 @@ class Invalid(NamedTuple):
 
 class JobStates(ExtensionPoints):
     """What plugins decide about a job as a whole."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._missing: dict[str, Missing] = {}
 
     def add_job_valid(self, fn: Callable[[SessionJob], Invalid | None]) -> None:
         """Reject a job before any of its tasks is looked at; None: the job is valid.
@@ -41,19 +48,32 @@ class JobStates(ExtensionPoints):
                 return invalid
         return None
 
-    def add_job_ready(self, fn: Callable[[SessionJob], bool]) -> None:
+    def add_job_ready(self, fn: Callable[[SessionJob], bool], *, missing: Missing | None = None) -> None:
         """Whether enough tasks of a job have a node, so that they may be bound.
 
-        Called: after each task that is placed.
+        `missing` is a hint that makes gangs faster: how many further tasks of a role must at least be placed until
+        `fn` can answer yes. That many are placed at once.
+
+        Called: after each task, or run of tasks, that is placed.
         Combination: all plugins agree.
         Flag: enableJobReady.
         On error: not ready.
         """
         self._add("job_ready", fn)
+        if missing is not None:
+            self._missing[self.registering] = missing
 
     def job_ready(self, job: SessionJob) -> bool:
         """Whether the job's placed tasks may be bound."""
         return self.callbacks.all("job_ready", job)
+
+    def missing(self, job: SessionJob, role: str) -> int:
+        """How many tasks of a role, at least, the job lacks until it is ready; 1: ask after each."""
+        least = 1
+        for plugin, _, _ in self.callbacks.enabled("job_ready"):
+            if plugin in self._missing:
+                least = max(least, self._missing[plugin](job, role))
+        return least
 
     def add_job_pipelined(self, fn: Callable[[SessionJob], Vote]) -> None:
         """Whether enough tasks have a node or capacity that is being released, so that the job keeps them this cycle.

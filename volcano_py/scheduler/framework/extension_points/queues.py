@@ -10,9 +10,16 @@ from volcano_py.scheduler.model.queue import Queue
 from volcano_py.scheduler.model.resource import Resource
 from volcano_py.scheduler.model.task import Task
 
+HowMany = Callable[[Queue, Task, int], int]
+"""(queue, task, limit) → number of tasks."""
+
 
 class QueueLimits(ExtensionPoints):
     """What plugins that share the cluster among queues decide."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._how_many: dict[str, HowMany] = {}
 
     def add_overused(self, fn: Callable[[Queue], bool]) -> None:
         """Whether a queue holds its share, so that it gets nothing more in this cycle.
@@ -28,8 +35,11 @@ class QueueLimits(ExtensionPoints):
         """Whether the queue gets nothing more in this cycle."""
         return self.callbacks.any("overused", queue)
 
-    def add_allocatable(self, fn: Callable[[Queue, Task], bool]) -> None:
+    def add_allocatable(self, fn: Callable[[Queue, Task], bool], *, how_many: HowMany | None = None) -> None:
         """Whether a queue may hold one more task.
+
+        `how_many` is a hint that makes gangs faster: to how many equal tasks, one after the other and up to the limit,
+        `fn` would say yes.
 
         Called: before each task that is placed or for which pods are evicted.
         Combination: all plugins agree.
@@ -37,10 +47,20 @@ class QueueLimits(ExtensionPoints):
         On error: it may not.
         """
         self._add("allocatable", fn)
+        if how_many is not None:
+            self._how_many[self.registering] = how_many
 
     def allocatable(self, queue: Queue, task: Task) -> bool:
         """Whether the queue may hold one more task."""
         return self.callbacks.all("allocatable", queue, task)
+
+    def how_many_allocatable(self, queue: Queue, task: Task, limit: int) -> int:
+        """How many tasks equal to this one the queue may hold in addition, up to `limit`; 0: ask for each."""
+        for plugin, _, _ in self.callbacks.enabled("allocatable"):
+            if plugin not in self._how_many:
+                return 0
+            limit = min(limit, self._how_many[plugin](queue, task, limit))
+        return limit
 
     def add_simulate_allocatable(self, fn: Callable[[Queue, Task], bool]) -> None:
         """The same within a dry run of topology-aware preemption, where closed queues count as open.

@@ -25,6 +25,7 @@ from volcano_py.scheduler.plugins.capacity.device_quota import DeviceQuotas
 from volcano_py.scheduler.plugins.capacity.queue_tree import QueueNode, QueueTree, flat, tree
 from volcano_py.scheduler.plugins.capacity.reserved import reserved
 from volcano_py.scheduler.plugins.queue_shares.inqueue import format_names, gated_deducted
+from volcano_py.scheduler.plugins.queue_shares.within import within
 
 
 class Capacity(Plugin):
@@ -66,7 +67,7 @@ class Capacity(Plugin):
             with_capacity = self.arguments.dra_consumable and "DRAConsumableCapacity" in gates
             self.devices = DeviceQuotas(session, self.tree, with_capacity)
         session.add_entitled(self._entitled)
-        session.add_allocatable(self._allocatable)
+        session.add_allocatable(self._allocatable, how_many=self._how_many)
         session.add_simulate_allocatable(self._simulate_allocatable)
         session.add_preemptive(self._preemptive)
         session.add_job_enqueueable(self._enqueueable)
@@ -75,7 +76,9 @@ class Capacity(Plugin):
         session.add_can_lose(self._can_lose)
         session.add_unified_evictable(self._evictable)
         self.reserved = reserved(session) if session.removes_queue_gates else {}
-        session.add_event_handler(lambda task, _: self._moved(task, +1), lambda task, _: self._moved(task, -1))
+        session.add_event_handler(
+            lambda task, _: self._moved(task, +1), lambda task, _: self._moved(task, -1), allocate_run=self._run_moved
+        )
 
     # ---- orders -----------------------------------------------------------------------------------------
 
@@ -118,6 +121,14 @@ class Capacity(Plugin):
             if cause is not None:
                 job.block(cause)
         return fits
+
+    def _how_many(self, queue: Queue, task: Task, limit: int) -> int:
+        node = self._usable(queue)
+        if node is None or self.reserved or (self.devices is not None and task.claims.devices is not None):
+            return 0
+        for q in self.tree.upwards(node):
+            limit = within(q.allocated, task.spec_class.demands, q.real_capability, limit)
+        return limit
 
     def _simulate_allocatable(self, queue: Queue, task: Task) -> bool:
         return self._has_room(self._usable(queue, closed_too=True), task)
@@ -207,6 +218,17 @@ class Capacity(Plugin):
                 q.allocated.add(task.request)
             else:
                 q.allocated.sub_unchecked(task.request)
+            if q is node or self.live_branches:
+                q.update_share()
+
+    def _run_moved(self, tasks: Sequence[Task], _: Sequence[int]) -> None:
+        job = self.session.jobs.get(tasks[0].job)
+        node = self.tree.nodes.get(job.queue) if job is not None else None
+        if node is None or self.tree.problem:
+            return
+        amount = tasks[0].request.clone().multi(len(tasks))
+        for q in self.tree.upwards(node):
+            q.allocated.add(amount)
             if q is node or self.live_branches:
                 q.update_share()
 

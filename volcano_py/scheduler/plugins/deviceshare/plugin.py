@@ -87,7 +87,9 @@ class Deviceshare(Plugin):
         if a.weight > 0 and scored:
             session.add_scores(CardScore(scored, a.weight))
         if self._ledgers:
-            session.add_event_handler(self._allocate, self._deallocate, leaves_traces=not exact)
+            session.add_event_handler(
+                self._allocate, self._deallocate, leaves_traces=not exact, concerns=self._concerns
+            )
             session.add_pre_bind(self._pre_bind)
 
     def _config(self, session: Session) -> DeviceConfig:
@@ -118,6 +120,9 @@ class Deviceshare(Plugin):
         return found
 
     # ---- following the session --------------------------------------------------------------------------
+
+    def _concerns(self, task: Task) -> bool:
+        return any(ledger.demand(task) is not None for ledger in self._ledgers)
 
     def _allocate(self, task: Task, node: int) -> str | None:
         for ledger in self._ledgers:

@@ -76,7 +76,8 @@ class NumaAware(Plugin):
         self._reports: dict[str, dict[str, Cpus]] = {}
         session.add_filters(_NumaFilter(self, session))
         session.add_scores(_NumaScore(self, session))
-        session.add_event_handler(self._allocate, self._deallocate)
+        concerns = lambda task: self.demand(task) is not None  # noqa: E731
+        session.add_event_handler(self._allocate, self._deallocate, concerns=concerns)
 
     def on_session_close(self, session: Session) -> None:
         """CPUs of what was placed stay taken until the Numatopology reports them."""

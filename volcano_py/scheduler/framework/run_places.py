@@ -1,0 +1,109 @@
+"""The places of a run: the nodes of many equal tasks, found with few vector passes.
+
+A task changes only the numbers of the node that it is put on, so the score of a node depends on how many tasks of the
+run it has, not on the others. The nodes' scores with one task more, two more and so on are looked up for many nodes in
+one pass; which node is best at each step is then a merge by a heap. Volcano: allocateResourcesForTasks, which scores
+all nodes for each task.
+"""
+
+from __future__ import annotations
+
+import heapq
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from volcano_py.scheduler.framework.class_view import ClassView, look
+from volcano_py.scheduler.model.node_table import FilledNodes
+from volcano_py.scheduler.model.task import Task
+
+if TYPE_CHECKING:
+    from volcano_py.scheduler.framework.placement import Placement
+
+_WIDTH, _DEPTH = 16, 4
+"""How many nodes, and how many tasks on each, the first look at what comes next covers; each further one doubles one of
+them."""
+
+_Entry = tuple[float, int, int, int]
+"""(−score, rank, node column, number of tasks of the run that it has): the smallest is the best."""
+
+
+def places_of_run(view: ClassView, task: Task, count: int, placement: Placement) -> list[int]:
+    """The best node for each of `count` tasks of a class, one after the other; fewer if no further one fits now.
+
+    `view`: up to date, and `foreseeable`.
+    """
+    rank = placement.rank
+    first = _best(view.masked, rank, count)
+    scores = (-view.masked[first]).tolist()
+    heap: list[_Entry] = list(zip(scores, rank[first].tolist(), first.tolist(), [0] * len(first), strict=True))
+    heapq.heapify(heap)
+    ahead = _Ahead(view, task, placement)
+    places: list[int] = []
+    while heap and len(places) < count:
+        _, of_rank, node, has = heap[0]
+        places.append(node)
+        score = ahead.score(node, has + 1, heap)
+        if score == -np.inf:
+            heapq.heappop(heap)
+        else:
+            heapq.heapreplace(heap, (-score, of_rank, node, has + 1))
+    return places
+
+
+def _best(masked: NDArray[np.float64], rank: NDArray[np.int64], count: int) -> NDArray[np.intp]:
+    """The columns of the `count` best nodes, in no order: a run of that many tasks can touch no others."""
+    open_ = np.flatnonzero(masked > -np.inf)
+    if len(open_) <= count:
+        return open_
+    scores = masked[open_]
+    least = np.partition(scores, len(open_) - count)[len(open_) - count]
+    above, equal = open_[scores > least], open_[scores == least]
+    room = count - len(above)
+    if len(equal) > room:
+        equal = equal[np.argpartition(rank[equal], room - 1)[:room]]
+    return np.concatenate((above, equal))
+
+
+class _Ahead:
+    """Scores of nodes with tasks of the run on them, looked up in advance."""
+
+    def __init__(self, view: ClassView, task: Task, placement: Placement) -> None:
+        self._view = view
+        self._task = task
+        self._placement = placement
+        self._known: dict[int, list[float]] = {}
+        """By node: the score for the next task with 1, 2, … tasks of the run on it."""
+        self._width, self._depth = _WIDTH, _DEPTH
+
+    def score(self, node: int, tasks: int, heap: list[_Entry]) -> float:
+        """The score of a node that has so many tasks of the run; −inf: it takes no further one.
+
+        `heap`: which nodes come next.
+        """
+        known = self._known.get(node)
+        if known is None:
+            self._look([node, *self._upcoming(heap)], 0)
+            self._width *= 2
+        elif len(known) < tasks:
+            self._look([node], len(known))
+            self._depth *= 2
+        return self._known[node][tasks - 1]
+
+    def _upcoming(self, heap: list[_Entry]) -> list[int]:
+        """The nodes that come next and have not been looked at."""
+        return [node for _, _, node, has in heapq.nsmallest(self._width, heap)[1:] if not has]
+
+    def _look(self, nodes: list[int], known: int) -> None:
+        """Look up the scores of nodes of which `known` are known already."""
+        depth = self._depth
+        counts = np.tile(np.arange(known + 1, known + depth + 1, dtype=np.float64), len(nodes))
+        columns = np.repeat(np.array(nodes, dtype=np.intp), depth)
+        p, cls = self._placement, self._task.spec_class
+        numbers = FilledNodes(p.numbers, columns, counts, self._view.vector, cls.nonzero, p.kube_moves)
+        p.passes += 1
+        *_, scores = look(self._view, self._task, numbers, columns)
+        found = scores.tolist()
+        for i, node in enumerate(nodes):
+            self._known.setdefault(node, []).extend(found[i * depth : (i + 1) * depth])
