@@ -1,0 +1,204 @@
+"""A snapshot as a value and as a file: the decisions are those of its objects, and bad files are one sentence."""
+
+from __future__ import annotations
+
+import gzip
+import stat
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import Phase, given, settings
+from numpy.typing import NDArray
+
+from tests import strategies
+from volcano_py.scheduler.framework.config import Configuration, load
+from volcano_py.scheduler.model.cluster import Cluster
+from volcano_py.scheduler.model.plan import Bind, Evict
+from volcano_py.scheduler.recording import archive
+from volcano_py.scheduler.recording.archive import ArchiveError
+from volcano_py.scheduler.recording.private import without_private, without_secrets
+from volcano_py.scheduler.run_once import REGISTRY, run_once
+from volcano_py.simulate import snapshot as snapshots
+from volcano_py.simulate.anonymize import anonymize
+from volcano_py.simulate.complete import complete
+from volcano_py.simulate.manifests import as_struct
+from volcano_py.simulate.snapshot import Snapshot, Unread, cluster_of
+from volcano_py.testing.table import configuration
+
+Manifest = dict[str, Any]
+NOW = 1_767_225_600.0
+
+
+def snapshot_of(manifests: list[Manifest]) -> Snapshot:
+    """Described objects as a snapshot, completed as in a cluster."""
+    made, _ = complete(manifests, frozenset(("volcano",)), NOW)
+    found: dict[str, list[Any]] = {}
+    for manifest in made:
+        struct = as_struct(manifest)
+        if struct is not None:
+            found.setdefault(manifest["kind"], []).append(without_private(struct))
+    return Snapshot(NOW, found)
+
+
+def decided(snapshot: Snapshot, conf: Configuration) -> tuple[list[str], list[str]]:
+    """UIDs of bound pods with their nodes' places in the list of nodes, and of evicted ones, by place in the list."""
+    cluster, _ = cluster_of(snapshot)
+    pods = {pod.metadata.key: i for i, pod in enumerate(snapshot.of("Pod"))}
+    nodes = {node.metadata.name: i for i, node in enumerate(snapshot.of("Node"))}
+    plan = run_once(cluster, conf, snapshot.time).plan
+    bound = [f"{pods[o.namespace + '/' + o.name]} on {nodes[o.node]}" for o in plan if isinstance(o, Bind)]
+    return bound, [str(pods[o.namespace + "/" + o.name]) for o in plan if isinstance(o, Evict)]
+
+
+def conf_of(tiers: list[list[Any]]) -> Configuration:
+    actions = "enqueue, allocate, preempt, reclaim, backfill"
+    return load(configuration({"plugins": tiers, "actions": actions}), REGISTRY.actions)
+
+
+@given(strategies.clusters(), strategies.plugin_tiers())
+@settings(max_examples=60, phases=[Phase.generate])
+def test_a_file_decides_as_its_objects(
+    tmp_path_factory: Any, manifests: list[Manifest], tiers: list[list[Any]]
+) -> None:
+    path = tmp_path_factory.mktemp("snapshot") / "file"
+    snapshot = snapshot_of(manifests)
+    snapshots.save(snapshot, path)
+    assert decided(snapshots.load(path), conf_of(tiers)) == decided(snapshot, conf_of(tiers))
+
+
+@given(strategies.clusters(), strategies.plugin_tiers())
+@settings(max_examples=60, phases=[Phase.generate])
+def test_other_names_decide_the_same(manifests: list[Manifest], tiers: list[list[Any]]) -> None:
+    """The choice among equal nodes depends on their names; here it is their place in the list."""
+    snapshot = snapshot_of(manifests)
+    with patch("volcano_py.scheduler.framework.session.rank", by_place):
+        assert decided(anonymize(snapshot), conf_of(tiers)) == decided(snapshot, conf_of(tiers))
+
+
+def by_place(cluster: Cluster, _seed: int) -> NDArray[np.int64]:
+    return np.arange(len(cluster.nodes.names), dtype=np.int64)
+
+
+def secretive() -> list[Manifest]:
+    """A cluster in which everything that somebody chose contains the word acme."""
+    container = {
+        "name": "acme-main",
+        "image": "acme.io/acme/train:acme",
+        "command": ["acme-command"],
+        "args": ["--password=acme-argument"],
+        "env": [{"name": "ACME", "value": "acme-environment"}],
+        "resources": {"requests": {"cpu": "1"}},
+    }
+    term = {"topologyKey": "acme/rack", "labelSelector": {"matchLabels": {"acme": "acme-1"}}, "namespaces": ["acme"]}
+    annotations = {
+        "kubectl.kubernetes.io/last-applied-configuration": '{"env": "acme-environment"}',
+        "scheduling.k8s.io/group-name": "acme-job",
+        "volcano.sh/task-spec": "acme-role",
+        "acme.io/note": "acme-free-text",
+    }
+    meta = {"namespace": "acme", "labels": {"acme": "acme-1"}, "annotations": annotations}
+    return [
+        {"kind": "Node", "metadata": {"name": "acme-node", "labels": {"acme/rack": "acme-r1"}},
+         "spec": {"taints": [{"key": "acme", "value": "acme-taint", "effect": "NoSchedule"}]},
+         "status": {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "9"},
+                    "images": [{"names": ["acme.io/acme/train:acme"], "sizeBytes": 5_000_000_000}]}},
+        {"kind": "HyperNode", "metadata": {"name": "acme-rack"}, "spec": {"tier": 1, "members": [
+            {"type": "Node", "selector": {"regexMatch": {"pattern": "^acme-.*"}}}]}},
+        {"kind": "Queue", "metadata": {"name": "acme-team"}, "spec": {"weight": 1}},
+        {"kind": "PriorityClass", "metadata": {"name": "acme-first"}, "value": 5, "description": "acme"},
+        {"kind": "PodGroup", "metadata": {"name": "acme-job", "namespace": "acme"},
+         "spec": {"minMember": 1, "minTaskMember": {"acme-role": 1}, "queue": "acme-team",
+                  "priorityClassName": "acme-first",
+                  "networkTopology": {"mode": "hard", "highestTierAllowed": 1}}},
+        {"kind": "Pod", "metadata": {"name": "acme-pod", **meta}, "spec": {
+            "schedulerName": "volcano", "containers": [container], "priorityClassName": "acme-first",
+            "tolerations": [{"key": "acme", "operator": "Equal", "value": "acme-taint"}],
+            "volumes": [{"name": "acme", "secret": {"secretName": "acme-secret"}}],
+            "affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}}},
+    ]  # fmt: skip
+
+
+def test_environment_command_lines_and_secrets_are_never_in_it(tmp_path: Path) -> None:
+    snapshots.save(snapshot_of(secretive()), tmp_path / "file")
+    content = gzip.decompress((tmp_path / "file").read_bytes())
+    for word in ("environment", "argument", "command", "secret", "free-text", "last-applied"):
+        assert f"acme-{word}".encode() not in content and b"last-applied" not in content
+    assert b"acme-pod" in content
+    assert stat.S_IMODE((tmp_path / "file").stat().st_mode) == 0o600
+
+
+def test_no_chosen_name_is_left_and_all_references_hold(tmp_path: Path) -> None:
+    snapshot = anonymize(snapshot_of(secretive()))
+    snapshots.save(snapshot, tmp_path / "file")
+    assert b"acme" not in gzip.decompress((tmp_path / "file").read_bytes()).lower()
+    conf = conf_of([["priority", "gang"], ["predicates", "nodeorder", "network-topology-aware"]])
+    assert decided(snapshots.load(tmp_path / "file"), conf) == (["0 on 0"], [])
+
+
+def test_a_configuration_loses_its_passwords() -> None:
+    arguments = {"url": "https://user:pass@host:1/x", "token": "t"}
+    document = {
+        "actions": "allocate",
+        "tiers": [{"plugins": [{"name": "extender", "arguments": arguments}]}],
+        "metrics": {"type": "elasticsearch", "elasticsearch.password": "p"},
+    }
+    assert without_secrets(document) == {
+        "actions": "allocate",
+        "tiers": [{"plugins": [{"name": "extender", "arguments": {"url": "https://host:1/x"}}]}],
+    }
+
+
+def test_what_could_not_be_read_stays_named(tmp_path: Path) -> None:
+    snapshots.save(Snapshot(NOW, unread=(Unread("Node", "forbidden"),)), tmp_path / "file")
+    assert snapshots.load(tmp_path / "file").unread == (Unread("Node", "forbidden"),)
+
+
+def packed(path: Path, **header: Any) -> Path:
+    content = msgspec.json.encode({"format": "snapshot", "version": 1, "program": "9.9.9", **header})
+    path.write_bytes(gzip.compress(content + b'\n{"lines":1}'))
+    return path
+
+
+def bad_files(folder: Path) -> dict[str, Path]:
+    snapshots.save(snapshot_of(secretive()), folder / "good")
+    good = (folder / "good").read_bytes()
+    (folder / "half").write_bytes(good[: len(good) // 2])
+    cut = gzip.decompress(good).rsplit(b"\n", 1)[0]
+    (folder / "cut").write_bytes(gzip.compress(cut))
+    (folder / "text").write_text("kind: List")
+    (folder / "nothing").write_bytes(b"")
+    (folder / "bent").write_bytes(good[:-60] + b"\xff" * 40 + good[-20:])
+    return {
+        "is truncated": folder / "half",
+        "is truncated; copy it again": folder / "cut",
+        "is not a snapshot; make one with `volcano-py snapshot save`": folder / "text",
+        "is not a snapshot": folder / "nothing",
+        "is damaged": folder / "bent",
+        "was written by volcano-py 9.9.9 in format version 2": packed(folder / "new", version=2),
+        "is a recording, and not a snapshot": packed(folder / "other", format="recording"),
+        "is damaged (": packed(folder / "empty"),
+    }
+
+
+def test_a_bad_file_is_one_sentence(tmp_path: Path) -> None:
+    for says, path in bad_files(tmp_path).items():
+        with pytest.raises(ArchiveError) as raised:
+            snapshots.load(path)
+        text = str(raised.value)
+        assert says in text and str(path) in text and "\n" not in text and "Traceback" not in text
+
+
+def test_too_much_is_rejected_before_it_fills_the_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bomb = tmp_path / "bomb"
+    bomb.write_bytes(gzip.compress(b" " * (8 * 2**20)))
+    monkeypatch.setattr(archive, "MAX_BYTES", 2**20)
+    with pytest.raises(ArchiveError, match="is too large"):
+        snapshots.load(bomb)
+    pods = [{**secretive()[-1], "metadata": {"name": f"p{i}", "namespace": "acme"}} for i in range(4000)]
+    with pytest.raises(ArchiveError, match="above the limit"):
+        snapshots.save(snapshot_of(pods), tmp_path / "large")
+    assert not (tmp_path / "large").exists()

@@ -1,0 +1,64 @@
+"""`volcano-py snapshot`: the objects of a live cluster that decide, as one file."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import click
+
+from volcano_py.cli.connection import api_options, call
+from volcano_py.cli.errors import describe_os_error, fail
+
+
+@click.group()
+def snapshot() -> None:
+    """Save what decides in a cluster as one file (docs/snapshot.md)."""
+
+
+@snapshot.command()
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@api_options
+@click.option("--anonymize", "anonymous", is_flag=True, help="Give everything another name.")
+@click.option(
+    "--scheduler-name", "names", multiple=True, default=("volcano",), show_default=True, help="Whose pods are to wait."
+)
+@click.option(
+    "--scheduler-configmap",
+    "config_map",
+    metavar="NAMESPACE/NAME/KEY",
+    default="",
+    help="Where the scheduler's configuration is (default: where Volcano's chart puts it).",
+)
+def save(file: Path, kubeconfig: str, master: str, anonymous: bool, names: tuple[str, ...], config_map: str) -> None:
+    """Read the cluster, with list and get only, and write FILE, which only you can read.
+
+    Secrets, environment and command lines are never in it. What you may not list is reported and left out. Ends with 0
+    if a file was written, 255 if the cluster cannot be read, and 2 if the file cannot be written.
+    """
+    from volcano_py.kube.client import Client
+    from volcano_py.scheduler.recording.archive import ArchiveError
+    from volcano_py.simulate import snapshot as snapshots
+    from volcano_py.simulate.anonymize import anonymize
+    from volcano_py.simulate.capture import CONFIG_MAP, capture
+
+    where = config_map or CONFIG_MAP
+    if where.count("/") != 2 or not all(where.split("/")):
+        raise click.BadParameter(f"--scheduler-configmap is {where!r}; use NAMESPACE/NAME/KEY, e.g. {CONFIG_MAP}")
+    taken: list[snapshots.Snapshot] = []
+
+    async def work(client: Client) -> None:
+        taken.append(await capture(client, time.time(), scheduler_names=names, config_map=where))
+
+    call("snapshot save", kubeconfig, master, work)
+    found = taken[0]
+    for unread in found.unread:
+        click.echo(f"not in the snapshot: {unread.kind}: {unread.why}", err=True)
+    try:
+        size = snapshots.save(anonymize(found) if anonymous else found, file)
+    except ArchiveError as error:
+        fail(str(error), 2)
+    except OSError as error:
+        fail(describe_os_error(error), 2)
+    counted = ", ".join(f"{len(objects)} {kind}" for kind, objects in found.objects.items()) or "no objects"
+    click.echo(f"{file}: {counted}; {size / 1e6:.1f} MB")

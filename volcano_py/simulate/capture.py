@@ -1,0 +1,131 @@
+"""Taking a snapshot of a live cluster: lists only, and only what the user may list.
+
+A kind that the user may not list in the whole cluster is read in the namespace of the kubeconfig's context, if that is
+permitted. What cannot be read is named in the snapshot (`Snapshot.unread`); kinds whose CRD is not installed are empty.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import yaml
+
+from volcano_py.api import core, kinds
+from volcano_py.api.kinds import CONFIGMAP, ResourceType
+from volcano_py.api.meta import parse_time
+from volcano_py.kube import wire
+from volcano_py.kube.client import Client
+from volcano_py.kube.errors import ApiError, Forbidden, Gone, NotFound
+from volcano_py.scheduler.cache.kinds import TABLE
+from volcano_py.scheduler.framework.config import ConfigurationError, load, read_yaml
+from volcano_py.scheduler.recording.private import without_private, without_secrets
+from volcano_py.scheduler.remote.device_config_map import config_map_of
+from volcano_py.scheduler.run_once import REGISTRY
+from volcano_py.simulate.snapshot import Snapshot, Unread
+
+CONFIG_MAP = "volcano-system/volcano-scheduler-configmap/volcano-scheduler.conf"
+"""Where Volcano's chart puts the configuration: namespace, name and key."""
+
+
+async def capture(
+    client: Client, now: float, *, scheduler_names: tuple[str, ...] = ("volcano",), config_map: str = CONFIG_MAP
+) -> Snapshot:
+    """Read a cluster. `now`: seconds since the epoch; an API server whose objects are newer has the right time.
+
+    Raises KubeError when the server cannot be reached, or rejects the user altogether (401).
+    """
+    unread: list[Unread] = []
+    objects: dict[str, list[Any]] = {}
+    for entry in TABLE:
+        found = await _all(client, entry.rt, entry.optional, unread)
+        if found:
+            objects[entry.rt.kind] = [without_private(obj) for obj in found]
+    text = await _configuration(client, config_map, unread)
+    devices = await _device_configuration(client, text, unread)
+    if devices is not None:
+        objects = {CONFIGMAP.kind: [without_private(devices)], **objects}
+    stamps = [obj.metadata.creation_timestamp for found in objects.values() for obj in found]
+    newest = max((parse_time(stamp) for stamp in stamps if stamp), default=now)
+    return Snapshot(max(now, newest), objects, text, scheduler_names, unread=tuple(unread))
+
+
+async def _all(client: Client, rt: ResourceType, optional: bool, unread: list[Unread]) -> list[Any]:
+    """The objects of one kind, all or those of the user's namespace."""
+    try:
+        return await _list(client, rt, None, unread)
+    except NotFound as error:
+        if not optional:
+            unread.append(Unread(rt.kind, f"{error.message or error}"))
+    except Forbidden as error:
+        if rt.namespaced and client.namespace:
+            try:
+                found = await _list(client, rt, client.namespace, unread)
+            except ApiError:
+                pass
+            else:
+                unread.append(Unread(rt.kind, f"only those of namespace {client.namespace}; others are forbidden"))
+                return found
+        unread.append(Unread(rt.kind, str(error)))
+    except ApiError as error:
+        if error.status == 401:
+            raise
+        unread.append(Unread(rt.kind, str(error)))
+    return []
+
+
+async def _list(client: Client, rt: ResourceType, namespace: str | None, unread: list[Unread]) -> list[Any]:
+    """Page by page; once more, in one answer, if the server forgets the list meanwhile."""
+    found: list[Any] = []
+    bad: list[str] = []
+    type_ = kinds.STRUCTS[rt]
+
+    async def take(body: bytes) -> None:
+        page, failed = await wire.read_list_lenient(body, type_)
+        found.extend(page)
+        bad.extend(f"{u.namespace}/{u.name}" if u.namespace else u.name for u in failed)
+
+    try:
+        async for body in client.raw_pages(rt, namespace):
+            await take(body)
+    except Gone:
+        found.clear()
+        bad.clear()
+        await take(await client.raw("GET", rt.path(namespace)))
+    for name in bad:
+        unread.append(Unread(rt.kind, f"{name} cannot be decoded and is left out"))
+    return [core.detach(obj) for obj in found] if rt.kind == "Pod" else found
+
+
+async def _configuration(client: Client, config_map: str, unread: list[Unread]) -> str:
+    """The scheduler's configuration without its secrets; empty if it cannot be read."""
+    namespace, name, key = config_map.split("/")
+    try:
+        found: core.ConfigMap = await client.get(CONFIGMAP, name, namespace, type=core.ConfigMap)
+        text = (found.data or {})[key]
+        document = read_yaml(text)
+    except NotFound:
+        return ""
+    except (ApiError, KeyError, ConfigurationError) as error:
+        why = f"key {key} is missing" if isinstance(error, KeyError) else str(error)
+        unread.append(Unread("configuration", f"ConfigMap {namespace}/{name}: {why}; the built-in one counts"))
+        return ""
+    public = without_secrets(document)
+    return text if public == document else yaml.safe_dump(public, sort_keys=False)
+
+
+async def _device_configuration(client: Client, text: str, unread: list[Unread]) -> core.ConfigMap | None:
+    """The ConfigMap that the plugin deviceshare reads, if it is configured."""
+    try:
+        key = config_map_of(load(text, REGISTRY.actions)) if text else None
+    except ConfigurationError:
+        return None
+    if key is None:
+        return None
+    try:
+        found: core.ConfigMap = await client.get(CONFIGMAP, key[1], key[0], type=core.ConfigMap)
+    except NotFound:
+        return None
+    except ApiError as error:
+        unread.append(Unread("ConfigMap", str(error)))
+        return None
+    return found
