@@ -57,6 +57,12 @@ def explain(session: Session, uid: str) -> Explanation:
     return _waiting(uid, found, job.queue, len(job.tasks), started, job.min_available)
 
 
+def pending_because(explanation: Explanation, blockers: list[Cause]) -> Explanation:
+    """The same explanation with other blockers."""
+    e = explanation
+    return _waiting(e.job, blockers, e.queue, e.pods, e.running, e.need)
+
+
 def _waiting(
     uid: str, found: list[Cause], queue: str = "", pods: int = 0, running: int = 0, need: int = 0
 ) -> Explanation:

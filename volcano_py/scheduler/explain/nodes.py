@@ -19,7 +19,7 @@ from volcano_py.scheduler.explain.selectors import selector_text, untolerated
 from volcano_py.scheduler.framework.cause import Cause, Value
 from volcano_py.scheduler.framework.node_rules import Filter
 from volcano_py.scheduler.framework.session import Session
-from volcano_py.scheduler.model.resource import CPU, EPS
+from volcano_py.scheduler.model.resource import CPU, EPS, PODS
 from volcano_py.scheduler.model.task import Task
 
 Bools = NDArray[np.bool_]
@@ -43,7 +43,7 @@ _ORDER: dict[str, tuple[int, Reason]] = {
     "PodTopologySpread": (14, table.TOPOLOGY_SPREAD),
 }
 _PLUGIN = (5, table.PLUGIN_FILTER)
-_TOO_SMALL, _RESOURCES = 6, 7
+_TOO_SMALL, _RESOURCES, _PODS = 6, 7, 8
 
 
 class Step(NamedTuple):
@@ -88,15 +88,24 @@ def _steps(session: Session, task: Task) -> Iterator[Step]:
             if rejected.any():
                 rank, reason = _ORDER.get(f.name, _PLUGIN)
                 yield Step(rank, reason, rejected, plugin, _most_frequent(f, codes[rejected]))
-    view = placement.view(task)
-    numbers = session.numbers
-    rows = view.rows
+    view, n = placement.view(task), session.numbers
+    rows = _rows(session, task)
     need = view.vector[rows, None]
-    small: Bools = np.logical_or.reduce(need - numbers.allocatable[rows] >= EPS)
+    small: Bools = np.logical_or.reduce(need - n.allocatable[rows] >= EPS)
     if small.any():
         yield Step(_TOO_SMALL, table.NODE_TOO_SMALL, small, "", "")
-    if not view.future.all():
-        yield Step(_RESOURCES, table.NODE_RESOURCES, ~view.future, "", "")
+    short: Bools = np.logical_or.reduce(need - (n.idle[rows] + n.releasing[rows] - n.pipelined[rows]) >= EPS)
+    if short.any():
+        yield Step(_RESOURCES, table.NODE_RESOURCES, short, "", "")
+    crowded = ~(view.future | short)
+    if crowded.any():
+        yield Step(_PODS, table.NODE_PODS, crowded, "", "")
+
+
+def _rows(session: Session, task: Task) -> list[int]:
+    """The rows of the resources that must fit, without `pods`, which has a reason of its own."""
+    pods = session.table.rows.get(PODS)
+    return [row for row in session.placement.view(task).rows if row != pods]
 
 
 def _most_frequent(f: Filter, codes: NDArray[np.generic]) -> str:
@@ -131,7 +140,7 @@ def _largest(session: Session, task: Task) -> dict[str, Value]:
     view = session.placement.view(task)
     allocatable = session.numbers.allocatable
     names = list(session.table.rows)
-    short = [(int((view.vector[r] - allocatable[r] >= EPS).sum()), r) for r in view.rows]
+    short = [(int((view.vector[r] - allocatable[r] >= EPS).sum()), r) for r in _rows(session, task)]
     row = max(short, key=lambda s: (s[0], -s[1]))[1]
     return {
         "resource": names[row],
@@ -144,7 +153,7 @@ def nearest_miss(session: Session, task: Task, among: Bools) -> dict[str, Value]
     """Of some nodes, the one that lacks the smallest part of the request, and of what it lacks most."""
     view = session.placement.view(task)
     n = session.numbers
-    rows = view.rows
+    rows = _rows(session, task)
     need = view.vector[rows, None]
     soon = n.idle[rows] + n.releasing[rows] - n.pipelined[rows]
     missing = np.where(need - soon >= EPS, need - soon, 0.0)

@@ -319,8 +319,9 @@ _AREA = "Priority and eviction"
 OUTRANKED = _reason(
     "Outranked",
     _AREA,
-    "The job is number {position} of {waiting} in queue {queue}, and {ahead} comes first and takes the capacity.",
-    "queue:n ahead:n position:c waiting:c",
+    "The job is number {position} of {waiting} in queue {queue}; {ahead} of queue {other} comes first and takes the "
+    "capacity.",
+    "queue:n ahead:n other:n position:c waiting:c",
     "Wait, or raise the priority of the job.",
 )
 RESERVED = _reason(

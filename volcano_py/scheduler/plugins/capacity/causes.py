@@ -14,8 +14,9 @@ def limit_cause(session: Session, tree: QueueTree, node: QueueNode, task: Task) 
     """The first queue upwards that a task would bring above what the queue may hold."""
     for q in tree.upwards(node):
         for d, amount in task.spec_class.demands:
-            held, limit = q.allocated[d], q.real_capability[d]
-            if held + amount > limit:
+            if q.allocated[d] + amount > q.real_capability[d]:
+                q = _owner(tree, q, d)
+                held, limit = q.allocated[d], q.real_capability[d]
                 numbers: dict[str, Value] = {
                     "queue": q.name,
                     "path": _path(node),
@@ -37,6 +38,7 @@ def admission_cause(
 ) -> Cause:
     """A queue upwards that does not admit a job with this minimum."""
     d = next(iter(lacking), CPU)
+    q = _owner(tree, q, d)
     held = q.allocated[d] + q.inqueue[d] - q.elastic[d]
     return ENQUEUE_LIMIT.because(
         queue=q.name,
@@ -47,6 +49,15 @@ def admission_cause(
         limit=q.admits[d],
         missing=held + minimum[d] - q.admits[d],
     )
+
+
+def _owner(tree: QueueTree, node: QueueNode, resource: str) -> QueueNode:
+    """The queue whose spec sets the limit of a queue: itself, or the one above from which it has it."""
+    for q in tree.upwards(node):
+        named = q.queue.capability
+        if named is not None and 0 < named[resource] <= node.real_capability[resource]:
+            return q
+    return node
 
 
 def _path(node: QueueNode) -> str:

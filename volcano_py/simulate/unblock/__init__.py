@@ -1,0 +1,1 @@
+"""What would unblock a job: changes that were tried in a cycle and let it start."""

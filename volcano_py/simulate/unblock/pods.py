@@ -1,0 +1,138 @@
+"""Changes of the job's own pods: selectors, tolerations, gates, ports, affinity, requests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import msgspec
+
+from volcano_py.api.core import NO_RAW, Pod, Toleration
+from volcano_py.scheduler.explain.reasons import amount_text
+from volcano_py.scheduler.explain.selectors import taint_text, untolerated_taints
+from volcano_py.scheduler.framework.cause import Cause
+from volcano_py.scheduler.framework.session import Session
+from volcano_py.scheduler.framework.session_job import SessionJob
+from volcano_py.scheduler.model import status as st
+from volcano_py.scheduler.model.task import Task
+from volcano_py.simulate.unblock.suggestion import Change
+from volcano_py.simulate.unblock.trials import Edit
+
+replace = msgspec.structs.replace
+
+
+def changed_pods(session: Session, job: SessionJob, change: Callable[[Pod], Pod]) -> list[Edit]:
+    """The job's pending pods, changed."""
+    waiting = [t for t in job.model.tasks.values() if t.status == st.PENDING]
+    return [Edit("Pod", t.namespace, t.name, change(t.pod)) for t in waiting]
+
+
+def with_spec(**fields: Any) -> Callable[[Pod], Pod]:
+    """A change of fields of spec."""
+    return lambda pod: replace(pod, spec=replace(pod.spec, **fields))
+
+
+def drop_selector(session: Session, job: SessionJob, cause: Cause) -> Iterator[Change]:
+    """One key of the node selector, then the whole of it, then the node affinity."""
+    keys = {k: v for t in session.pending(job) for k, v in (t.pod.spec.node_selector or {}).items()}
+    for key, value in sorted(keys.items()):
+
+        def without(pod: Pod, key: str = key) -> Pod:
+            left = {k: v for k, v in (pod.spec.node_selector or {}).items() if k != key}
+            return replace(pod, spec=replace(pod.spec, node_selector=left))
+
+        text = f"remove {key}={value} from spec.nodeSelector of the pods"
+        yield Change("drop-selector", text, changed_pods(session, job, without))
+    if len(keys) > 1:
+        edits = changed_pods(session, job, with_spec(node_selector=None))
+        yield Change("drop-selector", "remove spec.nodeSelector of the pods", edits)
+    if any(t.spec_class.affinity is not None for t in session.pending(job)):
+        text = "remove the required node affinity of the pods"
+        yield Change("drop-selector", text, changed_pods(session, job, with_spec(affinity=NO_RAW, node_selector=None)))
+
+
+def label_node(session: Session, job: SessionJob, cause: Cause) -> Iterator[Change]:
+    """The labels that the selector names, on a node that would otherwise take the pod."""
+    pending = session.pending(job)
+    wanted = dict(pending[0].pod.spec.node_selector or {}) if pending else {}
+    if not wanted:
+        return
+    for column in range(min(len(session.table), 5)):
+        node = session.table.objects[column]
+        labels = {**(node.metadata.labels or {}), **wanted}
+        changed = replace(node, metadata=replace(node.metadata, labels=labels))
+        text = f"label node {node.metadata.name} with {', '.join(f'{k}={v}' for k, v in sorted(wanted.items()))}"
+        yield Change("label-node", text, [Edit("Node", "", node.metadata.name, changed)])
+
+
+def tolerate(session: Session, job: SessionJob, cause: Cause) -> Iterator[Change]:
+    """A toleration of the taints of one node, the node with the fewest first."""
+    pending = session.pending(job)
+    if not pending:
+        return
+    seen: set[str] = set()
+    per_node = [untolerated_taints(session, pending[0], n) for n in range(len(session.table))]
+    for taints in sorted((t for t in per_node if t), key=len):
+        text = ", ".join(taint_text(t) for t in taints)
+        if text in seen or len(seen) == 3:
+            continue
+        seen.add(text)
+        more = [Toleration(key=t.key, operator="Equal", value=t.value, effect=t.effect) for t in taints]
+
+        def tolerating(pod: Pod, more: list[Toleration] = more) -> Pod:
+            return replace(pod, spec=replace(pod.spec, tolerations=[*(pod.spec.tolerations or ()), *more]))
+
+        yield Change("tolerate", f"tolerate {text}", changed_pods(session, job, tolerating))
+
+
+def remove_gates(session: Session, job: SessionJob, cause: Cause) -> Iterator[Change]:
+    """All scheduling gates."""
+    gates = sorted({g.name for t in session.pending(job) for g in t.pod.spec.scheduling_gates or ()})
+    text = f"remove the scheduling gate {', '.join(gates)}"
+    yield Change("remove-gate", text, changed_pods(session, job, with_spec(scheduling_gates=None)))
+
+
+def drop_affinity(session: Session, job: SessionJob, cause: Cause) -> Iterator[Change]:
+    edits = changed_pods(session, job, with_spec(affinity=NO_RAW))
+    yield Change("drop-affinity", "remove the required pod affinity and anti-affinity of the pods", edits)
+
+
+def drop_spread(session: Session, job: SessionJob, cause: Cause) -> Iterator[Change]:
+    edits = changed_pods(session, job, with_spec(topology_spread_constraints=NO_RAW))
+    yield Change("drop-spread", "remove the required topology spread constraints of the pods", edits)
+
+
+def drop_ports(session: Session, job: SessionJob, cause: Cause) -> Iterator[Change]:
+    def without(pod: Pod) -> Pod:
+        containers = [
+            replace(c, ports=[replace(p, host_port=0) for p in c.ports or ()]) for c in pod.spec.containers or ()
+        ]
+        return replace(pod, spec=replace(pod.spec, containers=containers))
+
+    yield Change("drop-host-port", "use no port of the host", changed_pods(session, job, without))
+
+
+def ask_for_less(session: Session, job: SessionJob, cause: Cause) -> Iterator[Change]:
+    """The request of one resource lowered to what a node has."""
+    resource = str(cause.fields["resource"])
+    most = float(cause.fields.get("largest", cause.fields.get("free", 0.0)))
+    if most <= 0:
+        return
+    asked = float(cause.fields["requested"])
+    edits = [
+        Edit("Pod", t.namespace, t.name, _lowered(t, resource, most))
+        for t in job.model.tasks.values()
+        if t.status == st.PENDING and t.request[resource] >= asked and len(t.pod.spec.containers or ()) == 1
+    ]
+    text = f"ask for at most {amount_text(resource, most)} {resource} in one pod"
+    if edits:
+        yield Change("ask-for-less", text, edits)
+
+
+def _lowered(task: Task, resource: str, most: float) -> Pod:
+    pod = task.pod
+    container = (pod.spec.containers or [])[0]
+    amount = str(int(most)) if resource in ("memory", "pods") else f"{int(most)}m"
+    requests = {**(container.resources.requests or {}), resource: amount}
+    lowered = replace(container, resources=replace(container.resources, requests=requests, limits=None))
+    return replace(pod, spec=replace(pod.spec, containers=[lowered]))
