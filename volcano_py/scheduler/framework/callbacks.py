@@ -64,6 +64,8 @@ class Callbacks:
         """Keep what the configuration enables, in its order."""
         for point, flag in self._flags.items():
             known = self._registered[point]
+            if not known:
+                continue
             per_tier = [
                 [known[o.name] for o in tier if o.name in known and (flag is None or flag in o.enabled)]
                 for tier in tiers

@@ -103,7 +103,8 @@ class Session(Orders, VictimSelection, NodeRules, NetworkDomains, TaskMoves):
         self.jobs = self._open_jobs()
         self.total = cluster.usable.total() if self.deviations.usable_capacity else cluster.nodes.total()
         """What queues and jobs share."""
-        self.admissible = cluster.usable.total(closed_too=True) if self.deviations.usable_capacity else self.total
+        closed = self.deviations.usable_capacity and cluster.usable.closed_nodes()
+        self.admissible = cluster.usable.total(closed_too=True) if closed else self.total
         """What jobs are admitted for."""
         self.kube = KubeView(cluster, self.numbers)
         self.work = Work(budget)

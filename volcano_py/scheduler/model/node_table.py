@@ -157,6 +157,7 @@ class NodeTable:
         """Moves when any node's allocatable changes."""
         self._keys: list[frozenset[str]] = []
         self._bare: tuple[int, list[int]] = (-1, [])
+        self._total: tuple[int, Resource] = (-1, Resource())
 
     def __len__(self) -> int:
         return len(self.names)
@@ -230,15 +231,15 @@ class NodeTable:
         return i, last
 
     def total(self) -> Resource:
-        """The sum of allocatable over all nodes."""
-        r = Resource()
-        count = len(self.names)
-        keys = frozenset[str]().union(*self._keys)
-        sums = self.numbers.allocatable[:, :count].sum(axis=1)
-        r.milli_cpu, r.memory = float(sums[0]), float(sums[1])
-        for name in keys - {CPU, MEMORY}:
-            r[name] = float(sums[self.rows[name]])
-        return r
+        """The sum of allocatable over all nodes; added up again when one of them has changed."""
+        if self._total[0] != self.total_generation:
+            r = Resource()
+            sums = self.numbers.allocatable[:, : len(self.names)].sum(axis=1)
+            r.milli_cpu, r.memory = float(sums[0]), float(sums[1])
+            for name in frozenset[str]().union(*self._keys) - {CPU, MEMORY}:
+                r[name] = float(sums[self.rows[name]])
+            self._total = (self.total_generation, r)
+        return self._total[1].clone()
 
     def snapshot(self) -> NodeNumbers:
         """A copy of the columns. Of a node that has nothing but cpu and memory nothing else is taken, not even a pod's

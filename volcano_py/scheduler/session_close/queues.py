@@ -29,7 +29,7 @@ def close_queues(session: Session) -> None:
         queue = session.queues[name]
         new = {**amount.quantities(), **as_quantities(devices[name])}
         old = queue.object.status.allocated or {}
-        if {k: quantity.parse(v) for k, v in old.items()} != {k: quantity.parse(v) for k, v in new.items()}:
+        if new != old and {k: quantity.parse(v) for k, v in old.items()} != {k: quantity.parse(v) for k, v in new.items()}:
             session.emit([plan.QueueStatus(name, new, queue.object.metadata.resource_version)])
         _report_queue(session, queue)
 
