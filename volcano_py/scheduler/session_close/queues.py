@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from fractions import Fraction
 
 from volcano_py.api import quantity
 from volcano_py.api.scheduling import ROOT_QUEUE
@@ -29,9 +30,13 @@ def close_queues(session: Session) -> None:
         queue = session.queues[name]
         new = {**amount.quantities(), **as_quantities(devices[name])}
         old = queue.object.status.allocated or {}
-        if new != old and {k: quantity.parse(v) for k, v in old.items()} != {k: quantity.parse(v) for k, v in new.items()}:
+        if new != old and _amounts(new) != _amounts(old):
             session.emit([plan.QueueStatus(name, new, queue.object.metadata.resource_version)])
         _report_queue(session, queue)
+
+
+def _amounts(quantities: Mapping[str, quantity.Quantity]) -> dict[str, Fraction]:
+    return {name: quantity.parse(text) for name, text in quantities.items()}
 
 
 def _devices(session: Session) -> dict[str, DeviceAmounts]:
