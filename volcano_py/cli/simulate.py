@@ -31,8 +31,13 @@ def simulate() -> None:
 
 @simulate.command()
 @click.argument("files", nargs=-1, metavar="FILES|-")
-@click.option("--conf", type=click.Path(path_type=Path), help="Scheduler configuration (default: the built-in one).")
-@click.option("--cycles", type=click.IntRange(1), default=1, show_default=True, help="Number of cycles to run.")
+@click.option(
+    "--conf", "--config", type=click.Path(path_type=Path), help="Scheduler configuration (default: the built-in one)."
+)
+@click.option("--cycles", type=click.IntRange(1), help="Number of cycles to run (default: 1; with --from 3).")
+@click.option("--from", "snapshot", type=click.Path(path_type=Path), help="Print what differs in a snapshot.")
+@click.option("--add-nodes", multiple=True, metavar="COUNTxSHAPE", help="With --from: 4xcpu=32,memory=256Gi or 4xNODE.")
+@click.option("--job", "jobs", multiple=True, help="With --from: a file with new jobs or other objects.")
 @click.option("--parity", is_flag=True, help="Decide exactly as Volcano: all deviations off.")
 @click.option("--raw", is_flag=True, help="Use the objects exactly as they are, without defaults or added queues.")
 @click.option("--seed", type=int, default=0, help="Seed of the choice among nodes of equal score.")
@@ -43,7 +48,10 @@ def simulate() -> None:
 def run(
     files: tuple[str, ...],
     conf: Path | None,
-    cycles: int,
+    cycles: int | None,
+    snapshot: Path | None,
+    add_nodes: tuple[str, ...],
+    jobs: tuple[str, ...],
     parity: bool,
     raw: bool,
     seed: int,
@@ -61,6 +69,16 @@ def run(
         registry = extended(REGISTRY, plugins_dir)
     except ExtensionError as e:
         fail(str(e), 2)
+    if snapshot is not None:
+        if jsonl or raw:
+            raise click.UsageError("--from cannot be combined with --jsonl or --raw")
+        from volcano_py.cli.what_if import Changes, compare
+
+        compare(snapshot, Changes(add_nodes, (*files, *jobs), conf, parity), cycles, seed, registry, output)
+        return
+    if add_nodes or jobs:
+        raise click.UsageError("--add-nodes and --job change a snapshot; name it with --from")
+    cycles = cycles or 1
     if jsonl:
         try:
             defaults = Defaults(_text(conf), cycles, seed, parity, raw, features)

@@ -1,0 +1,99 @@
+"""`volcano-py simulate run --from SNAPSHOT`: decisions for a snapshot, or what would be different with a change."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NoReturn
+
+import click
+import msgspec
+import orjson
+
+from volcano_py.cli.errors import describe_os_error, fail
+from volcano_py.scheduler.framework.config import Configuration, ConfigurationError
+from volcano_py.scheduler.framework.registry import Registry
+from volcano_py.scheduler.recording.archive import ArchiveError
+from volcano_py.simulate.batch import configuration
+from volcano_py.simulate.manifests import ManifestError, read
+from volcano_py.simulate.snapshot import Snapshot, load
+from volcano_py.simulate.what_if import CYCLES, Difference, Run, differences, nodes_to_add, run, simulation_of
+
+
+class Changes(msgspec.Struct):
+    """What is to be different from the snapshot."""
+
+    nodes: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    conf: Path | None = None
+    parity: bool = False
+
+
+def loaded(file: Path) -> Snapshot:
+    """The snapshot in a file; ends the program with 2 if there is none."""
+    try:
+        return load(file)
+    except ArchiveError as error:
+        _fail(error)
+    except OSError as error:
+        fail(describe_os_error(error), 2)
+
+
+def compare(file: Path, changes: Changes, cycles: int | None, seed: int, registry: Registry, output: str) -> None:
+    """Run the snapshot as it is and with the changes, and print the difference."""
+    snapshot = loaded(file)
+    for unread in snapshot.unread:
+        click.echo(f"not in the snapshot: {unread.kind}: {unread.why}", err=True)
+    length = CYCLES if cycles is None else cycles
+    try:
+        text = snapshot.configuration_text
+        old = _configuration(text, f"{file}: its configuration", False, registry)
+        new = old
+        if changes.conf is not None or changes.parity:
+            where = str(changes.conf) if changes.conf else f"{file}: its configuration"
+            new = _configuration(changes.conf.read_text() if changes.conf else text, where, changes.parity, registry)
+        added = [node for shape in changes.nodes for node in nodes_to_add(shape, snapshot)] + read(changes.files)
+        before = run(simulation_of(snapshot, seed=seed, registry=registry), old, length)
+        after = run(simulation_of(snapshot, added, seed=seed, registry=registry), new, length)
+    except (ConfigurationError, ManifestError) as error:
+        _fail(error)
+    except (OSError, UnicodeDecodeError) as error:
+        fail(describe_os_error(error) if isinstance(error, OSError) else f"{changes.conf}: not text in UTF-8", 2)
+    for fault in (*before.faults, *after.faults):
+        click.echo(f"plugin fault: {fault}", err=True)
+    _print(before, after, differences(before, after), length, output)
+
+
+def _configuration(text: str, where: str, parity: bool, registry: Registry) -> Configuration:
+    try:
+        return configuration(text, parity, registry)
+    except ConfigurationError as error:
+        raise ConfigurationError(f"{where}: {error}") from None
+
+
+def _fail(error: Exception) -> NoReturn:
+    fail(str(error), 2)
+
+
+def _print(before: Run, after: Run, found: list[Difference], cycles: int, output: str) -> None:
+    if output == "json":
+        document = {"cycles": cycles, "differences": found, "before": before, "after": after}
+        click.echo(orjson.dumps(msgspec.to_builtins(document), option=orjson.OPT_INDENT_2))
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console()
+    if not found:
+        console.print(f"No difference in {cycles} cycles.")
+        return
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("JOB", no_wrap=True)
+    table.add_column("CHANGE", no_wrap=True)
+    table.add_column("SNAPSHOT")
+    table.add_column("WITH THE CHANGES")
+    for difference in found:
+        table.add_row(difference.job, difference.change, difference.before or "-", difference.after or "-")
+    console.print(table)
+    started = len(after.started) - len(before.started)
+    evicted = sum(after.evicted.values()) - sum(before.evicted.values())
+    console.print(f"\nIn {cycles} cycles: {started:+d} jobs start, {evicted:+d} pods are evicted.")

@@ -1,0 +1,217 @@
+"""What if: the difference in decisions between a snapshot and the same snapshot with more nodes, more jobs or another
+configuration. Both run the same number of cycles, with the same seed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from volcano_py.api import names, quantity
+from volcano_py.api.meta import format_time
+from volcano_py.scheduler.framework.config import Configuration
+from volcano_py.scheduler.framework.registry import Registry
+from volcano_py.scheduler.run_once import REGISTRY
+from volcano_py.simulate.complete import complete
+from volcano_py.simulate.cycles import Simulation
+from volcano_py.simulate.manifests import Manifest, ManifestError
+from volcano_py.simulate.snapshot import Snapshot, manifests_of
+
+CYCLES = 3
+"""In which the pods of a job are evicted, are gone, and another job starts in their place."""
+MAX_ADDED = 100_000
+"""The limit of nodes to add, against a typing error."""
+_COUNTED = re.compile(r"(\d+)x(.+)", re.DOTALL)
+
+
+class Run(msgspec.Struct):
+    """What became of each job, `namespace/podgroup`, in some cycles."""
+
+    started: dict[str, int] = {}
+    """The cycle in which its first pod was bound, from 1."""
+    bound: dict[str, int] = {}
+    evicted: dict[str, int] = {}
+    waiting: dict[str, str] = {}
+    """Why it waits after the last cycle."""
+    nodes: dict[str, str] = {}
+    """The node of each bound pod."""
+    faults: list[str] = []
+
+
+class Difference(msgspec.Struct):
+    """What is different for one job. `change` is one of CHANGES."""
+
+    job: str
+    change: str
+    before: str
+    after: str
+
+
+CHANGES = (
+    "starts",
+    "does not start",
+    "starts earlier",
+    "waits longer",
+    "is evicted",
+    "is not evicted",
+    "gets more pods",
+    "gets fewer pods",
+    "waits",
+    "waits for another reason",
+)
+
+
+def simulation_of(
+    snapshot: Snapshot, added: Iterable[Manifest] = (), *, seed: int = 0, registry: Registry = REGISTRY
+) -> Simulation:
+    """The cluster of a snapshot as a simulation, with further objects, which are completed as in that cluster. Raises
+    ManifestError for an object that cannot be used."""
+    manifests = list(manifests_of(snapshot))
+    scheduler_names = frozenset(snapshot.scheduler_names)
+    new, refused = _completed(manifests, list(added), scheduler_names, snapshot.time)
+    if refused:
+        raise ManifestError(refused[0])
+    return Simulation(
+        [*manifests, *new],
+        now=snapshot.time,
+        seed=seed,
+        raw=True,
+        scheduler_names=scheduler_names,
+        default_queue=snapshot.default_queue,
+        registry=registry,
+    )
+
+
+def run(simulation: Simulation, configuration: Configuration, cycles: int = CYCLES) -> Run:
+    """Some cycles, job by job."""
+    outcome = Run()
+    for cycle in range(1, cycles + 1):
+        group_of = {key: _group(o) for (kind, key), o in simulation.objects.items() if kind == "Pod"}
+        result = simulation.cycle(configuration)
+        for pod, node in result.bound.items():
+            job = group_of[pod]
+            outcome.started.setdefault(job, cycle)
+            outcome.bound[job] = outcome.bound.get(job, 0) + 1
+            outcome.nodes[pod] = node
+        for pod in result.evicted:
+            outcome.evicted[group_of[pod]] = outcome.evicted.get(group_of[pod], 0) + 1
+        outcome.waiting = result.waiting
+        outcome.faults += result.faults
+    return outcome
+
+
+def differences(before: Run, after: Run) -> list[Difference]:
+    """What is different, job by job in the order of their names; a job may start and be evicted."""
+    found: list[Difference] = []
+    jobs = {job for run in (before, after) for of in (run.started, run.waiting, run.evicted) for job in of}
+    for job in sorted(jobs):
+        found += _of_job(job, before, after)
+    return found
+
+
+def _of_job(job: str, before: Run, after: Run) -> Iterable[Difference]:
+    old, new = before.started.get(job), after.started.get(job)
+    reasons = before.waiting.get(job, ""), after.waiting.get(job, "")
+    if old is None and new is not None:
+        yield Difference(job, "starts", reasons[0], f"cycle {new}")
+    elif old is not None and new is None:
+        yield Difference(job, "does not start", f"cycle {old}", reasons[1])
+    elif old is not None and new is not None and old != new:
+        yield Difference(job, "starts earlier" if new < old else "waits longer", f"cycle {old}", f"cycle {new}")
+    elif old is None and reasons[0] != reasons[1]:
+        if reasons[0] and reasons[1]:
+            yield Difference(job, "waits for another reason", *reasons)
+        elif reasons[1]:
+            yield Difference(job, "waits", "", reasons[1])
+    if old is not None and new is not None:
+        pods = before.bound[job], after.bound[job]
+        if pods[0] != pods[1]:
+            change = "gets more pods" if pods[1] > pods[0] else "gets fewer pods"
+            yield Difference(job, change, f"{pods[0]} bound", f"{pods[1]} bound")
+    gone = before.evicted.get(job, 0), after.evicted.get(job, 0)
+    if gone[0] != gone[1]:
+        change = "is evicted" if gone[1] > gone[0] else "is not evicted"
+        yield Difference(job, change, f"{gone[0]} pods evicted", f"{gone[1]} pods evicted")
+
+
+def nodes_to_add(text: str, snapshot: Snapshot) -> list[Manifest]:
+    """Nodes from `4xcpu=32,memory=256Gi,nvidia.com/gpu=8` or `4xNODE`, which are like a node of the snapshot.
+
+    Raises ManifestError.
+    """
+    counted = _COUNTED.fullmatch(text.strip())
+    if counted is None:
+        raise ManifestError(f"nodes to add {text!r}: write COUNTxSHAPE, e.g. 4xcpu=32,memory=256Gi or 4xNODE")
+    count, shape = int(counted[1]), counted[2]
+    if not 0 < count <= MAX_ADDED:
+        raise ManifestError(f"nodes to add {text!r}: the count must be between 1 and {MAX_ADDED}")
+    taken = {node.metadata.name for node in snapshot.of("Node")}
+    like = _from_amounts(shape) if "=" in shape else _like(shape, snapshot)
+    made: list[Manifest] = []
+    number = 0
+    while len(made) < count:
+        number += 1
+        name = f"added-{number}"
+        if name in taken:
+            continue
+        labels = {**like["metadata"].get("labels", {}), "kubernetes.io/hostname": name}
+        metadata = {"name": name, "uid": f"node-{name}", "labels": labels}
+        made.append({"apiVersion": "v1", "kind": "Node", **like, "metadata": metadata})
+    return made
+
+
+def _from_amounts(shape: str) -> Manifest:
+    have: dict[str, str] = {"pods": "110"}
+    for part in shape.split(","):
+        name, equals, amount = part.partition("=")
+        try:
+            have[name.strip()] = quantity.canonical(amount.strip()) if equals and name.strip() else _no_amount()
+        except ValueError:
+            message = f"nodes to add: {part!r} is not resource=amount; write e.g. cpu=32,memory=256Gi"
+            raise ManifestError(message) from None
+    return {"metadata": {}, "spec": {}, "status": {"allocatable": have, "capacity": have}}
+
+
+def _no_amount() -> str:
+    raise ValueError("no amount")
+
+
+def _like(name: str, snapshot: Snapshot) -> Manifest:
+    """A node of the snapshot without what is its own."""
+    for manifest in manifests_of(msgspec.structs.replace(snapshot, objects={"Node": snapshot.of("Node")})):
+        if manifest["metadata"]["name"] == name:
+            status = {key: value for key, value in manifest.get("status", {}).items() if key != "volumesAttached"}
+            return {"metadata": manifest["metadata"], "spec": manifest.get("spec", {}), "status": status}
+    raise ManifestError(f"nodes to add: the snapshot has no node {name!r}; name one that it has, or write cpu=32")
+
+
+def _completed(
+    known: list[Manifest], added: list[Manifest], scheduler_names: frozenset[str], now: float
+) -> tuple[list[Manifest], list[str]]:
+    """The added objects, completed with the queues, classes and namespaces of the cluster."""
+    if not added:
+        return [], []
+    around = [m for m in known if m["kind"] in ("Queue", "PriorityClass", "Namespace")]
+    made, refused = complete([*around, *added], scheduler_names, now)
+    existing = {_key(m) for m in known}
+    given = {_key(m) for m in added}
+    implied = ("Queue", "PriorityClass", "Namespace")
+    new = [m for m in made if _key(m) in given or (_key(m) not in existing and m["kind"] not in implied)]
+    for manifest in new:
+        manifest["metadata"].setdefault("creationTimestamp", format_time(now))
+    return new, refused
+
+
+def _key(manifest: Manifest) -> tuple[str, str, str]:
+    metadata = manifest["metadata"]
+    return manifest["kind"], metadata.get("namespace", ""), metadata["name"]
+
+
+def _group(pod: Mapping[str, Any]) -> str:
+    """The job of a pod; a pod without one is its own."""
+    metadata = pod["metadata"]
+    annotations = metadata.get("annotations") or {}
+    name = annotations.get(names.GROUP_NAME) or annotations.get(names.VOLCANO_GROUP_NAME) or metadata["name"]
+    return f"{metadata['namespace']}/{name}"
