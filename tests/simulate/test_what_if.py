@@ -13,6 +13,7 @@ from hypothesis import strategies as s
 
 from tests import strategies
 from tests.simulate.test_snapshot import NOW, conf_of, secretive, snapshot_of
+from volcano_py.api.core import Pod
 from volcano_py.cli.main import main
 from volcano_py.simulate.complete import complete
 from volcano_py.simulate.cycles import Simulation
@@ -51,13 +52,17 @@ def full_run(manifests: list[Manifest], tiers: list[list[Any]]) -> tuple[dict[st
         jobs = {task.key: task for task in simulation.cluster.tasks.values()}
         result = simulation.cycle(conf_of(tiers))
         for pod in result.bound:
-            annotations = jobs[pod].pod.metadata.annotations or {}
-            started.setdefault("default/" + annotations.get("scheduling.k8s.io/group-name", ""), cycle + 1)
+            started.setdefault(group_of(jobs[pod].pod), cycle + 1)
         for pod in result.evicted:
-            job = "default/" + (jobs[pod].pod.metadata.annotations or {})["scheduling.k8s.io/group-name"]
+            job = group_of(jobs[pod].pod)
             evicted[job] = evicted.get(job, 0) + 1
         waiting = set(result.waiting)
     return started, evicted, waiting
+
+
+def group_of(pod: Pod) -> str:
+    group = (pod.metadata.annotations or {}).get("scheduling.k8s.io/group-name", pod.metadata.name)
+    return f"{pod.metadata.namespace}/{group}"
 
 
 def agree(manifests: list[Manifest], tiers: list[list[Any]], others: list[list[Any]], nodes: str) -> int:
@@ -80,7 +85,7 @@ def agree(manifests: list[Manifest], tiers: list[list[Any]], others: list[list[A
     by_change: dict[str, set[str]] = {}
     for difference in found:
         by_change.setdefault(difference.change, set()).add(difference.job)
-    named = {job for run_ in (old, new) for job in run_[0] if job != "default/"}
+    named = {job for run_ in (old, new) for job in run_[0]}
     assert by_change.get("starts", set()) & named == {j for j in named if j in new[0] and j not in old[0]}
     assert by_change.get("does not start", set()) & named == {j for j in named if j in old[0] and j not in new[0]}
     both = {j for j in named if j in old[0] and j in new[0]}
