@@ -75,10 +75,15 @@ def _micro_time(seconds: float) -> str:
 
 
 def _node(spec: Spec, i: int) -> Spec:
+    """`shapes`: lists of (cpu, memory), taken in turn; `tainted`: each so many-th node has a taint."""
     name = spec["name"] % i
     labels = {k: fill(v.replace("<name>", name), {"i": i}) for k, v in spec["labels"].items()}
-    have = {"cpu": spec["cpu"], "memory": spec["memory"], "pods": str(spec["pods"])}
-    return {"metadata": {"name": name, "labels": labels}, "status": {"allocatable": have, "capacity": have}}
+    cpu, memory = spec["shapes"][i % len(spec["shapes"])] if spec.get("shapes") else (spec["cpu"], spec["memory"])
+    have = {"cpu": cpu, "memory": memory, "pods": str(spec["pods"])}
+    made: Spec = {"metadata": {"name": name, "labels": labels}, "status": {"allocatable": have, "capacity": have}}
+    if spec.get("tainted") and i % spec["tainted"] == 0:
+        made["spec"] = {"taints": [{"key": "reserved", "effect": "NoSchedule"}]}
+    return made
 
 
 def _queue(spec: Spec) -> Spec:
@@ -93,7 +98,7 @@ def _work(work: Spec, nodes: int) -> Iterator[tuple[str, Spec]]:
     size = work["gang_size"] if gangs else 1
     for number in range(work["pods"] // size):
         names = {"g": number, "i": number, "nodes": nodes}
-        if gangs:
+        if not work.get("shapes"):
             cpu, memory = work["cpu"], work["memory"]
         else:
             shape = {"s": number % work["shapes"]}
@@ -128,6 +133,7 @@ def _pod(work: Spec, group: str, names: dict[str, int], cpu: str, memory: str) -
         "priority": work.get("priority", 0),
         "containers": [{"name": "main", "image": "busybox", "resources": {"requests": {"cpu": cpu, "memory": memory}}}],
     }
+    spec |= work.get("pod_spec") or {}
     if work.get("node"):
         at = re.sub(r"<([^<>]+)>", lambda m: f"{evaluate(m[1], names):05d}", work["node"])
         spec["nodeName"] = at
@@ -136,7 +142,7 @@ def _pod(work: Spec, group: str, names: dict[str, int], cpu: str, memory: str) -
             "name": name,
             "namespace": "default",
             "uid": f"pod-{name}",
-            "labels": {"app": group},
+            "labels": {"app": group, **({"pod": name} if work.get("unique_label") else {})},
             "annotations": {"scheduling.k8s.io/group-name": group, **(work.get("annotations") or {})},
         },
         "spec": spec,

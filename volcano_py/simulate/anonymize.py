@@ -46,9 +46,7 @@ Rename = Callable[[str], str]
 
 def anonymize(snapshot: Snapshot) -> Snapshot:
     """A snapshot of the same cluster with other names."""
-    manifests = {
-        kind: [to_manifest(obj) for obj in objects] for kind, objects in _without_patterns(snapshot).items()
-    }
+    manifests = {kind: [to_manifest(obj) for obj in objects] for kind, objects in _without_patterns(snapshot).items()}
     found: set[str] = set()
 
     def collect(name: str) -> str:

@@ -132,10 +132,7 @@ def load(path: Path) -> Snapshot:
         unknown = [kind for kind in head.kinds if kind not in STRUCTS]
         if unknown or len(head.kinds) != len(lines) - 1:
             raise ArchiveError(f"{path} is damaged; make it again with `{SAVE}`")
-        objects = {
-            kind: _list_decoder(kind).decode(line)
-            for kind, line in zip(head.kinds, lines[1:], strict=True)
-        }
+        objects = {kind: _list_decoder(kind).decode(line) for kind, line in zip(head.kinds, lines[1:], strict=True)}
     except (msgspec.MsgspecError, IndexError, UnicodeDecodeError) as error:
         raise ArchiveError(f"{path} is damaged ({error}); make it again with `{SAVE}`") from None
     return Snapshot(

@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from volcano_py.scheduler.framework.placement import Placement
 
 _WIDTH, _DEPTH = 16, 4
-"""How many nodes, and how many tasks on each, the first look at what comes next covers; each further one doubles one of
-them."""
+"""How many nodes, and how many tasks on each, the first look at what comes next covers."""
 
 _Entry = tuple[float, int, int, int]
 """(−score, rank, node column, number of tasks of the run that it has): the smallest is the best."""
@@ -39,7 +38,7 @@ def places_of_run(view: ClassView, task: Task, count: int, placement: Placement)
     scores = (-view.masked[first]).tolist()
     heap: list[_Entry] = list(zip(scores, rank[first].tolist(), first.tolist(), [0] * len(first), strict=True))
     heapq.heapify(heap)
-    ahead = _Ahead(view, task, placement)
+    ahead = _Ahead(view, task, count, placement)
     places: list[int] = []
     while heap and len(places) < count:
         _, of_rank, node, has = heap[0]
@@ -67,11 +66,16 @@ def _best(masked: NDArray[np.float64], rank: NDArray[np.int64], count: int) -> N
 
 
 class _Ahead:
-    """Scores of nodes with tasks of the run on them, looked up in advance."""
+    """Scores of nodes with tasks of the run on them, looked up in advance.
 
-    def __init__(self, view: ClassView, task: Task, placement: Placement) -> None:
+    A look costs little more for many nodes and tasks than for one. The first ones are small; then each covers twice as
+    many nodes, as deep as the run has been so far, or twice as many tasks on one node.
+    """
+
+    def __init__(self, view: ClassView, task: Task, count: int, placement: Placement) -> None:
         self._view = view
         self._task = task
+        self._count = count
         self._placement = placement
         self._known: dict[int, list[float]] = {}
         """By node: the score for the next task with 1, 2, … tasks of the run on it."""
@@ -84,20 +88,21 @@ class _Ahead:
         """
         known = self._known.get(node)
         if known is None:
-            self._look([node, *self._upcoming(heap)], 0)
+            depth = min(self._depth, self._count)
+            self._look([node, *self._upcoming(heap, 2 * self._count // depth)], 0, depth)
             self._width *= 2
         elif len(known) < tasks:
-            self._look([node], len(known))
-            self._depth *= 2
+            self._look([node], len(known), min(len(known), self._count))
+            self._depth = max(self._depth, len(known))
         return self._known[node][tasks - 1]
 
-    def _upcoming(self, heap: list[_Entry]) -> list[int]:
+    def _upcoming(self, heap: list[_Entry], most: int) -> list[int]:
         """The nodes that come next and have not been looked at."""
-        return [node for _, _, node, has in heapq.nsmallest(self._width, heap)[1:] if not has]
+        first = heapq.nsmallest(min(self._width, most), heap)
+        return [node for _, _, node, has in first[1:] if not has and node not in self._known]
 
-    def _look(self, nodes: list[int], known: int) -> None:
-        """Look up the scores of nodes of which `known` are known already."""
-        depth = self._depth
+    def _look(self, nodes: list[int], known: int, depth: int) -> None:
+        """Look up the scores of nodes, of which `known` are known already, with up to `depth` further tasks."""
         counts = np.tile(np.arange(known + 1, known + depth + 1, dtype=np.float64), len(nodes))
         columns = np.repeat(np.array(nodes, dtype=np.intp), depth)
         p, cls = self._placement, self._task.spec_class
