@@ -154,7 +154,7 @@ def decide(model: Cluster) -> Report:
 def test_a_gang_costs_few_passes() -> None:
     report = decide(large_gang(200, 1000))
     assert report.bound == 1000
-    assert report.counters["vector_passes"] <= 30
+    assert report.counters["vector_passes"] <= 100  # one by one it would be a column for each task
     assert report.counters["columns_refreshed"] == 0
 
 

@@ -68,8 +68,8 @@ def _best(masked: NDArray[np.float64], rank: NDArray[np.int64], count: int) -> N
 class _Ahead:
     """Scores of nodes with tasks of the run on them, looked up in advance.
 
-    A look costs little more for many nodes and tasks than for one. The first ones are small; then each covers twice as
-    many nodes, as deep as the run has been so far, or twice as many tasks on one node.
+    A look costs little more for many nodes and tasks than for one. Each covers twice as many nodes as the one before,
+    and on each of them as many further tasks as the run has put on any node so far.
     """
 
     def __init__(self, view: ClassView, task: Task, count: int, placement: Placement) -> None:
@@ -87,23 +87,26 @@ class _Ahead:
         `heap`: which nodes come next.
         """
         known = self._known.get(node)
-        if known is None:
-            depth = min(self._depth, self._count)
-            self._look([node, *self._upcoming(heap, 2 * self._count // depth)], 0, depth)
+        if known is None or len(known) < tasks:
+            self._depth = min(max(self._depth, tasks), self._count)
+            self._look([node, *self._upcoming(heap)])
             self._width *= 2
-        elif len(known) < tasks:
-            self._look([node], len(known), min(len(known), self._count))
-            self._depth = max(self._depth, len(known))
         return self._known[node][tasks - 1]
 
-    def _upcoming(self, heap: list[_Entry], most: int) -> list[int]:
-        """The nodes that come next and have not been looked at."""
-        first = heapq.nsmallest(min(self._width, most), heap)
-        return [node for _, _, node, has in first[1:] if not has and node not in self._known]
+    def _upcoming(self, heap: list[_Entry]) -> list[int]:
+        """The nodes that come next and of which few further scores are known."""
+        most = min(self._width, 2 * self._count // self._depth)
+        few = self._depth // 2
+        first = heapq.nsmallest(most, heap)[1:]
+        return [node for _, _, node, has in first if len(self._known.get(node, ())) - has <= few]
 
-    def _look(self, nodes: list[int], known: int, depth: int) -> None:
-        """Look up the scores of nodes, of which `known` are known already, with up to `depth` further tasks."""
-        counts = np.tile(np.arange(known + 1, known + depth + 1, dtype=np.float64), len(nodes))
+    def _look(self, nodes: list[int]) -> None:
+        """Look up further scores of nodes."""
+        depth = self._depth
+        for node in nodes:
+            self._known.setdefault(node, [])
+        more = np.arange(1, depth + 1, dtype=np.float64)
+        counts = np.concatenate([more + len(self._known[node]) for node in nodes])
         columns = np.repeat(np.array(nodes, dtype=np.intp), depth)
         p, cls = self._placement, self._task.spec_class
         numbers = FilledNodes(p.numbers, columns, counts, self._view.vector, cls.nonzero, p.kube_moves)
@@ -111,4 +114,4 @@ class _Ahead:
         *_, scores = look(self._view, self._task, numbers, columns)
         found = scores.tolist()
         for i, node in enumerate(nodes):
-            self._known.setdefault(node, []).extend(found[i * depth : (i + 1) * depth])
+            self._known[node] += found[i * depth : (i + 1) * depth]
