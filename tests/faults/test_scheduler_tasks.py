@@ -21,7 +21,7 @@ from volcano_py.scheduler.model.plan import Bind
 from volcano_py.scheduler.server import Scheduler
 
 QUICK = {"leader_elect": True, "lease_duration": 1.5, "renew_deadline": 1.0, "retry_period": 0.2}
-INFORMERS = {f"informer {entry.rt.plural}" for entry in watched(DEFAULT_GATES)}
+INFORMERS = {f"informer {entry.plural}" for entry in watched(DEFAULT_GATES)}
 """They list again."""
 DECIDER = {
     "cache",

@@ -48,6 +48,9 @@ LEASES = Kind("coordination.k8s.io", "v1", "leases", "Lease")
 QUEUES = Kind("scheduling.volcano.sh", "v1beta1", "queues", "Queue", namespaced=False)
 
 
+NATIVE_GROUPS = "podgroups.scheduling.k8s.io"
+
+
 def pod(name: str, namespace: str = "default", **fields: Any) -> dict[str, Any]:
     return {"metadata": {"name": name, "namespace": namespace}, **fields}
 
@@ -81,6 +84,8 @@ class FakeApi:
     url: str = ""
     port: int = 0
     bindings: dict[tuple[str, str], str] = field(default_factory=dict)
+    native_gangs: bool = False
+    """Whether scheduling.k8s.io/v1alpha2 is served; its PodGroups are those of the plural `NATIVE_GROUPS`."""
 
     async def start(self, port: int = 0) -> FakeApi:
         app = web.Application(client_max_size=1 << 26)
@@ -164,6 +169,10 @@ class FakeApi:
         if not found:
             return status(404, "NotFound", f"no path {request.path}")
         where = found.groupdict()
+        if (where["group"], where["plural"]) == ("scheduling.k8s.io", "podgroups"):
+            if not self.native_gangs:
+                return status(404, "NotFound", "the server could not find the requested resource")
+            where["plural"] = NATIVE_GROUPS
         key = (where["plural"], where["namespace"] or "", where["name"] or "")
         if request.method == "GET" and not where["name"]:
             if request.query.get("watch") == "true":

@@ -7,7 +7,23 @@ from __future__ import annotations
 
 from msgspec import field
 
-from volcano_py.api.meta import ApiObject, ApiType
+from volcano_py.api.meta import ApiObject, ApiType, Condition
+
+API_VERSION = "scheduling.k8s.io/v1alpha2"
+
+# Conditions of a PodGroup, and their reasons
+POD_GROUP_SCHEDULED = "PodGroupScheduled"
+DISRUPTION_TARGET = "DisruptionTarget"
+SCHEDULED = "Scheduled"
+UNSCHEDULABLE = "Unschedulable"
+PREEMPTION_BY_SCHEDULER = "PreemptionByScheduler"
+
+DISRUPTED_WHOLE = "PodGroup"
+"""The disruptionMode of groups whose pods are evicted all together or not at all."""
+
+
+class BasicPolicy(ApiType):
+    """The pods are scheduled one by one."""
 
 
 class GangPolicy(ApiType):
@@ -15,16 +31,36 @@ class GangPolicy(ApiType):
 
 
 class SchedulingPolicy(ApiType):
-    """Exactly one is set; without `gang` the pods are scheduled one by one."""
+    """Exactly one is set."""
 
+    basic: BasicPolicy | None = None
     gang: GangPolicy | None = None
+
+
+class TopologyConstraint(ApiType):
+    """All pods of the group are on nodes with the same value of this label."""
+
+    key: str = ""
+
+
+class SchedulingConstraints(ApiType):
+    topology: list[TopologyConstraint] | None = None
 
 
 class PodGroupSpec(ApiType):
     scheduling_policy: SchedulingPolicy = field(default_factory=SchedulingPolicy)
+    scheduling_constraints: SchedulingConstraints | None = None
+    disruption_mode: str | None = None
+    priority_class_name: str = ""
+    priority: int | None = None
+
+
+class PodGroupStatus(ApiType):
+    conditions: list[Condition] | None = None
 
 
 class PodGroup(ApiObject):
-    api_version: str = "scheduling.k8s.io/v1alpha2"
+    api_version: str = API_VERSION
     kind: str = "PodGroup"
     spec: PodGroupSpec = field(default_factory=PodGroupSpec)
+    status: PodGroupStatus = field(default_factory=PodGroupStatus)

@@ -21,6 +21,8 @@ _USER = re.compile(r'User "([^"]+)" cannot')
 def remedy(error: KubeError, rt: ResourceType, verbs: tuple[str, ...], namespace: str | None = None) -> str:
     """The remedy for a rejected request on a kind, or an empty text if there is none."""
     if isinstance(error, NotFound):
+        if "alpha" in rt.version and rt.group.endswith(".k8s.io"):
+            return f"an API server serves it with --runtime-config={rt.api_version}=true and its feature gate"
         return "" if not rt.group.endswith("volcano.sh") else f"install the CRD {rt.plural}.{rt.group}: {INSTALL_CRDS}"
     if isinstance(error, Forbidden):
         return "grant it: " + grant(str(error), rt, verbs, namespace)

@@ -22,8 +22,8 @@ def checks(progress: Progress, handle: DispatcherHandle) -> Health:
 
 def add_informers(health: Health, cache: Cache) -> None:
     """One check for each watched kind."""
-    for kind, informer in cache.informers.items():
-        health.add(f"informer-{informer.rt.plural}", _runs(cache, kind))
+    for kind in cache.informers:
+        health.add(f"informer-{cache.plurals[kind]}", _runs(cache, kind))
 
 
 def _runs(cache: Cache, kind: str) -> Check:

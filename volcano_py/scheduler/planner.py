@@ -39,7 +39,7 @@ class Planner:
     def assume(self, statuses: Mapping[str, api.PodGroupStatus]) -> None:
         """Count the plan as done in the model, until events confirm it or a result undoes it.
 
-        `statuses`: the PodGroup statuses that the session has written, by job.
+        `statuses`: the PodGroup statuses that the session has decided, by job; those of native gangs are not written.
         """
         for kind, group in groupby(self.operations, key=type):
             if kind is Bind:
@@ -50,7 +50,7 @@ class Planner:
     def _assume_each(self, operations: Iterable[Operation], statuses: Mapping[str, api.PodGroupStatus]) -> None:
         for operation in operations:
             uid = f"{operation.namespace}/{operation.name}" if isinstance(operation, PodGroupStatus) else ""
-            if uid in statuses:
-                self._model.assume_status(uid, statuses[uid])
-            else:
+            if uid not in statuses:
                 self._model.assume(operation)
+        for uid, status in statuses.items():
+            self._model.assume_status(uid, status)

@@ -18,7 +18,7 @@ from volcano_py.scheduler.framework.registry import Registry
 from volcano_py.scheduler.framework.session import Session, Shard
 from volcano_py.scheduler.model import status as st
 from volcano_py.scheduler.model.cluster import Cluster
-from volcano_py.scheduler.model.plan import Bind, Emit, Evict, Operation, PodGroupStatus
+from volcano_py.scheduler.model.plan import Bind, Emit, Evict, Operation
 from volcano_py.scheduler.model.sample_size import DEFAULT_SAMPLE, SampleSize
 from volcano_py.scheduler.planner import Planner
 from volcano_py.scheduler.plugins import PLUGINS
@@ -106,7 +106,7 @@ def run_once(
     report.faults = session.callbacks.faults
     report.bound, report.evicted = planner.count(Bind), planner.count(Evict)
     report.unfinished = session.work.exhausted
-    model.dirty = report.unfinished or planner.count(Bind, Evict, PodGroupStatus) > 0
+    model.dirty = report.unfinished or planner.count(Bind, Evict) > 0 or bool(session.new_statuses)
     return report
 
 

@@ -39,6 +39,7 @@ from volcano_py.scheduler.loop import CycleLoop
 from volcano_py.scheduler.metrics import Metrics
 from volcano_py.scheduler.model.cluster import Cluster
 from volcano_py.scheduler.model.feature_gates import enabled_gates
+from volcano_py.scheduler.model.group_names import NATIVE, native_uid
 from volcano_py.scheduler.model.node_usage import NodeUsage
 from volcano_py.scheduler.model.plan import Event, Operation
 from volcano_py.scheduler.options import Options
@@ -218,9 +219,10 @@ class Scheduler:
         """Withdraw operations that wait for an object that is gone."""
         if kind == "Node":
             self.handle.revoke(Revoke("Node", name))
-        elif kind == "PodGroup":
-            self.handle.revoke(Revoke("Job", f"{namespace}/{name}"))
-            self.reporter.metrics.forget_job(namespace, name)
+        elif kind in ("PodGroup", NATIVE):
+            uid = f"{namespace}/{name}" if kind == "PodGroup" else native_uid(f"{namespace}/{name}")
+            self.handle.revoke(Revoke("Job", uid))
+            self.reporter.metrics.forget_job(*uid.split("/", 1))
         elif kind == "Pod":
             self.handle.revoke(Revoke("Pod", f"{namespace}/{name}", uid))
 

@@ -14,7 +14,7 @@ from volcano_py.api.meta import format_time
 from volcano_py.simulate.bare_pods import groups_of_bare_pods
 from volcano_py.simulate.jobs import expand, is_job
 from volcano_py.simulate.label_keys import merge_label_keys
-from volcano_py.simulate.manifests import Manifest, ManifestError, as_struct, in_namespace, read_as
+from volcano_py.simulate.manifests import Manifest, ManifestError, as_struct, in_namespace, model_kind, read_as
 from volcano_py.simulate.namespaces import complete_namespaces
 from volcano_py.simulate.volumes import complete_volume
 from volcano_py.webhooks.podgroups import mutate_podgroup
@@ -56,7 +56,7 @@ def complete(
             refused.append(str(e))
         else:
             o = in_namespace(deepcopy(m))
-            by_key[o["kind"], o["metadata"].get("namespace", ""), o["metadata"]["name"]] = o
+            by_key[model_kind(o), o["metadata"].get("namespace", ""), o["metadata"]["name"]] = o
     objects = list(by_key.values())
     known = {(o["kind"], o["metadata"]["name"]) for o in objects}
     objects += [deepcopy(o) for o in _EVERYWHERE if (o["kind"], o["metadata"]["name"]) not in known]
@@ -79,13 +79,13 @@ def complete(
     pods = [o for o in objects if o["kind"] == "Pod"]
     for pod in pods:
         _pod(pod, classes)
-    groups = [o for o in objects if o["kind"] == "PodGroup"]
+    groups = [o for o in objects if model_kind(o) == "PodGroup"]
     made = groups_of_bare_pods(pods, groups, manifests, sorted(scheduler_names))
     made += namespaces.values()
     for o in made:
         _metadata(o, now)
     objects += made
-    for group in (o for o in objects if o["kind"] == "PodGroup"):
+    for group in (o for o in objects if model_kind(o) == "PodGroup"):
         _pod_group(group, namespaces.get(group["metadata"]["namespace"]))
     return objects, refused + bad_jobs
 
@@ -119,7 +119,7 @@ def _pod(pod: Manifest, classes: dict[str, Manifest]) -> None:
 
 def _scheduler_of(pod: Manifest) -> str:
     """The scheduler of a pod that names none: Volcano, but the default scheduler for a pod with a node and no group."""
-    in_group = (pod["metadata"].get("annotations") or {}).get(names.GROUP_NAME)
+    in_group = (pod["metadata"].get("annotations") or {}).get(names.GROUP_NAME) or pod["spec"].get("schedulingGroup")
     return _DEFAULT_SCHEDULER if pod["spec"].get("nodeName") and not in_group else names.SCHEDULER_NAME
 
 

@@ -20,9 +20,10 @@ from volcano_py.scheduler.framework.registry import Registry
 from volcano_py.scheduler.model import plan
 from volcano_py.scheduler.model.cluster import Cluster
 from volcano_py.scheduler.model.feature_gates import DEFAULT_GATES
+from volcano_py.scheduler.model.group_names import NATIVE
 from volcano_py.scheduler.run_once import REGISTRY, Report, run_once
 from volcano_py.simulate.complete import complete
-from volcano_py.simulate.manifests import Manifest, ManifestError, as_struct, in_namespace
+from volcano_py.simulate.manifests import Manifest, ManifestError, as_struct, in_namespace, model_kind
 from volcano_py.simulate.pre_bind import ClaimWrites, release_claims
 
 PERIOD = 1.0
@@ -96,14 +97,15 @@ class Simulation:
             return
         if struct is None:
             return
-        self.objects[manifest["kind"], struct.metadata.key] = manifest
-        if manifest["kind"] == "Pod" and not self._is_responsible_for(struct):
+        kind = model_kind(manifest)
+        self.objects[kind, struct.metadata.key] = manifest
+        if kind == "Pod" and not self._is_responsible_for(struct):
             self.cluster.remove("Pod", struct.metadata.namespace, struct.metadata.name)
             return
         try:
-            self.cluster.upsert(manifest["kind"], struct)
+            self.cluster.upsert(kind, struct)
         except ValueError as e:
-            self.refused.append(f"{manifest['kind']} {struct.metadata.key}: {e}")
+            self.refused.append(f"{kind} {struct.metadata.key}: {e}")
 
     def _is_responsible_for(self, pod: core.Pod) -> bool:
         """Pods that others schedule only count once they are bound. Volcano: responsibleForPod.
@@ -184,6 +186,10 @@ class Simulation:
                     group = self.objects["PodGroup", f"{op.namespace}/{op.name}"]
                     group["status"] = op.status
                     changed["PodGroup", f"{op.namespace}/{op.name}"] = group
+                case plan.NativeGroupStatus():
+                    group = self.objects[NATIVE, f"{op.namespace}/{op.name}"]
+                    set_conditions(group, op.conditions)
+                    changed[NATIVE, f"{op.namespace}/{op.name}"] = group
                 case plan.QueueStatus():
                     queue = self.objects["Queue", op.name]
                     queue.setdefault("status", {})["allocated"] = op.allocated
@@ -206,9 +212,16 @@ class Simulation:
 
 def _as_it_is(manifest: Manifest) -> Manifest:
     """Missing fields stay empty, even if an API server has a default; only the namespace is set."""
-    if manifest["kind"] == "PodGroup" and isinstance(manifest.setdefault("spec", {}), dict):
+    if model_kind(manifest) == "PodGroup" and isinstance(manifest.setdefault("spec", {}), dict):
         manifest["spec"].setdefault("queue", "")
     return in_namespace(manifest)
+
+
+def set_conditions(group: Manifest, new: list[dict[str, str]]) -> None:
+    """Set conditions of a native PodGroup; those of other types stay."""
+    status = group.setdefault("status", {})
+    types = {condition["type"] for condition in new}
+    status["conditions"] = [*(c for c in status.get("conditions") or () if c["type"] not in types), *new]
 
 
 def _set_condition(pod: Manifest, condition: Manifest, now: float) -> None:
@@ -234,12 +247,9 @@ def result_of(report: Report, emitted: list[plan.Operation]) -> CycleResult:
         evicted=[f"{o.namespace}/{o.name}" for o in emitted if isinstance(o, plan.Evict)],
         phases={uid: g.status.phase for uid, g in groups.items()},
         conditions={
-            uid: [
-                {"type": c.type, "status": c.status, "reason": c.reason, "message": c.message}
-                for c in g.status.conditions
-            ]
+            uid: [{"type": c.type, "status": c.status, "reason": c.reason, "message": c.message} for c in conditions]
             for uid, g in groups.items()
-            if g.status.conditions
+            if (conditions := (model.jobs[uid].native or g).status.conditions)
         },
         allocated={
             name: {resource: str(amount) for resource, amount in (q.object.status.allocated or {}).items()}

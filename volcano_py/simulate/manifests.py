@@ -9,9 +9,10 @@ from typing import Any
 
 import yaml
 
-from volcano_py.api import core, dra, kinds, nodeinfo, scheduling, storage, topology
+from volcano_py.api import core, dra, gang, kinds, nodeinfo, scheduling, storage, topology
 from volcano_py.api.codec import from_manifest
 from volcano_py.api.meta import parse_time
+from volcano_py.scheduler.model.group_names import NATIVE
 
 Manifest = dict[str, Any]
 
@@ -19,6 +20,7 @@ STRUCTS: dict[str, type[Any]] = {
     "Pod": core.Pod,
     "Node": core.Node,
     "PodGroup": scheduling.PodGroup,
+    NATIVE: gang.PodGroup,
     "Queue": scheduling.Queue,
     "PriorityClass": core.PriorityClass,
     "ResourceQuota": core.ResourceQuota,
@@ -43,8 +45,9 @@ STRUCTS: dict[str, type[Any]] = {
     "ResourceClaim": dra.ResourceClaim,
     "DeviceTaintRule": dra.DeviceTaintRule,
 }
-"""The kinds that the scheduler reads."""
-_GROUPS = {t.kind: t.group for t, struct in kinds.STRUCTS.items() if struct in STRUCTS.values()}
+"""The kinds that the scheduler reads, as the model calls them."""
+_KIND_OF = {struct: kind for kind, struct in STRUCTS.items()}
+_GROUPS = {_KIND_OF[struct]: t.group for t, struct in kinds.STRUCTS.items() if struct in _KIND_OF}
 _TEXTS = frozenset(("labels", "annotations", "matchLabels", "nodeSelector"))
 """Fields that map any name to a text."""
 NAMESPACED = frozenset(t.kind for t in kinds.ALL if t.namespaced)
@@ -126,10 +129,16 @@ def in_namespace(manifest: Manifest) -> Manifest:
     return manifest
 
 
+def model_kind(manifest: Manifest) -> str:
+    """What the model calls the kind of a manifest: PodGroups of two API groups are different kinds."""
+    native = manifest["kind"] == "PodGroup" and manifest.get("apiVersion") == gang.API_VERSION
+    return NATIVE if native else str(manifest["kind"])
+
+
 def is_read(manifest: Manifest) -> bool:
     """Whether the scheduler reads this kind, and not only one of the same name in another API group (kueue's Queue, the
     metrics of a Node). A manifest without `apiVersion` is judged by its kind."""
-    kind, version = manifest["kind"], manifest.get("apiVersion")
+    kind, version = model_kind(manifest), manifest.get("apiVersion")
     if kind not in STRUCTS or not version or not isinstance(version, str):
         return kind in STRUCTS
     return version.rpartition("/")[0] == _GROUPS[kind]
@@ -138,7 +147,7 @@ def is_read(manifest: Manifest) -> bool:
 def as_struct(manifest: Manifest, *, named: bool = False) -> Any:
     """The struct of a manifest, None for kinds that the scheduler does not read. `named`: an object without a name is
     an error, too. Raises ManifestError."""
-    return read_as(STRUCTS[manifest["kind"]], manifest, named=named) if is_read(manifest) else None
+    return read_as(STRUCTS[model_kind(manifest)], manifest, named=named) if is_read(manifest) else None
 
 
 def read_as(type_: type[Any], manifest: Manifest, *, named: bool = False) -> Any:

@@ -22,7 +22,18 @@ Scenario = dict[str, Any]
 EVICTING = frozenset(("preempt", "reclaim", "gangpreempt", "gangreclaim", "shuffle"))
 """Actions after which a scenario must state which pods were evicted."""
 _EXPECTED = frozenset(
-    ("bound", "pipelined", "evicted", "phases", "waiting", "conditions", "devices", "claims", "faults")
+    (
+        "bound",
+        "pipelined",
+        "evicted",
+        "phases",
+        "waiting",
+        "conditions",
+        "nativeConditions",
+        "devices",
+        "claims",
+        "faults",
+    )
 )
 
 
@@ -60,8 +71,9 @@ def check(scenario: Scenario, known: Registry = REGISTRY) -> None:
 
 
 def _group(pod: dict[str, Any]) -> str:
-    """The job of a pod, by its annotation."""
-    found: str = (pod["metadata"].get("annotations") or {}).get(names.GROUP_NAME, "")
+    """The name of a pod's PodGroup."""
+    native = pod["spec"].get("schedulingGroup") or {}
+    found: str = (pod["metadata"].get("annotations") or {}).get(names.GROUP_NAME) or native.get("podGroupName", "")
     return found
 
 
@@ -96,6 +108,12 @@ def compare(result: CycleResult, expect: dict[str, Any], number: int, groups: Ma
         of_type = {c["type"]: c["message"] for c in result.conditions.get(f"default/{job}", ())}
         stated = {name: of_type.get(name) for name in conditions}
         assert stated == conditions, f"cycle {number}: conditions of {job}: {stated}"
+    for job, types in expect.get("nativeConditions", {}).items():
+        by_type = {c["type"]: c for c in result.conditions.get(f"default/{job}", ())}
+        assert by_type.keys() == types.keys(), f"cycle {number}: conditions {result.conditions}"
+        for type_, words in types.items():
+            text = " ".join(str(by_type[type_].get(field, "")) for field in ("status", "reason", "message"))
+            assert words in text, f"cycle {number}: condition {type_} of {job} is {text!r}"
     for pod, assigned in expect.get("devices", {}).items():
         found = result.devices.get(f"default/{pod}", {})
         assert assigned.items() <= found.items(), f"cycle {number}: devices of {pod}: {found}"

@@ -11,17 +11,19 @@
       jobs:
         g: {queue: q1, min: 2, minResources: {cpu: 2}, priority: high, pods: 3, each: {cpu: 1}, phase: Inqueue}
         t: {min: 2, pods: 2, topology: {mode: hard, tier: 1}}
+        n: {min: 2, pods: 3, native: {topology: zone, disruptionMode: PodGroup}}   # {}, or {policy: basic}
         s: {min: 4, subGroups: {r: {size: 2, min: 2, by: [rank], topology: {tier: 1}}}, tasks: {...}}
         h: {min: 1, tasks: {ps: {pods: 1, cpu: 1}, worker: {pods: 2, cpu: 2, runsOn: n1}}, minTask: {ps: 1}}
       pods: [complete manifests, where the short form does not reach]
       featureGates: {SchedulingGatesQueueAdmission: true}
       expect: {bound: {g-0: n1}, ...}
 
+A `native` job is a PodGroup of scheduling.k8s.io; as a job it is called `podgroup.scheduling.k8s.io/<name>`.
 A job's pods are called `<job>-<i>` or `<job>-<task>-<i>`. `runsOn: node` makes them run there. Every queue but
 `default` and `root` has to be listed. `expect` may hold: bound (map, or a number, or per job {g: 3}), pipelined,
-evicted, claims, phases, waiting (job → words that its reason contains), conditions (job → type → message), devices
-(pod → annotations of its binding, those that are named), faults. `limits: {name: amount}` of a task or of `each` are
-limits and requests.
+evicted, claims, phases, waiting (job → words that its reason contains), conditions (job → type → message),
+nativeConditions (native job → type → words that "status reason message" contains), devices (pod → annotations of its
+binding, those that are named), faults. `limits: {name: amount}` of a task or of `each` are limits and requests.
 """
 
 from __future__ import annotations
@@ -151,6 +153,14 @@ def _queue(name: str, queue: Manifest) -> Manifest:
 
 def _job(name: str, job: Manifest, order: int) -> list[Manifest]:
     created = f"2026-01-01T00:{order // 60:02d}:{order % 60:02d}Z"
+    tasks = job.get("tasks") or {"": {"pods": job.get("pods", 1), **(job.get("each") or {})}}
+    pods = [
+        _pod(name, role, i, dict(task), created, job.get("priority"), native="native" in job)
+        for role, task in tasks.items()
+        for i in range(task.get("pods", 1))
+    ]
+    if "native" in job:
+        return [_native_group(name, job, created), *pods]
     spec: Manifest = {"minMember": job.get("min", 1), "queue": job.get("queue", "default")}
     if "minResources" in job:
         spec["minResources"] = _texts(job["minResources"])
@@ -168,20 +178,35 @@ def _job(name: str, job: Manifest, order: int) -> list[Manifest]:
         "spec": spec,
         "status": {"phase": job.get("phase", "Pending")},
     }
-    tasks = job.get("tasks") or {"": {"pods": job.get("pods", 1), **(job.get("each") or {})}}
-    found = [group]
-    for role, task in tasks.items():
-        for i in range(task.get("pods", 1)):
-            found.append(_pod(name, role, i, dict(task), created, job.get("priority")))
-    return found
+    return [group, *pods]
 
 
-def _pod(job: str, role: str, i: int, task: Manifest, created: str, priority: str | None) -> Manifest:
+def _native_group(name: str, job: Manifest, created: str) -> Manifest:
+    native = job["native"] or {}
+    policy = {"basic": {}} if native.get("policy") == "basic" else {"gang": {"minCount": job.get("min", 1)}}
+    spec: Manifest = {"schedulingPolicy": policy}
+    if "topology" in native:
+        spec["schedulingConstraints"] = {"topology": [{"key": native["topology"]}]}
+    if "disruptionMode" in native:
+        spec["disruptionMode"] = native["disruptionMode"]
+    if "priority" in job:
+        spec["priorityClassName"] = job["priority"]
+    metadata: Manifest = {"name": name, "namespace": "default", "creationTimestamp": created}
+    if "queue" in job:
+        metadata["labels"] = {"volcano.sh/queue-name": job["queue"]}
+    group = {"apiVersion": "scheduling.k8s.io/v1alpha2", "kind": "PodGroup"}
+    return {**group, "metadata": metadata | job.get("metadata", {}), "spec": spec}
+
+
+def _pod(
+    job: str, role: str, i: int, task: Manifest, created: str, priority: str | None, *, native: bool = False
+) -> Manifest:
     name = f"{job}-{role}-{i}" if role else f"{job}-{i}"
     task.pop("pods", None)
     on = task.pop("runsOn", None)
     labels = task.pop("labels", {})
-    annotations = {"scheduling.k8s.io/group-name": job, **task.pop("annotations", {})}
+    group: Manifest = {} if native else {"scheduling.k8s.io/group-name": job}
+    annotations = {**group, **task.pop("annotations", {})}
     if role:
         annotations["volcano.sh/task-spec"] = role
     spec, status = task.pop("spec", {}), task.pop("status", {})
@@ -204,6 +229,8 @@ def _pod(job: str, role: str, i: int, task: Manifest, created: str, priority: st
         "spec": {"schedulerName": "volcano", "containers": [container], **spec},
         "status": {"phase": "Pending", **status},
     }
+    if native:
+        pod["spec"]["schedulingGroup"] = {"podGroupName": job}
     if priority:
         pod["spec"]["priorityClassName"] = priority
     if on:

@@ -26,7 +26,8 @@ _LARGEST = 2**31 - 1
 
 def needs_podgroup(pod: Pod, scheduler_names: Sequence[str]) -> bool:
     """Whether the pod is ours to schedule and has no group."""
-    return pod.spec.scheduler_name in scheduler_names and not group_of(pod)
+    native = pod.spec.scheduling_group is not None  # a PodGroup of scheduling.k8s.io
+    return pod.spec.scheduler_name in scheduler_names and not group_of(pod) and not native
 
 
 def group_of(pod: Pod) -> str:

@@ -92,6 +92,8 @@ def _most_promising_first(
 
 def _nowhere(constraint: Constraint | None, around: str, below: str, request: Resource | None) -> str:
     """What to say when the plugins name no HyperNode to try."""
+    if constraint is not None and constraint.label:
+        return f"no domain of the node label {constraint.label} has room for all of its pods"
     tier = constraint.tier if constraint is not None else None
     where = f" around {around}, where it is," if around else "" if below == ROOT else f" in {below}"
     wanted = ", ".join(f"{name} {amount}" for name, amount in (request or Resource()).quantities().items())

@@ -11,6 +11,7 @@ from volcano_py.scheduler.actions.task_queue import task_queue
 from volcano_py.scheduler.framework.arguments import decode
 from volcano_py.scheduler.framework.fit_error_counts import count_fit_errors
 from volcano_py.scheduler.framework.fit_errors import FitErrors
+from volcano_py.scheduler.framework.label_domains import outside
 from volcano_py.scheduler.framework.placement import Placement
 from volcano_py.scheduler.framework.plugin import ActionArguments
 from volcano_py.scheduler.framework.session import Session
@@ -162,8 +163,10 @@ def place_best_effort(session: Session, job: SessionJob, task: Task) -> int | No
         return None
     placement = session.placement
     # On a node that holds more than it has, the binder rejects best-effort pods as well.
-    overfull = ~placement.has_idle(task) if session.deviations.whole_best_effort else None
-    node = placement.best(task, check_capacity=False, without=overfull)
+    left_out = ~placement.has_idle(task) if session.deviations.whole_best_effort else None
+    if (elsewhere := outside(session, job)) is not None:
+        left_out = elsewhere if left_out is None else left_out | elsewhere
+    node = placement.best(task, check_capacity=False, without=left_out)
     if node is None:
         only_overfull = bool(placement.accepted(task, check_capacity=False).any())
         job.record_fit_errors(task, placement.fit_errors(task, check_capacity=only_overfull))
@@ -185,7 +188,7 @@ def place_as_nominated(
     """Place a sub-job where pods were evicted for it: all of its pending tasks, or none (None)."""
     topology, placement = session.topology, session.placement
     hyper_node, sub.nominated_hyper_node = sub.nominated_hyper_node, ""
-    if hyper_node not in topology.infos or not len(topology.columns(hyper_node)):
+    if not topology.knows(hyper_node) or not len(topology.columns(hyper_node)):
         return None
     inside = topology.mask(hyper_node)
     statement = Statement(session)

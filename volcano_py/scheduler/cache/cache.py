@@ -21,17 +21,19 @@ from volcano_py.api import core, kinds
 from volcano_py.kube import Client, Informer, Undecodable, scan
 from volcano_py.kube.supervise import run_all
 from volcano_py.scheduler.cache.filters import Filters
-from volcano_py.scheduler.cache.kinds import watched
+from volcano_py.scheduler.cache.kinds import Watched, watched
 from volcano_py.scheduler.cache.quarantine import Quarantine
 from volcano_py.scheduler.cache.results import FIRST_PAUSE, ResultHandler
 from volcano_py.scheduler.cache.resync import REQUEST_GRACE, Resync
 from volcano_py.scheduler.dispatch.messages import Result
 from volcano_py.scheduler.model.cluster import Cluster
 from volcano_py.scheduler.model.feature_gates import DEFAULT_GATES
+from volcano_py.scheduler.model.group_names import NATIVE
 from volcano_py.scheduler.model.plan import (
     Bind,
     Event,
     Evict,
+    NativeGroupStatus,
     Nomination,
     Operation,
     PodCondition,
@@ -82,6 +84,9 @@ class Cache:
         self.events = 0
         """Changes so far."""
         self.informers: dict[str, Informer[Any]] = {}
+        """By kind in the model."""
+        self.plurals: dict[str, str] = {}
+        """What log lines call each kind."""
         self.ended: set[str] = set()
         """Kinds whose informer has ended, which ends `run`."""
         self.follower: Follower | None = None
@@ -96,14 +101,15 @@ class Cache:
         """Make the informers; they list and watch with `client` when `run` begins."""
         self.resync.client = client
         for entry in watched(self._gates):
-            self.informers[entry.rt.kind] = self._informer(client, entry.rt, entry.optional)
+            self.informers[entry.kind] = self._informer(client, entry)
+            self.plurals[entry.kind] = entry.plural
 
     async def run(self) -> None:
         """List and watch until cancelled. Raises what ended an informer or a read."""
         # A large list makes the cyclic collector traverse all of it again and again (most of 11 s for 50,000
         # pods); the loaded objects are long-lived, so they are frozen.
         gc.disable()
-        watches = {f"informer {i.rt.plural}": self._watch(kind, i) for kind, i in self.informers.items()}
+        watches = {f"informer {self.plurals[kind]}": self._watch(kind, i) for kind, i in self.informers.items()}
         try:
             await run_all(watches | {"first lists": self._wait_for_lists(), "resync": self.resync.run()})
         finally:
@@ -121,7 +127,7 @@ class Cache:
 
     def sizes(self) -> str:
         """The number of objects of each kind, for the log."""
-        sizes = {informer.rt.plural: len(informer.store) for informer in self.informers.values()}
+        sizes = {self.plurals[kind]: len(informer.store) for kind, informer in self.informers.items()}
         return ", ".join(f"{size} {plural}" for plural, size in sizes.items() if size) or "nothing"
 
     # ---- plans -------------------------------------------------------------------------------------------
@@ -140,6 +146,8 @@ class Cache:
                 self.refresh("Pod", f"{op.namespace}/{op.name}")
             case PodGroupStatus():
                 self.refresh("PodGroup", f"{op.namespace}/{op.name}")
+            case NativeGroupStatus():
+                self.refresh(NATIVE, f"{op.namespace}/{op.name}")
             case QueueStatus():
                 self.refresh("Queue", op.name)
             case Event():
@@ -206,8 +214,8 @@ class Cache:
         self.changed()
         await asyncio.Event().wait()
 
-    def _informer(self, client: Client, rt: kinds.ResourceType, optional: bool) -> Informer[Any]:
-        kind = rt.kind
+    def _informer(self, client: Client, entry: Watched) -> Informer[Any]:
+        kind, rt = entry.kind, entry.rt
 
         def add(new: Any) -> None:
             if self._filters.accepts(kind, new):
@@ -234,7 +242,7 @@ class Cache:
             decode_error=lambda undecodable: self._reject(kind, undecodable),
             decode_error_cleared=lambda key: self.quarantine.release(kind, key),
             prepare=core.detach if kind == "Pod" else None,
-            optional=optional,
+            optional=entry.optional,
         ).on(add, update, delete)
 
     def _reject(self, kind: str, undecodable: Undecodable) -> None:

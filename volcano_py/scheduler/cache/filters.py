@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from volcano_py.scheduler.cache.ring import Ring
+from volcano_py.scheduler.model.group_names import NATIVE
 
 
 class Filters:
@@ -25,7 +26,7 @@ class Filters:
         self._ring: Any
         self._ring, self._mine = ring if ring is not None else (None, "")
         self._node_labels = frozenset(node_labels)
-        self._kinds = {"Pod": self._pod, "PodGroup": self._pod_group, "Node": self._node}
+        self._kinds = {"Pod": self._pod, "PodGroup": self._pod_group, NATIVE: self._pod_group, "Node": self._node}
 
     def accepts(self, kind: str, obj: Any) -> bool:
         """Whether this scheduler is responsible for the object."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from volcano_py.api import kinds
 from volcano_py.api.kinds import ResourceType
+from volcano_py.scheduler.model.group_names import NATIVE
 
 
 @dataclass(frozen=True)
@@ -17,7 +18,19 @@ class Watched:
     gate: str = ""
     """The feature gate it depends on; empty: always."""
     optional: bool = False
-    """The cluster may lack it (its CRD is not installed)."""
+    """The cluster may lack it (its CRD is not installed, or a feature gate of the API server is off)."""
+    name: str = ""
+    """What the model calls the kind, if another API group has a kind of the same name."""
+
+    @property
+    def kind(self) -> str:
+        """The kind in the model."""
+        return self.name or self.rt.kind
+
+    @property
+    def plural(self) -> str:
+        """What log lines and health checks call it."""
+        return f"{self.rt.plural}.{self.rt.group}" if self.name else self.rt.plural
 
 
 TABLE: tuple[Watched, ...] = (
@@ -27,6 +40,7 @@ TABLE: tuple[Watched, ...] = (
     Watched(kinds.NODE),
     Watched(kinds.PODGROUP),
     Watched(kinds.NAMESPACE),
+    Watched(kinds.NATIVE_PODGROUP, optional=True, name=NATIVE),
     Watched(kinds.RESOURCEQUOTA),
     Watched(kinds.SERVICE),
     Watched(kinds.PERSISTENTVOLUMECLAIM),

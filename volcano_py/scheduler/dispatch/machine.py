@@ -26,10 +26,12 @@ from typing import Literal
 from volcano_py.scheduler.dispatch.barriers import Barrier, StepWrite, with_barriers
 from volcano_py.scheduler.dispatch.messages import Outcome, Result, Revoke
 from volcano_py.scheduler.dispatch.waiting import EVENTS, Item, Waiting, lane_of, object_key
+from volcano_py.scheduler.model.group_names import reference
 from volcano_py.scheduler.model.plan import (
     Bind,
     Event,
     Evict,
+    NativeGroupStatus,
     Nomination,
     Operation,
     PodCondition,
@@ -242,7 +244,7 @@ class Machine:
         if isinstance(op, Bind | Evict):
             for older in [i for i in line if isinstance(i.op, PodCondition) and not i.in_flight]:
                 self._end(older, "superseded")
-        elif isinstance(op, PodCondition | Nomination | PodGroupStatus | QueueStatus):
+        elif isinstance(op, PodCondition | Nomination | PodGroupStatus | NativeGroupStatus | QueueStatus):
             for older in line:
                 if type(older.op) is type(op) and not older.in_flight:
                     # The newest replaces the older one in its lane, or in a more urgent one.
@@ -382,9 +384,10 @@ def follow_ups(op: Operation | StepWrite) -> list[Operation]:
                 return [Event("Pod", op.namespace, op.name, op.uid, "Normal", "Preempted", op.event)]
             text = f"Pod is evicted, because of {op.reason}"
             events: list[Operation] = [Event("Pod", op.namespace, op.name, op.uid, "Warning", "Evict", text)]
-            namespace, _, name = op.group.partition("/")
+            kind, key = reference(op.group)
+            namespace, _, name = key.partition("/")
             if name:
-                events.append(Event("PodGroup", namespace, name, "", "Normal", "Evict", op.reason))
+                events.append(Event(kind, namespace, name, "", "Normal", "Evict", op.reason))
             return events
         case PodCondition() if op.reason != "SchedulerError":
             return [Event("Pod", op.namespace, op.name, op.uid, "Warning", "FailedScheduling", op.message)]

@@ -18,10 +18,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from volcano_py.scheduler.dispatch.barriers import StepWrite
+from volcano_py.scheduler.model.group_names import NATIVE
 from volcano_py.scheduler.model.plan import (
     Bind,
     Event,
     Evict,
+    NativeGroupStatus,
     Operation,
     PodGroupStatus,
     QueueStatus,
@@ -61,6 +63,8 @@ def object_key(op: Operation | StepWrite) -> ObjectKey:
     match op:
         case PodGroupStatus():
             return "PodGroup", op.namespace, op.name
+        case NativeGroupStatus():
+            return NATIVE, op.namespace, op.name
         case QueueStatus():
             return "Queue", "", op.name
         case Event():

@@ -24,10 +24,12 @@ from volcano_py.scheduler.dispatch.pre_bind_writes import NotYet
 from volcano_py.scheduler.dispatch.step_failed import StepFailed
 from volcano_py.scheduler.dispatch.versions import Versions
 from volcano_py.scheduler.dispatch.waiting import object_key
+from volcano_py.scheduler.model.group_names import NATIVE
 from volcano_py.scheduler.model.plan import (
     Bind,
     Event,
     Evict,
+    NativeGroupStatus,
     Nomination,
     Operation,
     PodCondition,
@@ -75,6 +77,8 @@ class Writer:
                     await self._nominate(op)
                 case PodGroupStatus():
                     await self._pod_group(op)
+                case NativeGroupStatus():
+                    await self._native_group(op)
                 case QueueStatus():
                     await self._queue(op)
                 case Event():
@@ -192,6 +196,10 @@ class Writer:
         found = await self._patch(kinds.PODGROUP, op.name, op.namespace, patch, "json")
         self._versions.wrote(key, version, found.metadata.resource_version)
 
+    async def _native_group(self, op: NativeGroupStatus) -> None:
+        body = {"metadata": {"uid": op.uid}, "status": {"conditions": op.conditions}}
+        await self._patch(kinds.NATIVE_PODGROUP, op.name, op.namespace, body, "strategic", "status")
+
     async def _queue(self, op: QueueStatus) -> None:
         key = object_key(op)
         version = self._versions.guard(key, op.resource_version)
@@ -210,7 +218,7 @@ class Writer:
         rt = _BY_KIND.get(op.kind)
         ref = {"kind": op.kind, "namespace": op.namespace, "name": op.name, "uid": op.uid}
         if rt is not None:
-            ref["apiVersion"] = rt.api_version
+            ref |= {"kind": rt.kind, "apiVersion": rt.api_version}
         ref = {key: value for key, value in ref.items() if value}
         write = self._correlator.correlate(ref, op.type, op.reason, op.message, self._wall())
         if write is not None:
@@ -246,6 +254,7 @@ _BY_KIND = {
     rt.kind: rt
     for rt in (kinds.POD, kinds.PODGROUP, kinds.QUEUE, kinds.NODE, kinds.HYPERNODE, kinds.JOB, kinds.CONFIGMAP)
 }
+_BY_KIND[NATIVE] = kinds.NATIVE_PODGROUP
 
 
 def _only_version(version: str) -> list[dict[str, Any]]:

@@ -60,7 +60,9 @@ class FitErrors:
             return prefix
         reasons = ", ".join(sorted(f"{count} {reason}" for reason, count in self.counts.items()))
         text = f"{prefix}: {reasons}."
-        return f"In hyperNode {self.hyper_node}: {text}" if self.hyper_node else text
+        if not self.hyper_node:
+            return text
+        return f"In {'domain' if '=' in self.hyper_node else 'hyperNode'} {self.hyper_node}: {text}"
 
 
 def insufficient(resource: str) -> str:

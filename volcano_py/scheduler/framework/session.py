@@ -37,6 +37,7 @@ from volcano_py.scheduler.framework.task_moves import TaskMoves
 from volcano_py.scheduler.framework.topology import topology_of
 from volcano_py.scheduler.model import status as st
 from volcano_py.scheduler.model.cluster import Cluster
+from volcano_py.scheduler.model.group_names import NATIVE, reference
 from volcano_py.scheduler.model.job import Job
 from volcano_py.scheduler.model.plan import Emit, Event
 from volcano_py.scheduler.model.queue import Queue
@@ -100,6 +101,8 @@ class Session(Orders, VictimSelection, NodeRules, NetworkDomains, TaskMoves):
         self.queues: dict[str, Queue] = dict(sorted(cluster.queues.items()))
         self.topology = topology_of(cluster)
         self.jobs_without_queue: list[Job] = []
+        self.jobs_without_group: list[Job] = []
+        """Native gangs with pods that wait for their PodGroup."""
         self.jobs = self._open_jobs()
         self.total = cluster.usable.total() if self.deviations.usable_capacity else cluster.nodes.total()
         """What queues and jobs share."""
@@ -147,7 +150,8 @@ class Session(Orders, VictimSelection, NodeRules, NetworkDomains, TaskMoves):
             job = cluster.jobs[uid]
             assert job.pod_group is not None
             known = classes.get(job.pod_group.spec.priority_class_name)
-            return SessionJob(job, job.pod_group, default if known is None else known.value)
+            of_class = default if known is None else known.value
+            return SessionJob(job, job.pod_group, of_class if job.priority is None else job.priority)
 
         kept = cluster.keep(SettledJobs)
         kept.refresh(cluster, self.configuration)
@@ -156,13 +160,15 @@ class Session(Orders, VictimSelection, NodeRules, NetworkDomains, TaskMoves):
         for uid in sorted(kept.active):
             job = cluster.jobs[uid]
             if job.pod_group is None or (job.shadow and not self.deviations.bare_pods):
+                if job.counts[st.PENDING] and reference(uid)[0] == NATIVE:
+                    self.jobs_without_group.append(job)
                 continue
             if job.queue not in self.queues:
                 self.jobs_without_queue.append(job)
                 continue
             active[uid] = make(uid)
         for made in active.values():
-            if made.pod_group.spec.network_topology is not None or made.pod_group.spec.sub_group_policy:
+            if made.model.wants_sub_jobs:
                 self.divide(made)
         return SessionJobs(active, kept.settled, make)
 
@@ -304,8 +310,8 @@ class Session(Orders, VictimSelection, NodeRules, NetworkDomains, TaskMoves):
         """An Event on a job's PodGroup, written at the session's close."""
         if job.model.shadow:
             return
-        meta = job.pod_group.metadata
-        event = Event("PodGroup", meta.namespace, meta.name, meta.uid, type_, reason, message)
+        meta, kind = job.pod_group.metadata, reference(job.uid)[0]
+        event = Event(kind, meta.namespace, meta.name, meta.uid, type_, reason, message)
         self.notes.setdefault(("PodGroup", job.uid), []).append(event)
 
     def set_condition(self, job: SessionJob, condition: PodGroupCondition) -> None:

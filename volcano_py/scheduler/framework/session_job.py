@@ -108,7 +108,8 @@ class SessionJob(GangCounts):
         """Form the sub-jobs. `root_tier`: the tier of the whole cluster, which a soft topology may go up to."""
         spec = self.pod_group.spec
         policies = spec.sub_group_policy or []
-        self.constraint = constraint(spec.network_topology, tier_of_name, root_tier)
+        key = self.model.topology_key
+        self.constraint = Constraint(None, key) if key else constraint(spec.network_topology, tier_of_name, root_tier)
         mine = self.constraint
         soft_tier = mine.tier if mine is not None and mine.tier is not None else root_tier
         self.min_sub_jobs = {f"{self.uid}/{p.name}": p.min_sub_groups or 0 for p in policies}

@@ -118,7 +118,7 @@ class SettledJobs:
 def rests(job: Job) -> bool:
     """Whether a session can do nothing for the job, and nothing of what it holds or claims differs from the model."""
     group, counts = job.pod_group, job.counts
-    if group is None or job.shadow or group.spec.network_topology is not None or group.spec.sub_group_policy:
+    if group is None or job.shadow or job.wants_sub_jobs:
         return False
     placed = counts[st.RUNNING] + counts[st.BOUND] + counts[st.SUCCEEDED]
     if not job.tasks or placed + counts[st.FAILED] != len(job.tasks) or placed < job.min_available or job.gated:

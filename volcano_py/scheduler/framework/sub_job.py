@@ -26,14 +26,15 @@ class Constraint(NamedTuple):
     """How close together tasks must be in this session: within one HyperNode of at most this tier.
 
     Soft constraints have become hard ones with the tier of the whole cluster; None: the tier is not known, so
-    nothing is demanded.
+    nothing is demanded. `label`: within the nodes that have the same value of this label instead.
     """
 
     tier: int | None
+    label: str = ""
 
     @property
     def hard(self) -> bool:
-        return self.tier is not None
+        return self.tier is not None or bool(self.label)
 
 
 class SubJob(GangCounts):

@@ -253,6 +253,11 @@ class TaskMoves(Events, JobStates, Binding):
         idle = self.cluster.nodes.numbers.idle[rows, node] - taken
         return bool((task.spec_class.vector(self.table)[rows] - idle < EPS).all())
 
+    def may_evict_all(self, job: SessionJob) -> bool:
+        """Whether each task of a job that has a place may be evicted."""
+        placed = [t for t in job.tasks.values() if st.IS_ALLOCATED[self.statuses[t.slot]]]
+        return all(t.preemptable and self.statuses[t.slot] in (st.BOUND, st.RUNNING) for t in placed)
+
     def evict(self, task: Task, reason: str) -> None:
         """End a task now."""
         self.start_eviction(task)

@@ -43,6 +43,7 @@ class Topology:
         self._columns: dict[str, NDArray[np.intp]] = {}
         self._masks: dict[str, NDArray[np.bool_]] = {}
         self._lowest: list[str] | None = None
+        self._by_label: dict[str, tuple[list[str], NDArray[np.intp]]] = {}
 
     @property
     def flat(self) -> bool:
@@ -52,6 +53,26 @@ class Topology:
     def of_tier(self, tier: int) -> list[str]:
         """The HyperNodes of a tier, by name."""
         return sorted(name for name, info in self.infos.items() if info.tier == tier)
+
+    def by_label(self, key: str) -> tuple[list[str], NDArray[np.intp]]:
+        """The domains that the values of a node label form, by name, and the index of each node's; −1: it has none.
+
+        They are called `key=value` and are no part of the forest; `columns` and `mask` know them from then on.
+        """
+        found = self._by_label.get(key)
+        if found is None:
+            values = [(node.metadata.labels or {}).get(key) for node in self._table.objects]
+            index = {value: i for i, value in enumerate(sorted({v for v in values if v is not None}))}
+            of_node = np.array([-1 if v is None else index[v] for v in values], dtype=np.intp)
+            names = [f"{key}={value}" for value in index]
+            for i, name in enumerate(names):
+                self._columns[name] = np.flatnonzero(of_node == i)
+            found = self._by_label[key] = (names, of_node)
+        return found
+
+    def knows(self, name: str) -> bool:
+        """Whether there is such a HyperNode, or such a domain of a label that was asked for."""
+        return name in self.infos or name in self._columns
 
     def tier(self, name: str) -> int:
         return self.infos[name].tier

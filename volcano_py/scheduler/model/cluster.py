@@ -6,7 +6,7 @@ The order of events does not matter: objects may arrive before those they name.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import groupby
 from typing import Any, TypeVar
 
@@ -18,8 +18,10 @@ from volcano_py.scheduler.model import status
 from volcano_py.scheduler.model.amounts import allocatable, check_quota, oversubscribed
 from volcano_py.scheduler.model.changes import Changes
 from volcano_py.scheduler.model.feature_gates import DEFAULT_GATES
+from volcano_py.scheduler.model.group_names import NATIVE, check_group, group_of, native_uid
 from volcano_py.scheduler.model.hyper_nodes import HyperNodes, build
 from volcano_py.scheduler.model.job import Job, shadow_pod_group
+from volcano_py.scheduler.model.native_gangs import NativeGroups
 from volcano_py.scheduler.model.node_table import NodeTable
 from volcano_py.scheduler.model.node_usage import NodeUsage
 from volcano_py.scheduler.model.placed_pods import PlacedPods
@@ -27,6 +29,7 @@ from volcano_py.scheduler.model.plan import (
     Bind,
     Event,
     Evict,
+    NativeGroupStatus,
     Nomination,
     Operation,
     PodCondition,
@@ -40,7 +43,7 @@ from volcano_py.scheduler.model.queue import Queue
 from volcano_py.scheduler.model.queue_parents import parents_of
 from volcano_py.scheduler.model.reported import Nominations, Reported
 from volcano_py.scheduler.model.spec_class import SpecClasses
-from volcano_py.scheduler.model.task import Task, group_of
+from volcano_py.scheduler.model.task import Task
 from volcano_py.scheduler.model.usable_capacity import UsableCapacity
 
 T = TypeVar("T")
@@ -74,6 +77,7 @@ class Cluster:
         self.on_node = self.placed.on_node
         """Tasks that take capacity, by node name."""
         self.jobs: dict[str, Job] = {}
+        self.native_groups = NativeGroups(self)
         self.queues: dict[str, Queue] = {}
         self.priority_classes: dict[str, core.PriorityClass] = {}
         self.others: dict[str, dict[str, Any]] = {}
@@ -156,7 +160,9 @@ class Cluster:
         elif kind == "Node":
             self._put_node(obj)
         elif kind == "PodGroup":
-            self._put_pod_group(obj)
+            self._put_pod_group(obj.metadata.key, lambda job: job.set_pod_group(obj, self.default_queue))
+        elif kind == NATIVE:
+            self._put_pod_group(native_uid(obj.metadata.key), lambda job: self.native_groups.put(job, obj))
         elif kind == "Queue":
             self.dirty = True
             self._hierarchy = None
@@ -174,6 +180,8 @@ class Cluster:
             known[obj.metadata.key] = obj
             self._claims_changed(kind, obj.metadata.key)
             self._hyper_nodes = None if kind == "HyperNode" else self._hyper_nodes
+            if kind == "Namespace":
+                self.native_groups.namespace_changed(obj.metadata.name)
 
     def remove(self, kind: str, namespace: str, name: str) -> None:
         """An object is gone. Unknown ones are ignored."""
@@ -185,13 +193,13 @@ class Cluster:
         self.dirty = True
         if kind == "Node":
             self._drop_node(name)
-        elif kind == "PodGroup":
-            job = self.jobs.get(key)
+        elif kind in ("PodGroup", NATIVE):
+            job = self.jobs.get(key if kind == "PodGroup" else native_uid(key))
             if job is not None and not job.shadow:
                 job.unset_pod_group()
-                self.job_changes.add(key)
+                self.job_changes.add(job.uid)
                 self._forget_if_terminated(job)
-                self.reported.events.pop(("PodGroup", key), None)
+                self.reported.events.pop((kind, key), None)
         elif kind == "Queue":
             self._hierarchy = None
             self.queues.pop(name, None)
@@ -215,6 +223,7 @@ class Cluster:
             return  # an event from before our own bind: what we assumed is newer
         group = group_of(pod)
         try:
+            check_group(pod)
             claims = self.claims.demand(pod)
             task = Task(pod, self.classes.of(pod, claims), group, claims)
         except ValueError:
@@ -280,12 +289,12 @@ class Cluster:
             job.add(task)
             self.job_changes.add(task.job)
 
-    def _put_pod_group(self, pod_group: api.PodGroup) -> None:
-        key = pod_group.metadata.key
-        job = self._job(key)
-        self.job_changes.add(key)
+    def _put_pod_group(self, uid: str, take: Callable[[Job], None]) -> None:
+        """`take` gives the job the facts of its PodGroup."""
+        job = self._job(uid)
+        self.job_changes.add(uid)
         try:
-            job.set_pod_group(pod_group, self.default_queue)
+            take(job)
         except ValueError:
             job.unset_pod_group()
             self._forget_if_terminated(job)
@@ -319,6 +328,8 @@ class Cluster:
             case PodGroupStatus():
                 status_ = msgspec.convert(operation.status, api.PodGroupStatus)
                 self.assume_status(f"{operation.namespace}/{operation.name}", status_)
+            case NativeGroupStatus():
+                self.native_groups.assume(operation)
             case Event():
                 self.reported.events[operation.kind, f"{operation.namespace}/{operation.name}"] = operation.message
             case QueueStatus():

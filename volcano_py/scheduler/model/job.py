@@ -5,7 +5,7 @@ The model's job moves by events only; what a session does to its numbers happens
 
 from __future__ import annotations
 
-from volcano_py.api import names
+from volcano_py.api import gang, names
 from volcano_py.api.duration import parse_duration
 from volcano_py.api.meta import ObjectMeta, parse_time
 from volcano_py.api.scheduling import PodGroup, PodGroupSpec, PodGroupStatus
@@ -23,19 +23,23 @@ class Job:
         "best_effort_counts",
         "counts",
         "created",
+        "evicted_whole",
         "gated",
         "gated_by_queue",
         "min_available",
         "min_resources",
         "name",
         "namespace",
+        "native",
         "pod_group",
         "preemptable",
+        "priority",
         "queue",
         "shadow",
         "task_min_available",
         "task_min_total",
         "tasks",
+        "topology_key",
         "total_request",
         "uid",
         "waiting_time",
@@ -47,6 +51,14 @@ class Job:
         self.pod_group: PodGroup | None = None
         self.shadow = False
         """The PodGroup is a substitute for the one that the controller will create for a bare pod."""
+        self.native: gang.PodGroup | None = None
+        """The PodGroup of scheduling.k8s.io from which `pod_group` was derived."""
+        self.priority: int | None = None
+        """That of the PodGroup itself; None: its priorityClassName decides."""
+        self.evicted_whole = False
+        """Its tasks are evicted all together or not at all."""
+        self.topology_key = ""
+        """All tasks must be on nodes with the same value of this label; empty: anywhere."""
         self.queue = ""
         self.created = 0.0
         self.min_available = 0
@@ -94,7 +106,8 @@ class Job:
         self.preemptable = flag(annotations, pod_group.metadata.labels or {}, names.PREEMPTABLE, absent=False)
 
     def unset_pod_group(self) -> None:
-        self.pod_group = None
+        self.pod_group = self.native = self.priority = None
+        self.evicted_whole, self.topology_key = False, ""
         self.min_resources = None
 
     def add(self, task: Task) -> None:
@@ -156,6 +169,14 @@ class Job:
             self.best_effort_counts[old] -= count
             self.best_effort_counts[new] += count
         self.allocated.add(task.request.clone().multi(count))
+
+    @property
+    def wants_sub_jobs(self) -> bool:
+        """Whether the job is more than one gang anywhere: it has a topology or sub-group policies."""
+        if self.pod_group is None:
+            return False
+        spec = self.pod_group.spec
+        return bool(self.topology_key) or spec.network_topology is not None or bool(spec.sub_group_policy)
 
     @property
     def terminated(self) -> bool:

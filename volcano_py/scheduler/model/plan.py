@@ -91,6 +91,15 @@ class PodGroupStatus(Struct, tag_field="op", tag="podgroup-status", frozen=True,
     """Of the PodGroup from which it was decided: nothing is written if the PodGroup has changed since."""
 
 
+class NativeGroupStatus(Struct, tag_field="op", tag="native-group-status", frozen=True, gc=False):
+    """Set conditions of a PodGroup of scheduling.k8s.io; those of other types stay."""
+
+    namespace: str
+    name: str
+    uid: str
+    conditions: list[dict[str, str]]
+
+
 class QueueStatus(Struct, tag_field="op", tag="queue-status", frozen=True, gc=False):
     """Write status.allocated of a queue."""
 
@@ -112,5 +121,7 @@ class Event(Struct, tag_field="op", tag="event", frozen=True, gc=False):
     message: str
 
 
-Operation = Bind | RemoveGate | Evict | PodCondition | Nomination | PodGroupStatus | QueueStatus | Event
+Operation = (
+    Bind | RemoveGate | Evict | PodCondition | Nomination | PodGroupStatus | NativeGroupStatus | QueueStatus | Event
+)
 Emit = Callable[[Sequence[Operation]], None]

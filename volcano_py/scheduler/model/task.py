@@ -107,12 +107,6 @@ class Task:
         return f"Task({self.key} {status.STATUS_NAMES[self.status]} {self.node})"
 
 
-def group_of(pod: Pod) -> str:
-    """The job of a pod, `namespace/podgroup`, or ""."""
-    name = (pod.metadata.annotations or {}).get(names.GROUP_NAME)
-    return f"{pod.metadata.namespace}/{name}" if name else ""
-
-
 def flag(annotations: dict[str, str], labels: dict[str, str], key: str, absent: bool) -> bool:
     """A boolean annotation, else label; text that is no boolean is false."""
     text = annotations.get(key)

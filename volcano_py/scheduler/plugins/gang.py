@@ -70,12 +70,16 @@ class Gang(Plugin):
             return None
 
         def surplus(_: Task, candidates: list[Task]) -> list[Task]:
-            """As many of a job's candidates as it has beyond its minimum."""
+            """As many of a job's candidates as it has beyond its minimum; all of one that is only evicted whole."""
             left: dict[str, int] = {}
             victims = []
             for t in candidates:
                 job = jobs.get(t.job)
                 if job is None:
+                    continue
+                if job.model.evicted_whole:
+                    if session.may_evict_all(job):
+                        victims.append(t)
                     continue
                 ready = left.setdefault(t.job, job.ready_num)
                 if ready > job.min_available:

@@ -1,7 +1,8 @@
 """Feed: what the cache sees, as events of the profiles. Kubernetes: the scheduler's eventhandlers.go.
 
 The model is changed first; this only says to the profiles' queue what may help a waiting pod. Objects that are no pods
-of a profile cost nothing while no pod waits.
+of a profile cost nothing while no pod waits. A pod that is a member of a gang is placed by the session, whatever its
+profile is.
 """
 
 from __future__ import annotations
@@ -9,13 +10,10 @@ from __future__ import annotations
 from typing import Any
 
 from volcano_py.api.core import Pod
-from volcano_py.scheduler.model.task import group_of
+from volcano_py.scheduler.model.group_names import group_of
 from volcano_py.scheduler.profiles.scheduler import PodScheduler
 
 _FINISHED = ("Succeeded", "Failed")
-NATIVE_GROUP = (
-    "the pod is a member of a PodGroup of scheduling.k8s.io, which is not supported yet; use one of Volcano's"
-)
 
 
 class Feed:
@@ -62,14 +60,4 @@ class Feed:
             return None
         if pod.spec.node_name:
             return pod
-        return pod if self._is_named(pod) and not pod.metadata.deletion_timestamp and not _in_gang(pod) else None
-
-
-def _in_gang(pod: Pod) -> bool:
-    """Whether a gang places the pod: the session those of Volcano's PodGroups, nothing yet those of Kubernetes' own."""
-    return bool(group_of(pod)) or pod.spec.scheduling_group is not None
-
-
-def refusal(pod: Pod) -> str:
-    """Why nothing schedules a pending pod of a profile; empty if something does."""
-    return NATIVE_GROUP if pod.spec.scheduling_group is not None and not group_of(pod) else ""
+        return pod if self._is_named(pod) and not pod.metadata.deletion_timestamp and not group_of(pod) else None

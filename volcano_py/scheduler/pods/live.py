@@ -26,7 +26,7 @@ from volcano_py.scheduler.model import plan
 from volcano_py.scheduler.model.plan import Emit, Operation
 from volcano_py.scheduler.planner import Planner
 from volcano_py.scheduler.pods.document import ProfilesFile
-from volcano_py.scheduler.pods.feed import Feed, refusal
+from volcano_py.scheduler.pods.feed import Feed
 from volcano_py.scheduler.pods.loop import PodLoop
 from volcano_py.scheduler.pods.metrics import ERROR, SCHEDULED, UNSCHEDULABLE, PodMetrics
 from volcano_py.scheduler.pods.operations import operations
@@ -72,8 +72,6 @@ class LiveProfiles:
         self._send = send
         self._bindings: dict[str, _Binding] = {}
         self._tries: dict[str, _Tries] = {}
-        self._refused: dict[str, Fail] = {}
-        """Pods that nothing schedules, by UID."""
         self.metrics = PodMetrics(
             registry, lambda: self.scheduler.queue.sizes(), lambda: dict(self.scheduler.queue.incoming)
         )
@@ -113,22 +111,18 @@ class LiveProfiles:
         if kind == "Pod":
             self._pod_changed(old, new)
         self._feed.changed(kind, old, new, time.monotonic())
-        if len(self.scheduler) or self._refused or self.scheduler.has_decisions:
+        if len(self.scheduler) or self.scheduler.has_decisions:
             self.loop.wake()
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
         if old is not None and (new is None or new.metadata.uid != old.metadata.uid):
             self._tries.pop(old.metadata.uid, None)
-            self._refused.pop(old.metadata.uid, None)
         if new is None or new.spec.scheduler_name not in self.names:
             return
         if new.spec.node_name:
             self._bound(new.metadata.uid)
             return
-        meta = new.metadata
-        self._tries.setdefault(meta.uid, _Tries(time.monotonic()))
-        if why := refusal(new):
-            self._refused[meta.uid] = Fail(self.scheduler.cluster.info(new), why)
+        self._tries.setdefault(new.metadata.uid, _Tries(time.monotonic()))
 
     def forgotten(self, operation: Operation, why: str) -> None:
         """The model has forgotten an assumed operation: it was not carried out."""
@@ -184,7 +178,7 @@ class LiveProfiles:
 
     def _has_time(self) -> bool:
         """Whether time alone may change something: a back-off ends, or a wait at Permit."""
-        return bool(self._refused) or self.scheduler.next_deadline() is not None
+        return self.scheduler.next_deadline() is not None
 
     # ---- attempts ---------------------------------------------------------------------------------------
 
@@ -201,9 +195,6 @@ class LiveProfiles:
 
     def _tick(self, now: float) -> None:
         self._carry_out(self.scheduler.tick(now), now)
-        if self._handle.leading:
-            for refused in self._refused.values():
-                self._write([refused])
 
     def _carry_out(self, decisions: Sequence[Decision], begun: float) -> None:
         for decision in decisions:

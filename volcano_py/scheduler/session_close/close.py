@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 
+from volcano_py.api.names import QUEUE_NAME
 from volcano_py.scheduler.framework.hypernode_recovery import remember
 from volcano_py.scheduler.framework.plugin import Plugin
 from volcano_py.scheduler.framework.session import Session
+from volcano_py.scheduler.model.group_names import reference
 from volcano_py.scheduler.model.plan import Event
+from volcano_py.scheduler.session_close.native_groups import report_missing_group
 from volcano_py.scheduler.session_close.pod_groups import close_jobs
 from volcano_py.scheduler.session_close.queues import close_queues
 
@@ -30,10 +33,13 @@ def close(session: Session, plugins: list[Plugin], timed: Timer) -> None:
     for job in session.jobs_without_queue:
         group = job.pod_group
         if group is not None:
-            text = f"queue {job.queue} does not exist; create it or name another in spec.queue"
-            if session.cluster.reported.events.get(("PodGroup", job.uid)) != text:
-                meta = group.metadata
-                session.emit([Event("PodGroup", meta.namespace, meta.name, meta.uid, "Warning", "Unschedulable", text)])
+            field = f"the label {QUEUE_NAME}" if job.native is not None else "spec.queue"
+            text = f"queue {job.queue} does not exist; create it or name another in {field}"
+            if session.cluster.reported.events.get(reference(job.uid)) != text:
+                meta, kind = group.metadata, reference(job.uid)[0]
+                session.emit([Event(kind, meta.namespace, meta.name, meta.uid, "Warning", "Unschedulable", text)])
+    for job in session.jobs_without_group:
+        report_missing_group(session, job)
     for name, text in session.cluster.hyper_nodes.problems.items():
         if session.cluster.reported.events.get(("HyperNode", f"/{name}")) != text:
             uid = session.cluster.others["HyperNode"][name].metadata.uid

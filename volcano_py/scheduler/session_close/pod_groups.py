@@ -14,6 +14,8 @@ from volcano_py.scheduler.framework.session_job import SessionJob
 from volcano_py.scheduler.framework.session_jobs import SettledJobs, rests
 from volcano_py.scheduler.model import plan
 from volcano_py.scheduler.model import status as st
+from volcano_py.scheduler.model.group_names import reference
+from volcano_py.scheduler.session_close.native_groups import report_native_group
 from volcano_py.scheduler.session_close.stated_reasons import StatedReasons, state_reason
 
 
@@ -37,8 +39,11 @@ def close_jobs(session: Session) -> None:
         changed = not _same(job.pod_group.status, status, texts=not unchanged)
         meta = job.pod_group.metadata
         if changed:
-            urgent = phase == "Inqueue" and was != "Inqueue"
             session.new_statuses[job.uid] = status
+        if job.model.native is not None:
+            report_native_group(session, job)
+        elif changed:
+            urgent = phase == "Inqueue" and was != "Inqueue"
             decided = plan.PodGroupStatus(
                 meta.namespace, meta.name, meta.uid, _as_dict(status), urgent, meta.resource_version
             )
@@ -117,7 +122,7 @@ def _as_dict(status: PodGroupStatus) -> dict[str, Any]:
 
 
 def _report_job(session: Session, job: SessionJob, changed: bool) -> None:
-    key = ("PodGroup", job.uid)
+    key = reference(job.uid)
     if job.phase in ("Unknown", "Pending", "Inqueue"):
         waiting = job.counts[st.PENDING]
         if session.deviations.quiet_events and not waiting:

@@ -83,6 +83,8 @@ class _Surplus:
 
     def take(self, task: Task) -> bool:
         """Whether the task is above the minimum; if so it is counted as evicted."""
+        if self._job.model.evicted_whole:
+            return False
         if self.broken:
             return True
         if self._left <= 0 or self._roles.get(task.role, 1) <= 0:

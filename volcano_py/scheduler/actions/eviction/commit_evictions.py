@@ -1,7 +1,8 @@
 """The end of preempt and reclaim for one job: all of its plan is committed, or nothing.
 
 Needless evictions are undone first (deviation fewest-victims); then gangs that fall below their minimum are evicted as
-a whole (deviation whole-gangs). Volcano: statement.Commit at the end of preempt and reclaim.
+a whole (deviation whole-gangs), and in any case native gangs with disruptionMode PodGroup. Volcano: statement.Commit at
+the end of preempt and reclaim.
 """
 
 from __future__ import annotations
@@ -81,16 +82,13 @@ def _still_fits(session: Session, step: Step) -> bool:
 
 
 def _evict_whole_gangs(session: Session, statement: Statement, point: str, reason: str) -> bool:
-    """Evict the rest of every gang that falls below its minimum; False, and nothing more done, if one of the rest may
-    not go. `point`: where the plugin gang would have been asked."""
-    if not _keeps_gangs(session, point):
-        return True
+    """Evict the rest of every gang that falls below its minimum, or is only evicted whole; False, and nothing more
+    done, if one of the rest may not go. `point`: where the plugin gang would have been asked."""
     rest: list[Task] = []
-    for job in _broken(session, statement):
-        left = [t for t in job.tasks.values() if st.IS_ALLOCATED[session.status(t)]]
-        evictable = [t for t in left if t.preemptable and session.status(t) in (st.BOUND, st.RUNNING)]
-        if len(evictable) < len(left):
+    for job in _broken(session, statement, _keeps_gangs(session, point)):
+        if not session.may_evict_all(job):
             return False
+        left = [t for t in job.tasks.values() if st.IS_ALLOCATED[session.status(t)]]
         rest += sorted(left, key=lambda t: t.key)
     if len(session.unprotected(rest)) < len(rest):
         return False
@@ -102,6 +100,8 @@ def _evict_whole_gangs(session: Session, statement: Statement, point: str, reaso
 def breaks_own_gang(session: Session, statement: Statement, job: SessionJob, point: str) -> bool:
     """Whether a job that takes places from itself has fewer than its minimum until others have taken them."""
     lost = sum(step.kind == "evict" and step.task.job == job.uid for step in statement.steps)
+    if lost and job.model.evicted_whole:
+        return True
     return _keeps_gangs(session, point) and _falls(job, lost)
 
 
@@ -109,13 +109,13 @@ def _keeps_gangs(session: Session, point: str) -> bool:
     return session.deviations.whole_gangs and session.keeps_gangs(point)
 
 
-def _broken(session: Session, statement: Statement) -> list[SessionJob]:
-    """Gangs that had their minimum until this statement, other than the one that it is for."""
+def _broken(session: Session, statement: Statement, keeps_gangs: bool) -> list[SessionJob]:
+    """Gangs that had their minimum until this statement, and those of which all tasks go or none, other than the one
+    that it is for."""
     evicted = (step.task.job for step in statement.steps if step.kind == "evict")
     lost = Counter(uid for uid in evicted if uid != statement.beneficiary)
-    return [
-        session.jobs[uid] for uid, count in lost.items() if uid in session.jobs and _falls(session.jobs[uid], count)
-    ]
+    jobs = [(session.jobs[uid], count) for uid, count in lost.items() if uid in session.jobs]
+    return [job for job, count in jobs if job.model.evicted_whole or (keeps_gangs and _falls(job, count))]
 
 
 def _falls(job: SessionJob, lost: int) -> bool:

@@ -217,8 +217,11 @@ def _bundles(
 
     exact = session.deviations.whole_gangs
     found = [b for uid in sorted(of) for b in bundles_of(session.jobs[uid], of[uid], session.statuses, exact=exact)]
-    if exact:
-        found = [c for b in found if (c := completed(session, b) if b.whole else b) is not None]
+    found = [
+        c
+        for b in found
+        if (c := completed(session, b) if b.whole and (exact or b.job.model.evicted_whole) else b) is not None
+    ]
     ordered = in_order(found, need, before)
     if policy.allowed is not None:
         allowed = policy.allowed(session, job, ordered)

@@ -7,6 +7,7 @@ from typing import Any
 
 from volcano_py.scheduler.framework.callbacks import Fault
 from volcano_py.scheduler.framework.extension_points.table import ExtensionPoints
+from volcano_py.scheduler.framework.label_domains import domains_for, scores_of
 from volcano_py.scheduler.framework.session_job import SessionJob
 from volcano_py.scheduler.framework.sub_job import SubJob
 
@@ -31,7 +32,9 @@ class NetworkDomains(ExtensionPoints):
         self._add("job_gradient", fn)
 
     def job_gradients(self, job: SessionJob, hyper_node: str, purpose: str) -> Gradient:
-        """Where below a HyperNode to try a job."""
+        """Where below a HyperNode to try a job; a native gang with a topology key: in which domains of that label."""
+        if job.model.topology_key:
+            return [domains_for(self._as_session(), job, evicts=purpose == EVICT)]
         return self._gradients("job_gradient", hyper_node, job, hyper_node, purpose)
 
     def add_sub_job_gradient(self, fn: Callable[[SessionJob, SubJob, str, str], Gradient]) -> None:
@@ -46,6 +49,8 @@ class NetworkDomains(ExtensionPoints):
 
     def sub_job_gradients(self, job: SessionJob, sub: SubJob, hyper_node: str, purpose: str) -> Gradient:
         """Where below a HyperNode to try a sub-job."""
+        if job.model.topology_key:
+            return [[hyper_node]]
         return self._gradients("sub_job_gradient", hyper_node, job, sub, hyper_node, purpose)
 
     def _gradients(self, point: str, hyper_node: str, *subjects: Any) -> Gradient:
@@ -65,6 +70,8 @@ class NetworkDomains(ExtensionPoints):
 
     def hyper_node_scores(self, sub: SubJob, hyper_nodes: list[str]) -> dict[str, float]:
         """The score of each HyperNode."""
+        if sub.constraint is not None and sub.constraint.label:
+            return scores_of(self._as_session(), sub, hyper_nodes)
         total = dict.fromkeys(hyper_nodes, 0.0)
         for _, answer in self.callbacks.answers("hyper_node_order", sub, hyper_nodes):
             if not isinstance(answer, Fault):

@@ -20,7 +20,7 @@ from volcano_py.scheduler.framework.plain_rules import plain_filter, plain_score
 from volcano_py.scheduler.model.task import Task
 
 if TYPE_CHECKING:
-    from volcano_py.scheduler.framework.session import Session
+    pass
 
 
 class NodeRules(ExtensionPoints):
@@ -39,9 +39,6 @@ class NodeRules(ExtensionPoints):
         self._filters[plugin], self._scores[plugin] = [], []
         with super().registration(plugin):
             yield
-
-    def _as_session(self) -> Session:
-        raise NotImplementedError
 
     def add_pre_predicate(self, fn: Callable[[Task], str | None]) -> None:
         """Reject a task for all nodes, with the reason; None: nodes are looked at.

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from volcano_py.scheduler.framework.callbacks import Callbacks
+
+if TYPE_CHECKING:
+    from volcano_py.scheduler.framework.session import Session
 
 
 class Point(NamedTuple):
@@ -82,6 +85,10 @@ class ExtensionPoints:
         if not self._registering:
             raise RuntimeError("callbacks can be added only in on_session_open")
         return self._registering
+
+    def _as_session(self) -> Session:
+        """What rules of plugins are given; implemented by the session."""
+        raise NotImplementedError
 
     def _add(self, point: str, fn: Callable[..., Any], basis: Any = None) -> None:
         self.callbacks.add(point, self.registering, fn, basis)

@@ -1,0 +1,81 @@
+"""Native gangs of pods of profiles, in the scheduler's process."""
+
+from fake_api import NATIVE_GROUPS
+from test_loop_live import put_node
+from test_pods_live import condition, events, live, put_pod
+
+INFORMER = "volcano_py.kube.informer"
+
+
+def put_native_gang(api, name, min_count, **spec):
+    policy = {"gang": {"minCount": min_count}}
+    meta = {"name": name, "namespace": "default", "creationTimestamp": "2026-01-01T00:00:00Z"}
+    api.put(NATIVE_GROUPS, {"metadata": meta, "spec": {"schedulingPolicy": policy, **spec}})
+
+
+def native_condition(api, name):
+    found = api.objects[(NATIVE_GROUPS, "default", name)].get("status", {}).get("conditions") or ()
+    return next((f"{c['status']} {c['reason']}" for c in found if c["type"] == "PodGroupScheduled"), "")
+
+
+async def test_a_profile_s_member_of_a_native_gang_is_placed_by_the_session(tmp_path, api):
+    api.native_gangs = True
+    put_node(api, "n1", "2")
+    for i in range(3):
+        put_pod(api, f"member-{i}", "packed", schedulingGroup={"podGroupName": "gang"})
+    async with live(tmp_path, api) as running:
+        await running.until(lambda: "podgroup.scheduling.k8s.io/gang" in condition(api, "member-0"))
+        put_native_gang(api, "gang", 3)
+        await running.until(lambda: "False" in native_condition(api, "gang"))
+        assert not running.bound()
+        put_node(api, "n2", "2")
+        await running.until(lambda: len(running.bound("member")) == 3)
+        await running.until(lambda: "True Scheduled" in native_condition(api, "gang"))
+
+
+async def test_conditions_of_a_native_gang_are_written_only_when_they_change(tmp_path, api):
+    api.native_gangs = True
+    put_node(api, "n1", "2")
+    put_native_gang(api, "gang", 2)
+    for i in range(2):
+        put_pod(api, f"member-{i}", "packed", schedulingGroup={"podGroupName": "gang"})
+    async with live(tmp_path, api) as running:
+        await running.until(lambda: "True Scheduled" in native_condition(api, "gang"))
+        put_node(api, "n2", "2")
+        put_pod(api, "member-2", "packed", schedulingGroup={"podGroupName": "gang"})
+        await running.until(lambda: len(running.bound("member")) == 3)
+    assert sum("PATCH" in line and "/podgroups/gang/status" in line for line in api.log) == 1
+
+
+async def test_a_cluster_without_native_gangs_is_reported_once(tmp_path, api, caplog):
+    put_node(api, "n1", "2")
+    with caplog.at_level("INFO"):
+        async with live(tmp_path, api) as running:
+            put_pod(api, "one", "packed")
+            await running.until(lambda: running.bound("one"))
+            await running.until(lambda: sum("v1alpha2/podgroups" in line for line in api.log) > 1)
+    (reported,) = [r.getMessage() for r in caplog.records if r.name == INFORMER and "podgroups" in r.getMessage()]
+    assert "--runtime-config=scheduling.k8s.io/v1alpha2=true" in reported
+
+
+async def test_a_pod_that_names_a_group_of_each_api_group_gets_an_event(tmp_path, api):
+    api.native_gangs = True
+    put_node(api, "n1", "2")
+    group = {"annotations": {"scheduling.k8s.io/group-name": "ours"}}
+    put_pod(api, "torn", "volcano", schedulingGroup={"podGroupName": "native"}, metadata=group)
+    async with live(tmp_path, api) as running:
+        await running.until(lambda: events(api, "Quarantined"))
+    (text,) = events(api, "Quarantined")
+    assert "spec.schedulingGroup.podGroupName" in text
+    assert "scheduling.k8s.io/group-name" in text
+
+
+async def test_the_event_about_an_unusable_native_group_names_its_api_version(tmp_path, api):
+    api.native_gangs = True
+    put_native_gang(api, "odd", 0)
+    async with live(tmp_path, api) as running:
+        await running.until(lambda: events(api, "Quarantined"))
+    involved = [o["involvedObject"] for (plural, _, _), o in api.objects.items() if plural == "events"]
+    assert [(o["kind"], o["apiVersion"], o["name"]) for o in involved if o["name"] == "odd"] == [
+        ("PodGroup", "scheduling.k8s.io/v1alpha2", "odd")
+    ]

@@ -1,0 +1,80 @@
+"""Domains of nodes by a label: where a native gang with a topology constraint may be placed. Kubernetes:
+TopologyAwareWorkloadScheduling.
+
+A domain is called `key=value`, and takes the place of a HyperNode of a hard constraint; there are no objects for it,
+and it needs no plugin. Members that are placed fix the domain of those that come later.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from volcano_py.scheduler.framework.session_job import SessionJob
+from volcano_py.scheduler.framework.sub_job import SubJob
+from volcano_py.scheduler.model import status as st
+from volcano_py.scheduler.model.resource import EPS, PODS
+
+if TYPE_CHECKING:
+    from volcano_py.scheduler.framework.session import Session
+
+
+def domains_for(session: Session, job: SessionJob, *, evicts: bool) -> list[str]:
+    """The domains in which a job with a topology key is tried: that of its placed members, else all that could hold
+    what the job lacks of its minimum. `evicts`: by evicting everything else."""
+    names, of_node = session.topology.by_label(job.model.topology_key)
+    nodes = {session.node_of(t) for t in job.tasks.values() if st.IS_ALLOCATED[session.status(t)]}
+    if nodes:
+        here = {-1 if node is None else int(of_node[node]) for node in nodes}
+        return [names[here.pop()]] if len(here) == 1 and -1 not in here else []
+    need = _least(session, job)
+    if need is None:
+        return names
+    n = session.numbers
+    free = n.allocatable if evicts else n.idle + n.releasing - n.pipelined
+    have = _sums(free[: len(need)], of_node, len(names))
+    fits: NDArray[np.bool_] = np.all((have >= need[:, None] - EPS) | (need <= 0)[:, None], axis=0)
+    return [names[i] for i in np.flatnonzero(fits).tolist()]
+
+
+def scores_of(session: Session, sub: SubJob, domains: list[str]) -> dict[str, float]:
+    """How full each domain would be with the sub-job, from 0 to 100: the mean of the resources that it asks for."""
+    table, n = session.table, session.numbers
+    asked = sum((t.spec_class.vector(table) for t in sub.tasks.values()), start=np.zeros(len(table.rows)))
+    rows = [row for name, row in table.rows.items() if asked[row] > 0 and name != PODS]
+    scores = {}
+    for name in domains:
+        columns = session.topology.columns(name)
+        have = n.allocatable[rows][:, columns].sum(axis=1)
+        full = n.used[rows][:, columns].sum(axis=1) + asked[rows]
+        parts = np.divide(full, have, out=np.zeros_like(full), where=have > 0)
+        scores[name] = 100.0 * float(np.minimum(parts, 1.0).mean()) if rows else 0.0
+    return scores
+
+
+def _least(session: Session, job: SessionJob) -> NDArray[np.float64] | None:
+    """The least that the members which the job lacks of its minimum ask for together; None if it lacks none."""
+    lacking = job.min_available - job.ready_num
+    waiting = {t.spec_class for t in session.pending(job)}
+    if lacking < 1 or not waiting:
+        return None
+    smallest: NDArray[np.float64] = np.min([c.vector(session.table) for c in waiting], axis=0)
+    return smallest * lacking
+
+
+def _sums(columns: NDArray[np.float64], of_node: NDArray[np.intp], count: int) -> NDArray[np.float64]:
+    """Columns over nodes, added up by domain."""
+    inside = of_node >= 0
+    return np.array([np.bincount(of_node[inside], weights=row[inside], minlength=count) for row in columns])
+
+
+def outside(session: Session, job: SessionJob) -> NDArray[np.bool_] | None:
+    """The nodes on which no single task of a job may be placed now because of its topology key; None: it has none."""
+    if not job.model.topology_key:
+        return None
+    left_out = np.ones(len(session.table), dtype=bool)
+    for name in domains_for(session, job, evicts=True):
+        left_out[session.topology.columns(name)] = False
+    return left_out

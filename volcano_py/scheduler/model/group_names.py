@@ -1,0 +1,49 @@
+"""Which job a pod belongs to, and what the UIDs of jobs mean.
+
+A job is a PodGroup of Volcano (`namespace/name`, named by an annotation of the pod) or a PodGroup of scheduling.k8s.io
+(`namespace/podgroup.scheduling.k8s.io/name`, named by spec.schedulingGroup). No other job can have the latter's UID,
+because no object's name has a slash.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from volcano_py.api import names
+from volcano_py.api.core import Pod
+
+NATIVE: Final = "podgroup.scheduling.k8s.io"
+"""What messages call a PodGroup of scheduling.k8s.io, and its kind in the model, where Volcano's is PodGroup."""
+
+
+def native_uid(key: str) -> str:
+    """The UID of the job of a native PodGroup with this key, `namespace/name`."""
+    namespace, _, name = key.partition("/")
+    return f"{namespace}/{NATIVE}/{name}"
+
+
+def reference(uid: str) -> tuple[str, str]:
+    """The PodGroup of a job: its kind in the model, and its key, `namespace/name`."""
+    namespace, _, name = uid.partition("/")
+    kind, slash, native = name.partition("/")
+    return (kind, f"{namespace}/{native}") if slash else ("PodGroup", uid)
+
+
+def group_of(pod: Pod) -> str:
+    """The UID of a pod's job, or ""."""
+    namespace = pod.metadata.namespace
+    if pod.spec.scheduling_group is not None and pod.spec.scheduling_group.pod_group_name:
+        return native_uid(f"{namespace}/{pod.spec.scheduling_group.pod_group_name}")
+    name = (pod.metadata.annotations or {}).get(names.GROUP_NAME)
+    return f"{namespace}/{name}" if name else ""
+
+
+def check_group(pod: Pod) -> None:
+    """Raises ValueError if a pod that waits for a node names two PodGroups."""
+    native = pod.spec.scheduling_group
+    other = (pod.metadata.annotations or {}).get(names.GROUP_NAME) if native is not None else None
+    if native is not None and other and not pod.spec.node_name:
+        raise ValueError(
+            f"spec.schedulingGroup.podGroupName names {NATIVE}/{native.pod_group_name}, and the annotation "
+            f"{names.GROUP_NAME} names podgroup.scheduling.volcano.sh/{other}; remove one of them"
+        )

@@ -1,0 +1,94 @@
+"""Conditions of native PodGroups, written when they change. Kubernetes: updatePodGroupCondition of kube-scheduler.
+
+PodGroupScheduled is True when the gang has its minimum; it is False while pods of it wait and it has not. Without such
+pods nothing is reported: they are another scheduler's, or there are none. DisruptionTarget says that the group was
+evicted as a whole.
+"""
+
+from __future__ import annotations
+
+from volcano_py.api import gang
+from volcano_py.api.meta import Condition, format_time
+from volcano_py.scheduler.explain.messages import job_message
+from volcano_py.scheduler.framework.session import Session
+from volcano_py.scheduler.framework.session_job import SessionJob
+from volcano_py.scheduler.model import status as st
+from volcano_py.scheduler.model.group_names import NATIVE
+from volcano_py.scheduler.model.job import Job
+from volcano_py.scheduler.model.native_gangs import condition_of
+from volcano_py.scheduler.model.plan import NativeGroupStatus, PodCondition
+
+
+def report_native_group(session: Session, job: SessionJob) -> None:
+    """Write the conditions of a job's native PodGroup that are not as they should be."""
+    group = job.model.native
+    assert group is not None
+    wanted = [c for c in (_scheduled(session, job), _disrupted(session, job)) if c is not None]
+    changed = [c for c in wanted if not _same(condition_of(group, c.type), c)]
+    if not changed:
+        return
+    now = format_time(session.now)
+    conditions = []
+    for c in changed:
+        old = condition_of(group, c.type)
+        since = old.last_transition_time if old is not None and old.status == c.status else now
+        conditions.append(
+            {
+                "type": c.type,
+                "status": c.status,
+                "reason": c.reason,
+                "message": c.message,
+                "lastTransitionTime": since or now,
+            }
+        )
+    meta = group.metadata
+    session.emit([NativeGroupStatus(meta.namespace, meta.name, meta.uid, conditions)])
+
+
+def report_missing_group(session: Session, job: Job) -> None:
+    """Say in the conditions of pods that their native PodGroup does not exist."""
+    message = f"waiting for {NATIVE}/{job.name.partition('/')[2]}, which does not exist"
+    known = session.cluster.reported.conditions
+    waiting = (t for t in job.tasks.values() if t.status == st.PENDING and not t.sched_gated)
+    conditions = [
+        PodCondition(t.namespace, t.name, t.uid, gang.UNSCHEDULABLE, message)
+        for t in sorted(waiting, key=lambda t: t.key)
+        if known.get(t.key) != (gang.UNSCHEDULABLE, message)
+    ]
+    if conditions:
+        session.emit(conditions)
+
+
+def _scheduled(session: Session, job: SessionJob) -> Condition | None:
+    if not job.tasks:
+        return None
+    if job.is_ready():
+        return Condition(type=gang.POD_GROUP_SCHEDULED, status="True", reason=gang.SCHEDULED)
+    if not any(job.counts[s] for s in (st.PENDING, st.ALLOCATED, st.PIPELINED)):
+        return None
+    if job.valid_num < job.min_available:  # a count would change with each pod that is created
+        message = f"fewer pods exist than minCount {job.min_available}"
+    else:
+        message = job_message(session, job)
+    return Condition(type=gang.POD_GROUP_SCHEDULED, status="False", reason=gang.UNSCHEDULABLE, message=message)
+
+
+def _disrupted(session: Session, job: SessionJob) -> Condition | None:
+    """True in the session that evicts the group, False when its next pods have their places."""
+    if not job.model.evicted_whole:
+        return None
+    group = job.model.native
+    before = condition_of(group, gang.DISRUPTION_TARGET) if group is not None else None
+    evicted = (session.status(t) == st.RELEASING and t.status != st.RELEASING for t in job.tasks.values())
+    if job.counts[st.RELEASING] and any(evicted):
+        message = "evicted as a whole for a more important job"
+        return Condition(
+            type=gang.DISRUPTION_TARGET, status="True", reason=gang.PREEMPTION_BY_SCHEDULER, message=message
+        )
+    if before is not None and before.status == "True" and job.is_ready() and not job.counts[st.RELEASING]:
+        return Condition(type=gang.DISRUPTION_TARGET, status="False", reason=gang.SCHEDULED)
+    return None
+
+
+def _same(a: Condition | None, b: Condition) -> bool:
+    return a is not None and (a.status, a.reason, a.message) == (b.status, b.reason, b.message)
