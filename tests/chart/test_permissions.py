@@ -52,7 +52,7 @@ NOT_SHOWN: dict[Permission, str] = {
 
 @pytest.fixture
 async def release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Cluster]:
-    async with cluster(tmp_path, monkeypatch) as made:
+    async with cluster(tmp_path, monkeypatch, feature_gates="AllAlpha=true") as made:
         yield made
 
 

@@ -45,6 +45,7 @@ async def exercise(at: Cluster) -> None:
         await _until(lambda path=path: _ready(at, path), f"{path} is not ready")  # type: ignore[misc]
     await _until(lambda: _bound(at, "gated"), "the pod with a gate was not bound")
     await _until(lambda: _bound(at, "with-volume"), "the pod with a volume was not bound")
+    await _until(lambda: _bound(at, "member"), "the member of a native gang was not bound")
     await _until(lambda: _bound(at, "with-device"), "the pod with a device was not bound")
     await _preempt(at)
     await at.api.ok("DELETE", "/apis/apps/v1/namespaces/default/deployments/web")

@@ -24,7 +24,11 @@ Manifest = dict[str, Any]
 
 @asynccontextmanager
 async def cluster(
-    tmp_path: Path, nodes: int = 2, shape: str = "cpu=2,memory=8Gi", scheduler: tuple[str, ...] = ()
+    tmp_path: Path,
+    nodes: int = 2,
+    shape: str = "cpu=2,memory=8Gi",
+    scheduler: tuple[str, ...] = (),
+    feature_gates: str = "",
 ) -> AsyncIterator[tuple[Sandbox, Client]]:
     """A cluster whose components are at work (its queues are open)."""
     shapes: list[NodeShape] = [parse(shape)]
@@ -36,6 +40,7 @@ async def cluster(
             component_arguments={"scheduler": scheduler},
             path=tmp_path / "kubeconfig",
             logs=tmp_path / "logs",
+            feature_gates=feature_gates,
         ) as sandbox,
         Client.from_kubeconfig(sandbox.kubeconfig) as client,
     ):

@@ -21,6 +21,7 @@ from typing import Any
 from volcano_py.kube import certificates
 from volcano_py.sandbox import identity, kubeconfig, pod_credentials, shapes, volcano
 from volcano_py.sandbox.apiserver.apiextensions.definitions import Definitions
+from volcano_py.sandbox.apiserver.apimachinery import features
 from volcano_py.sandbox.apiserver.assembly import new_api, new_server, put
 from volcano_py.sandbox.apiserver.auth import authorization
 from volcano_py.sandbox.apiserver.http.audit import AuditLog
@@ -65,7 +66,8 @@ class Sandbox:
     when None; a folder that has a cluster brings it back as it was, with its own nodes); fsync: whether that outlives a
     power cut, too. audit: the file to log every request to. run_commands: whether containers' commands run as
     processes of this machine, with the rights of this process; their folders are beside the kubeconfig. rbac: whether
-    users may do only what roles allow, or everything.
+    users may do only what roles allow, or everything. feature_gates: of the API server, as for Kubernetes'
+    --feature-gates; all are off by default.
     """
 
     def __init__(
@@ -91,7 +93,9 @@ class Sandbox:
         audit: Path | None = None,
         run_commands: bool = False,
         rbac: bool = True,
+        feature_gates: str = "",
     ) -> None:
+        """Raises ValueError for feature gates that cannot be used."""
         self.wanted_nodes = nodes
         self.node_shapes = list(node_shapes)
         self.wanted_components = tuple(components)
@@ -109,6 +113,7 @@ class Sandbox:
         self.audit = audit
         self.run_commands = run_commands
         self.rbac = rbac
+        self.features = features.parse(feature_gates)
         self.processes: Processes | None = None
         self.identity = Identity()
         self.restored = False  # whether the data folder had a cluster already
@@ -171,7 +176,7 @@ class Sandbox:
         hosts = tuple(dict.fromkeys((self.host, "127.0.0.1", "::1", "localhost", "kubernetes.default")))
         made = certificates.make(hosts, self.identity.authority)
         self.authority = made.authority
-        self.api = new_api(self.durable)
+        self.api = new_api(self.durable, self.features)
         if not self.rbac:
             self.api.extensions["authorizers"].append(authorization.authenticated)
         tokens = {self.token: ADMIN, **self.users}

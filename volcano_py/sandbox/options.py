@@ -67,6 +67,13 @@ for command in (node, nodes, clock, dump, load):
     help="What users other than the administrator may do: what roles allow, or everything.",
 )
 @click.option(
+    "--feature-gates",
+    default="",
+    metavar="NAME=true,...",
+    help="Alpha features of the API server: GenericWorkload (native gangs), TopologyAwareWorkloadScheduling, "
+    "WorkloadAwarePreemption, DRAWorkloadResourceClaims; AllAlpha for all.",
+)
+@click.option(
     "--run-commands",
     is_flag=True,
     help="Run the commands of pods' containers as processes of THIS MACHINE, with all rights of the user who starts "
@@ -83,6 +90,7 @@ def up(
     fsync: bool,
     audit_log: Path | None,
     authorization: str,
+    feature_gates: str,
     run_commands: bool,
 ) -> None:
     """Run a cluster until Ctrl-C."""
@@ -108,6 +116,7 @@ def up(
             audit=audit_log,
             run_commands=run_commands,
             rbac=authorization == "rbac",
+            feature_gates=feature_gates,
             controllers=Options(service_accounts=True),
         )
         _allow_many_files()

@@ -44,6 +44,7 @@ class Subject(NamedTuple):
     match_index: int = 0
     index: int | None = None
     has_policies: bool = True
+    constraint: None = None
 
 
 S: Any = Subject()

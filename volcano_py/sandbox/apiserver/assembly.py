@@ -30,10 +30,13 @@ Object = dict[str, Any]
 VERSION = "v1.36.1"
 
 
-def new_api(durable: Durable | None = None) -> Api:
-    """An API with the built-in resources and the objects that every cluster has, and those that were kept."""
-    api = Api()
-    builtin.install(api.registry, api.store)
+def new_api(durable: Durable | None = None, features: frozenset[str] = frozenset()) -> Api:
+    """An API with the built-in resources and the objects that every cluster has, and those that were kept.
+
+    `features`: the feature gates that are on.
+    """
+    api = Api(features=features)
+    builtin.install(api.registry, api.store, features)
     subresources.install(api)
     scale.install(api)
     api.resource("", "namespaces").strategy.delete = namespaces.delete

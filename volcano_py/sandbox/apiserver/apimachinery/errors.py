@@ -179,5 +179,9 @@ def too_long(path: str, limit: int) -> Cause:
     return Cause("FieldValueTooLong", f"Too long: may not be more than {limit} bytes", path)
 
 
+def too_many(path: str, count: int, limit: int) -> Cause:
+    return Cause("FieldValueTooMany", f"Too many: {count}: must have at most {limit} items", path)
+
+
 def type_invalid(path: str, value: Any, why: str) -> Cause:
     return Cause("FieldValueTypeInvalid", f"Invalid value: {_shown(value)}: {why}", path)

@@ -86,6 +86,7 @@ class Api:
     # what else handles writes: dynamic admission, quota; each has handles(), mutate() and validate()
     hooks: list[Any] = field(default_factory=list)
     logs: dict[str, bytes] = field(default_factory=dict)  # pod uid/container -> text
+    features: frozenset[str] = frozenset()  # the feature gates that are on
     extensions: dict[str, Any] = field(default_factory=dict)  # state that added modules keep here
 
     def resource(self, group: str, plural: str) -> Resource:

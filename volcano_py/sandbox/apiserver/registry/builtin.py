@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import NamedTuple
 
+from volcano_py.sandbox.apiserver.apimachinery import features
 from volcano_py.sandbox.apiserver.registry.resources import ALL_VERBS, STATUS_VERBS, Registry, Resource, Subresource
 from volcano_py.sandbox.apiserver.registry.strategies import STRATEGIES
 from volcano_py.sandbox.apiserver.registry.strategies.events import event_from_stored, event_to_stored
@@ -158,6 +160,16 @@ TABLE: dict[str, list[Row]] = {
     ],
 }
 
+GATED: dict[str, dict[str, list[Row]]] = {
+    features.GENERIC_WORKLOAD: {
+        "scheduling.k8s.io/v1alpha2": [
+            Row("podgroups", "PodGroup", subresources="status"),
+            Row("workloads", "Workload"),
+        ],
+    },
+}
+"""Resources that a feature gate serves."""
+
 
 def _subresources(text: str, kind: str) -> dict[str, Subresource]:
     out = {}
@@ -178,9 +190,10 @@ def _singular(kind: str) -> str:
     return kind.lower()
 
 
-def install(registry: Registry, store: Store) -> None:
-    """Define every built-in resource."""
-    for api_version, rows in TABLE.items():
+def install(registry: Registry, store: Store, gates: frozenset[str] = frozenset()) -> None:
+    """Define every built-in resource, and those of the feature gates that are on."""
+    gated = [table for gate, table in GATED.items() if gate in gates]
+    for api_version, rows in chain(TABLE.items(), *(table.items() for table in gated)):
         group, _, version = api_version.rpartition("/")
         registry.add_version(group, version)
         for row in rows:

@@ -33,7 +33,7 @@ class NetworkDomains(ExtensionPoints):
 
     def job_gradients(self, job: SessionJob, hyper_node: str, purpose: str) -> Gradient:
         """Where below a HyperNode to try a job; a native gang with a topology key: in which domains of that label."""
-        if job.model.topology_key:
+        if job.constraint is not None and job.constraint.label:
             return [domains_for(self._as_session(), job, evicts=purpose == EVICT)]
         return self._gradients("job_gradient", hyper_node, job, hyper_node, purpose)
 
@@ -49,7 +49,7 @@ class NetworkDomains(ExtensionPoints):
 
     def sub_job_gradients(self, job: SessionJob, sub: SubJob, hyper_node: str, purpose: str) -> Gradient:
         """Where below a HyperNode to try a sub-job."""
-        if job.model.topology_key:
+        if job.constraint is not None and job.constraint.label:
             return [[hyper_node]]
         return self._gradients("sub_job_gradient", hyper_node, job, sub, hyper_node, purpose)
 

@@ -1,6 +1,6 @@
 """The printer columns of built-in kinds, by resource."""
 
 from volcano_py.sandbox.apiserver.printers.cells import Printer
-from volcano_py.sandbox.apiserver.printers.columns import core, pods, workloads
+from volcano_py.sandbox.apiserver.printers.columns import core, gangs, pods, workloads
 
-PRINTERS: dict[str, Printer] = {**core.PRINTERS, **pods.PRINTERS, **workloads.PRINTERS}
+PRINTERS: dict[str, Printer] = {**core.PRINTERS, **pods.PRINTERS, **workloads.PRINTERS, **gangs.PRINTERS}

@@ -8,6 +8,7 @@ from volcano_py.sandbox.apiserver.registry.strategies import (
     cluster,
     core,
     events,
+    gangs,
     pods,
     policies,
     quotas,
@@ -29,4 +30,5 @@ STRATEGIES: dict[str, Strategy] = {
     **rbac.STRATEGIES,
     **policies.STRATEGIES,
     **admission.STRATEGIES,
+    **gangs.STRATEGIES,
 }

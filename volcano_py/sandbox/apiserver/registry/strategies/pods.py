@@ -6,10 +6,12 @@ from typing import Any
 
 from volcano_py.sandbox.apiserver.apimachinery import errors, metadata, quantity
 from volcano_py.sandbox.apiserver.apimachinery.errors import Cause, field_forbidden, invalid_value
+from volcano_py.sandbox.apiserver.apimachinery.features import GENERIC_WORKLOAD
 from volcano_py.sandbox.apiserver.registry.api import Api
 from volcano_py.sandbox.apiserver.registry.request import Request
 from volcano_py.sandbox.apiserver.registry.strategies.pod_validation import pod_spec_causes, tolerations_causes
 from volcano_py.sandbox.apiserver.registry.strategies.podspec import default_pod_spec
+from volcano_py.sandbox.apiserver.registry.strategies.priority import COMPUTED, resolved
 from volcano_py.sandbox.apiserver.registry.strategy import Strategy
 
 Object = dict[str, Any]
@@ -31,8 +33,10 @@ def default(pod: Object) -> None:
 
 
 def resolve(api: Api, pod: Object, request: Request) -> None:
-    """Set priority, preemption policy and the default tolerations of a new pod."""
-    _priority(api, pod, pod["spec"], request)
+    """Set priority, preemption policy and the default tolerations of a new pod; drop what a feature gate is off for."""
+    if GENERIC_WORKLOAD not in api.features:
+        pod["spec"].pop("schedulingGroup", None)
+    _priority(api, pod, pod["spec"])
     tolerate(pod["spec"])
 
 
@@ -63,51 +67,17 @@ def tolerate(spec: Object) -> None:
             tolerations.append(row)
 
 
-_COMPUTED = "priority admission controller computed {} from the given PriorityClass name"
-
-
-def _priority(api: Api, pod: Object, spec: Object, request: Request) -> None:
-    name = spec.get("priorityClassName", "")
-    collection = api.resource("scheduling.k8s.io", "priorityclasses").collection
-    value, policy = 0, "PreemptLowerPriority"
-    if name:
-        entry = collection.get("", name)
-        if entry is None:
-            pod_name = pod["metadata"].get("name", "")
-            raise errors.forbidden("", "pods", pod_name, f"no PriorityClass with name {name} was found")
-        found = entry.load()
-        value, policy = found.get("value", 0), found.get("preemptionPolicy", policy)
-    else:
-        best: Object | None = None
-        for entry in default_classes(api):
-            candidate = entry.load()
-            if best is None or candidate.get("value", 0) < best.get("value", 0):
-                best = candidate
-        if best is not None:
-            value, policy = best.get("value", 0), best.get("preemptionPolicy", policy)
-            spec["priorityClassName"] = best["metadata"]["name"]
-    given = spec.get("priority")
-    if given is not None and given != value:
-        text = f"the integer value of priority ({given}) must not be provided in pod spec; {_COMPUTED.format(value)}"
-        raise errors.forbidden("", "pods", pod["metadata"].get("name", ""), text)
+def _priority(api: Api, pod: Object, spec: Object) -> None:
+    found = resolved(api, ("", "pods"), pod, spec)
+    if found.name:
+        spec["priorityClassName"] = found.name
     given_policy = spec.get("preemptionPolicy")
-    if given_policy is not None and given_policy != policy:
+    if given_policy is not None and given_policy != found.policy:
         what = f"the string value of PreemptionPolicy ({given_policy})"
-        text = f"{what} must not be provided in pod spec; {_COMPUTED.format(policy)}"
+        text = f"{what} must not be provided in pod spec; {COMPUTED.format(found.policy)}"
         raise errors.forbidden("", "pods", pod["metadata"].get("name", ""), text)
-    spec["priority"] = value
-    spec["preemptionPolicy"] = policy
-
-
-def default_classes(api: Api) -> list[Any]:
-    """The priority classes marked as global default, cached until one changes."""
-    collection = api.resource("scheduling.k8s.io", "priorityclasses").collection
-    newest = collection.history[-1].rv if collection.history else 0
-    cached = api.extensions.get("default_classes")
-    if cached is None or cached[0] != newest:
-        rows = [entry for entry in collection.select() if b'"globalDefault":true' in entry.tail]
-        cached = api.extensions["default_classes"] = (newest, rows)
-    return cached[1]
+    spec["priority"] = found.value
+    spec["preemptionPolicy"] = found.policy
 
 
 # --- create ----------------------------------------------------------------------------------------------------------
