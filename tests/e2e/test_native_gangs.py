@@ -106,7 +106,7 @@ async def test_a_gang_waits_for_capacity_and_late_members_join_it(site: Site) ->
     await site.waits_for("train", "PodGroupScheduled=false")
     assert await site.nodes("train") == ["", "", ""]
     described = await site.run("get", GROUPS, "train", "-o", "yaml")
-    assert "reason: Unschedulable" in described and "Insufficient cpu" in described
+    assert "reason: Unschedulable" in described and "train-0 lacks" in described
     row = (await site.run("get", GROUPS, "--no-headers")).split()
     assert row[:4] == ["train", "gang/3", "False", "Unschedulable"]
     pod = await site.run("get", "pod", "train-0", "-o", "yaml")
@@ -154,7 +154,7 @@ async def test_a_gang_with_a_topology_key_stays_within_one_domain(site: Site) ->
     assert sorted(await site.nodes("near")) == ["added", "node-1"]
     await site.apply(group("large", 3, schedulingConstraints=topology), *(member("large", i, "1") for i in range(3)))
     await site.waits_for("large", "PodGroupScheduled=false")
-    assert "no domain of the node label zone" in await site.run("get", GROUPS, "large", "-o", "yaml")
+    assert "No domain of the node label zone" in await site.run("get", GROUPS, "large", "-o", "yaml")
 
 
 async def test_a_group_with_disruption_mode_pod_group_is_preempted_as_a_whole(site: Site) -> None:

@@ -15,7 +15,15 @@ from volcano_py.scheduler.framework.session_job import SessionJob
 from volcano_py.scheduler.model import status as st
 
 CAPACITY = frozenset(
-    ("NodeResources", "GangTooLarge", "TopologyDomainFull", "QueueOverused", "NodePodLimit", "QueueLimit")
+    (
+        "NodeResources",
+        "GangTooLarge",
+        "TopologyDomainFull",
+        "LabelDomainFull",
+        "QueueOverused",
+        "NodePodLimit",
+        "QueueLimit",
+    )
 )
 """Blockers that the eviction of pods could remove."""
 

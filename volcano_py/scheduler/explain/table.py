@@ -305,6 +305,13 @@ TOPOLOGY_SHORT = _reason(
     "tier:n domain:x placeable:c need:c",
     "Free capacity in one HyperNode, allow a higher tier, or use mode soft.",
 )
+LABEL_DOMAIN_SHORT = _reason(
+    "LabelDomainFull",
+    _AREA,
+    "No domain of the node label {label} holds the gang: {domain} comes closest, {placeable} of {need} pods fit.",
+    "label:n domain:x placeable:c need:c",
+    "Free capacity in one domain, label more nodes, or create the PodGroup without the topology constraint.",
+)
 TOPOLOGY_NOT_READY = _reason(
     "TopologyNotReady",
     _AREA,

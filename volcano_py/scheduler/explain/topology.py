@@ -1,4 +1,4 @@
-"""How far a gang with a network topology is from fitting one HyperNode."""
+"""How far a gang with a network topology is from fitting one HyperNode, or one domain of a node label."""
 
 from __future__ import annotations
 
@@ -7,33 +7,42 @@ from numpy.typing import NDArray
 
 from volcano_py.scheduler.explain import table
 from volcano_py.scheduler.framework.cause import Cause
+from volcano_py.scheduler.framework.label_domains import domains_of
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.framework.session_job import SessionJob
+from volcano_py.scheduler.framework.sub_job import Constraint
 from volcano_py.scheduler.framework.topology import ROOT
 from volcano_py.scheduler.model.task import Task
 
 
 def topology_cause(session: Session, job: SessionJob, task: Task) -> Cause | None:
-    """The HyperNode of an allowed tier in which most of the gang fits; None if a whole gang fits in one."""
+    """The HyperNode of an allowed tier, or the domain, in which most of the gang fits; None if a whole gang fits."""
     subs = sorted(
         (s for s in job.sub_jobs.values() if s.constraint is not None and s.constraint.hard),
         key=lambda s: (s.ready_num >= s.min_available, s.uid),
     )
     constraint = subs[0].constraint if subs else job.constraint
     gang = subs[0] if subs else job
-    if constraint is None or constraint.tier is None:
+    if constraint is None or not constraint.hard:
         return None
     need = max(gang.min_available - gang.ready_num, 1)
     fits = _copies(session, task)
-    domains = [
-        (int(fits[session.topology.columns(name)].sum()), name)
-        for name, info in session.topology.infos.items()
-        if info.tier <= constraint.tier and name != ROOT
-    ]
-    most, best = min(domains, key=lambda d: (-d[0], d[1]), default=(0, "no HyperNode"))
+    names = _allowed(session, job, constraint)
+    domains = [(int(fits[session.topology.columns(name)].sum()), name) for name in names]
+    most, best = min(domains, key=lambda d: (-d[0], d[1]), default=(0, "none"))
     if most >= need:
         return None
+    if constraint.label:
+        return table.LABEL_DOMAIN_SHORT.because(label=constraint.label, domain=best, placeable=most, need=need)
     return table.TOPOLOGY_SHORT.because(tier=str(constraint.tier), domain=best, placeable=most, need=need)
+
+
+def _allowed(session: Session, job: SessionJob, constraint: Constraint) -> list[str]:
+    """The HyperNodes or domains in which the gang may be."""
+    if constraint.label:
+        return domains_of(session, job)
+    highest = constraint.tier or 0
+    return [name for name, info in session.topology.infos.items() if info.tier <= highest and name != ROOT]
 
 
 def _copies(session: Session, task: Task) -> NDArray[np.int64]:

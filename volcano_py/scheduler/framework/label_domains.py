@@ -21,22 +21,30 @@ if TYPE_CHECKING:
     from volcano_py.scheduler.framework.session import Session
 
 
-def domains_for(session: Session, job: SessionJob, *, evicts: bool) -> list[str]:
-    """The domains in which a job with a topology key is tried: that of its placed members, else all that could hold
-    what the job lacks of its minimum. `evicts`: by evicting everything else."""
+def domains_of(session: Session, job: SessionJob) -> list[str]:
+    """The domains in which a job with a topology key may be: that of its placed members, else all; none if placed
+    members are in several domains."""
     names, of_node = session.topology.by_label(job.model.topology_key)
     nodes = {session.node_of(t) for t in job.tasks.values() if st.IS_ALLOCATED[session.status(t)]}
-    if nodes:
-        here = {-1 if node is None else int(of_node[node]) for node in nodes}
-        return [names[here.pop()]] if len(here) == 1 and -1 not in here else []
+    here = {-1 if node is None else int(of_node[node]) for node in nodes}
+    if not here:
+        return names
+    return [names[here.pop()]] if len(here) == 1 and -1 not in here else []
+
+
+def domains_for(session: Session, job: SessionJob, *, evicts: bool) -> list[str]:
+    """Of the domains in which a job may be, those that could hold what it lacks of its minimum. `evicts`: by evicting
+    everything else."""
+    names, of_node = session.topology.by_label(job.model.topology_key)
     need = _least(session, job)
     if need is None:
-        return names
+        return domains_of(session, job)
     n = session.numbers
     free = n.allocatable if evicts else n.idle + n.releasing - n.pipelined
     have = _sums(free[: len(need)], of_node, len(names))
     fits: NDArray[np.bool_] = np.all((have >= need[:, None] - EPS) | (need <= 0)[:, None], axis=0)
-    return [names[i] for i in np.flatnonzero(fits).tolist()]
+    large_enough = {names[i] for i in np.flatnonzero(fits).tolist()}
+    return [name for name in domains_of(session, job) if name in large_enough]
 
 
 def scores_of(session: Session, sub: SubJob, domains: list[str]) -> dict[str, float]:
@@ -75,6 +83,6 @@ def outside(session: Session, job: SessionJob) -> NDArray[np.bool_] | None:
     if not job.model.topology_key:
         return None
     left_out = np.ones(len(session.table), dtype=bool)
-    for name in domains_for(session, job, evicts=True):
+    for name in domains_of(session, job):
         left_out[session.topology.columns(name)] = False
     return left_out

@@ -17,6 +17,7 @@ from volcano_py.scheduler.model.group_names import NATIVE
 from volcano_py.scheduler.model.job import Job
 from volcano_py.scheduler.model.native_gangs import condition_of
 from volcano_py.scheduler.model.plan import NativeGroupStatus, PodCondition
+from volcano_py.scheduler.session_close.stated_reasons import WAITING
 
 
 def report_native_group(session: Session, job: SessionJob) -> None:
@@ -66,11 +67,16 @@ def _scheduled(session: Session, job: SessionJob) -> Condition | None:
         return Condition(type=gang.POD_GROUP_SCHEDULED, status="True", reason=gang.SCHEDULED)
     if not any(job.counts[s] for s in (st.PENDING, st.ALLOCATED, st.PIPELINED)):
         return None
-    if job.valid_num < job.min_available:  # a count would change with each pod that is created
-        message = f"fewer pods exist than minCount {job.min_available}"
-    else:
-        message = job_message(session, job)
-    return Condition(type=gang.POD_GROUP_SCHEDULED, status="False", reason=gang.UNSCHEDULABLE, message=message)
+    return Condition(
+        type=gang.POD_GROUP_SCHEDULED, status="False", reason=gang.UNSCHEDULABLE, message=_why(session, job)
+    )
+
+
+def _why(session: Session, job: SessionJob) -> str:
+    """The stated reason, which changes only when its meaning does."""
+    conditions = job.pod_group.status.conditions if job.conditions is None else job.conditions
+    stated = next((c for c in conditions or () if c.type == WAITING), None)
+    return stated.message if stated is not None else job_message(session, job)
 
 
 def _disrupted(session: Session, job: SessionJob) -> Condition | None:
