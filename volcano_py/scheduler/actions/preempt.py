@@ -7,9 +7,6 @@ the same job.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
-from typing import NamedTuple
-
 import numpy as np
 from msgspec import field
 from numpy.typing import NDArray
@@ -17,7 +14,7 @@ from numpy.typing import NDArray
 from volcano_py.scheduler.actions.eviction.commit_evictions import breaks_own_gang, commit_evictions, is_needless
 from volcano_py.scheduler.actions.eviction.dry_run import best_candidate
 from volcano_py.scheduler.actions.eviction.free_capacity import free_capacity_for
-from volcano_py.scheduler.actions.eviction.placed_tasks import Bools, PlacedTasks, Select
+from volcano_py.scheduler.actions.eviction.placed_tasks import Bools, PermittedVictims, PlacedTasks, Select
 from volcano_py.scheduler.actions.task_queue import task_queue
 from volcano_py.scheduler.framework.plugin import Action, ActionArguments
 from volcano_py.scheduler.framework.priority_queue import PriorityQueue
@@ -32,15 +29,6 @@ _COUNTED_BEFORE = ("InterPodAffinity", "PodTopologySpread")
 """Rules for which Volcano counts pods before it evicts, and not again."""
 Rejected = dict[tuple[str, str], NDArray[np.bool_]]
 """By job and role: the nodes that rejected one of its pods in this action, with or without evictions."""
-
-
-class PermittedVictims(NamedTuple):
-    """Which tasks a task may evict, before plugins are asked."""
-
-    includes: Callable[[Task], bool]
-    key: Hashable
-    among: Callable[[PlacedTasks, Select], Bools]
-    """Those among the selected tasks, and maybe more; tasks with the same `key` have the same ones."""
 
 
 class PreemptArguments(ActionArguments):
@@ -200,7 +188,7 @@ def preempt_for(
         return counted[node] and placement.accepts_but(task, node, _COUNTED_BEFORE)
 
     placed = session.shared(PlacedTasks, lambda: PlacedTasks(session))
-    freeable = placed.freeable(task, permitted.key, lambda tasks: permitted.among(placed, tasks))
+    freeable = placed.freeable(task, permitted)
     nodes = _best_first(session, task, rejected)
     return free_capacity_for(session, statement, task, nodes, freeable, victims, fits, "preempt")
 

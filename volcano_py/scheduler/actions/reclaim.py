@@ -6,7 +6,7 @@ import numpy as np
 
 from volcano_py.scheduler.actions.eviction.commit_evictions import commit_evictions
 from volcano_py.scheduler.actions.eviction.free_capacity import free_capacity_for
-from volcano_py.scheduler.actions.eviction.placed_tasks import PlacedTasks
+from volcano_py.scheduler.actions.eviction.placed_tasks import Bools, PermittedVictims, PlacedTasks, Select
 from volcano_py.scheduler.actions.eviction.starving import starving_by_queue
 from volcano_py.scheduler.actions.eviction.whole_gangs import WholeGangReclaim
 from volcano_py.scheduler.actions.task_queue import task_queue
@@ -69,8 +69,10 @@ def _reclaim_for(session: Session, statement: Statement, task: Task) -> None:
     queue = session.queues[job.queue]
     sure = session.deviations.sure_evictions
 
+    permitted = _of_other_queues(session, job)
+
     def victims(node: int) -> list[Task] | None:
-        candidates = [v for v in session.on_node(node) if _may_go(session, job, v)]
+        candidates = [v for v in session.on_node(node) if permitted.includes(v)]
         if not candidates:
             return None
         found = session.reclaimable(task, candidates)
@@ -82,12 +84,14 @@ def _reclaim_for(session: Session, statement: Statement, task: Task) -> None:
         return not sure or (placement.accepts(task, node) and session.allocatable(queue, task))
 
     placed = session.shared(PlacedTasks, lambda: PlacedTasks(session))
-    freeable = placed.freeable(
-        task,
-        ("not in queue", job.queue),
-        lambda tasks: placed.evictable(tasks, (st.RUNNING,)) & ~placed.in_queue(tasks, job.queue),
-    )
-    free_capacity_for(session, statement, task, nodes, freeable, victims, fits, "reclaim")
+    free_capacity_for(session, statement, task, nodes, placed.freeable(task, permitted), victims, fits, "reclaim")
+
+
+def _of_other_queues(session: Session, job: SessionJob) -> PermittedVictims:
+    def among(placed: PlacedTasks, tasks: Select) -> Bools:
+        return placed.evictable(tasks, (st.RUNNING,)) & ~placed.in_queue(tasks, job.queue)
+
+    return PermittedVictims(lambda victim: _may_go(session, job, victim), ("not in queue", job.queue), among)
 
 
 def _may_go(session: Session, job: SessionJob, victim: Task) -> bool:

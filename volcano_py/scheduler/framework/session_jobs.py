@@ -7,7 +7,6 @@ A settled job is made when a plugin or an action asks for it, for example as the
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -72,47 +71,35 @@ class SettledJobs:
 
     settled: set[str] = field(default_factory=set)
     active: set[str] = field(default_factory=set)
-    _queues: Counter[str] = field(default_factory=Counter)
-    """How many settled jobs each queue has."""
-    _queue_of: dict[str, str] = field(default_factory=dict)
+    _queues: set[str] = field(default_factory=set)
+    """The queues at the last opening."""
     _position: int = -1
     _rules: object = None
 
     def refresh(self, cluster: Cluster, rules: object) -> None:
-        """A session opens: jobs that have changed are active again; all are under other rules or without their queue.
+        """A session opens: jobs that have changed are active again; all are under other rules or when a queue has gone.
 
         `rules`: the configuration; its plugins may report something else about the same jobs.
         """
         changed = cluster.job_changes.since(self._position) if self._position >= 0 else None
         self._position = cluster.job_changes.position
-        if changed is None or rules is not self._rules or self._queues.keys() - cluster.queues.keys():
+        lost, self._queues = self._queues - cluster.queues.keys(), set(cluster.queues)
+        if changed is None or rules is not self._rules or lost:
             self._rules = rules
             self.settled, self.active = set(), set(cluster.jobs)
-            self._queues, self._queue_of = Counter(), {}
             return
         for uid in changed:
-            self._wake(uid)
+            self.settled.discard(uid)
             if uid in cluster.jobs:
                 self.active.add(uid)
             else:
                 self.active.discard(uid)
 
-    def settle(self, uids: Iterable[str], cluster: Cluster) -> None:
+    def settle(self, uids: Iterable[str]) -> None:
         """A session closes: these jobs rest, and it had nothing to report about them."""
         for uid in uids:
-            if uid not in self.settled:
-                self.active.discard(uid)
-                self.settled.add(uid)
-                queue = self._queue_of[uid] = cluster.jobs[uid].queue
-                self._queues[queue] += 1
-
-    def _wake(self, uid: str) -> None:
-        if uid in self.settled:
-            self.settled.discard(uid)
-            queue = self._queue_of.pop(uid)
-            self._queues[queue] -= 1
-            if not self._queues[queue]:
-                del self._queues[queue]
+            self.active.discard(uid)
+            self.settled.add(uid)
 
 
 def rests(job: Job) -> bool:

@@ -52,7 +52,7 @@ def close_jobs(session: Session) -> None:
         _report_tasks(session, job, unchanged)
         if not changed and rests(job.model) and ("PodGroup", job.uid) not in session.notes:
             settled.append(job.uid)
-    session.cluster.keep(SettledJobs).settle(settled, session.cluster)
+    session.cluster.keep(SettledJobs).settle(settled)
     for key, events in session.notes.items():
         _emit_events(session, key, events)
 

@@ -6,6 +6,7 @@ Volcano visits node after node. After some hundred evictions most visits find on
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,15 @@ Select = NDArray[np.intp] | slice
 ALL = slice(None)
 _KEPT = 8
 """Sums by node that are kept: each is as large as the table of nodes."""
+
+
+class PermittedVictims(NamedTuple):
+    """Which tasks a task may evict, before plugins are asked."""
+
+    includes: Callable[[Task], bool]
+    key: Hashable
+    among: Callable[[PlacedTasks, Select], Bools]
+    """Those among the selected tasks, and maybe more; tasks with the same `key` have the same ones."""
 
 
 class PlacedTasks:
@@ -69,15 +79,14 @@ class PlacedTasks:
         found: Bools = self._job[select] == self._jobs.get(uid, -1)
         return found
 
-    def freeable(self, task: Task, key: Hashable, victims: Callable[[Select], Bools]) -> Bools:
-        """The nodes that would have what the task asks for if all of these victims left them.
+    def freeable(self, task: Task, permitted: PermittedVictims) -> Bools:
+        """The nodes that would have what the task asks for if all permitted victims left them.
 
-        key     of the victims: what they would free is kept, and updated for the nodes on which tasks have moved
-        victims those among the selected tasks that may be evicted now
+        What victims with one key would free is kept, and updated for the nodes on which tasks have moved.
         """
         session = self._session
         n, wanted = session.numbers, task.spec_class.vector(session.table)
-        freed = self._freed_by(key, victims)
+        freed = self._freed_by(permitted)
         found = np.ones(len(session.table), dtype=bool)
         for name, row in session.table.rows.items():
             if wanted[row] > 0 and name != PODS:
@@ -85,11 +94,11 @@ class PlacedTasks:
                 found &= free >= wanted[row] - 2 * EPS
         return found
 
-    def _freed_by(self, key: Hashable, victims: Callable[[Select], Bools]) -> NDArray[np.float64]:
-        log = self._session.numbers.log
+    def _freed_by(self, permitted: PermittedVictims) -> NDArray[np.float64]:
+        log, key = self._session.numbers.log, permitted.key
         kept = self._freed.pop(key, None)
         if kept is None:
-            chosen = victims(ALL)
+            chosen = permitted.among(self, ALL)
             nodes, count = self._node[chosen], len(self._session.table)
             freed = np.array([np.bincount(nodes, weights=row[chosen], minlength=count) for row in self._requests])
             if len(self._freed) >= _KEPT:
@@ -99,6 +108,6 @@ class PlacedTasks:
             for node in set(log[kept[0] :]):
                 here = self._of_node.get(node)
                 if here is not None:
-                    freed[:, node] = self._requests[:, here[victims(here)]].sum(axis=1)
+                    freed[:, node] = self._requests[:, here[permitted.among(self, here)]].sum(axis=1)
         self._freed[key] = (len(log), freed)
         return freed
