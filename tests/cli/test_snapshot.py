@@ -5,13 +5,17 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+import zlib
+from functools import partial
 from pathlib import Path
 
+from tests import waiting
 from volcano_py.api.kinds import NAMESPACE, POD, ROLE, ROLEBINDING
 from volcano_py.kube.client import Client
 from volcano_py.sandbox.apiserver.registry.request import User
 from volcano_py.sandbox.cluster import Sandbox
 from volcano_py.simulate import snapshot as snapshots
+from volcano_py.simulate.replay import replay
 
 
 async def volcano_py(*arguments: str) -> tuple[int, str, str]:
@@ -82,3 +86,23 @@ async def test_what_may_not_be_listed_is_left_out_and_named(tmp_path: Path) -> N
     named = [u.kind for u in found.unread]
     assert {"Pod", "Node", "Queue", "configuration"} <= set(named) and len(named) == len(set(named))
     assert err.count("not in the snapshot: Node") == 1 and "Traceback" not in err
+
+
+async def test_a_live_scheduler_records_cycles_that_replay(tmp_path: Path) -> None:
+    arguments = {"scheduler": ["--record", str(tmp_path / "cycles")]}
+    async with (
+        Sandbox(nodes=2, components=("scheduler",), component_arguments=arguments) as sandbox,
+        Client.from_kubeconfig(sandbox.kubeconfig) as client,
+    ):
+        for name in ("a", "b"):
+            await client.create(POD, pod(name, "default"), "default")
+            await waiting.until(partial(is_bound, client, name), f"pod {name} is not bound")
+    (file,) = (tmp_path / "cycles").iterdir()
+    found = list(replay(file))
+    assert all(each.identical for each in found) and sum(each.report.bound for each in found) == 2
+    assert b"private" not in zlib.decompressobj(wbits=31).decompress(file.read_bytes())
+
+
+async def is_bound(client: Client, name: str) -> bool:
+    found = await client.get(POD, name, "default")
+    return bool(found["spec"].get("nodeName"))

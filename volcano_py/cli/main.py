@@ -17,6 +17,7 @@ COMMANDS = {
     "sandbox": ("volcano_py.sandbox.options", "sandbox", "Run a complete cluster on this machine."),
     "simulate": ("volcano_py.cli.simulate", "simulate", "Decide for clusters that are described in files."),
     "snapshot": ("volcano_py.cli.snapshot", "snapshot", "Save what decides in a cluster as one file."),
+    "replay": ("volcano_py.cli.replay", "replay", "Run recorded cycles once more."),
     "scheduler": ("volcano_py.scheduler.command", "scheduler", "Run the scheduler."),
     "controller-manager": ("volcano_py.cli.controller_manager", "controller_manager", "Run the controllers."),
     "hypernode-controller": (

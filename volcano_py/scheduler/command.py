@@ -81,6 +81,8 @@ _IGNORED = [
 @click.option("--plugins-dir", default="", help="Folder of Python files with custom plugins and actions.")
 @flag("--cache-dumper", True, "Dump the cache: to a file on SIGUSR1, to the log on SIGUSR2.")
 @click.option("--cache-dump-dir", default="/tmp", help="Folder for that file.")
+@click.option("--record", default="", metavar="DIR", help="Keep recent cycles in this folder, for volcano-py replay.")
+@click.option("--record-limit", type=click.IntRange(1), default=256, help="Limit of that folder in MB.")
 @click.option(
     "--ignored-provisioners",
     multiple=True,

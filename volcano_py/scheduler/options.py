@@ -40,6 +40,10 @@ class Options:
     plugins_dir: str = ""
     cache_dumper: bool = True
     cache_dump_dir: str = "/tmp"
+    record: str = ""
+    """Folder for recent cycles; empty: none are recorded."""
+    record_limit: int = 256
+    """Megabytes in that folder."""
     ignored_provisioners: tuple[str, ...] = ()
     """In addition to those that always are."""
     priority_class: bool = True

@@ -47,6 +47,7 @@ from volcano_py.scheduler.plugins.deviceshare.ledger import DeviceBooks
 from volcano_py.scheduler.plugins.extender.mailbox import Mailbox
 from volcano_py.scheduler.pods.document import ProfilesFile, with_file
 from volcano_py.scheduler.pods.live import LiveProfiles
+from volcano_py.scheduler.recording.recorder import RecordedCluster, Recorder
 from volcano_py.scheduler.reload import INTERVAL
 from volcano_py.scheduler.remote.device_config_map import DeviceConfigMap
 from volcano_py.scheduler.remote.errands import Errands
@@ -80,13 +81,17 @@ class Scheduler:
         # A cycle may last as long as the dispatcher waits for a heartbeat.
         progress = Progress(options.heartbeat_timeout)
         gates = enabled_gates(options.feature_gates, options.priority_class)
+        model = (RecordedCluster if options.record else Cluster)(
+            shadow_schedulers=frozenset(options.scheduler_names),
+            default_queue=options.default_queue,
+            features=gates,
+            ignored_provisioners=frozenset(options.ignored_provisioners),
+        )
+        self.recorder: Recorder | None = None
+        if isinstance(model, RecordedCluster):
+            self.recorder = Recorder(Path(options.record), model, options.record_limit * 2**20)
         self.cache = Cache(
-            Cluster(
-                shadow_schedulers=frozenset(options.scheduler_names),
-                default_queue=options.default_queue,
-                features=gates,
-                ignored_provisioners=frozenset(options.ignored_provisioners),
-            ),
+            model,
             Filters(names, from_environment(), parse_node_selector(options.node_selector)),
             self._write_event,
             lambda: self.cycle_loop.wake(),
@@ -149,6 +154,8 @@ class Scheduler:
                 await run_all(parts)
             finally:
                 self.cache.close()
+                if self.recorder is not None:
+                    self.recorder.close()
 
     @contextlib.asynccontextmanager
     async def _endpoints(self) -> AsyncIterator[dict[str, int]]:
@@ -165,19 +172,26 @@ class Scheduler:
     def _run_cycle(self) -> None:
         begun = time.monotonic()
         self.cycles += 1
+        configuration, now, seed = self.source.configuration, time.time(), self._seed
+        budget, sample_size = self.options.cycle_budget or None, self.options.sample_size
+        shard = self.shards.shard if self.shards is not None else None
+        if self.recorder is not None:
+            self.recorder.begin(configuration, now, seed, budget, shard, sample_size)
+        decided: list[Operation] = []
         try:
             report = run_once(
                 self.cache.model,
-                self.source.configuration,
-                time.time(),
-                self._seed,
-                self.options.cycle_budget or None,
+                configuration,
+                now,
+                seed,
+                budget,
                 self._send,
                 registry=self.registry,
-                shard=self.shards.shard if self.shards is not None else None,
-                sample_size=self.options.sample_size,
+                shard=shard,
+                sample_size=sample_size,
                 timer=self.reporter.metrics.timer,
             )
+            decided = report.plan
         except Exception:
             log.exception("a cycle failed; the next one follows in %s s", self.options.schedule_period)
             self.cache.model.dirty = False
@@ -185,6 +199,9 @@ class Scheduler:
             self.last_report = report
             self.reporter.cycle(self.cycles, report, time.monotonic() - begun)
             self.extenders.wake()
+        finally:
+            if self.recorder is not None:
+                self.recorder.end(decided)
 
     def _send(self, operations: Sequence[Operation]) -> None:
         self.handle.emit(operations)

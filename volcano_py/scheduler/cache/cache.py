@@ -151,8 +151,6 @@ class Cache:
             case QueueStatus():
                 self.refresh("Queue", op.name)
             case Event():
-                # It was not written, so it may be emitted again.
-                self.model.reported.events.pop((op.kind, f"{op.namespace}/{op.name}"), None)
                 self.quarantine.not_written(op)
 
     def refresh(self, kind: str, key: str) -> None:

@@ -60,6 +60,11 @@ class Callbacks:
         """Register a function; a second one of the same plugin replaces the first."""
         self._registered[point][plugin] = Callback(plugin, fn, basis)
 
+    def registered_by(self, plugin: str) -> list[tuple[str, Fn, Any]]:
+        """(extension point, function, basis) of all that a plugin has registered."""
+        known = [(point, of[plugin]) for point, of in self._registered.items() if plugin in of]
+        return [(point, callback.fn, callback.basis) for point, callback in known]
+
     def compile(self, tiers: Iterable[Iterable[PluginOption]]) -> None:
         """Keep what the configuration enables, in its order."""
         for point, flag in self._flags.items():

@@ -383,6 +383,9 @@ class Cluster:
                 self.reported.conditions.pop(f"{operation.namespace}/{operation.name}", None)
             case RemoveGate():
                 self.reported.gates_removed.pop(f"{operation.namespace}/{operation.name}", None)
+            case Event():
+                # It was not written, so it may be emitted again.
+                self.reported.events.pop((operation.kind, f"{operation.namespace}/{operation.name}"), None)
 
     def _annotate(self, bind: Bind) -> None:
         """Count the annotations of a Binding as the pod's: they name its devices."""

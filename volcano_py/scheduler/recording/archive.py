@@ -69,10 +69,12 @@ def write(path: Path, packed: bytes) -> None:
         raise
 
 
-def read(path: Path, format: str, version: int, made_by: str) -> tuple[Header, list[bytes]]:
+def read(
+    path: Path, format: str, version: int, made_by: str, *, growing: bool = False
+) -> tuple[Header, list[bytes]]:
     """Header and content of an archive of this format, at most of this version. `made_by` is the command that makes
-    one. Raises ArchiveError, OSError."""
-    content = _decompressed(path, format, made_by)
+    one. `growing`: it has no last line, and what is written of it so far counts. Raises ArchiveError, OSError."""
+    content = _decompressed(path, format, made_by, growing)
     lines = content.split(b"\n")
     try:
         header = _header.decode(lines[0])
@@ -85,6 +87,8 @@ def read(path: Path, format: str, version: int, made_by: str) -> tuple[Header, l
             f"{path} was written by volcano-py {header.program} in format version {header.version}, and volcano-py "
             f"{__version__} reads up to version {version}; upgrade volcano-py"
         )
+    if growing:
+        return header, lines[1:-1]
     try:
         whole = _end.decode(lines[-1]).lines == len(lines) - 1
     except (msgspec.MsgspecError, UnicodeDecodeError):
@@ -94,7 +98,7 @@ def read(path: Path, format: str, version: int, made_by: str) -> tuple[Header, l
     return header, lines[1:-1]
 
 
-def _decompressed(path: Path, format: str, made_by: str) -> bytes:
+def _decompressed(path: Path, format: str, made_by: str, growing: bool) -> bytes:
     stream = zlib.decompressobj(wbits=31)
     parts: list[bytes] = []
     size = 0
@@ -113,7 +117,7 @@ def _decompressed(path: Path, format: str, made_by: str) -> bytes:
                 if size > MAX_BYTES:
                     raise ArchiveError(f"{path} is too large: a {format} has at most {_LIMIT} when decompressed")
                 chunk = stream.unconsumed_tail
-    if not stream.eof:
+    if not stream.eof and not growing:
         raise _truncated(path, made_by)
     return b"".join(parts)
 

@@ -109,6 +109,10 @@ class NodeRules(ExtensionPoints):
         self._scores[plugin] += scores
         self._add("node_order", _nothing)
 
+    def rules_of(self, plugin: str) -> list[Filter | Score]:
+        """The filters and scores that a plugin has added, in its order."""
+        return [*self._filters[plugin], *self._scores[plugin]]
+
     def enabled_filters(self) -> list[tuple[str, Filter]]:
         """(plugin, rule) in order; a plugin that is in the tiers twice is asked once."""
         plugins = dict.fromkeys(c.plugin for c in self.callbacks.enabled("predicate"))

@@ -1,0 +1,148 @@
+"""Recorded cycles decide the same when they are replayed."""
+
+from __future__ import annotations
+
+import gzip
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import msgspec
+import pytest
+from click.testing import CliRunner
+
+from tests.scheduler import churn
+from volcano_py.api.core import Container, EnvVar, Pod, PodSpec
+from volcano_py.api.meta import ObjectMeta
+from volcano_py.cli.main import main
+from volcano_py.scheduler.model.cluster import Cluster
+from volcano_py.scheduler.model.sample_size import DEFAULT_SAMPLE
+from volcano_py.scheduler.recording.archive import ArchiveError
+from volcano_py.scheduler.recording.recorder import RecordedCluster, Recorder
+from volcano_py.scheduler.run_once import Report, run_once
+from volcano_py.simulate.replay import replay
+
+
+def recorded(folder: Path, cycles: int, first: int = 0, each: int = 60, limit: int = 2**28) -> list[Path]:
+    """The files of a cluster with churn, recorded from cycle `first` on."""
+    recorder: Recorder | None = None
+    count = 0
+
+    def run(model: Any, configuration: Any, now: float, seed: int, *, emit: Callable[..., None]) -> Report:
+        nonlocal recorder, count
+        assert isinstance(model, RecordedCluster)
+        if recorder is None and count >= first:
+            recorder = Recorder(folder, model, limit, each)
+        count += 1
+        if recorder is not None:
+            recorder.begin(configuration, now, seed, None, None, DEFAULT_SAMPLE)
+        report = run_once(model, configuration, now, seed, emit=emit)
+        if recorder is not None:
+            recorder.end(report.plan)
+        return report
+
+    with patch("volcano_py.simulate.cycles.Cluster", RecordedCluster), patch.object(churn, "run_once", run):
+        for _ in churn.plans(7, cycles):
+            pass
+    assert recorder is not None
+    recorder.close()
+    return sorted(folder.iterdir())
+
+
+def replayed(files: list[Path]) -> tuple[int, int, int]:
+    """Cycles, those that are identical, and operations."""
+    found = [each for file in files for each in replay(file)]
+    return len(found), sum(each.identical for each in found), sum(len(each.decided) for each in found)
+
+
+def test_recorded_cycles_decide_the_same(tmp_path: Path) -> None:
+    cycles, identical, operations = replayed(recorded(tmp_path, 40, first=7, each=15))
+    assert cycles == identical == 33 and operations > 60
+
+
+@pytest.mark.slow
+def test_two_hundred_recorded_cycles_decide_the_same(tmp_path: Path) -> None:
+    files = recorded(tmp_path, 240, first=40)
+    cycles, identical, operations = replayed(files)
+    assert len(files) == 4 and cycles == identical == 200 and operations > 1000
+
+
+def test_a_different_decision_is_found(tmp_path: Path) -> None:
+    (file,) = recorded(tmp_path, 3)
+    content = gzip_content(file)
+    (tmp_path / "bent").write_bytes(gzip.compress(content.replace(b'"cpu":"8"', b'"cpu":"0"')))
+    result = CliRunner().invoke(main, ("replay", str(tmp_path / "bent")))
+    assert result.exit_code == 1 and "DIFFERENT" in result.output and '  - {"op":"bind"' in result.output
+
+
+def gzip_content(file: Path) -> bytes:
+    import zlib
+
+    return zlib.decompressobj(wbits=31).decompress(file.read_bytes())
+
+
+def test_files_are_private_and_the_oldest_are_deleted(tmp_path: Path) -> None:
+    files = recorded(tmp_path, 30, each=5, limit=12_000)
+    assert 0 < len(files) < 6 and all(stat.S_IMODE(file.stat().st_mode) == 0o600 for file in files)
+    assert sum(file.stat().st_size for file in files[:-1]) <= 12_000
+
+
+def test_the_command_names_cycles_and_answers(tmp_path: Path) -> None:
+    (file,) = recorded(tmp_path, 4)
+    result = CliRunner().invoke(main, ("replay", str(file)))
+    assert result.exit_code == 0 and "4 cycles, 4 with identical decisions" in result.output
+    result = CliRunner().invoke(main, ("replay", str(file), "--cycle", "2", "--verbose"))
+    assert result.exit_code == 0 and "cycle 2 " in result.output and "cycle 1 " not in result.output
+    assert "gang.job_ready(default/" in result.output and "predicates.filter" in result.output
+    assert "proportion.queue_order(" in result.output
+
+
+def test_private_fields_are_not_recorded(tmp_path: Path) -> None:
+    model = RecordedCluster()
+    container = Container(name="c", env=[EnvVar(name="A", value="private-value")], command=["private-command"])
+    spec = PodSpec(scheduler_name="volcano", containers=[container])
+    recorder = Recorder(tmp_path, model)
+    from volcano_py.scheduler.framework.config import DEFAULT_TEXT, load
+    from volcano_py.scheduler.run_once import REGISTRY
+
+    conf = load(DEFAULT_TEXT + "metrics:\n  password: private-password\n", REGISTRY.actions)
+    for name in ("before", "after"):
+        model.upsert("Pod", Pod(metadata=ObjectMeta(name=name, namespace="default", uid=name), spec=spec))
+        recorder.begin(conf, 0.0, 0, None, None, DEFAULT_SAMPLE)
+        recorder.end([])
+    recorder.close()
+    (file,) = tmp_path.iterdir()
+    content = gzip_content(file)
+    assert b'"before"' in content and b'"after"' in content and b"private" not in content
+
+
+def test_a_plain_model_notes_nothing() -> None:
+    assert RecordedCluster.upsert is not Cluster.upsert and not hasattr(Cluster(), "lines")
+
+
+def test_a_recording_that_cannot_be_used_is_one_sentence(tmp_path: Path) -> None:
+    (file,) = recorded(tmp_path / "r", 3)
+    lines = gzip_content(file).split(b"\n")
+    header = msgspec.json.decode(lines[0])
+
+    def written(name: str, content: bytes) -> Path:
+        (tmp_path / name).write_bytes(gzip.compress(content))
+        return tmp_path / name
+
+    other = msgspec.json.encode({**header, "program": "0.0.1"})
+    newer = msgspec.json.encode({**header, "version": 2})
+    for path, says in (
+        (written("other", b"\n".join([other, *lines[1:]])), "was recorded by volcano-py 0.0.1"),
+        (written("newer", b"\n".join([newer, *lines[1:]])), "in format version 2"),
+        (written("short", b"\n".join([*lines[:3], b""])), "has no complete cycle"),
+        (written("bent", b"\n".join([*lines[:3], b"{}", *lines[3:]])), "is damaged"),
+        (written("snap", msgspec.json.encode({**header, "format": "snapshot"}) + b"\n"), "is a snapshot, and not a"),
+    ):
+        with pytest.raises(ArchiveError, match=says):
+            list(replay(path))
+        result = CliRunner().invoke(main, ("replay", str(path)))
+        assert result.exit_code == 2 and says in result.stderr and len(result.stderr.splitlines()) == 1
+    with pytest.raises(ArchiveError, match="has no cycle 99; it has 1 to 3"):
+        list(replay(file, 99))

@@ -1,0 +1,60 @@
+"""`volcano-py replay`: the cycles of a recording once more."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from volcano_py.cli.errors import describe_os_error, fail
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--cycle", type=int, help="Only this cycle; those before it run, too, without a report.")
+@click.option("-v", "--verbose", is_flag=True, help="Log every answer of the plugins' callbacks.")
+@click.option("--plugins-dir", default="", help="Folder of Python files with custom plugins and actions.")
+def replay(file: Path, cycle: int | None, verbose: bool, plugins_dir: str) -> None:
+    """Run the cycles of a file that `volcano-py scheduler --record DIR` has written, and compare the decisions.
+
+    Ends with 0 if all are identical, 1 if some differ, and 2 if the file cannot be used.
+    """
+    from volcano_py.scheduler.extensions import ExtensionError, extended
+    from volcano_py.scheduler.recording.archive import ArchiveError
+    from volcano_py.scheduler.run_once import REGISTRY
+    from volcano_py.simulate import replay as replays
+
+    count = different = 0
+    log = (lambda text: click.echo(f"    {text}")) if verbose else None
+    try:
+        for found in replays.replay(file, cycle, registry=extended(REGISTRY, plugins_dir), log=log):
+            count += 1
+            different += not found.identical
+            if cycle in (None, found.cycle.number):
+                _print(found)
+    except (ArchiveError, ExtensionError) as error:
+        fail(str(error), 2)
+    except OSError as error:
+        fail(describe_os_error(error), 2)
+    click.echo(f"{count} cycles, {count - different} with identical decisions")
+    raise SystemExit(1 if different else 0)
+
+
+def _print(found: object) -> None:
+    import msgspec
+
+    from volcano_py.api.meta import format_time
+    from volcano_py.simulate.replay import Replayed
+
+    assert isinstance(found, Replayed)
+    line = found.cycle
+    verdict = "identical" if found.identical else "DIFFERENT"
+    click.echo(
+        f"cycle {line.number}  {format_time(line.now)}  {len(found.decided)} operations  "
+        f"{found.report.bound} bound  {found.report.evicted} evicted  {verdict}"
+    )
+    if not found.identical:
+        for sign, one, other in (("-", found.recorded, found.decided), ("+", found.decided, found.recorded)):
+            for operation in one:
+                if operation not in other:
+                    click.echo(f"  {sign} {msgspec.json.encode(operation).decode()}")

@@ -1,0 +1,90 @@
+"""The lines of a recording: what changed the model, and each cycle with its inputs and its decisions.
+
+A recording begins with `Start` and the objects of the model at that moment; from then on its lines are the changes, in
+order. The same changes, applied to an empty model, make the same model, and `run_once` is a pure function of it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import Raw, Struct
+
+from volcano_py.scheduler.model.plan import Operation
+
+FORMAT = "recording"
+VERSION = 1
+
+
+class Start(Struct, tag_field="line", tag="start"):
+    """The options of the model, and the number of the last cycle before."""
+
+    cycle: int
+    shadow_schedulers: tuple[str, ...]
+    default_queue: str
+    features: tuple[str, ...]
+    ignored_provisioners: tuple[str, ...]
+
+
+class Put(Struct, tag_field="line", tag="put"):
+    """An object was added or changed."""
+
+    kind: str
+    obj: Raw
+
+
+class Remove(Struct, tag_field="line", tag="remove"):
+    """An object is gone."""
+
+    kind: str
+    namespace: str
+    name: str
+
+
+class Assume(Struct, tag_field="line", tag="assume"):
+    """An operation counts as done that no cycle of the recording decided."""
+
+    operation: Operation
+
+
+class Forget(Struct, tag_field="line", tag="forget"):
+    """An operation was not carried out."""
+
+    operation: Operation
+
+
+class Usage(Struct, tag_field="line", tag="usage"):
+    """The measured load: time, cpu and memory by node."""
+
+    of: dict[str, tuple[float, float, float]]
+
+
+class Reported(Struct, tag_field="line", tag="reported"):
+    """What the scheduler has reported and nominated so far."""
+
+    conditions: dict[str, tuple[str, str]]
+    events: list[tuple[str, str, str]]
+    gates_removed: dict[str, str]
+    nominated: dict[str, str]
+    since: dict[str, float]
+
+
+class Settings(Struct, tag_field="line", tag="settings"):
+    """The configuration from now on, as `msgspec.to_builtins` has it."""
+
+    configuration: dict[str, Any]
+
+
+class Cycle(Struct, tag_field="line", tag="cycle"):
+    """A cycle: the inputs of `run_once` beside the model, and the decisions."""
+
+    number: int
+    now: float
+    seed: int
+    budget: int | None
+    shard: tuple[list[str], bool] | None
+    sample_size: tuple[int, int, int]
+    decisions: Raw
+
+
+Line = Start | Put | Remove | Assume | Forget | Usage | Reported | Settings | Cycle

@@ -1,0 +1,241 @@
+"""`--record DIR`: recent cycles on disk, with all that is needed to run them again.
+
+The model is a RecordedCluster, which notes each change from outside of a cycle. A file holds at most CYCLES cycles; the
+oldest files are deleted when the folder holds more than its limit. Files are written in a thread; a folder that cannot
+be written to ends the recording, and nothing else.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import secrets
+import time
+import zlib
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from volcano_py.scheduler.framework.config import Configuration
+from volcano_py.scheduler.framework.session import Shard
+from volcano_py.scheduler.model import status
+from volcano_py.scheduler.model.cluster import Cluster
+from volcano_py.scheduler.model.plan import Bind, Evict, Operation
+from volcano_py.scheduler.model.sample_size import SampleSize
+from volcano_py.scheduler.recording import entries
+from volcano_py.scheduler.recording.archive import MAX_BYTES, Header
+from volcano_py.scheduler.recording.private import without_private, without_secrets
+
+log = logging.getLogger(__name__)
+
+CYCLES = 200
+"""Of one file."""
+_LEVEL = 1
+_PREFIX, _SUFFIX = "cycles-", ".recording"
+
+_encode = msgspec.json.Encoder().encode
+
+
+class RecordedCluster(Cluster):
+    """A model that notes what changes it, but for what a cycle itself assumes."""
+
+    def __init__(self, *, ignored_provisioners: frozenset[str] = frozenset(), **options: Any) -> None:
+        super().__init__(ignored_provisioners=ignored_provisioners, **options)
+        self.lines: list[bytes] | None = None
+        """Changes that have not been written; None: nothing is noted."""
+        self.in_cycle = False
+        self._ignored_provisioners = ignored_provisioners
+        self._assumed: dict[str, Operation] = {}
+
+    def upsert(self, kind: str, obj: Any) -> None:
+        self._note(put, kind, obj)
+        super().upsert(kind, obj)
+
+    def remove(self, kind: str, namespace: str, name: str) -> None:
+        self._note(entries.Remove, kind, namespace, name)
+        super().remove(kind, namespace, name)
+
+    def assume(self, operation: Operation) -> None:
+        if isinstance(operation, Bind | Evict):
+            self._assumed[f"{operation.namespace}/{operation.name}"] = operation
+        if not self.in_cycle:
+            self._note(entries.Assume, operation)
+        super().assume(operation)
+
+    def forget(self, operation: Operation) -> None:
+        self._note(entries.Forget, operation)
+        super().forget(operation)
+
+    def everything(self) -> list[bytes]:
+        """Lines that make this model out of an empty one."""
+        start = entries.Start(
+            self.cycle,
+            tuple(sorted(self.shadow_schedulers)),
+            self.default_queue,
+            tuple(sorted(self.features)),
+            tuple(sorted(self._ignored_provisioners)),
+        )
+        lines = [_encode(start)]
+        lines += [_encode(put(kind, obj)) for kind, known in self.others.items() for obj in known.values()]
+        lines += [_encode(put("PriorityClass", obj)) for obj in self.priority_classes.values()]
+        lines += [_encode(put("Queue", queue.object)) for queue in self.queues.values()]
+        lines += [_encode(put("Node", node)) for node in self.nodes.objects]
+        groups = (job.pod_group for job in self.jobs.values() if not job.shadow)
+        lines += [_encode(put("PodGroup", group)) for group in groups if group is not None]
+        lines += [_encode(put("Pod", task.pod)) for task in self.tasks.values()]
+        self._assumed = {key: op for key, op in self._assumed.items() if self._is_open(key, op)}
+        lines += [_encode(entries.Assume(operation)) for operation in self._assumed.values()]
+        reported, nominations = self.reported, self.nominations
+        events = [(kind, key, message) for (kind, key), message in reported.events.items()]
+        since = nominations.since
+        all_reported = entries.Reported(
+            reported.conditions, events, reported.gates_removed, nominations.node_of, since
+        )
+        lines.append(_encode(all_reported))
+        if self.usage:
+            lines.append(_encode(usage(self)))
+        return lines
+
+    def _is_open(self, key: str, operation: Operation) -> bool:
+        """Whether an assumed operation is not yet seen in the pod."""
+        task = self.tasks.get(key)
+        if task is None or not isinstance(operation, Bind | Evict) or task.uid != operation.uid:
+            return False
+        if isinstance(operation, Bind):
+            return not task.pod.spec.node_name
+        return task.status == status.RELEASING and task.pod.metadata.deletion_timestamp is None
+
+    def _note(self, line: Any, *fields: Any) -> None:
+        if self.lines is not None:
+            self.lines.append(_encode(line(*fields)))
+
+
+def put(kind: str, obj: Any) -> entries.Put:
+    """The line of an object, without what is private."""
+    return entries.Put(kind, msgspec.Raw(_encode(without_private(obj))))
+
+
+def usage(model: Cluster) -> entries.Usage:
+    return entries.Usage({name: (u.time, u.cpu, u.memory) for name, u in model.usage.items()})
+
+
+class Recorder:
+    """Writes the changes of a model and its cycles into `folder`; `limit`: bytes in the folder.
+
+    Call `begin` before a cycle and `end` after it.
+    """
+
+    def __init__(self, folder: Path, model: RecordedCluster, limit: int = MAX_BYTES, cycles: int = CYCLES) -> None:
+        """Raises OSError if the folder cannot be made."""
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._folder = folder
+        self._model = model
+        self._limit = limit
+        self._cycles = cycles
+        self._writer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="recorder")
+        self._file: _File | None = None
+        self._count = 0
+        self._settings: Configuration | None = None
+        self._usage: object = None
+        self._broken = False
+        self._cycle: entries.Cycle
+
+    def begin(
+        self,
+        configuration: Configuration,
+        now: float,
+        seed: int,
+        budget: int | None,
+        shard: Shard | None,
+        sample_size: SampleSize,
+    ) -> None:
+        """A cycle is about to run with these inputs."""
+        model = self._model
+        if self._broken:
+            model.lines = None
+            return
+        if model.lines is None or self._count >= self._cycles:
+            model.lines, self._count, self._settings, self._usage = model.everything(), 0, None, model.usage
+            self._file = _File(self._folder, self._limit)
+        if model.usage is not self._usage:
+            self._usage = model.usage
+            model.lines.append(_encode(usage(model)))
+        if configuration is not self._settings:
+            self._settings = configuration
+            public = without_secrets(msgspec.to_builtins(msgspec.structs.replace(configuration, metrics={})))
+            model.lines.append(_encode(entries.Settings(public)))
+        self._cycle = entries.Cycle(
+            model.cycle + 1,
+            now,
+            seed,
+            budget,
+            (sorted(shard.nodes), shard.hard) if shard is not None else None,
+            (sample_size.minimum, sample_size.minimum_percentage, sample_size.percentage),
+            msgspec.Raw(b"[]"),
+        )
+        model.in_cycle = True
+
+    def end(self, decisions: Sequence[Operation]) -> None:
+        """The cycle has run."""
+        model, file = self._model, self._file
+        model.in_cycle = False
+        if self._broken or model.lines is None or file is None:
+            return
+        self._cycle.decisions = msgspec.Raw(_encode(decisions))
+        lines = [*model.lines, _encode(self._cycle)]
+        model.lines = []
+        self._count += 1
+        self._writer.submit(self._write, file, lines)
+
+    def close(self) -> None:
+        """Wait until everything is written."""
+        self._writer.shutdown()
+
+    def _write(self, file: _File, lines: list[bytes]) -> None:
+        if self._broken:
+            return
+        try:
+            file.write(lines)
+        except OSError as error:
+            log.error("--record %s: %s; nothing more is recorded", self._folder, error.strerror or error)
+            self._broken = True
+
+
+class _File:
+    """One file of the folder. After each cycle it can be read up to that cycle."""
+
+    def __init__(self, folder: Path, limit: int) -> None:
+        self._folder, self._limit = folder, limit
+        self._path = folder / f"{_PREFIX}{time.time_ns() // 1_000_000}-{secrets.token_hex(4)}{_SUFFIX}"
+        self._gzip = zlib.compressobj(_LEVEL, wbits=31)
+        self._handle = -1
+
+    def write(self, lines: list[bytes]) -> None:
+        """Append. Raises OSError."""
+        if self._handle < 0:
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+            self._handle = os.open(self._path, flags, 0o600)
+            lines = [_encode(Header(entries.FORMAT, entries.VERSION)), *lines]
+        packed = self._gzip.compress(b"\n".join(lines) + b"\n") + self._gzip.flush(zlib.Z_SYNC_FLUSH)
+        with memoryview(packed) as rest:
+            written = 0
+            while written < len(rest):
+                written += os.write(self._handle, rest[written:])
+        self._delete_oldest()
+
+    def _delete_oldest(self) -> None:
+        files = sorted(self._folder.glob(f"{_PREFIX}*{_SUFFIX}"))
+        sizes = {file: file.stat().st_size for file in files}
+        total = sum(sizes.values())
+        for file in files:
+            if total <= self._limit or file == self._path:
+                break
+            file.unlink()
+            total -= sizes[file]
+
+    def __del__(self) -> None:
+        if self._handle >= 0:
+            os.close(self._handle)

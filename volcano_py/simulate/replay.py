@@ -1,0 +1,136 @@
+"""Replay: the cycles of a recording once more, and whether they decide the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from volcano_py import __version__
+from volcano_py.scheduler.framework.config import Configuration
+from volcano_py.scheduler.framework.registry import Registry
+from volcano_py.scheduler.framework.session import Shard
+from volcano_py.scheduler.model.cluster import Cluster
+from volcano_py.scheduler.model.node_usage import NodeUsage
+from volcano_py.scheduler.model.plan import Operation
+from volcano_py.scheduler.model.sample_size import SampleSize
+from volcano_py.scheduler.recording import entries
+from volcano_py.scheduler.recording.archive import ArchiveError, read
+from volcano_py.scheduler.run_once import REGISTRY, Report, run_once
+from volcano_py.simulate.callback_log import logged
+from volcano_py.simulate.manifests import STRUCTS
+
+RECORD = "volcano-py scheduler --record DIR"
+
+_line = msgspec.json.Decoder(entries.Line)
+_operations = msgspec.json.Decoder(list[Operation])
+
+
+class Replayed(msgspec.Struct):
+    """One cycle: what was recorded, and what it decides now."""
+
+    cycle: entries.Cycle
+    recorded: list[Operation]
+    decided: list[Operation]
+    report: Report
+
+    @property
+    def identical(self) -> bool:
+        return msgspec.json.encode(self.recorded) == msgspec.json.encode(self.decided)
+
+
+def replay(
+    path: Path,
+    cycle: int | None = None,
+    *,
+    registry: Registry = REGISTRY,
+    log: Callable[[str], None] | None = None,
+) -> Iterator[Replayed]:
+    """Run the cycles of a file, up to `cycle` if one is given; all before it run, too. `log` gets the answers of the
+    callbacks, of that cycle or of all. Raises ArchiveError, whose message is one sentence, and OSError."""
+    model: Cluster | None = None
+    configuration: Configuration | None = None
+    seen: list[int] = []
+    for line in lines_of(path):
+        match line:
+            case entries.Start():
+                model = Cluster(
+                    shadow_schedulers=frozenset(line.shadow_schedulers),
+                    default_queue=line.default_queue,
+                    features=frozenset(line.features),
+                    ignored_provisioners=frozenset(line.ignored_provisioners),
+                )
+                model.cycle = line.cycle
+            case entries.Settings():
+                configuration = msgspec.convert(line.configuration, Configuration)
+            case entries.Cycle():
+                if model is None or configuration is None:
+                    raise ArchiveError(f"{path} is damaged: a cycle comes before its inputs; record again")
+                wanted = log if log is not None and cycle in (None, line.number) else None
+                yield _run(model, configuration, line, logged(registry, wanted) if wanted else registry)
+                seen.append(line.number)
+                if line.number == cycle:
+                    return
+            case _ if model is not None:
+                _apply(model, line)
+    if not seen:
+        raise ArchiveError(f"{path} has no complete cycle; let the scheduler run longer with --record")
+    if cycle is not None:
+        raise ArchiveError(f"{path} has no cycle {cycle}; it has {seen[0]} to {seen[-1]}")
+
+
+def lines_of(path: Path) -> Iterator[entries.Line]:
+    """The lines of a file; the last ones of a scheduler that still runs may be missing."""
+    header, lines = read(path, entries.FORMAT, entries.VERSION, RECORD, growing=True)
+    if header.program != __version__:
+        raise ArchiveError(
+            f"{path} was recorded by volcano-py {header.program}, whose decisions may differ from those of this "
+            f"volcano-py {__version__}; replay it with volcano-py {header.program}"
+        )
+    try:
+        for line in lines:
+            yield _line.decode(line)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise ArchiveError(f"{path} is damaged ({error}); copy it again") from None
+
+
+def _run(model: Cluster, configuration: Configuration, line: entries.Cycle, registry: Registry) -> Replayed:
+    shard = Shard(frozenset(line.shard[0]), line.shard[1]) if line.shard is not None else None
+    report = run_once(
+        model,
+        configuration,
+        line.now,
+        line.seed,
+        line.budget,
+        registry=registry,
+        shard=shard,
+        sample_size=SampleSize(*line.sample_size),
+    )
+    return Replayed(line, _operations.decode(line.decisions), list(report.plan), report)
+
+
+def _apply(model: Cluster, line: Any) -> None:
+    match line:
+        case entries.Put():
+            obj = msgspec.json.decode(line.obj, type=STRUCTS[line.kind])
+            try:
+                model.upsert(line.kind, obj)
+            except Exception:  # as it was when it was recorded: the object is in quarantine
+                return
+        case entries.Remove():
+            model.remove(line.kind, line.namespace, line.name)
+        case entries.Assume():
+            model.assume(line.operation)
+        case entries.Forget():
+            model.forget(line.operation)
+        case entries.Usage():
+            model.usage = {name: NodeUsage(*measured) for name, measured in line.of.items()}
+        case entries.Reported():
+            model.reported.conditions = dict(line.conditions)
+            model.reported.events = {(kind, key): message for kind, key, message in line.events}
+            model.reported.gates_removed = dict(line.gates_removed)
+            for key, node in line.nominated.items():
+                model.nominations.put(key, node)
+            model.nominations.since = dict(line.since)
