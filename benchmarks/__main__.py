@@ -10,6 +10,7 @@ import orjson
 from benchmarks.churn import churn
 from benchmarks.control_plane import control_plane
 from benchmarks.decision import decision, run_one
+from benchmarks.explaining import explaining
 from benchmarks.packing import packing
 from benchmarks.profiles import profiles
 from benchmarks.sandbox import sandbox
@@ -30,6 +31,7 @@ def one() -> None:
 
 main.add_command(decision)
 main.add_command(churn)
+main.add_command(explaining)
 main.add_command(packing)
 main.add_command(profiles)
 main.add_command(sandbox)

@@ -17,6 +17,7 @@ COMMANDS = {
     "podgroup": ("volcano_py.cli.vcctl_podgroup", "podgroup", "Get, list, describe and delete PodGroups."),
     "hypernode": ("volcano_py.cli.vcctl_hypernode", "hypernode", "Create, get, list, describe and delete HyperNodes."),
     "pod": ("volcano_py.cli.vcctl_pod", "pod", "List the pods of jobs and queues."),
+    "explain": ("volcano_py.cli.vcctl_explain", "explain", "Why a job waits, and what would unblock it."),
     "version": ("volcano_py.cli.vcctl", "version", "Print the version."),
 }
 

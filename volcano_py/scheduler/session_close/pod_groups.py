@@ -16,7 +16,7 @@ from volcano_py.scheduler.model import plan
 from volcano_py.scheduler.model import status as st
 from volcano_py.scheduler.model.group_names import reference
 from volcano_py.scheduler.session_close.native_groups import report_native_group
-from volcano_py.scheduler.session_close.stated_reasons import StatedReasons, state_reason
+from volcano_py.scheduler.session_close.stated_reasons import StatedReasons, is_reported, state_reason
 
 
 def close_jobs(session: Session) -> None:
@@ -48,7 +48,8 @@ def close_jobs(session: Session) -> None:
                 meta.namespace, meta.name, meta.uid, _as_dict(status), urgent, meta.resource_version
             )
             session.emit([decided])
-        _report_job(session, job, changed)
+        if not unchanged or not is_reported(session, job):
+            _report_job(session, job, changed)
         _report_tasks(session, job, unchanged)
         if not changed and rests(job.model) and ("PodGroup", job.uid) not in session.notes:
             settled.append(job.uid)
@@ -150,6 +151,10 @@ def _report_tasks(session: Session, job: SessionJob, unchanged: bool = False) ->
         status = session.statuses[task.slot]
         if task.sched_gated or status not in (st.PENDING, st.ALLOCATED, st.PIPELINED):
             continue
+        if unchanged and status == st.PENDING and not job.last_transaction:
+            known = reported.get(task.key)
+            if known is not None and known[0] == "Unschedulable":
+                continue
         reason, message, nominated = task_reason(session, job, task)
         if not message:
             whole = whole or job_message(session, job)

@@ -91,6 +91,12 @@ def state_reason(session: Session, job: SessionJob) -> bool:
     return same
 
 
+def is_reported(session: Session, job: SessionJob) -> bool:
+    """Whether an Event has stated the job's reason."""
+    stated = session.cluster.keep(StatedReasons).of.get(job.uid)
+    return stated is not None and stated.reported
+
+
 def _seen(session: Session, job: SessionJob) -> int:
     """Whatever the reason follows from, as one number."""
     errors = job.fit_errors[min(job.fit_errors)] if job.fit_errors else None

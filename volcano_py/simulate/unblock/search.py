@@ -88,6 +88,8 @@ _MORE_NODES = frozenset(
     )
 )
 """Blockers that more nodes may remove."""
+_SPARE_NODES = 3
+"""More nodes than members are tried, because other jobs that wait take some."""
 _MOST_STEPS = 4
 _MOST_TRIALS = 60
 
@@ -167,7 +169,7 @@ def _sized(trials: Trials, session: Session, uid: str, blockers: list[Cause]) ->
             yield change
     if codes & _MORE_NODES:
         for shape in nodes.shapes(session, job):
-            added = _fewest_nodes(trials, uid, shape, max(job.min_available, 1))
+            added = _fewest_nodes(trials, uid, shape, max(job.min_available, 1) + _SPARE_NODES)
             if added is not None:
                 yield added
                 return

@@ -1,0 +1,156 @@
+"""vcctl explain: what it answers from what it may read, and how it ends."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from tests.cli.conftest import Vcctl
+from tests.e2e.cluster import bound, cluster, job, until
+from volcano_py.api.kinds import JOB, PODGROUP
+from volcano_py.cli.explain_answer import Answer, answer
+from volcano_py.cli.explain_facts import Facts
+from volcano_py.cli.explain_print import show
+from volcano_py.sandbox.cluster import Sandbox
+from volcano_py.scheduler.explain.table import SCHEDULER_NOT_RUNNING
+from volcano_py.simulate.complete import complete
+from volcano_py.simulate.manifests import as_struct
+from volcano_py.simulate.snapshot import Snapshot
+from volcano_py.testing.table import configuration, manifests
+
+SCENARIO: dict[str, Any] = {
+    "nodes": {"n1": {"cpu": 4}},
+    "jobs": {
+        "old": {"phase": "Running", "each": {"cpu": 3, "runsOn": "n1"}},
+        "g": {"phase": "Inqueue", "min": 2, "pods": 2, "each": {"cpu": 2}},
+    },
+    "conf": {"plugins": [["priority", "gang"], ["predicates", "nodeorder"]]},
+}
+NOW = 1_800_000_000.0
+
+
+def facts(kind: str, name: str, scenario: dict[str, Any] = SCENARIO, **change: Any) -> Facts:
+    """What would be read of a scenario."""
+    objects, _ = complete(manifests(scenario), frozenset(("volcano",)), NOW)
+    by_kind: dict[str, list[Any]] = {}
+    for o in objects:
+        by_kind.setdefault(o["kind"], []).append(as_struct(o))
+    subject = {"metadata": {"name": name, "creationTimestamp": "2026-01-01T00:00:00Z"}, **change}
+    namespace = "" if kind == "queue" else "default"
+    snapshot = Snapshot(NOW, by_kind, configuration(scenario["conf"]))
+    return Facts(kind, name, namespace, subject, snapshot, group="" if kind == "queue" else "default/g")
+
+
+def printed(found: Answer, width: int) -> str:
+    out = io.StringIO()
+    show(found, Console(file=out, width=width, highlight=False))
+    return out.getvalue()
+
+
+def test_a_podgroup_is_explained_with_what_helps() -> None:
+    found = answer(facts("podgroup", "g"), "volcano", True)
+    assert found.state == "pending"
+    assert found.verdict.startswith("Podgroup default/g is pending: 1 of 1 nodes have too little cpu free")
+    assert {h.kind for h in found.unblock} >= {"add-nodes", "wait-for-job", "free-capacity"}
+    assert found.timeline[0].what == "podgroup g created"
+
+
+@pytest.mark.parametrize("width", [80, 140])
+def test_the_output_fits_the_terminal(width: int) -> None:
+    text = printed(answer(facts("podgroup", "g"), "volcano", True), width)
+    assert max(len(line.rstrip()) for line in text.splitlines()) <= width
+    for title in ("Blockers, the first one first", "What would unblock it", "Timeline"):
+        assert title in text
+
+
+def test_without_unblock_nothing_is_tried() -> None:
+    assert answer(facts("podgroup", "g"), "volcano", False).unblock == []
+
+
+def test_the_jobs_of_a_queue_are_explained() -> None:
+    found = answer(facts("queue", "default", status={"state": "Open"}), "volcano", True)
+    assert found.verdict == "Queue default is Open: 1 jobs run, 1 wait."
+    assert [(b.job, b.code) for b in found.blockers] == [("default/g", "NodeResources")]
+
+
+def test_a_scheduler_that_is_down_is_the_first_blocker_and_the_rest_is_answered() -> None:
+    read = facts("podgroup", "g")
+    read.scheduler = SCHEDULER_NOT_RUNNING.because(lease="volcano-system/volcano", holder="a", seconds=90)
+    found = answer(read, "volcano", True)
+    assert [b.code for b in found.blockers[:2]] == ["SchedulerNotRunning", "NodeResources"]
+    assert "renewed the Lease volcano-system/volcano 90 s ago" in found.verdict
+
+
+def test_without_the_right_to_read_nodes_the_report_of_the_scheduler_is_the_answer() -> None:
+    read = facts("podgroup", "g")
+    read.notes.append("Node: nodes is forbidden")
+    group = read.snapshot.of("PodGroup")[0]
+    assert group.metadata.name in ("g", "old")
+    found = answer(read, "volcano", True)
+    assert found.verdict == "The scheduler reports no reason for podgroup default/g; its phase is Inqueue."
+    assert found.unblock == [] and found.notes == ["Node: nodes is forbidden"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "change", "code", "words"),
+    [
+        ("job", {"spec": {"schedulerName": "other", "tasks": [{"replicas": 2}]}}, "WrongSchedulerName", "other"),
+        ("pod", {"spec": {"schedulerName": "default-scheduler"}}, "WrongSchedulerName", "default-scheduler"),
+        ("job", {"status": {"state": {"phase": "Aborted"}}}, "JobSuspended", "Job default/g is Aborted"),
+    ],
+)
+def test_what_no_cycle_tries(kind: str, change: dict[str, Any], code: str, words: str) -> None:
+    found = answer(facts(kind, "g", **change), "volcano", True)
+    assert [b.code for b in found.blockers] == [code]
+    assert words in found.verdict
+
+
+def test_an_object_that_cannot_be_used() -> None:
+    scenario = {**SCENARIO, "jobs": {"g": {"phase": "Inqueue", "min": -2, "each": {"cpu": 2}}}}
+    found = answer(facts("podgroup", "g", scenario), "volcano", True)
+    assert [b.code for b in found.blockers] == ["ObjectQuarantined"]
+    assert "spec.minMember" in found.verdict
+
+
+def test_a_podgroup_that_the_controllers_have_not_made() -> None:
+    read = facts("job", "late")
+    read.group = "default/late-1"
+    assert [b.code for b in answer(read, "volcano", True).blockers] == ["PodGroupMissing"]
+
+
+async def test_exit_codes(tmp_path: Path, vcctl: Vcctl, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with Sandbox(nodes=1, path=tmp_path / "kubeconfig") as sandbox:
+        monkeypatch.setenv("KUBECONFIG", sandbox.kubeconfig)
+        code, out = await vcctl("explain", "job", "nothing")
+        assert code == 1 and "Job nothing does not exist in namespace default, or was just deleted" in out
+        code, out = await vcctl("explain", "queue", "default")
+        assert code == 0 and "Lease volcano-system/volcano does not exist" in " ".join(out.split())
+        code, out = await vcctl("explain", "node", "n1")
+        assert code == 2 and out.count("\n") == 1
+    code, out = await vcctl("explain", "job", "nothing")
+    assert code == 255 and out.startswith("Failed to explain job: ") and out.count("\n") == 1
+
+
+async def test_a_job_of_a_live_cluster(tmp_path: Path, vcctl: Vcctl, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with cluster(tmp_path, nodes=1, shape="cpu=4,memory=8Gi") as (sandbox, client):
+        monkeypatch.setenv("KUBECONFIG", sandbox.kubeconfig)
+        await client.create(JOB, job("old", 1, "3", seconds=600))
+        await until(lambda: bound(client, "old"), "old is not bound")
+        await client.create(JOB, job("big", 1, "2", seconds=600))
+
+        async def stated() -> bool:
+            groups = await client.list(PODGROUP, "default")
+            conditions = [c for g in groups.items for c in (g.get("status") or {}).get("conditions") or ()]
+            return any(c["type"] == "Waiting" for c in conditions)
+
+        await until(stated, "big has no condition Waiting")
+        code, out = await vcctl("explain", "job", "big", "-o", "json")
+        found = json.loads(out)
+        assert code == 0 and found["state"] == "pending"
+        assert found["blockers"][0]["code"] in ("EnqueueClusterFull", "EnqueueQueueLimit")
+        assert "wait-for-job" in {h["kind"] for h in found["unblock"]}

@@ -1,0 +1,217 @@
+"""The answer of `vcctl explain`: verdict, blockers, timeline and what would unblock the job, from what was read."""
+
+from __future__ import annotations
+
+import msgspec
+
+from volcano_py.api import batch
+from volcano_py.api.codec import to_manifest
+from volcano_py.cli.explain_facts import Facts
+from volcano_py.scheduler.explain.table import (
+    JOB_SUSPENDED,
+    POD_GROUP_MISSING,
+    QUARANTINED,
+    REASONS,
+    WRONG_SCHEDULER,
+    fields_of,
+    sentence_of,
+)
+from volcano_py.scheduler.framework.cause import Cause
+from volcano_py.scheduler.framework.config import load
+from volcano_py.scheduler.model import status as st
+from volcano_py.scheduler.model.cluster import Cluster
+from volcano_py.scheduler.run_once import REGISTRY
+from volcano_py.simulate.complete import complete
+from volcano_py.simulate.explained import explained
+from volcano_py.simulate.manifests import as_struct
+from volcano_py.simulate.snapshot import cluster_of
+from volcano_py.simulate.unblock.search import suggestions
+from volcano_py.simulate.unblock.trials import Trials
+
+_NEEDED = ("Node", "Pod", "PodGroup", "Queue")
+"""Without all objects of these kinds no cycle can be simulated."""
+_SUSPENDED = (batch.ABORTED, batch.ABORTING, batch.TERMINATED, batch.TERMINATING, batch.FAILED, batch.COMPLETED)
+_MOST_JOBS = 20
+"""Jobs of a queue that are explained."""
+
+
+class Blocker(msgspec.Struct):
+    """One reason. `job`: whose, in the answer about a queue."""
+
+    code: str
+    sentence: str
+    fields: dict[str, str | int] = {}
+    remedy: str = ""
+    job: str = ""
+
+
+class Moment(msgspec.Struct):
+    """One entry of the timeline."""
+
+    time: str
+    what: str
+
+
+class Help(msgspec.Struct):
+    """A change, or several together, after which a simulated cycle starts the job."""
+
+    kind: str
+    text: str
+
+
+class Answer(msgspec.Struct):
+    """What is printed, as table or JSON."""
+
+    subject: str
+    state: str
+    verdict: str
+    blockers: list[Blocker] = []
+    timeline: list[Moment] = []
+    unblock: list[Help] = []
+    notes: list[str] = []
+    """What could not be read or done."""
+
+
+def answer(facts: Facts, scheduler: str, unblock: bool) -> Answer:
+    """Explain one object. `unblock`: also search for changes that help."""
+    found = _of_queue(facts) if facts.kind == "queue" else _of_group(facts, scheduler, unblock)
+    if facts.scheduler is not None:
+        found.blockers.insert(0, _blocker(facts.scheduler))
+        if found.state != "running":
+            found.verdict = f"{sentence_of(facts.scheduler)} {found.verdict}"
+    found.timeline = timeline(facts)
+    found.notes += facts.notes
+    return found
+
+
+def _of_group(facts: Facts, scheduler: str, unblock: bool) -> Answer:
+    subject = f"{facts.kind} {facts.key}"
+    early = _without_cycle(facts, scheduler)
+    if early is not None:
+        return _pending(subject, early)
+    if any(note.startswith(_NEEDED) for note in facts.notes):
+        return _reported(facts, subject)
+    cluster, refused = cluster_of(facts.snapshot)
+    uid = facts.group
+    if facts.kind == "pod" and not uid:
+        task = cluster.tasks.get(facts.key)
+        uid = task.job if task is not None else ""
+    for text in refused:
+        kind, _, rest = text.partition(" ")
+        name, _, problem = rest.partition(": ")
+        if name in (facts.key, facts.group) and kind in ("Pod", "PodGroup"):
+            return _pending(subject, QUARANTINED.because(kind=kind, name=name, problem=problem))
+    job = cluster.jobs.get(uid)
+    if job is None or job.pod_group is None:
+        pods = len(job.tasks) if job is not None else 0
+        return _pending(subject, POD_GROUP_MISSING.because(group=uid or facts.key, pods=pods))
+    if not job.tasks and facts.job is not None:
+        _add_pods(cluster, facts)
+    waiting = job.counts[st.PENDING]
+    trials = Trials(cluster, load(facts.snapshot.configuration_text, REGISTRY.actions), facts.snapshot.time)
+    found = explained(trials, uid)
+    if not found.blockers:
+        verdict = _named(found.verdict, uid, facts)
+        if waiting and found.state == "running":
+            verdict = f"The next cycle starts {subject}: {found.running} of {found.pods} pods get a node."
+        return Answer(subject, "starting" if waiting else found.state, verdict)
+    helps = suggestions(trials, uid, found.blockers) if unblock else []
+    return Answer(
+        subject,
+        found.state,
+        _named(found.verdict, uid, facts),
+        [_blocker(cause) for cause in found.blockers],
+        unblock=[Help(s.kind, s.text) for s in helps],
+    )
+
+
+def _named(verdict: str, uid: str, facts: Facts) -> str:
+    """A verdict about the job as the user has named it."""
+    text = verdict.replace(f"job {uid}", f"{facts.kind} {facts.key}", 1)
+    return text.replace(f"Job {uid}", f"{facts.kind.capitalize()} {facts.key}", 1)
+
+
+def _add_pods(cluster: Cluster, facts: Facts) -> None:
+    """The pods that the controller creates once the PodGroup is admitted."""
+    assert facts.job is not None
+    kinds = ("PodGroup", "Queue", "PriorityClass")
+    known = [{"kind": kind, **to_manifest(o)} for kind in kinds for o in facts.snapshot.of(kind)]
+    objects, _ = complete([facts.job, *known], frozenset(facts.snapshot.scheduler_names), facts.snapshot.time)
+    for o in objects:
+        if o["kind"] == "Pod":
+            cluster.upsert("Pod", as_struct(o))
+
+
+def _without_cycle(facts: Facts, scheduler: str) -> Cause | None:
+    """What keeps the object from ever being tried."""
+    spec, status = facts.subject.get("spec") or {}, facts.subject.get("status") or {}
+    name = spec.get("schedulerName") or scheduler
+    if facts.kind in ("job", "pod") and name != scheduler:
+        pods = sum(t.get("replicas", 0) for t in spec.get("tasks") or ()) if facts.kind == "job" else 1
+        return WRONG_SCHEDULER.because(scheduler=name, responsible=scheduler, pods=pods)
+    phase = (status.get("state") or {}).get("phase", "") if facts.kind == "job" else ""
+    if phase in _SUSPENDED:
+        return JOB_SUSPENDED.because(job=facts.key, phase=phase)
+    return None
+
+
+def _reported(facts: Facts, subject: str) -> Answer:
+    """The scheduler's own report, where the user may not read what a simulated cycle needs."""
+    groups = {g.metadata.key: g for g in facts.snapshot.of("PodGroup")}
+    group = groups.get(facts.group)
+    for c in (group.status.conditions or ()) if group is not None else ():
+        if c.type in ("Waiting", "Unschedulable") and c.status == "True":
+            remedy = REASONS[c.reason].remedy if c.reason in REASONS else ""
+            verdict = f"The scheduler reports about {subject}: {c.message}"
+            return Answer(subject, "pending", verdict, [Blocker(c.reason, c.message, {}, remedy)])
+    phase = group.status.phase if group is not None else "unknown"
+    return Answer(subject, phase.lower(), f"The scheduler reports no reason for {subject}; its phase is {phase}.")
+
+
+def _of_queue(facts: Facts) -> Answer:
+    """The queue's state, and the first blocker of each of its jobs that wait."""
+    cluster, _ = cluster_of(facts.snapshot)
+    queue = cluster.queues.get(facts.name)
+    state = (facts.subject.get("status") or {}).get("state") or "not opened yet"
+    jobs = [j for j in cluster.jobs.values() if j.queue == facts.name]
+    waiting = sorted((j for j in jobs if j.counts[st.PENDING]), key=lambda j: (j.created, j.uid))
+    running = sum(1 for j in jobs if j.counts[st.RUNNING] + j.counts[st.BOUND])
+    verdict = f"Queue {facts.name} is {state}: {running} jobs run, {len(waiting)} wait."
+    found = Answer(f"queue {facts.name}", str(state).lower(), verdict)
+    if queue is None or any(note.startswith(_NEEDED) for note in facts.notes):
+        return found
+    trials = Trials(cluster, load(facts.snapshot.configuration_text, REGISTRY.actions), facts.snapshot.time)
+    for job in waiting[:_MOST_JOBS]:
+        causes = explained(trials, job.uid).blockers
+        if causes:
+            found.blockers.append(_blocker(causes[0], job.uid))
+    if len(waiting) > _MOST_JOBS:
+        found.notes.append(f"{len(waiting) - _MOST_JOBS} further jobs wait; explain them one by one")
+    return found
+
+
+def _pending(subject: str, cause: Cause) -> Answer:
+    return Answer(subject, "pending", sentence_of(cause), [_blocker(cause)])
+
+
+def _blocker(cause: Cause, job: str = "") -> Blocker:
+    return Blocker(cause.code, sentence_of(cause), fields_of(cause), REASONS[cause.code].remedy, job)
+
+
+def timeline(facts: Facts) -> list[Moment]:
+    """Creation, conditions and Events, in the order of their times."""
+    metadata = facts.subject["metadata"]
+    found = [Moment(str(metadata.get("creationTimestamp", "")), f"{facts.kind} {facts.name} created")]
+    group = next((g for g in facts.snapshot.of("PodGroup") if g.metadata.key == facts.group), None)
+    if group is not None:
+        if facts.kind != "podgroup":
+            found.append(Moment(group.metadata.creation_timestamp or "", f"PodGroup {group.metadata.name} created"))
+        for c in group.status.conditions or ():
+            found.append(Moment(c.last_transition_time or "", f"PodGroup {c.type}: {c.message or c.reason}"))
+    for event in facts.events:
+        count = event.get("count") or 1
+        times = f" ({count} times)" if count > 1 else ""
+        stamp = event.get("lastTimestamp") or event.get("eventTime") or event.get("firstTimestamp") or ""
+        found.append(Moment(str(stamp), f"{event.get('reason', '')}{times}: {event.get('message', '')}"))
+    unique = {(m.time, m.what): m for m in found if m.time}
+    return sorted(unique.values(), key=lambda m: m.time)

@@ -1,0 +1,142 @@
+"""What `vcctl explain` reads: the cluster as a snapshot, the object itself, its Events, and the scheduler's Lease.
+
+Everything is read with the user's rights. What is forbidden is a note in the answer, not an error.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from volcano_py.api import names
+from volcano_py.api.kinds import EVENT, JOB, POD, PODGROUP, QUEUE, ResourceType
+from volcano_py.api.meta import parse_time
+from volcano_py.kube.errors import ApiError, NotFound
+from volcano_py.scheduler.explain.table import SCHEDULER_NOT_LEADING, SCHEDULER_NOT_RUNNING
+from volcano_py.scheduler.framework.cause import Cause
+
+if TYPE_CHECKING:
+    from volcano_py.kube.client import Client
+    from volcano_py.simulate.snapshot import Snapshot
+
+Manifest = dict[str, Any]
+KINDS: dict[str, ResourceType] = {"job": JOB, "podgroup": PODGROUP, "pod": POD, "queue": QUEUE}
+LEASE = "volcano-system/volcano"
+"""Where the scheduler's Lease is by default: namespace and name."""
+_LATE = 2.0
+"""A Lease that was not renewed for its duration, times this, has no holder that runs."""
+
+
+class Missing(Exception):
+    """The object does not exist; the message is the answer."""
+
+
+@dataclass
+class Facts:
+    """All that was read. `group`: the PodGroup's key of a job, podgroup or pod; empty if it has none."""
+
+    kind: str
+    name: str
+    namespace: str
+    subject: Manifest
+    snapshot: Snapshot
+    group: str = ""
+    job: Manifest | None = None
+    """The Job that the PodGroup belongs to."""
+    events: list[Manifest] = field(default_factory=list)
+    scheduler: Cause | None = None
+    """Why no scheduler works, if so."""
+    notes: list[str] = field(default_factory=list)
+    """What could not be read."""
+
+    @property
+    def key(self) -> str:
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+
+async def read_facts(
+    client: Client, kind: str, name: str, namespace: str, now: float, scheduler: str, lease: str
+) -> Facts:
+    """Read what concerns one object. Raises Missing, and KubeError if the object itself cannot be read."""
+    from volcano_py.simulate.capture import capture
+
+    rt = KINDS[kind]
+    namespace = namespace if rt.namespaced else ""
+    try:
+        subject: Manifest = await client.get(rt, name, namespace or None)
+    except NotFound:
+        where = f" in namespace {namespace}" if namespace else ""
+        also = f"`vcctl {kind} list{f' -n {namespace}' if namespace else ''}`"
+        raise Missing(
+            f"{rt.kind} {name} does not exist{where}, or was just deleted; {also} shows those that do"
+        ) from None
+    snapshot = await capture(client, now, scheduler_names=(scheduler,))
+    facts = Facts(kind, name, namespace, subject, snapshot)
+    facts.notes += [f"{unread.kind}: {unread.why}" for unread in snapshot.unread]
+    facts.group = _group(facts)
+    for about in {(rt.kind, name), (PODGROUP.kind, facts.group.partition("/")[2])}:
+        facts.events += await _events(client, facts, *about)
+    facts.job = subject if kind == "job" else await _owner(client, facts)
+    facts.scheduler = await _scheduler(client, facts, lease, now)
+    return facts
+
+
+def _group(facts: Facts) -> str:
+    metadata = facts.subject["metadata"]
+    if facts.kind == "podgroup":
+        return facts.key
+    if facts.kind == "job":
+        return f"{facts.namespace}/{facts.name}-{metadata.get('uid', '')}"
+    if facts.kind == "pod":
+        group = (metadata.get("annotations") or {}).get(names.GROUP_NAME)
+        return f"{facts.namespace}/{group}" if group else ""
+    return ""
+
+
+async def _owner(client: Client, facts: Facts) -> Manifest | None:
+    """The Job that a PodGroup belongs to, if it exists and may be read."""
+    owners = facts.subject["metadata"].get("ownerReferences") or () if facts.kind == "podgroup" else ()
+    for owner in owners:
+        if owner.get("kind") == JOB.kind and owner.get("apiVersion") == JOB.api_version:
+            try:
+                found: Manifest = await client.get(JOB, owner["name"], facts.namespace)
+            except ApiError as error:
+                facts.notes.append(f"Job {owner['name']}: {error}")
+            else:
+                return found
+    return None
+
+
+async def _events(client: Client, facts: Facts, kind: str, name: str) -> list[Manifest]:
+    if not name:
+        return []
+    selector = f"involvedObject.kind={kind},involvedObject.name={name}"
+    try:
+        found = await client.list(EVENT, facts.namespace or "default", field_selector=selector)
+    except ApiError as error:
+        facts.notes.append(f"Events of {kind} {name}: {error}")
+        return []
+    return list(found.items)
+
+
+async def _scheduler(client: Client, facts: Facts, lease: str, now: float) -> Cause | None:
+    """Why no scheduler works, by the Lease."""
+    namespace, _, name = lease.partition("/")
+    try:
+        body = await client.raw("GET", f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/{name}")
+    except NotFound:
+        facts.notes.append(f"Lease {lease} does not exist, so it is not known whether a scheduler runs; see --lease")
+        return None
+    except ApiError as error:
+        facts.notes.append(f"Lease {lease}: {error}; it is not known whether a scheduler runs")
+        return None
+    spec = (msgspec.json.decode(body) or {}).get("spec") or {}
+    if not spec.get("holderIdentity"):
+        return SCHEDULER_NOT_LEADING.because(lease=lease)
+    renewed = spec.get("renewTime") or spec.get("acquireTime")
+    late = now - parse_time(str(renewed)) if renewed else 0.0
+    if late > _LATE * float(spec.get("leaseDurationSeconds") or 15):
+        return SCHEDULER_NOT_RUNNING.because(lease=lease, holder=str(spec["holderIdentity"]), seconds=int(late))
+    return None

@@ -1,0 +1,48 @@
+"""The answer of `vcctl explain` on a terminal, as wide as it is."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from volcano_py.cli.explain_answer import Answer
+
+_MOST_MOMENTS = 12
+
+
+def show(answer: Answer, console: Console) -> None:
+    """Verdict, blockers, timeline, what would unblock it, notes."""
+    console.print(Text(answer.verdict, style="bold"))
+    if answer.blockers:
+        of_jobs = any(b.job for b in answer.blockers)
+        table = _table("#", *(["JOB"] if of_jobs else []), "REASON", "WHY")
+        for number, b in enumerate(answer.blockers, 1):
+            style = "" if of_jobs or number > 1 else "yellow"
+            table.add_row(str(number), *([b.job] if of_jobs else []), Text(b.code, style=style), b.sentence)
+        _section(console, "Waiting jobs" if of_jobs else "Blockers, the first one first", table)
+    if answer.unblock:
+        table = _table("", "CHANGE")
+        for help_ in answer.unblock:
+            table.add_row("•", help_.text)
+        _section(console, "What would unblock it (each was tried in a simulated cycle)", table)
+    if answer.timeline:
+        table = _table("TIME", "WHAT")
+        for moment in answer.timeline[-_MOST_MOMENTS:]:
+            table.add_row(moment.time[:19] + "Z" if len(moment.time) > 20 else moment.time, moment.what)
+        _section(console, "Timeline", table)
+    for note in answer.notes:
+        console.print(Text(f"note: {note}", style="dim"))
+
+
+def _table(*columns: str) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    for name in columns:
+        table.add_column(name, overflow="fold", no_wrap=name in ("#", "", "TIME", "REASON"))
+    return table
+
+
+def _section(console: Console, title: str, table: Table) -> None:
+    console.print()
+    console.print(Text(title, style="bold underline"))
+    console.print(table)

@@ -1,0 +1,80 @@
+"""`vcctl explain`: why a job waits, and what would help. Not in Volcano."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import click
+
+from volcano_py.cli.connection import api_options, call
+from volcano_py.cli.errors import fail
+from volcano_py.cli.output import output_option
+
+if TYPE_CHECKING:
+    from volcano_py.cli.explain_facts import Facts
+    from volcano_py.kube.client import Client
+
+NOT_FOUND = 1
+"""Exit code for an object that does not exist."""
+
+
+@click.command()
+@click.argument("kind", type=click.Choice(("job", "podgroup", "pod", "queue")))
+@click.argument("name")
+@click.option("-n", "--namespace", default="default", show_default=True)
+@output_option("json")
+@click.option("--unblock/--no-unblock", default=True, help="Search for changes that would let the job start.")
+@click.option("--scheduler-name", default="volcano", show_default=True, help="Whose pods are explained.")
+@click.option(
+    "--lease", default="volcano-system/volcano", show_default=True, help="The scheduler's Lease: NAMESPACE/NAME."
+)
+@api_options
+def explain(
+    kind: str,
+    name: str,
+    namespace: str,
+    output: str | None,
+    unblock: bool,
+    scheduler_name: str,
+    lease: str,
+    kubeconfig: str,
+    master: str,
+) -> None:
+    """Say why a job, podgroup or pod waits, or which jobs of a queue do (docs/explain.md).
+
+    The cluster is read with your own rights, nothing is written. Ends with 0 if there is an answer, 1 if the object
+    does not exist, 2 for a wrong command line, and 255 if the API server cannot be reached or rejects you.
+    """
+    from volcano_py.cli.explain_facts import Missing, read_facts
+
+    taken: list[Facts] = []
+    missing: list[str] = []
+
+    async def work(client: Client) -> None:
+        try:
+            taken.append(await read_facts(client, kind, name, namespace, time.time(), scheduler_name, lease))
+        except Missing as error:
+            missing.append(str(error))
+
+    call(f"explain {kind}", kubeconfig, master, work)
+    if missing:
+        fail(missing[0], NOT_FOUND)
+
+    import msgspec
+
+    from volcano_py.cli.explain_answer import answer
+    from volcano_py.scheduler.framework.config import ConfigurationError
+
+    try:
+        found = answer(taken[0], scheduler_name, unblock)
+    except ConfigurationError as error:
+        fail(f"the scheduler's configuration cannot be used: {error}", NOT_FOUND)
+    if output == "json":
+        click.echo(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())
+        return
+    from rich.console import Console
+
+    from volcano_py.cli.explain_print import show
+
+    show(found, Console(highlight=False))
