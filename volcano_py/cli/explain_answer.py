@@ -93,9 +93,9 @@ def _of_group(facts: Facts, scheduler: str, unblock: bool) -> Answer:
         return _reported(facts, subject)
     cluster, refused = cluster_of(facts.snapshot)
     uid = facts.group
-    if facts.kind == "pod" and not uid:
-        task = cluster.tasks.get(facts.key)
-        uid = task.job if task is not None else ""
+    task = cluster.tasks.get(facts.key) if facts.kind == "pod" else None
+    if task is not None:
+        uid = task.job
     for text in refused:
         kind, _, rest = text.partition(" ")
         name, _, problem = rest.partition(": ")

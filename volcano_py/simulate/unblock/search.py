@@ -154,7 +154,9 @@ def _changes(trials: Trials, session: Session, uid: str, cause: Cause) -> Iterat
     job = session.jobs.get(uid)
     if job is not None:
         for changes in _CHANGES.get(cause.code, ()):
-            yield from changes(session, job, cause)
+            for change in changes(session, job, cause):
+                if job.model.native is None or all(e.kind != "PodGroup" for e in change.edits):
+                    yield change  # the PodGroup of a native gang has other fields
 
 
 def _sized(trials: Trials, session: Session, uid: str, blockers: list[Cause]) -> Iterator[Change]:
@@ -163,7 +165,7 @@ def _sized(trials: Trials, session: Session, uid: str, blockers: list[Cause]) ->
     codes = {c.code for c in blockers}
     if job is None or not blockers:
         return
-    if job.min_available > 1 and codes & _FEWER_PODS:
+    if job.min_available > 1 and job.model.native is None and codes & _FEWER_PODS:
         change = _largest_gang(trials, session, job)
         if change is not None:
             yield change
