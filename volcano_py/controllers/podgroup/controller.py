@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 from collections import OrderedDict
 from collections.abc import Sequence
 
 from volcano_py.api import kinds
 from volcano_py.api.core import Pod, ReplicaSet, StatefulSet
 from volcano_py.api.meta import ApiObject, ObjectMeta, OwnerReference
+from volcano_py.api.resource_types import ResourceType
 from volcano_py.api.scheduling import PodGroup
 from volcano_py.controllers.instructions import Delete
 from volcano_py.controllers.mirror import Mirror
+from volcano_py.controllers.podgroup.owners import UNKNOWN, Stated, family_of, stated
 from volcano_py.controllers.podgroup.reconcile import (
     OWNER_KINDS,
     group_of,
@@ -19,8 +22,10 @@ from volcano_py.controllers.podgroup.reconcile import (
     reconcile,
 )
 from volcano_py.controllers.runner import Cluster
-from volcano_py.kube.errors import NotFound
+from volcano_py.kube.errors import Forbidden, NotFound
 from volcano_py.kube.workqueue import WorkQueue
+
+log = logging.getLogger(__name__)
 
 Workload = ReplicaSet | StatefulSet
 REVISION = "controller-revision-hash"
@@ -87,7 +92,22 @@ class PodGroupController:
     async def _keep(self, pod: Pod, *, update: bool = False) -> None:
         podgroup = self._podgroups.get(f"{pod.metadata.namespace}/{podgroup_name(pod)}")
         annotations = await self._owner_annotations(pod) if podgroup is None or update else []
-        await self._executor.carry_out(reconcile(pod, podgroup, annotations, update), pod)
+        family = family_of(pod)
+        if family is None:
+            await self._executor.carry_out(reconcile(pod, podgroup, annotations, update), pod)
+            return
+        of_owner = None
+        if podgroup is None and family.kind is not None:
+            of_owner = await self._read_owner(family.kind, family.name, pod.metadata.namespace)
+            annotations += [of_owner.annotations] if self._inherit else []
+        await self._executor.carry_out(reconcile(pod, podgroup, annotations, of_owner=of_owner), pod)
+
+    async def _read_owner(self, kind: ResourceType, name: str, namespace: str) -> Stated:
+        try:
+            return stated(kind, await self._client.get(kind, name, namespace))
+        except (NotFound, Forbidden) as error:
+            log.warning("%s %s/%s: %s; its pods are scheduled one by one", kind.kind, namespace, name, error)
+            return UNKNOWN
 
     async def _follow(self, workload: Workload) -> None:
         """Nothing left: no group. Otherwise the group follows the newest template, as its first pod shows it."""

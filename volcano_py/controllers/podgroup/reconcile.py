@@ -14,6 +14,7 @@ from volcano_py.api.kinds import POD, PODGROUP
 from volcano_py.api.scheduling import HARD, PENDING, SOFT, NetworkTopology, PodGroup, PodGroupSpec
 from volcano_py.controllers import quota
 from volcano_py.controllers.instructions import Create, Instruction, Patch
+from volcano_py.controllers.podgroup.owners import Stated, family_of
 
 OWNER_KINDS = ("ReplicaSet", "DaemonSet", "StatefulSet", "Job")
 """Owners whose annotations a PodGroup inherits."""
@@ -35,21 +36,29 @@ def group_of(pod: Pod) -> str:
 
 
 def podgroup_name(pod: Pod) -> str:
-    """All pods of one controller share a group."""
+    """All pods of one controller share a group, or all of one gang of a kind with several controllers."""
+    family = family_of(pod)
+    if family is not None:
+        return f"podgroup-{family.key}"
     owner = pod.metadata.controller
     return f"podgroup-{owner.uid if owner else pod.metadata.uid}"
 
 
 def reconcile(
-    pod: Pod, podgroup: PodGroup | None, owner_annotations: Sequence[Mapping[str, str]], update: bool = False
+    pod: Pod,
+    podgroup: PodGroup | None,
+    owner_annotations: Sequence[Mapping[str, str]],
+    update: bool = False,
+    of_owner: Stated | None = None,
 ) -> list[Instruction]:
     """Make the group, and tell the pod. `update`: also bring an existing group in line with this pod.
 
-    `owner_annotations` are those of the pod's owners, in order; empty when they are not inherited.
+    `owner_annotations` are those of the pod's owners, in order; empty when they are not inherited. `of_owner`: what the
+    owner of a gang with several controllers states.
     """
     instructions: list[Instruction] = []
     if podgroup is None:
-        instructions.append(Create(PODGROUP, build_podgroup(pod, owner_annotations)))
+        instructions.append(Create(PODGROUP, build_podgroup(pod, owner_annotations, of_owner)))
     elif update and is_of(pod, podgroup) and (changes := _changes(podgroup, build_podgroup(pod, owner_annotations))):
         metadata = podgroup.metadata
         instructions.append(Patch(PODGROUP, metadata.namespace, metadata.name, changes, uid=metadata.uid))
@@ -65,13 +74,18 @@ def is_of(pod: Pod, podgroup: PodGroup) -> bool:
     return controller is not None and controller.uid == (owner.uid if owner else pod.metadata.uid)
 
 
-def build_podgroup(pod: Pod, owner_annotations: Sequence[Mapping[str, str]]) -> dict[str, Any]:
-    """The manifest of the group that this pod asks for."""
-    members = _min_member(owner_annotations)
+def build_podgroup(
+    pod: Pod, owner_annotations: Sequence[Mapping[str, str]], of_owner: Stated | None = None
+) -> dict[str, Any]:
+    """The manifest of the group that this pod asks for.
+
+    With `of_owner` its pods may differ, so minResources is not set.
+    """
+    members = _min_member(owner_annotations, of_owner.size if of_owner is not None else 1)
     given = pod.metadata.annotations or {}
     spec = PodGroupSpec(
         min_member=members,
-        min_resources=dict(quota.total([(quota.usage(_plain_spec(pod)), members)])),
+        min_resources=dict(quota.total([(quota.usage(_plain_spec(pod)), members)])) if of_owner is None else None,
         priority_class_name=pod.spec.priority_class_name,
         queue=given.get(names.POD_QUEUE_NAME, ""),
         network_topology=_topology(given),
@@ -92,7 +106,9 @@ def build_podgroup(pod: Pod, owner_annotations: Sequence[Mapping[str, str]]) -> 
         "namespace": pod.metadata.namespace,
         "annotations": annotations,
         "labels": labels,
-        "ownerReferences": _owner_references(pod),
+        "ownerReferences": [of_owner.reference]
+        if of_owner is not None and of_owner.reference
+        else _owner_references(pod),
     }
     manifest["status"] = {"phase": PENDING}
     return manifest
@@ -115,12 +131,12 @@ def _owner_references(pod: Pod) -> list[Any]:
     ]
 
 
-def _min_member(owner_annotations: Sequence[Mapping[str, str]]) -> int:
+def _min_member(owner_annotations: Sequence[Mapping[str, str]], otherwise: int) -> int:
     for inherited in owner_annotations:
         text = inherited.get(names.GROUP_MIN_MEMBER)
         if text is not None:
             return int(text) if text.isdecimal() and int(text) <= _LARGEST else 1
-    return 1
+    return otherwise
 
 
 def _topology(annotations: Mapping[str, str]) -> NetworkTopology | None:

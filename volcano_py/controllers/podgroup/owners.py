@@ -1,0 +1,130 @@
+"""Groups by owner: which pods of well-known kinds form one gang, and how many start together. Pure.
+
+Volcano groups pods by their controller, which is right for a batch Job, and makes gangs of one. The pods of one JobSet,
+of one replica of a LeaderWorkerSet and of one SparkApplication have several controllers; labels tie them together.
+
+JobSet           label jobset-uid; the pods of the replicatedJobs that start at once
+                 (kubernetes-sigs/jobset: "JobSet labels", startupPolicy, dependsOn)
+LeaderWorkerSet  label group-key; leaderWorkerTemplate.size, or 1 if workers wait for their leader
+                 (kubernetes-sigs/lws: reference "Labels, annotations", startupPolicy)
+RayCluster       its controller; head and workers, with the autoscaler minReplicas
+                 (ray-project/kuberay: the operator's batch scheduler for Volcano)
+SparkApplication label spark-app-selector; 1, because the driver creates the executors
+                 (apache/spark: Kubernetes labels; kubeflow/spark-operator: integration with Volcano)
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from volcano_py.api.core import Pod
+from volcano_py.api.resource_types import ResourceType, namespaced_kind
+
+JOBSET = namespaced_kind("jobset.x-k8s.io/v1alpha2", "jobsets", "JobSet")
+LEADERWORKERSET = namespaced_kind("leaderworkerset.x-k8s.io/v1", "leaderworkersets", "LeaderWorkerSet")
+RAYCLUSTER = namespaced_kind("ray.io/v1", "rayclusters", "RayCluster")
+
+_JOBSET_UID, _JOBSET_NAME = "jobset.sigs.k8s.io/jobset-uid", "jobset.sigs.k8s.io/jobset-name"
+_LWS_GROUP, _LWS_NAME = "leaderworkerset.sigs.k8s.io/group-key", "leaderworkerset.sigs.k8s.io/name"
+_SPARK_APP = "spark-app-selector"
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?\Z")
+
+Manifest = Mapping[str, Any]
+
+
+class Family(NamedTuple):
+    """The gang of a pod that its controller alone does not tell."""
+
+    key: str
+    """What the pods of the gang have in common; part of the PodGroup's name."""
+    kind: ResourceType | None = None
+    """The owner whose spec has the size; None: the minimum is 1."""
+    name: str = ""
+    """The owner's name."""
+
+
+class Stated(NamedTuple):
+    """What the owner of a gang states about it."""
+
+    size: int
+    """How many pods start together."""
+    annotations: dict[str, str]
+    reference: dict[str, Any] | None
+    """The owner reference of the PodGroup; None: that of the pod."""
+
+
+UNKNOWN = Stated(1, {}, None)
+"""For an owner that cannot be read: gangs of one, so that its pods do not wait forever."""
+
+
+def family_of(pod: Pod) -> Family | None:
+    """The gang of a pod by its labels and its controller; None if its controller alone decides."""
+    labels, controller = pod.metadata.labels or {}, pod.metadata.controller
+    if controller is not None and controller.kind == RAYCLUSTER.kind and _is_of(controller.api_version, RAYCLUSTER):
+        return Family(controller.uid, RAYCLUSTER, controller.name)
+    for label, kind, name in (
+        (_JOBSET_UID, JOBSET, _JOBSET_NAME),
+        (_LWS_GROUP, LEADERWORKERSET, _LWS_NAME),
+        (_SPARK_APP, None, ""),
+    ):
+        key = labels.get(label, "")
+        if _NAME.match(key) and (kind is None or labels.get(name)):
+            return Family(key, kind, labels.get(name, ""))
+    return None
+
+
+def stated(kind: ResourceType, owner: Manifest) -> Stated:
+    """What an owner's manifest states."""
+    meta = owner["metadata"]
+    reference = {"apiVersion": kind.api_version, "kind": kind.kind, "name": meta["name"], "uid": meta["uid"]}
+    reference |= {"controller": True, "blockOwnerDeletion": True}
+    return Stated(size_of(kind, owner), meta.get("annotations") or {}, reference)
+
+
+def size_of(kind: ResourceType, owner: Manifest) -> int:
+    """How many pods of one gang start together, from the owner's manifest; at least 1."""
+    return max(1, _SIZES[kind](owner.get("spec") or {}))
+
+
+def _is_of(api_version: str, kind: ResourceType) -> bool:
+    return api_version.partition("/")[0] == kind.group
+
+
+def _jobset(spec: Manifest) -> int:
+    """The replicatedJobs that wait for others have no pods yet, and a gang with them would never start."""
+    jobs = list(spec.get("replicatedJobs") or ())
+    if (spec.get("startupPolicy") or {}).get("startupPolicyOrder") == "InOrder":
+        jobs = jobs[:1]
+    return sum(_count(job, "replicas") * _parallel(job) for job in jobs if not job.get("dependsOn"))
+
+
+def _parallel(replicated: Manifest) -> int:
+    spec = (replicated.get("template") or {}).get("spec") or {}
+    parallelism = _count(spec, "parallelism")
+    return min(parallelism, _count(spec, "completions")) if spec.get("completions") is not None else parallelism
+
+
+def _leader_worker_set(spec: Manifest) -> int:
+    waits = spec.get("startupPolicy") == "LeaderReady"
+    return 1 if waits else _count(spec.get("leaderWorkerTemplate") or {}, "size")
+
+
+def _ray_cluster(spec: Manifest) -> int:
+    """The head and the workers. The autoscaler adds workers beyond the least later."""
+    field = "minReplicas" if spec.get("enableInTreeAutoscaling") else "replicas"
+    groups = [group for group in spec.get("workerGroupSpecs") or () if not group.get("suspend")]
+    return 1 + sum(_count(group, field, absent=0) * _count(group, "numOfHosts") for group in groups)
+
+
+def _count(of: Manifest, field: str, absent: int = 1) -> int:
+    value = of.get(field)
+    return value if isinstance(value, int) else absent
+
+
+_SIZES: dict[ResourceType, Callable[[Manifest], int]] = {
+    JOBSET: _jobset,
+    LEADERWORKERSET: _leader_worker_set,
+    RAYCLUSTER: _ray_cluster,
+}
