@@ -29,10 +29,11 @@ from volcano_py.scheduler.framework.session_job import SessionJob
 from volcano_py.scheduler.model import plan
 from volcano_py.scheduler.model import status as st
 from volcano_py.scheduler.model.cluster import Cluster
+from volcano_py.scheduler.model.group_names import group_of
 from volcano_py.scheduler.model.hyper_nodes import HyperNodeInfo, HyperNodes
 from volcano_py.scheduler.model.node_usage import PERIOD, NodeUsage
 from volcano_py.scheduler.model.pre_bind import AwaitVolume
-from volcano_py.scheduler.model.task import Task, group_of
+from volcano_py.scheduler.model.task import Task
 from volcano_py.scheduler.run_once import REGISTRY, Report, open_plugins
 from volcano_py.scheduler.session_close.pod_groups import close_jobs
 from volcano_py.simulate.manifests import as_struct

@@ -6,7 +6,7 @@ import msgspec
 
 from volcano_py.api import batch
 from volcano_py.api.codec import to_manifest
-from volcano_py.cli.explain_facts import Facts
+from volcano_py.cli.explain_facts import KINDS, Facts
 from volcano_py.scheduler.explain.table import (
     JOB_SUSPENDED,
     POD_GROUP_MISSING,
@@ -128,7 +128,7 @@ def _of_group(facts: Facts, scheduler: str, unblock: bool) -> Answer:
 def _named(verdict: str, uid: str, facts: Facts) -> str:
     """A verdict about the job as the user has named it."""
     text = verdict.replace(f"job {uid}", f"{facts.kind} {facts.key}", 1)
-    return text.replace(f"Job {uid}", f"{facts.kind.capitalize()} {facts.key}", 1)
+    return text.replace(f"Job {uid}", f"{KINDS[facts.kind].kind} {facts.key}", 1)
 
 
 def _add_pods(cluster: Cluster, facts: Facts) -> None:

@@ -12,10 +12,11 @@ from volcano_py.api.duration import parse_duration
 from volcano_py.api.scheduling import PodGroup, PodGroupCondition
 from volcano_py.scheduler.framework.session_job import SessionJob
 from volcano_py.scheduler.model import status as st
+from volcano_py.scheduler.model.group_names import group_of
 from volcano_py.scheduler.model.job import Job
 from volcano_py.scheduler.model.node_table import NodeTable
 from volcano_py.scheduler.model.spec_class import SpecClasses
-from volcano_py.scheduler.model.task import Task, group_of
+from volcano_py.scheduler.model.task import Task
 from volcano_py.scheduler.plugins.gang import healing
 from volcano_py.scheduler.plugins.queue_shares.inqueue import inqueue_resource
 from volcano_py.scheduler.session_close.pod_groups import pod_group_phase

@@ -116,7 +116,7 @@ _LIMITED = "the job needs {requested} {resource}, the queue holds {held} of {lim
 ENQUEUE_LIMIT = _reason(
     "EnqueueQueueLimit",
     _AREA,
-    "Queue {queue} does not admit the job: it asks for {requested} {resource}, {held} of {limit} is held or promised: "
+    "Queue {queue} does not admit the job: it asks for {requested} {resource}, {held} of {limit} is held or claimed: "
     "{missing} is missing.",
     _LIMIT,
     "Raise spec.capability of the queue, wait until its jobs end, or lower minResources.",
@@ -160,7 +160,7 @@ _AREA = "Admission"
 ENQUEUE_CLUSTER = _reason(
     "EnqueueClusterFull",
     _AREA,
-    "The cluster admits no more jobs: the job asks for {requested} {resource}, {held} of {limit} is held or promised: "
+    "The cluster admits no more jobs: the job asks for {requested} {resource}, {held} of {limit} is held or claimed: "
     "{missing} is missing.",
     "resource:n requested:a held:a limit:a missing:a",
     "Wait until jobs end, add nodes, or raise overcommit-factor.",

@@ -69,9 +69,7 @@ def write(path: Path, packed: bytes) -> None:
         raise
 
 
-def read(
-    path: Path, format: str, version: int, made_by: str, *, growing: bool = False
-) -> tuple[Header, list[bytes]]:
+def read(path: Path, format: str, version: int, made_by: str, *, growing: bool = False) -> tuple[Header, list[bytes]]:
     """Header and content of an archive of this format, at most of this version. `made_by` is the command that makes
     one. `growing`: it has no last line, and what is written of it so far counts. Raises ArchiveError, OSError."""
     content = _decompressed(path, format, made_by, growing)

@@ -91,9 +91,7 @@ class RecordedCluster(Cluster):
         reported, nominations = self.reported, self.nominations
         events = [(kind, key, message) for (kind, key), message in reported.events.items()]
         since = nominations.since
-        all_reported = entries.Reported(
-            reported.conditions, events, reported.gates_removed, nominations.node_of, since
-        )
+        all_reported = entries.Reported(reported.conditions, events, reported.gates_removed, nominations.node_of, since)
         lines.append(_encode(all_reported))
         if self.usage:
             lines.append(_encode(usage(self)))
