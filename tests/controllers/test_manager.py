@@ -10,6 +10,7 @@ import pytest
 
 from tests.controllers.small_api import SmallApi
 from tests.controllers.world import World, job, queue
+from tests.waiting import budget
 from volcano_py.api import kinds
 from volcano_py.api.codec import from_manifest
 from volcano_py.api.core import Pod
@@ -167,12 +168,12 @@ async def test_without_leadership_nothing_is_written():
     async with Client(Credentials(server=api.url)) as client:
         started = asyncio.Event()
         running = asyncio.create_task(manager.run(client, options, started=started))
-        await asyncio.wait_for(started.wait(), 5)
+        await asyncio.wait_for(started.wait(), budget())
         lease = api.get(kinds.LEASE, "vc-controller-manager", "volcano-system")
         thief = {"spec": {**lease["spec"], "holderIdentity": "thief", "leaseDurationSeconds": 100}}
         api.change(kinds.LEASE, "vc-controller-manager", thief, "volcano-system")
         with pytest.raises(NotLeading):
-            await asyncio.wait_for(running, 5)
+            await asyncio.wait_for(running, budget())
         api.put(job())
         await asyncio.sleep(0.1)
     assert not any("jobs" in write or "podgroups" in write for write in api.writes)

@@ -16,6 +16,7 @@ import pytest
 
 from tests.faults.controlling import Cluster, cluster, job_spec, manifest, pod_spec, until
 from tests.faults.proxy import LyingProxy, Request
+from tests.waiting import budget
 from volcano_py.api import kinds
 
 FLAGS = (
@@ -56,7 +57,7 @@ class Replicas:
 
     async def ended(self) -> None:
         """The first one ends, because it has lost its Lease."""
-        await asyncio.wait_for(self.old.wait(), 30)
+        await asyncio.wait_for(self.old.wait(), budget())
         assert self.old.returncode
 
     async def works(self) -> None:

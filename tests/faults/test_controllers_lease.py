@@ -11,6 +11,7 @@ import pytest
 from tests.controllers.small_api import SmallApi
 from tests.controllers.world import job, queue, task
 from tests.faults.controlling import until
+from tests.waiting import budget
 from volcano_py.api import kinds
 from volcano_py.controllers import manager
 from volcano_py.controllers.executor import AT_ONCE, NotLeading
@@ -67,7 +68,7 @@ async def test_writes_that_wait_for_the_throttle_are_not_sent_without_the_lease(
         thief = {"spec": {"holderIdentity": "thief", "leaseDurationSeconds": 100}}
         api.change(kinds.LEASE, NAME, thief, "volcano-system")
         with pytest.raises(NotLeading):
-            await asyncio.wait_for(running, 30)
+            await asyncio.wait_for(running, budget())
         written = len(api.writes)
         assert len(api.all(kinds.POD)) < PODS
         await asyncio.sleep(0.5)
@@ -92,5 +93,5 @@ async def test_the_gate_is_asked_again_when_a_write_has_waited(monkeypatch: pyte
         monkeypatch.setattr(LeaderElection, "holds", lambda election: False)
         flow.set()
         with pytest.raises(NotLeading):
-            await asyncio.wait_for(running, 30)
+            await asyncio.wait_for(running, budget())
         assert len(api.all(kinds.POD)) == pods

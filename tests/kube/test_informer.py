@@ -5,6 +5,7 @@ from aiohttp import web
 from fake_api import PODS, line, pod, status
 from test_client import Pod
 
+from tests.waiting import budget
 from volcano_py.kube import Client
 from volcano_py.kube.backoff import Backoff
 from volcano_py.kube.credentials import Credentials
@@ -26,7 +27,7 @@ class Watched:
         self.task = asyncio.create_task(self.informer.run())
 
     async def __aenter__(self):
-        await asyncio.wait_for(self.informer.synced.wait(), 5)
+        await asyncio.wait_for(self.informer.synced.wait(), budget())
         return self
 
     async def __aexit__(self, *exc):
@@ -181,7 +182,7 @@ async def test_a_handler_that_raises_does_not_stop_the_others(api, client):
     informer.on(add=lambda new: 1 / 0).on(add=lambda new: seen.append(new.metadata.name))
     api.put("pods", pod("a"))
     task = asyncio.create_task(informer.run())
-    await asyncio.wait_for(informer.synced.wait(), 5)
+    await asyncio.wait_for(informer.synced.wait(), budget())
     assert seen == ["a"]
     task.cancel()
 
@@ -237,7 +238,7 @@ async def test_dicts_when_no_type_is_given(api, client):
     api.put("pods", pod("a", spec={"anything": [1]}))
     informer = Informer(client, PODS)
     task = asyncio.create_task(informer.run())
-    await asyncio.wait_for(informer.synced.wait(), 5)
+    await asyncio.wait_for(informer.synced.wait(), budget())
     assert informer.store["default/a"]["spec"] == {"anything": [1]}
     task.cancel()
 

@@ -18,7 +18,7 @@ from tests.reference.plugins import PLUGINS
 from tests.reference.strategies import cases, each_another
 
 FOUND = Path(__file__).parent / "found"
-QUICK = 50
+QUICK = 24
 THOROUGH = int(os.environ.get("REFERENCE_CASES", "1000"))
 SEED = int(os.environ.get("REFERENCE_SEED", "1"))
 LEAST_BINDING = 0.3

@@ -15,7 +15,7 @@ from tests.reference.invariants import check_cycles, check_discard
 from tests.reference.strategies import ALL_THEMES, cases, each_another
 
 FOUND = Path(__file__).parent / "found"
-QUICK = 20
+QUICK = 12
 THOROUGH = int(os.environ.get("REFERENCE_CASES", "400"))
 SEED = int(os.environ.get("REFERENCE_SEED", "1"))
 LONG = 8

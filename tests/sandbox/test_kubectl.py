@@ -52,7 +52,7 @@ spec: {{weight: {weight}}}
 KINDS = {"deployment": "Deployment", "statefulset": "StatefulSet", "replicaset": "ReplicaSet"}
 
 
-@pytest.fixture(params=["everyday", programs.NEWEST])
+@pytest.fixture(params=[pytest.param("everyday", marks=pytest.mark.slow), programs.NEWEST])
 def kubectl(request: pytest.FixtureRequest, sandbox: Sandbox, tmp_path: Path) -> Kubectl:
     """Two versions: that of every other test, and that which the sandbox imitates."""
     program = programs.newest() if request.param == programs.NEWEST else programs.find()

@@ -76,7 +76,7 @@ class Live:
         self.client = await Client(Credentials(server=self.api.url)).__aenter__()
         self.cache.start(self.client)
         self.task = asyncio.create_task(self.cache.run())
-        await asyncio.wait_for(self.cache.ready.wait(), 5)
+        await asyncio.wait_for(self.cache.ready.wait(), budget())
         return self
 
     async def __aexit__(self, *exc):
@@ -141,7 +141,7 @@ async def test_nothing_is_ready_before_every_kind_is_listed(api):
     await asyncio.sleep(0.3)
     assert not entering.done() and live.model.tasks
     held.set()
-    await asyncio.wait_for(entering, 5)
+    await asyncio.wait_for(entering, budget())
     await live.__aexit__()
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 
+from tests.waiting import budget
 from volcano_py.api.meta import ObjectMeta
 from volcano_py.api.shard import NodeShard, NodeShardSpec, NodeShardStatus
 from volcano_py.kube import Client
@@ -40,7 +41,7 @@ async def test_shards_are_watched_and_the_status_is_written_once(api):
         task = asyncio.create_task(shards.run())
 
         async def until(test):
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(budget()):
                 while not test():
                     await asyncio.sleep(0.01)
 

@@ -276,9 +276,9 @@ async def test_the_dispatcher_ends_with_its_decider(tmp_path, api, how):
         assert api.objects[LEASE]["spec"]["holderIdentity"]
         if how == "kill":
             decider.kill()
-        code = await asyncio.wait_for(asyncio.to_thread(decider.wait), 10)
+        code = await asyncio.wait_for(asyncio.to_thread(decider.wait), budget())
         assert code == (-signal.SIGTERM if how == "hang" else -signal.SIGKILL)
-        async with asyncio.timeout(8):
+        async with asyncio.timeout(budget()):
             while api.objects[LEASE]["spec"]["holderIdentity"] or alive(pid):
                 await asyncio.sleep(0.05)
     finally:
@@ -322,7 +322,7 @@ async def test_a_full_pipe_never_blocks_and_loses_nothing():
         writer.send(plan)
     assert time.monotonic() - begun < 3.0
     reader = Pipe(theirs, FromDecider, got.append, closed.append)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(budget()):
         while len(got) < 200:
             await asyncio.sleep(0.01)
     assert got[-1] == plan

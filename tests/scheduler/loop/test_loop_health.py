@@ -14,6 +14,7 @@ import aiohttp
 import pytest
 
 from tests.faults.scheduling import cluster, launched, running, until
+from tests.waiting import budget
 from volcano_py.api.kinds import NODESHARD
 from volcano_py.kube import certificates
 from volcano_py.scheduler.server import Scheduler, serve
@@ -102,7 +103,7 @@ async def test_a_callback_that_fails_ends_the_process(tmp_path: Path) -> None:
             await until(lambda: seen and seen[0].handle.leading, "it does not lead")
             asyncio.get_running_loop().call_soon(broken)
             with pytest.raises(RuntimeError, match="half-way"):
-                await asyncio.wait_for(task, 20)
+                await asyncio.wait_for(task, budget())
         finally:
             task.cancel()
             await asyncio.wait([task])

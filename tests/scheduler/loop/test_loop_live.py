@@ -312,7 +312,7 @@ async def test_the_command_leads_dumps_and_ends_on_sigterm(tmp_path, api):
     lease = ("leases", "volcano-system", "volcano")
     process = run_command(tmp_path, api, f"--cache-dump-dir={tmp_path}")
     try:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(budget()):
             while not api.bindings:
                 assert process.poll() is None, process.stderr.read()
                 await asyncio.sleep(0.05)
@@ -336,7 +336,7 @@ async def test_a_bad_configuration_is_exit_code_2_and_one_line(tmp_path, api):
     conf.write_text('actions: "alocate"')
     process = run_command(tmp_path, api, f"--scheduler-conf={conf}")
     try:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(budget()):
             _, text = await asyncio.to_thread(process.communicate)
         assert process.returncode == 2
         (line,) = [entry for entry in text.splitlines() if "ERROR" in entry]
@@ -351,7 +351,7 @@ async def test_without_credentials_it_ends_with_an_error(tmp_path, api):
         stderr=subprocess.PIPE,
         text=True,
     )
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(budget()):
         _, text = await asyncio.to_thread(process.communicate)
     assert process.returncode == 1 and "does not exist" in text
 
