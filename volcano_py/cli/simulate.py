@@ -11,6 +11,7 @@ import msgspec
 import orjson
 
 from volcano_py.cli.errors import fail
+from volcano_py.cli.trace import trace
 from volcano_py.kube.flags import parse_gates
 from volcano_py.scheduler.extensions import ExtensionError, extended, profile_plugins
 from volcano_py.scheduler.framework.config import DEFAULT_TEXT, Configuration, ConfigurationError
@@ -125,6 +126,9 @@ def profiles(files: tuple[str, ...], jsonl: bool, plugins_dir: str) -> None:
             sys.stdout.buffer.flush()
     except (ManifestError, ExtensionError) as e:
         fail(str(e), 2)
+
+
+simulate.add_command(trace)
 
 
 def _kind_of(manifest: Manifest) -> str:

@@ -1,0 +1,112 @@
+"""Traces in virtual time: small ones whose outcome can be worked out by hand."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from volcano_py.cli.main import main
+from volcano_py.scheduler.framework.config import DEFAULT_TEXT
+from volcano_py.simulate.batch import configuration
+from volcano_py.simulate.trace.engine import replay
+from volcano_py.simulate.trace.figures import figures, jain
+from volcano_py.simulate.trace.jobs import GPU, TraceError, TraceJob, TraceNode, read_jobs
+
+PODS = """\
+name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,deletion_time,scheduled_time
+a,1000,100,1,1000,,LS,Running,0,100,0
+b,1000,100,1,500,V1|V2,BE,Running,10,40,20
+c,1000,100,2,1000,,LS,Succeeded,20,50,30
+"""
+NODES = "sn,cpu_milli,memory_mib,gpu,model\nn0,8000,1000,2,V1\n"
+SWF = """\
+; a comment
+1 0 -1 100 64 -1 -1 64 100 -1 1 7 1 1 1 1 -1 -1
+2 5 -1 50 32 -1 -1 32 50 -1 1 8 1 1 1 1 -1 -1
+"""
+CONF = configuration(DEFAULT_TEXT, False)
+
+
+def files(folder: Path) -> tuple[Path, Path]:
+    (folder / "pods.csv").write_text(PODS)
+    (folder / "nodes.csv").write_text(NODES)
+    return folder / "pods.csv", folder / "nodes.csv"
+
+
+def test_rows_of_openb_are_jobs(tmp_path: Path) -> None:
+    jobs, skipped = read_jobs(files(tmp_path)[0], 32)
+    rows = [(j.name, j.submitted, j.duration) for j in jobs]
+    assert skipped == 0 and rows == [("a", 0, 100), ("b", 10, 20), ("c", 20, 20)]
+    assert jobs[1].requests[GPU] == 500 and jobs[1].models == ("V1", "V2")
+
+
+def test_jobs_of_swf_are_gangs(tmp_path: Path) -> None:
+    (tmp_path / "x.swf").write_text(SWF)
+    jobs, _ = read_jobs(tmp_path / "x.swf", 32)
+    assert [(j.name, j.pods, j.requests["cpu"], j.user) for j in jobs] == [
+        ("job-1", 2, 32000, "user-7"),
+        ("job-2", 1, 32000, "user-8"),
+    ]
+
+
+def test_jobs_wait_start_and_end_in_virtual_time(tmp_path: Path) -> None:
+    jobs, _ = read_jobs(files(tmp_path)[0], 32)
+    outcome = replay(jobs, [TraceNode("n0", {"cpu": 8000, "memory": 1000, GPU: 2000}, "V1")], CONF, 1.0)
+    assert list(outcome.ended) == ["b", "a", "c"]
+    assert outcome.started["c"] >= outcome.ended["a"] and not outcome.faults
+    found = figures(jobs, outcome)
+    assert found["jobs that ended"] == 3 and found["GPU allocated, highest"] == 1.0
+    assert found["wait, p99"] > 70 and 0 < found["fairness (Jain, slowdown of users)"] < 1
+
+
+def test_a_gang_starts_as_a_whole_and_a_job_too_large_never() -> None:
+    nodes = [TraceNode(f"n{i}", {"cpu": 4000, "memory": 1000}) for i in range(2)]
+    one = {"cpu": 4000, "memory": 1}
+    rows = (("gang", 0, 10, 2), ("next", 1, 5, 1), ("huge", 2, 5, 3))
+    jobs = [TraceJob(name, at, duration, "u", pods, one) for name, at, duration, pods in rows]
+    outcome = replay(jobs, nodes, CONF, 1.0)
+    assert outcome.started["next"] >= outcome.ended["gang"] and set(outcome.ended) == {"gang", "next"}
+
+
+def test_jain_is_one_for_equals() -> None:
+    assert jain([2.0, 2.0]) == 1.0 and jain([1.0, 0.0, 0.0, 0.0]) == 0.25
+
+
+def test_two_configurations_stand_side_by_side(tmp_path: Path) -> None:
+    pods, nodes = files(tmp_path)
+    for name in ("one", "two"):
+        (tmp_path / name).write_text(DEFAULT_TEXT)
+    arguments = ["simulate", "trace", str(pods), "--nodes", str(nodes)]
+    arguments += ["--conf", str(tmp_path / "one"), "--conf", str(tmp_path / "two")]
+    result = CliRunner().invoke(main, [*arguments, "-o", "json"])
+    found = json.loads(result.stdout)["figures"]
+    assert result.exit_code == 0 and list(found) == [str(tmp_path / "one"), str(tmp_path / "two")]
+    first, second = ({k: v for k, v in of.items() if k != "run time"} for of in found.values())
+    assert first == second
+    result = CliRunner().invoke(main, arguments)
+    assert result.exit_code == 0 and "slowdown, p99" in result.stdout
+
+
+def test_a_trace_that_cannot_be_used_is_one_sentence(tmp_path: Path) -> None:
+    _, nodes = files(tmp_path)
+    head, row = PODS.splitlines()[:2]
+    cases = {
+        "negative.csv": (f"{head}\n{row.replace(',100,0', ',-5,0')}", "negative.csv:2: a ends 5 s before it begins"),
+        "gap.csv": (f"{head}\n{row.replace(',100,0', ',,0')}", "gap.csv:2: deletion_time is '', and must be a number"),
+        "column.csv": ("name,cpu_milli\na,1", "column.csv:1: the column memory_mib is missing"),
+        "empty.csv": (head, "has no job"),
+        "gap.swf": ("1 0 -1 -1 4 -1 -1 4 100 -1 1 7 1 1 1 1 -1 -1", "gap.swf:1: job 1 has no run time"),
+        "short.swf": ("1 0 3", "short.swf:1: 3 fields; SWF has 18"),
+    }
+    for name, (text, says) in cases.items():
+        (tmp_path / name).write_text(text + "\n")
+        with pytest.raises(TraceError, match=says.replace("(", "[(]")):
+            read_jobs(tmp_path / name, 32)
+        result = CliRunner().invoke(main, ["simulate", "trace", str(tmp_path / name), "--nodes", str(nodes)])
+        assert result.exit_code == 2 and says in result.stderr and len(result.stderr.splitlines()) == 1
+    (tmp_path / "some.csv").write_text(PODS + row.replace(",100,0", ",-5,0").replace("a,", "d,") + "\n")
+    jobs, skipped = read_jobs(tmp_path / "some.csv", 32, skip=True)
+    assert len(jobs) == 3 and skipped == 1

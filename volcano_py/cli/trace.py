@@ -1,0 +1,103 @@
+"""`volcano-py simulate trace`: a trace of jobs in virtual time."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import click
+import orjson
+
+from volcano_py.cli.errors import describe_os_error, fail
+from volcano_py.scheduler.framework.config import DEFAULT_TEXT, ConfigurationError
+from volcano_py.simulate.batch import configuration
+from volcano_py.simulate.trace.engine import Outcome, replay
+from volcano_py.simulate.trace.figures import figures, plot
+from volcano_py.simulate.trace.jobs import TraceError, TraceNode, read_jobs, read_nodes
+
+STEPS = 2000
+"""Into which a trace is divided without --interval."""
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--nodes", required=True, help="A CSV file of openb, or COUNTxCORES for SWF, e.g. 1000x32.")
+@click.option("--conf", "--config", "confs", multiple=True, type=click.Path(path_type=Path), help="May be repeated.")
+@click.option("--jobs", "limit", type=click.IntRange(1), help="Only the first jobs, by time.")
+@click.option("--interval", type=click.FloatRange(1), help="Seconds of one step (default: 1/2000 of the trace).")
+@click.option("--skip", is_flag=True, help="Leave rows out that cannot be used, and count them.")
+@click.option("--seed", type=int, default=0, help="Seed of the choice among nodes of equal score.")
+@click.option("--plot", "folder", type=click.Path(path_type=Path), help="Folder for plots (SVG; needs matplotlib).")
+@click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True)
+def trace(
+    file: Path,
+    nodes: str,
+    confs: tuple[Path, ...],
+    limit: int | None,
+    interval: float | None,
+    skip: bool,
+    seed: int,
+    folder: Path | None,
+    output: str,
+) -> None:
+    """Replay a trace (openb CSV, or SWF) in virtual time, and print what became of its jobs, for each configuration.
+
+    Ends with 2 if the trace or a configuration cannot be used.
+    """
+    try:
+        cluster, cores = _nodes(nodes)
+        jobs, skipped = read_jobs(file, cores, skip)
+        jobs = jobs[:limit]
+        loaded = {str(path): configuration(path.read_text(), False) for path in confs}
+        loaded = loaded or {"built-in": configuration(DEFAULT_TEXT, False)}
+        step = interval or max(1.0, (jobs[-1].submitted - jobs[0].submitted) / STEPS)
+        outcomes: dict[str, Outcome] = {}
+        seconds: dict[str, float] = {}
+        for name, conf in loaded.items():
+            begun = time.monotonic()
+            outcomes[name] = replay(jobs, cluster, conf, step, seed=seed)
+            seconds[name] = time.monotonic() - begun
+        plots = plot(outcomes, jobs, folder) if folder is not None else []
+    except (TraceError, ConfigurationError, UnicodeDecodeError) as error:
+        fail(str(error), 2)
+    except OSError as error:
+        fail(describe_os_error(error), 2)
+    if skipped:
+        click.echo(f"{skipped} rows cannot be used and are left out", err=True)
+    found = {name: {**figures(jobs, o), "run time": seconds[name]} for name, o in outcomes.items()}
+    for name, outcome in outcomes.items():
+        for fault in dict.fromkeys(outcome.faults):
+            click.echo(f"plugin fault ({name}): {fault}", err=True)
+    if output == "json":
+        click.echo(orjson.dumps({"interval": step, "skipped": skipped, "figures": found}, option=orjson.OPT_INDENT_2))
+    else:
+        _table(found)
+    for path in plots:
+        click.echo(f"wrote {path}", err=True)
+
+
+def _nodes(text: str) -> tuple[list[TraceNode], int]:
+    count, x, cores = text.partition("x")
+    if x and count.isdecimal() and cores.isdecimal() and 0 < int(count) <= 100_000 and int(cores):
+        capacity = {"cpu": 1000 * int(cores), "memory": 2**30}
+        return [TraceNode(f"node-{i}", capacity) for i in range(int(count))], int(cores)
+    return read_nodes(Path(text)), 32
+
+
+def _table(found: dict[str, dict[str, float]]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("FIGURE")
+    for name in found:
+        table.add_column(name, justify="right", overflow="fold")
+    for figure in dict.fromkeys(key for of in found.values() for key in of):
+        table.add_row(figure, *(_text(of.get(figure)) for of in found.values()))
+    Console().print(table)
+
+
+def _text(value: float | None) -> str:
+    if value is None:
+        return "-"
+    return f"{value:,.0f}" if value == int(value) or abs(value) >= 1000 else f"{value:.3f}"
