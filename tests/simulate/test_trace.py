@@ -88,6 +88,9 @@ def test_two_configurations_stand_side_by_side(tmp_path: Path) -> None:
     assert first == second
     result = CliRunner().invoke(main, arguments)
     assert result.exit_code == 0 and "slowdown, p99" in result.stdout
+    result = CliRunner().invoke(main, [*arguments, "--compress", "20", "-o", "json"])
+    faster = next(iter(json.loads(result.stdout)["figures"].values()))
+    assert faster["wait, mean"] > first["wait, mean"]
 
 
 def test_a_trace_that_cannot_be_used_is_one_sentence(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 
 import click
+import msgspec
 import orjson
 
 from volcano_py.cli.errors import describe_os_error, fail
@@ -24,6 +25,9 @@ STEPS = 2000
 @click.option("--nodes", required=True, help="A CSV file of openb, or COUNTxCORES for SWF, e.g. 1000x32.")
 @click.option("--conf", "--config", "confs", multiple=True, type=click.Path(path_type=Path), help="May be repeated.")
 @click.option("--jobs", "limit", type=click.IntRange(1), help="Only the first jobs, by time.")
+@click.option(
+    "--compress", type=click.FloatRange(0, min_open=True), default=1.0, help="Divide the times between jobs by this."
+)
 @click.option("--interval", type=click.FloatRange(1), help="Seconds of one step (default: 1/2000 of the trace).")
 @click.option("--skip", is_flag=True, help="Leave rows out that cannot be used, and count them.")
 @click.option("--seed", type=int, default=0, help="Seed of the choice among nodes of equal score.")
@@ -34,6 +38,7 @@ def trace(
     nodes: str,
     confs: tuple[Path, ...],
     limit: int | None,
+    compress: float,
     interval: float | None,
     skip: bool,
     seed: int,
@@ -47,7 +52,7 @@ def trace(
     try:
         cluster, cores = _nodes(nodes)
         jobs, skipped = read_jobs(file, cores, skip)
-        jobs = jobs[:limit]
+        jobs = [msgspec.structs.replace(job, submitted=job.submitted / compress) for job in jobs[:limit]]
         loaded = {str(path): configuration(path.read_text(), False) for path in confs}
         loaded = loaded or {"built-in": configuration(DEFAULT_TEXT, False)}
         step = interval or max(1.0, (jobs[-1].submitted - jobs[0].submitted) / STEPS)
