@@ -84,7 +84,7 @@ def by_place(cluster: Cluster, _seed: int) -> NDArray[np.int64]:
 
 
 def secretive() -> list[Manifest]:
-    """A cluster in which everything that somebody chose contains the word acme."""
+    """A cluster in which every name that a user chose contains the word acme."""
     container = {
         "name": "acme-main",
         "image": "acme.io/acme/train:acme",
