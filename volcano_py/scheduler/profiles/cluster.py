@@ -201,7 +201,8 @@ class Cluster:
         for key in self.model.nominations.at.get(node, ()):
             if key not in self._nominated:
                 task = self.model.tasks.get(key)
-                if task is not None and task.job:
+                job = self.model.jobs.get(task.job) if task is not None else None
+                if task is not None and job is not None and job.pod_group is not None:
                     yield self.info(task.pod)
 
     # ---- following the model ----------------------------------------------------------------------------
