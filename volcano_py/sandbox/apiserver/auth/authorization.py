@@ -6,7 +6,7 @@ Kubernetes: k8s.io/apiserver/pkg/authorization (union) and the 403 answers of it
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from volcano_py.sandbox.apiserver.apimachinery import errors, selectors
@@ -108,6 +108,19 @@ def require(api: Api, access: Access) -> None:
     """403 unless an authorizer allows it."""
     if MASTERS not in access.user.groups and not allowed(api, access):
         raise forbidden(access)
+
+
+def require_create(api: Api, access: Access) -> None:
+    """403 unless the user of an update or an apply may create the object, which does not exist.
+
+    The message ends with the reason of the authorizers, and RBAC gives none. Kubernetes: withAuthorization in
+    k8s.io/apiserver/pkg/endpoints/handlers.
+    """
+    if not allowed(api, replace(access, verb="create")):
+        message = f'{errors.qualified(access.group, access.resource)} "{access.name}" is forbidden: '
+        raise errors.StatusError(
+            403, "Forbidden", message, errors.details(access.group, access.resource, access.name)
+        )
 
 
 def forbidden(access: Access, reason: str = "") -> errors.StatusError:

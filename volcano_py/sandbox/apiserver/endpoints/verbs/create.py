@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -95,7 +94,7 @@ async def create_object(
     for warning in strategy.warnings(obj, None):
         request.warn(warning)
     if request.verb != "create":  # by an update or an apply of what does not exist
-        authorization.require(api, replace(authorization.access_of(request), verb="create"))
+        authorization.require_create(api, authorization.access_of(request))
     if api.admits(resource):
         await api.admit("validating", Attributes("CREATE", request, complete(resource, obj), None))
     if resource.collection.get(meta.get("namespace", ""), meta["name"]) is not None:
