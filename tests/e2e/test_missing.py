@@ -1,6 +1,7 @@
 """What is missing is reported with the command that adds it, and each program continues when it is there.
 
-Permissions: the programs start without any, and the test runs the commands that they log, until a Job completes.
+Permissions: the programs start without any, and the test runs the commands that they log, until a Job completes, a
+HyperNode is counted, and the API server asks the webhook manager.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import yaml
 from tests import waiting
 from tests.acceptance.site import task
 from tests.kubectl import newest
-from volcano_py.api.kinds import JOB, QUEUE
+from volcano_py.api.kinds import HYPERNODE, JOB, QUEUE
 from volcano_py.api.resource_types import CONFIGMAP, CUSTOMRESOURCEDEFINITION
 from volcano_py.kube.client import Client
 from volcano_py.kube.errors import ApiError, KubeError
@@ -30,11 +31,17 @@ pytestmark = pytest.mark.slow
 
 COMMAND = re.compile(r"kubectl create (?:cluster)?role .*? && kubectl create (?:cluster)?rolebinding [^\n\"]*")
 PROGRAMS = {"scheduler": ("--leader-elect=true",), "controller-manager": ("--leader-elect=true", "--controllers=*")}
+ALL_PROGRAMS = {
+    **PROGRAMS,
+    "controller-manager": ("--leader-elect=true", "--controllers=*,-hyperNode-controller"),
+    "webhook-manager": (),
+    "hypernode-controller": ("--leader-elect=true",),
+}
 
 
-def job(name: str) -> dict[str, object]:
+def job(name: str, queue: str = "default") -> dict[str, object]:
     quick = task("main", 1, command=["sleep", "0"])
-    spec = {"schedulerName": "volcano", "queue": "default", "minAvailable": 1, "tasks": [quick]}
+    spec = {"schedulerName": "volcano", "queue": queue, "minAvailable": 1, "tasks": [quick]}
     return {"metadata": {"name": name, "namespace": "default"}, "spec": spec}
 
 
@@ -52,6 +59,40 @@ async def shell(sandbox: Sandbox, folder: Path, command: str) -> str:
     return (await waiting.within(process.communicate(), f"{command} does not end"))[0].decode()
 
 
+def discovery() -> dict[str, object]:
+    """The ConfigMap by which the HyperNode controller makes one HyperNode of all nodes."""
+    levels = [{"nodeLabel": "kubernetes.io/os"}, {"nodeLabel": "kubernetes.io/hostname"}]
+    source = {"source": "label", "enabled": True, "config": {"networkTopologyTypes": {"all": levels}}}
+    text = yaml.safe_dump({"networkTopologyDiscovery": [source]})
+    meta = {"namespace": volcano.SYSTEM_NAMESPACE, "name": "volcano-controller-configmap"}
+    return {"metadata": meta, "data": {"volcano-controller.conf": text}}
+
+
+def command(name: str, kubeconfig: Path) -> list[str]:
+    """The module that runs a program, and its arguments; the sandbox itself has no separate HyperNode controller."""
+    if name in volcano.COMPONENTS:
+        return volcano.component_command(name, kubeconfig, ALL_PROGRAMS)
+    return [volcano.PROGRAM, name, "--kubeconfig", str(kubeconfig), *ALL_PROGRAMS[name]]
+
+
+async def discovered(client: Client) -> bool:
+    """Whether HyperNodes were made of the nodes' labels, and counted."""
+    try:
+        found = await client.list(HYPERNODE)
+    except KubeError:
+        return False
+    return any((one.get("status") or {}).get("nodeCount") == 2 for one in found)
+
+
+async def denied(client: Client) -> bool:
+    """Whether the API server asks the webhook manager about new Jobs."""
+    try:
+        await client.create(JOB, job("bad", queue="nowhere"))
+    except ApiError as error:
+        return 'webhook "validatejob.volcano.sh" denied the request' in str(error)
+    return False
+
+
 async def completed(client: Client, name: str) -> bool:
     try:
         found = await client.get(JOB, name, "default")
@@ -63,7 +104,7 @@ async def completed(client: Client, name: str) -> bool:
 async def test_the_logged_commands_grant_every_permission(tmp_path: Path) -> None:
     user = User("volcano", ("system:authenticated",))
     async with (
-        Sandbox(2, path=tmp_path / "kubeconfig", users={"token-of-volcano": user}) as sandbox,
+        Sandbox(2, path=tmp_path / "kubeconfig", users={"token-of-volcano": user}, volcano_admission=False) as sandbox,
         Client.from_kubeconfig(sandbox.kubeconfig) as client,
     ):
         document = yaml.safe_load(Path(sandbox.kubeconfig).read_text())
@@ -71,28 +112,30 @@ async def test_the_logged_commands_grant_every_permission(tmp_path: Path) -> Non
         limited = tmp_path / "limited"
         limited.write_text(yaml.safe_dump(document))
         logs = tmp_path / "logs"
-        programs = Components(lambda name: volcano.component_command(name, limited, PROGRAMS), logs)
+        programs = Components(lambda name: command(name, limited), logs)
         await client.create(JOB, job("quick"))
+        await client.create(CONFIGMAP, discovery())
         ran: Counter[str] = Counter()
         try:
-            await programs.start(tuple(PROGRAMS))
+            await programs.start(tuple(ALL_PROGRAMS))
 
             async def granted() -> bool:
                 assert not programs.ended(), "a program ended instead of waiting"
                 for log in logs.glob("*.log"):
-                    for command in COMMAND.findall(log.read_text(errors="replace")):
-                        if command not in ran:
-                            ran[command] += 1
-                            await shell(sandbox, tmp_path, command)
-                return await completed(client, "quick")
+                    for line in COMMAND.findall(log.read_text(errors="replace")):
+                        if line not in ran:
+                            ran[line] += 1
+                            await shell(sandbox, tmp_path, line)
+                return await completed(client, "quick") and await discovered(client) and await denied(client)
 
-            await waiting.until(granted, f"the Job does not complete after {len(ran)} commands", 3)
+            await waiting.until(granted, "no Job completes, no HyperNode is counted, or admission is not asked", 3)
         except AssertionError as error:
-            text = "\n".join((logs / f"{name}.log").read_text()[-3000:] for name in PROGRAMS)
+            text = "\n".join((logs / f"{name}.log").read_text()[-3000:] for name in ALL_PROGRAMS)
             raise AssertionError(f"{error}\n{text}\n" + "\n".join(ran)) from None
         finally:
             await programs.stop()
         assert len(ran) > 10
+        assert not [line for line in ran if "clusterrole" in line and "resource=secrets" in line], "of all namespaces"
 
 
 async def test_definitions_that_come_late_and_kinds_of_newer_versions(tmp_path: Path) -> None:

@@ -37,6 +37,14 @@ def test_a_write_that_is_denied():
     assert for_denied('pods "a" is forbidden: exceeded quota: few') == ""
 
 
+def test_secrets_are_granted_in_one_namespace():
+    message = 'secrets "a" is forbidden: User "jane" cannot get resource "secrets" in API group "" in the namespace "n"'
+    assert for_denied(message) == (
+        "; grant it: kubectl create role volcano-get-secrets -n n --verb=get --resource=secrets && "
+        "kubectl create rolebinding volcano-get-secrets -n n --role=volcano-get-secrets --user=jane"
+    )
+
+
 def test_a_definition_that_is_missing():
     missing = NotFound(404, "NotFound", "the server could not find the requested resource")
     assert "podgroups.scheduling.volcano.sh" in remedy(missing, PODGROUP, ("list",))

@@ -44,18 +44,21 @@ def expired(text: str) -> str:
     return "; renew the API server's certificate: kubeadm certs renew apiserver"
 
 
-_DENIED = re.compile(r'cannot (\w+) resource "([^"]+)" in API group "([^"]*)"')
+_DENIED = re.compile(r'cannot (\w+) resource "([^"]+)" in API group "([^"]*)"(?: in the namespace "([^"]+)")?')
 
 
 def for_denied(message: str) -> str:
-    """`; grant it: …` for the text of a request that was forbidden by RBAC, an empty text for any other."""
+    """`; grant it: …` for the text of a request that was forbidden by RBAC, an empty text for any other.
+
+    The command grants the verb in all namespaces, but on Secrets only in the namespace of the request.
+    """
     found = _DENIED.search(message)
     if not found:
         return ""
-    verb, resource, group = found.groups()
+    verb, resource, group, namespace = found.groups()
     plural, _, subresource = resource.partition("/")
     resource = (f"{plural}.{group}" if group else plural) + (f"/{subresource}" if subresource else "")
-    return "; grant it: " + _commands(message, resource, (verb,), None)
+    return "; grant it: " + _commands(message, resource, (verb,), namespace if plural == "secrets" else None)
 
 
 def _commands(message: str, resource: str, verbs: tuple[str, ...], namespace: str | None) -> str:

@@ -16,13 +16,20 @@ from typing import Any
 
 from prometheus_client import generate_latest
 
-from volcano_py.api.kinds import NAMESPACE, QUEUE, SECRET
+from volcano_py.api.kinds import (
+    MUTATINGWEBHOOKCONFIGURATION,
+    NAMESPACE,
+    QUEUE,
+    SECRET,
+    VALIDATINGWEBHOOKCONFIGURATION,
+)
 from volcano_py.kube.backoff import Backoff
 from volcano_py.kube.certificates import ServerCertificate
 from volcano_py.kube.client import Client
-from volcano_py.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
+from volcano_py.kube.errors import AlreadyExists, Conflict, Forbidden, KubeError, NotFound
 from volcano_py.kube.health import Health, Progress
 from volcano_py.kube.informer import Informer
+from volcano_py.kube.remedies import remedy
 from volcano_py.kube.serve import serving, tls_context
 from volcano_py.kube.supervise import run_all
 from volcano_py.webhooks import keeping, registration, server
@@ -117,6 +124,8 @@ async def _look_after(
 ) -> None:
     """Keep the API server's trust and our certificate up to date, until cancelled."""
     waiting: list[str] = []
+    reported = ""
+    backoff = Backoff(longest=LOOK)
     while True:
         rounds.working()
         try:
@@ -131,9 +140,32 @@ async def _look_after(
             waiting = missing
             if started is not None:
                 started.set()
+            reported = ""
+            backoff.reset()
         except (KubeError, OSError, ValueError) as error:
-            log.error("certificate and webhook configurations cannot be checked now: %s", error)
+            level = logging.DEBUG if str(error) == reported else logging.ERROR
+            reported = str(error)
+            why = f"{error}{_grant(error, options)}"
+            log.log(level, "certificate and webhook configurations cannot be checked now: %s; retrying", why)
+            await asyncio.sleep(backoff.next())
+            continue
         await asyncio.sleep(LOOK)
+
+
+def _grant(error: Exception, options: Options) -> str:
+    """`; grant it: …` with all verbs that the manager needs on a kind, an empty text where RBAC denied nothing."""
+    if not isinstance(error, Forbidden):
+        return ""
+    on_configurations = registration.VERBS_TO_REGISTER if options.register else registration.VERBS_TO_INJECT
+    needed = (
+        (SECRET, ("get", "create", "update"), _secret_place(options)[0]),
+        (MUTATINGWEBHOOKCONFIGURATION, on_configurations, None),
+        (VALIDATINGWEBHOOKCONFIGURATION, on_configurations, None),
+    )
+    for rt, verbs, namespace in needed:
+        if str(error).startswith(rt.plural):
+            return "; " + remedy(error, rt, verbs, namespace)
+    return ""
 
 
 async def _certificate_patiently(client: Client, options: Options) -> ServerCertificate:
@@ -144,7 +176,7 @@ async def _certificate_patiently(client: Client, options: Options) -> ServerCert
             return await _certificate(client, options)
         except KubeError as error:
             level = logging.WARNING if backoff.failures in (0, 10, 100) else logging.DEBUG
-            log.log(level, "there is no certificate yet: %s; retrying", error)
+            log.log(level, "there is no certificate yet: %s%s; retrying", error, _grant(error, options))
             await asyncio.sleep(backoff.next())
 
 
@@ -156,13 +188,17 @@ async def _announce(client: Client, options: Options, bundle: bytes) -> list[str
     return []
 
 
+def _secret_place(options: Options) -> tuple[str, str]:
+    """Namespace and name of the Secret that keeps the certificate."""
+    return options.webhook_namespace or "volcano-system", options.cert_secret or "volcano-admission-secret"
+
+
 async def _certificate(client: Client, options: Options) -> ServerCertificate:
     """From the files, else from the Secret, which is written where it has to be. Raises OSError or KubeError."""
     if options.tls_cert_file:
         named = (options.ca_cert_file, options.tls_cert_file, options.tls_private_key_file)
         return ServerCertificate(*(Path(name).read_bytes() for name in named))
-    namespace = options.webhook_namespace or "volcano-system"
-    name = options.cert_secret or "volcano-admission-secret"
+    namespace, name = _secret_place(options)
     while True:
         try:
             secret = await client.get(SECRET, name, namespace)

@@ -23,6 +23,10 @@ PREFIX = "volcano-admission-service"
 TIMEOUT_SECONDS = 10
 MANAGER = "volcano-admission"
 SYSTEM_NAMESPACE = "kube-system"
+VERBS_TO_REGISTER = ("create", "patch")
+"""What `register` needs on both kinds; `create` because an apply of what does not exist needs it."""
+VERBS_TO_INJECT = ("get", "patch")
+"""What `inject` needs on both kinds."""
 
 
 @dataclass(frozen=True, slots=True)

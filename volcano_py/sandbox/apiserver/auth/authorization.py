@@ -118,9 +118,7 @@ def require_create(api: Api, access: Access) -> None:
     """
     if not allowed(api, replace(access, verb="create")):
         message = f'{errors.qualified(access.group, access.resource)} "{access.name}" is forbidden: '
-        raise errors.StatusError(
-            403, "Forbidden", message, errors.details(access.group, access.resource, access.name)
-        )
+        raise errors.StatusError(403, "Forbidden", message, errors.details(access.group, access.resource, access.name))
 
 
 def forbidden(access: Access, reason: str = "") -> errors.StatusError:
