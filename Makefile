@@ -7,7 +7,7 @@ KEEP ?=
 CLUSTER ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow e2e e2e-kind e2e-envtest coverage mutation conformance lint explore reference-long bench manifests docs clean
+.PHONY: help setup demo test test-slow e2e e2e-kind e2e-envtest coverage mutation conformance lint explore reference-long bench performance manifests docs clean
 
 help: ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -69,6 +69,10 @@ reference-long: setup ## compare 20,000 random clusters with the reference sched
 
 bench: setup ## run the decision benchmarks and print their table
 	@$(BIN)/python -m benchmarks decision
+
+performance: setup ## measure how a cycle grows, and draw the plots of docs/performance.md
+	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[plots]'
+	@$(BIN)/python -m benchmarks growth --plots docs/images
 
 manifests: setup ## generate what the chart takes from the code, and render it into deploy/volcano.yaml
 	@$(BIN)/python -m charts.generate

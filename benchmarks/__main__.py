@@ -11,6 +11,7 @@ from benchmarks.churn import churn
 from benchmarks.control_plane import control_plane
 from benchmarks.decision import decision, run_one
 from benchmarks.explaining import explaining
+from benchmarks.growth import growth
 from benchmarks.packing import packing
 from benchmarks.profiles import profiles
 from benchmarks.sandbox import sandbox
@@ -32,6 +33,7 @@ def one() -> None:
 main.add_command(decision)
 main.add_command(churn)
 main.add_command(explaining)
+main.add_command(growth)
 main.add_command(packing)
 main.add_command(profiles)
 main.add_command(sandbox)

@@ -28,6 +28,21 @@ def test_our_own_scenarios_are_what_decision_reads(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_growth_is_measured_point_by_point(tmp_path: Path) -> None:
+    out = tmp_path / "out.json"
+    done = run("growth", "--small", "--json", str(out))
+    assert done.returncode == 0, done.stderr
+    points = json.loads(out.read_text())
+    assert {name: [p["size"] for p in of] for name, of in points.items()} == {
+        "nodes": [10, 20],
+        "pods": [20, 40],
+        "queues": [2, 4],
+        "running": [20, 40],
+    }
+    assert [p["bound"] for p in points["pods"]] == [20, 40] and done.stdout.count("slope") == 4
+
+
+@pytest.mark.slow
 def test_the_sandbox_is_measured(tmp_path: Path) -> None:
     out = tmp_path / "out.json"
     done = run("sandbox", "--nodes", "12", "--pods", "200", "--large", "1500", "--json", str(out))
