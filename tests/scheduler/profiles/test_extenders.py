@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.scheduler.profiles.trial import Trial
+from volcano_py.scheduler.profiles.binding import LONGEST_BINDING
 from volcano_py.scheduler.profiles.calls import Answer
 from volcano_py.scheduler.profiles.configuration import ConfigurationError, load
 from volcano_py.scheduler.profiles.decisions import Ask, Bind, Evict
@@ -84,11 +85,32 @@ def test_prioritize_adds_to_the_scores() -> None:
 
 def test_bind_replaces_the_binding_of_the_scheduler() -> None:
     t = trial(bindVerb="bind")
-    t.pod("a")
+    waiting = t.pod("a")
     asked = run(t, bind=lambda q: {})
-    assert asked[0][1] == {"PodName": "a", "PodNamespace": "default", "PodUID": "a", "Node": asked[0][1]["Node"]}
+    node = asked[0][1]["Node"]
+    assert asked[0][1] == {"PodName": "a", "PodNamespace": "default", "PodUID": "a", "Node": node}
     assert not any(isinstance(d, Bind) for d in t.said)
+    t.pods[waiting.key] = waiting.on(node)
+    t.scheduler.update_pod(waiting, t.pods[waiting.key], t.now)
     assert "default/a" not in t.scheduler
+    t.tick(LONGEST_BINDING)
+    assert t.messages() == {}
+    t.check()
+
+
+def test_a_pod_that_the_extender_did_not_bind_is_tried_again() -> None:
+    t = trial(bindVerb="bind")
+    t.pod("a")
+    run(t, bind=lambda q: {})
+    assert t.scheduler.next_deadline() == LONGEST_BINDING
+    t.tick(LONGEST_BINDING - 1)
+    assert t.messages() == {}
+    t.tick(1)
+    assert "is not bound to n1 30 s after the plugin said so" in t.messages()["a"]
+    t.check()
+    t.tick(2)
+    assert [verb for verb, _ in run(t, bind=lambda q: {})] == ["bind"]
+    t.check()
 
 
 def test_preempt_chooses_among_the_candidates() -> None:
@@ -105,16 +127,46 @@ def test_preempt_chooses_among_the_candidates() -> None:
     assert {d.pod.name for d in t.said if isinstance(d, Evict)} == {"w2"}
 
 
+@pytest.mark.parametrize(
+    ("victims", "message"),
+    [
+        ({"n9": {"Pods": [{"UID": "w1"}]}}, "there is no node 'n9'"),
+        ({"n1": {"Pods": [{"UID": "w2"}]}}, "a victim on node 'n1' is not there"),
+        ({"n2": {"Pods": [{"UID": "strong"}]}}, "a victim on node 'n2' is not of lower priority"),
+        ([], "the answer has another form: Expected `object | null`, got `array`"),
+    ],
+)
+def test_victims_that_cannot_be(victims: Any, message: str) -> None:
+    t = trial(preemptVerb="preempt", nodeCacheCapable=True)
+    t.pod("w1", cpu=4, node="n1")
+    t.pod("w2", cpu=2, node="n2")
+    t.pod("strong", cpu=2, node="n2", priority=9)
+    t.pod("a", cpu=4, priority=5)
+    run(t, preempt=lambda q: {"NodeNameToMetaVictims": victims or ["n1"]})
+    assert message in t.messages()["a"]
+    assert not any(isinstance(d, Evict) for d in t.said)
+    t.check()
+
+
 @pytest.mark.parametrize("ignorable", [True, False])
 @pytest.mark.parametrize(
-    "answer", [Answer(error="status 500"), Answer([1]), Answer({"error": "no"}), Answer({"nodenames": ["n9"]})]
+    "answer",
+    [
+        Answer(error="status 500"),
+        Answer([1]),
+        Answer({"error": "no"}),
+        Answer({"nodenames": ["n9"]}),
+        Answer({"nodenames": "n1"}),
+        Answer({"nodes": {"items": [{"metadata": {}}]}}),
+        Answer({"failednodes": ["n1"]}),
+    ],
 )
 def test_an_extender_that_fails(answer: Answer, ignorable: bool) -> None:
     t = trial(filterVerb="filter", nodeCacheCapable=True, ignorable=ignorable)
     t.pod("a")
     run(t, filter=answer)
-    lies = answer.body == {"nodenames": ["n9"]}
-    assert bool(t.places()) is (ignorable and not lies)
+    assert bool(t.places()) is ignorable
+    assert ignorable or f'Filter plugin "extender {URL}"' in t.messages()["a"]
     t.check()
 
 

@@ -26,6 +26,8 @@ from volcano_py.scheduler.profiles.status import Code, Status
 
 LONGEST_WAIT = 900.0
 """Seconds that Permit can hold a pod."""
+LONGEST_BINDING = 30.0
+"""Seconds after which a binding that a plugin has written must have been seen."""
 
 
 _Ask = Callable[[CycleState, PodInfo, str], Status]
@@ -39,9 +41,7 @@ class Stage(Enum):
     PERMIT = auto()
     """Permit holds the pod."""
     WRITE = auto()
-    """The binding is being written."""
-    BOUND = auto()
-    """A plugin has written the binding."""
+    """The binding is being written, or a plugin has written it and it has not been seen yet."""
 
 
 class _Refused(Exception):
@@ -63,6 +63,10 @@ class BindingCycle:
         """Plugins that hold the pod, to the time at which it is rejected."""
         self.given_up: NotFound | None = None
         """Why the cycle ends, if it was rejected from outside."""
+        self.written_by = ""
+        """The plugin that has written the binding; empty: the scheduler writes it."""
+        self.seen_by: float | None = None
+        """When a binding that a plugin has written counts as missing."""
         self.helped = False
         """Something happened meanwhile that may help the pod if a plugin rejects it."""
         self.course = _course(self, world)
@@ -141,9 +145,13 @@ class BindingCycles:
             self._ready.append(cycle)
 
     def expire(self) -> None:
-        """Reject the pods whose time at Permit is over."""
+        """Reject the pods whose time at Permit is over, and those that a plugin did not bind as it said."""
         now = self._world.now
         for cycle in self:
+            if cycle.seen_by is not None and cycle.seen_by <= now:
+                text = f"the pod is not bound to {cycle.node} {LONGEST_BINDING:g} s after the plugin said so"
+                self.fail(cycle, failure(str(PluginFault(cycle.written_by, "Bind", text))))
+                continue
             late = [plugin for plugin, deadline in cycle.deadlines.items() if deadline <= now]
             if late:
                 text = f"rejected due to timeout after waiting {now - cycle.since:g}s at plugin {late[0]}"
@@ -151,7 +159,8 @@ class BindingCycles:
 
     def next_deadline(self) -> float | None:
         """When `expire` has something to do."""
-        return min((d for c in self._cycles.values() for d in c.deadlines.values()), default=None)
+        waits = (d for c in self._cycles.values() for d in (c.seen_by, *c.deadlines.values()))
+        return min((d for d in waits if d is not None), default=None)
 
     def note(self, event: Event) -> None:
         """An event: a pod that Permit holds now and rejects later is tried again soon if it may help."""
@@ -189,15 +198,16 @@ class BindingCycles:
 
     def _run(self, cycle: BindingCycle) -> None:
         try:
-            cycle.stage = next(cycle.course, Stage.BOUND)
+            cycle.stage = next(cycle.course)
         except _Refused as refused:
             self.fail(cycle, refused.why)
         except PluginFault as fault:
             self.fail(cycle, failure(str(fault)))
         if cycle.stage is Stage.WRITE:
-            self._world.emit(Bind(cycle.pod, cycle.node))
-        elif cycle.stage is Stage.BOUND:
-            self.bound(cycle.pod.key)
+            if cycle.written_by:
+                cycle.seen_by = self._world.now + LONGEST_BINDING
+            else:
+                self._world.emit(Bind(cycle.pod, cycle.node))
 
 
 def _course(cycle: BindingCycle, world: World) -> Iterator[Stage]:
@@ -215,8 +225,8 @@ def _course(cycle: BindingCycle, world: World) -> Iterator[Stage]:
         yield from _passes(cycle, before, "PreBind", before.pre_bind)
     for binder in profile.bind:
         if (yield from _passes(cycle, binder, "Bind", binder.bind)) is not Code.SKIP:
-            if not binder.writes_itself:
-                yield Stage.WRITE
+            cycle.written_by = binder.name if binder.writes_itself else ""
+            yield Stage.WRITE
             return
     raise _Refused(failure("no Bind plugin binds the pod"))
 

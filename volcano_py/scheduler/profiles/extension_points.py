@@ -197,7 +197,8 @@ class PreBind(Plugin, ABC):
 
 class Bind(Plugin, ABC):
     writes_itself: ClassVar[bool] = False
-    """Success means that the pod is bound already; otherwise the scheduler writes the binding."""
+    """Success means that the plugin has bound the pod, which the scheduler must see within half a minute; otherwise the
+    scheduler writes the binding."""
 
     @abstractmethod
     def bind(self, state: CycleState, pod: PodInfo, node: str) -> Status:

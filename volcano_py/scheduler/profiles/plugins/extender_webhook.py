@@ -6,7 +6,8 @@ The section `extenders` of a configuration makes one of these for each extender,
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from types import MappingProxyType
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -17,8 +18,11 @@ from volcano_py.scheduler.profiles.events import NODES, PODS, Action, Interest
 from volcano_py.scheduler.profiles.extension_points import MAX_SCORE, Bind, Candidate, NodesFilter, Reviewer, Score
 from volcano_py.scheduler.profiles.handle import Handle
 from volcano_py.scheduler.profiles.node_info import NodeInfo
+from volcano_py.scheduler.profiles.plugins.extender_answers import Bound, Filtered, HostPriority, Preempted, decode
 from volcano_py.scheduler.profiles.pod_info import PodInfo
 from volcano_py.scheduler.profiles.status import PENDING, SKIP, SUCCESS, Status, error, unresolvable, unschedulable
+
+T = TypeVar("T")
 
 _HIGHEST = 10
 """Extenders score from 0 to 10."""
@@ -54,7 +58,7 @@ class Arguments(msgspec.Struct, rename="camel"):
 
 
 class ExtenderWebhook(NodesFilter, Score, Bind, Reviewer):
-    """Keys of answers may be in any case, as Go reads them."""
+    """An extender of the configuration, at the points for which it has verbs."""
 
     name = "extender"
     writes_itself = True
@@ -70,23 +74,22 @@ class ExtenderWebhook(NodesFilter, Score, Bind, Reviewer):
     def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: Sequence[NodeInfo]) -> Mapping[str, Status] | Status:
         if not self._args.filter_verb or not self._interested(pod):
             return {}
-        found = self._ask(self._args.filter_verb, pod, self._shown(pod, nodes))
+        found = self._ask(self._args.filter_verb, pod, self._shown(pod, nodes), Filtered)
         if isinstance(found, Status):
             return {} if found.ok else found
-        if found.get("error"):
-            return {} if self._args.ignorable else error(str(found["error"]))
-        passed = _names(found.get("nodenames"), found.get("nodes"))
-        hopeless = found.get("failedandunresolvablenodes") or {}
-        reasons = found.get("failednodes") or {}
+        if found.error:
+            return self._failed(found.error, {})
+        passed = found.passed
+        hopeless, reasons = found.failedandunresolvablenodes or {}, found.failednodes or {}
         refused: dict[str, Status] = {}
         for name in (n.name for n in nodes):
             if name in hopeless:
-                refused[name] = unresolvable(str(hopeless[name]))
+                refused[name] = unresolvable(hopeless[name])
             elif name not in passed:
-                refused[name] = unschedulable(str(reasons.get(name, f"node(s) were refused by {self.name}")))
+                refused[name] = unschedulable(reasons.get(name, f"node(s) were refused by {self.name}"))
         for name in passed - {n.name for n in nodes}:
             if self._handle.node(name) is None:
-                return error(f"there is no node {name!r}")
+                return self._failed(f"there is no node {name!r}", {})
         return refused
 
     def review(self, state: CycleState, pod: PodInfo, candidates: Sequence[Candidate]) -> Sequence[Candidate] | Status:
@@ -98,32 +101,35 @@ class ExtenderWebhook(NodesFilter, Score, Bind, Reviewer):
             c.node: {"Pods": [_victim(v, meta) for v in c.victims], "NumPDBViolations": c.violations}
             for c in candidates
         }
-        found = self._ask(self._args.preempt_verb, pod, lambda: {"Pod": msgspec.to_builtins(pod.pod), field: victims})
+        body = {"Pod": msgspec.to_builtins(pod.pod), field: victims}
+        found = self._ask(self._args.preempt_verb, pod, lambda: body, Preempted)
         if isinstance(found, Status):
             return candidates if found.ok else found
         left: list[Candidate] = []
-        for node, said in (found.get("nodenametometavictims") or {}).items():
+        for node, said in (found.nodenametometavictims or {}).items():
             on_node = self._handle.node(node)
             if on_node is None:
-                return error(f"there is no node {node!r}")
-            low = _lower(said or {})
+                return self._failed(f"there is no node {node!r}", candidates)
             by_uid = {p.pod.metadata.uid: p for p in on_node.pods.values()}
-            uids = [_lower(p).get("uid", "") for p in low.get("pods") or ()]
+            uids = said.uids if said is not None else []
             if any(uid not in by_uid for uid in uids):
-                return error(f"a victim on node {node!r} is not there")
-            if uids:
-                chosen = tuple(by_uid[uid] for uid in uids)
-                left.append(Candidate(node, chosen, int(low.get("numpdbviolations") or 0)))
+                return self._failed(f"a victim on node {node!r} is not there", candidates)
+            if any(by_uid[uid].priority >= pod.priority for uid in uids):
+                return self._failed(f"a victim on node {node!r} is not of lower priority", candidates)
+            if said is not None and uids:
+                left.append(Candidate(node, tuple(by_uid[uid] for uid in uids), said.numpdbviolations or 0))
         return left
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: Sequence[NodeInfo]) -> Status:
         if not self._args.prioritize_verb or not self._interested(pod):
             return SKIP
-        found = self._ask(self._args.prioritize_verb, pod, self._shown(pod, nodes), kind=list)
+        found = self._ask(self._args.prioritize_verb, pod, self._shown(pod, nodes), list[HostPriority], [])
         if isinstance(found, Status):
             return found if found is PENDING else SKIP  # as in Kubernetes: nodes are then scored without it
-        rows = [_lower(row) for row in found]
-        state.write(self.name, {str(r.get("host")): int(r.get("score") or 0) for r in rows})
+        for row in found:
+            if not 0 <= row.score <= _HIGHEST:
+                return self._failed(f"the score {row.score} of {row.host} is outside of 0 to {_HIGHEST}", SKIP)
+        state.write(self.name, {row.host: row.score for row in found})
         return SUCCESS
 
     def score(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
@@ -135,10 +141,10 @@ class ExtenderWebhook(NodesFilter, Score, Bind, Reviewer):
             return SKIP
         meta = pod.pod.metadata
         body = {"PodName": pod.name, "PodNamespace": pod.namespace, "PodUID": meta.uid, "Node": node}
-        found = self._ask(self._args.bind_verb, pod, lambda: body, forgives=False)
+        found = self._ask(self._args.bind_verb, pod, lambda: body, Bound, forgives=False)
         if isinstance(found, Status):
             return found
-        return error(str(found["error"])) if found.get("error") else SUCCESS
+        return error(found.error) if found.error else SUCCESS
 
     def interests(self) -> Sequence[Interest]:
         return (
@@ -147,17 +153,31 @@ class ExtenderWebhook(NodesFilter, Score, Bind, Reviewer):
         )
 
     def _ask(
-        self, verb: str, pod: PodInfo, body: Callable[[], Any], *, kind: type = dict, forgives: bool = True
-    ) -> Any:
-        """The answer, with keys in lower case; or PENDING, an error, or success for a call that need not succeed."""
+        self,
+        verb: str,
+        pod: PodInfo,
+        body: Callable[[], Any],
+        kind: type[T],
+        empty: Any = MappingProxyType({}),
+        *,
+        forgives: bool = True,
+    ) -> T | Status:
+        """The answer; or PENDING, an error, or success for a call that need not succeed. `empty`: what null means."""
         call = Call(f"{self._args.url_prefix.rstrip('/')}/{verb}", body, self._timeout, self._tls)
         answer = self._handle.answer(pod, f"{self.name} {verb}", lambda: call)
         if answer is None:
             return PENDING
-        problem = answer.error or ("" if isinstance(answer.body or kind(), kind) else "the answer has another form")
-        if problem:
-            return SUCCESS if forgives and self._args.ignorable else error(f"{call.url}: {problem}")
-        return _lower(answer.body or {}) if kind is dict else answer.body or []
+        problem = answer.error
+        if not problem:
+            try:
+                return decode(answer.body, kind, empty)
+            except ValueError as e:
+                problem = f"the answer has another form: {e}"
+        return SUCCESS if forgives and self._args.ignorable else error(f"{call.url}: {problem}")
+
+    def _failed(self, problem: str, abstention: T) -> T | Status:
+        """An answer that cannot be used."""
+        return abstention if self._args.ignorable else error(problem)
 
     def _shown(self, pod: PodInfo, nodes: Sequence[NodeInfo]) -> Callable[[], Any]:
         names, objects = [n.name for n in nodes], [n.node for n in nodes]
@@ -175,15 +195,3 @@ class ExtenderWebhook(NodesFilter, Score, Bind, Reviewer):
 
 def _victim(pod: PodInfo, meta: bool) -> Any:
     return {"UID": pod.pod.metadata.uid} if meta else msgspec.to_builtins(pod.pod)
-
-
-def _lower(found: Mapping[str, Any]) -> dict[str, Any]:
-    return {str(k).lower(): v for k, v in found.items()}
-
-
-def _names(names: Any, nodes: Any) -> set[str]:
-    """The nodes that passed, given as names or as a list of Nodes."""
-    if names is not None:
-        return set(names)
-    items = (_lower(nodes).get("items") or ()) if nodes else ()
-    return {item["metadata"]["name"] for item in items}
