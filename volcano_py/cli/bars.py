@@ -12,7 +12,7 @@ BLOCKS = "█▉▊▋▌▍▎▏"
 def has_blocks(stream: TextIO) -> bool:
     """Whether a stream can write block characters."""
     try:
-        (BLOCKS + "░▒┃│├└─").encode(getattr(stream, "encoding", None) or "ascii")
+        (BLOCKS + "░▒┃▁│├└─").encode(getattr(stream, "encoding", None) or "ascii")
     except (UnicodeEncodeError, LookupError):
         return False
     return True
@@ -29,9 +29,21 @@ def bar(part: float, whole: float, width: int, blocks: bool) -> str:
     return text + "░" * (width - len(text))
 
 
-def measured(part: Fraction, more: Fraction, mark: Fraction | None, whole: Fraction, width: int, blocks: bool) -> str:
-    """A bar of `part`, of `more` behind it, and with a mark somewhere, all of `whole`."""
-    full, plus, rest, sign = ("█", "▒", "░", "┃") if blocks else ("#", "+", ".", "|")
+def measured(
+    part: Fraction,
+    more: Fraction,
+    mark: Fraction | None,
+    whole: Fraction,
+    width: int,
+    blocks: bool,
+    floor: Fraction | None = None,
+    limit: Fraction | None = None,
+) -> str:
+    """A bar of `part`, of `more` behind it, and with a mark somewhere, all of `whole`.
+
+    The rest has another sign up to `floor`, and none beyond `limit`.
+    """
+    full, plus, rest, sign, kept = ("█", "▒", "░", "┃", "▁") if blocks else ("#", "+", ".", "|", "_")
 
     def cells(amount: Fraction) -> int:
         return min(width, round(amount / whole * width)) if whole > 0 else 0
@@ -41,6 +53,11 @@ def measured(part: Fraction, more: Fraction, mark: Fraction | None, whole: Fract
     end = max(end, 1 if part > 0 else 0)
     further = max(further, end + (1 if more > 0 and end < width else 0))
     signs = [full] * end + [plus] * (further - end) + [rest] * (width - further)
+    if floor is not None:
+        signs[further : cells(floor)] = [kept] * (cells(floor) - further)
+    if limit is not None:
+        behind = max(further, cells(limit))
+        signs[behind:] = " " * (width - behind)
     if mark is not None and whole > 0:
         signs[min(width - 1, max(0, cells(mark) - 1))] = sign
     return "".join(signs) if blocks else f"[{''.join(signs)}]"

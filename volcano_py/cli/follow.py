@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+import contextlib
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -12,18 +13,25 @@ from volcano_py.kube.errors import Forbidden
 
 if TYPE_CHECKING:
     from volcano_py.kube.client import Client
+    from volcano_py.kube.informer import Informer
 
 Manifest = dict[str, Any]
 
 
 class Source(NamedTuple):
-    """Which objects to follow. `optional`: if the user may not list them, there are none."""
+    """Which objects to follow.
+
+    `optional`: if the user may not list them, there are none. `otherwise`: the namespace whose objects are followed
+    where those of all may not be listed. `prepare` makes of an object what is kept of it.
+    """
 
     rt: ResourceType
     namespace: str | None = None
     label_selector: str | None = None
     field_selector: str | None = None
     optional: bool = False
+    otherwise: str = ""
+    prepare: Callable[[Manifest], Manifest] | None = None
 
     @classmethod
     def one(cls, rt: ResourceType, name: str, namespace: str | None = None) -> Source:
@@ -42,9 +50,26 @@ class Change(NamedTuple):
 class Followed:
     """The sources' objects as they are now, and what changes."""
 
-    def __init__(self, stores: Sequence[dict[str, Manifest]], changes: asyncio.Queue[Change]) -> None:
+    def __init__(
+        self,
+        stores: Sequence[dict[str, Manifest]],
+        changes: asyncio.Queue[Change],
+        notes: Sequence[str] = (),
+        forbidden: Collection[ResourceType] = (),
+        informers: Sequence[Informer[Manifest]] = (),
+    ) -> None:
+        self.notes = notes
+        """What the user may not list, a sentence for each source of which something is missing."""
+        self.forbidden = frozenset(forbidden)
+        """Kinds of which the user may list nothing."""
         self._stores = stores
         self._changes = changes
+        self._informers = informers
+
+    @property
+    def connected(self) -> bool:
+        """Whether all watches are open; if not, the objects age."""
+        return all(informer.connected for informer in self._informers)
 
     def objects(self, number: int = 0) -> list[Manifest]:
         """The objects of a source, by its place, in the order of their names."""
@@ -70,13 +95,12 @@ async def following(client: Client, *sources: Source) -> AsyncIterator[Followed]
     changes: asyncio.Queue[Change] = asyncio.Queue()
     informers: list[Informer[Manifest]] = []
     stores: list[dict[str, Manifest]] = []
-    for source in sources:
-        # An informer retries after every error; errors of the first request are reported instead.
-        try:
-            await client.list(source.rt, source.namespace, source.label_selector, source.field_selector, limit=1)
-        except Forbidden:
-            if not source.optional:
-                raise
+    notes: list[str] = []
+    forbidden: list[ResourceType] = []
+    for wanted in sources:
+        source = await _permitted(client, wanted, notes)
+        if source is None:
+            forbidden.append(wanted.rt)
             stores.append({})
             continue
         informer: Informer[Manifest] = Informer(
@@ -85,6 +109,7 @@ async def following(client: Client, *sources: Source) -> AsyncIterator[Followed]
             namespace=source.namespace,
             label_selector=source.label_selector,
             field_selector=source.field_selector,
+            prepare=source.prepare,
         )
         informers.append(informer)
         stores.append(informer.store)
@@ -95,11 +120,35 @@ async def following(client: Client, *sources: Source) -> AsyncIterator[Followed]
             await informer.synced.wait()
         while not changes.empty():
             changes.get_nowait()  # the stores have it already
-        yield Followed(stores, changes)
+        yield Followed(stores, changes, notes, forbidden, informers)
     finally:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _permitted(client: Client, source: Source, notes: list[str]) -> Source | None:
+    """What of a source the user may list; None: nothing. Raises KubeError, Forbidden if the source is not optional.
+
+    An informer retries after every error; errors of the first request are reported instead.
+    """
+
+    async def first(namespace: str | None) -> None:
+        await client.list(source.rt, namespace, source.label_selector, source.field_selector, limit=1)
+
+    try:
+        await first(source.namespace)
+    except Forbidden:
+        if source.otherwise and source.namespace is None:
+            with contextlib.suppress(Forbidden):
+                await first(source.otherwise)
+                notes.append(f"you may list {source.rt.plural} of namespace {source.otherwise} only")
+                return source._replace(namespace=source.otherwise)
+        if not source.optional:
+            raise
+        notes.append(f"you may not list {source.rt.plural}")
+        return None
+    return source
 
 
 def _forward(informer: Any, rt: ResourceType, changes: asyncio.Queue[Change]) -> None:

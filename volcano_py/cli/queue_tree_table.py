@@ -27,9 +27,9 @@ def legend(blocks: bool) -> str:
 
 def tree_table(trees: list[Branch], resources: tuple[str, ...], total: Amounts, width: int, blocks: bool) -> Table:
     """A row for each queue and resource. `width`: characters of a bar; `blocks`: they may be block characters."""
-    scale = {r: max([total.get(r, _ZERO), *(_largest(b, r) for b in trees)]) for r in resources}
+    scale = {r: scale_of(trees, r, total) for r in resources}
     rows = []
-    for b, first, further in _walk(trees, _LINES if blocks else _ASCII):
+    for b, first, further in walk(trees, blocks):
         for number, r in enumerate(resources):
             held, inqueue = b.allocated.get(r, _ZERO), b.inqueue.get(r, _ZERO)
             bar = measured(held, inqueue, deserved(b, r), scale[r], width, blocks)
@@ -43,10 +43,19 @@ def deserved(b: Branch, resource: str) -> Fraction | None:
     return b.deserved.get(resource, b.by_weight.get(resource))
 
 
+def walk(trees: list[Branch], blocks: bool) -> Iterator[tuple[Branch, str, str]]:
+    """Every branch from the top, with what stands before its name, and before the rows that belong to it."""
+    return _walk(trees, _LINES if blocks else _ASCII)
+
+
+def scale_of(trees: list[Branch], resource: str, total: Amounts) -> Fraction:
+    """The amount that a full bar shows: what the cluster has, or the most of any queue."""
+    return max([total.get(resource, _ZERO), *(_largest(b, resource) for b in trees)])
+
+
 def _walk(
     branches: list[Branch], signs: tuple[str, str, str], before: str | None = None
 ) -> Iterator[tuple[Branch, str, str]]:
-    """Every branch from the top, with what stands before its name, and before the rows that belong to it."""
     for b in branches:
         last = b is branches[-1]
         first = "" if before is None else before + signs[1 if last else 0]

@@ -18,6 +18,7 @@ COMMANDS = {
     "hypernode": ("volcano_py.cli.vcctl_hypernode", "hypernode", "Create, get, list, describe and delete HyperNodes."),
     "pod": ("volcano_py.cli.vcctl_pod", "pod", "List the pods of jobs and queues."),
     "explain": ("volcano_py.cli.vcctl_explain", "explain", "Why a job waits, and what would unblock it."),
+    "top": ("volcano_py.cli.vcctl_top", "top", "Queues, jobs and nodes live in the terminal."),
     "version": ("volcano_py.cli.vcctl", "version", "Print the version."),
 }
 

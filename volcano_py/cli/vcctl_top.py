@@ -1,0 +1,125 @@
+"""`vcctl top`: queues, jobs and nodes live in the terminal. Not in Volcano."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import sys
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from volcano_py.cli.connection import api_options, call
+from volcano_py.cli.follow import Followed, Source, following
+
+if TYPE_CHECKING:
+    from volcano_py.kube.client import Client
+
+_SECTIONS = ("queues", "jobs", "nodes")
+
+
+@click.command()
+@click.argument("section", type=click.Choice(_SECTIONS), required=False)
+@click.option("-n", "--namespace", default="", help="Only jobs of this namespace.")
+@click.option("-r", "--resource", default="", help="Resources, separated by commas; default: all that nodes have.")
+@click.option("--once", is_flag=True, help="Print it once, with all rows, and end.")
+@click.option(
+    "--interval", type=click.FloatRange(0.2), default=1.0, show_default=True, help="Seconds between two drawings."
+)
+@api_options
+def top(
+    section: str | None, namespace: str, resource: str, once: bool, interval: float, kubeconfig: str, master: str
+) -> None:
+    """Show queues, jobs and nodes, or one of them, live until Ctrl-C.
+
+    The cluster is watched with your own rights; what you may not list is left out and named. Where the output is no
+    terminal it is printed once, as plain tables.
+    """
+    sections = (section,) if section else _SECTIONS
+    chosen = [part.strip() for part in resource.split(",") if part.strip()]
+
+    async def work(client: Client) -> None:
+        from volcano_py.cli.top_facts import sources
+
+        given = sources(sections, namespace, client.namespace)
+        async with following(client, *given) as followed:
+            if not sys.stdout.isatty():
+                _print_plain(followed, given, sections, namespace, chosen)
+            elif once:
+                _print_once(followed, given, sections, namespace, chosen)
+            else:
+                await _draw(followed, given, sections, namespace, chosen, interval)
+
+    with contextlib.suppress(KeyboardInterrupt):
+        call("top", kubeconfig, master, work)
+
+
+def _print_plain(
+    followed: Followed, given: list[Source], sections: Sequence[str], namespace: str, chosen: list[str]
+) -> None:
+    from volcano_py.cli.top_facts import facts
+    from volcano_py.cli.top_view import plain
+
+    for note in followed.notes:
+        click.echo(f"note: {note}", err=True)
+    for number, table in enumerate(plain(facts(followed, given, sections, namespace), sections, chosen)):
+        if number:
+            click.echo()
+        table.show()
+
+
+def _print_once(
+    followed: Followed, given: list[Source], sections: Sequence[str], namespace: str, chosen: list[str]
+) -> None:
+    from rich.console import Console
+
+    from volcano_py.cli.bars import has_blocks
+    from volcano_py.cli.top_facts import facts
+    from volcano_py.cli.top_view import view
+
+    console = Console(highlight=False)
+    found = facts(followed, given, sections, namespace)
+    console.print(view(found, sections, chosen, console.width, None, has_blocks(sys.stdout)))
+
+
+async def _draw(
+    followed: Followed,
+    given: list[Source],
+    sections: Sequence[str],
+    namespace: str,
+    chosen: list[str],
+    interval: float,
+) -> None:
+    """Draw until cancelled."""
+    from rich.console import Console
+    from rich.live import Live
+
+    from volcano_py.cli.bars import has_blocks
+    from volcano_py.cli.top_facts import facts
+    from volcano_py.cli.top_view import view
+
+    # Informers log what they retry; the head line shows that the objects age.
+    logging.getLogger("volcano_py.kube").setLevel(logging.CRITICAL)
+    console, blocks = Console(highlight=False), has_blocks(sys.stdout)
+    connected = time.monotonic()
+    with Live(console=console, screen=True, auto_refresh=False) as live:
+        while True:
+            now = time.monotonic()
+            connected = now if followed.connected else connected
+            silent = now - connected
+            head = time.strftime("%H:%M:%S  Ctrl-C ends")
+            if silent > 2 * interval + 1:
+                head += f"  not connected for {silent:.0f} s; what is shown is as old"
+            found = facts(followed, given, sections, namespace)
+            live.update(view(found, sections, chosen, console.width, console.height, blocks, head), refresh=True)
+            await _passed(followed, interval)
+
+
+async def _passed(followed: Followed, seconds: float) -> None:
+    """Take changes for some seconds; the stores have them already."""
+    end = asyncio.get_running_loop().time() + seconds
+    while (left := end - asyncio.get_running_loop().time()) > 0:
+        await followed.next(left)
