@@ -41,7 +41,7 @@ def fingerprint(session: Session) -> dict[str, object]:
     A scalar of a job's sum that has come and gone stays as 0, as in Volcano.
     """
     n = session.numbers
-    arrays = {name: getattr(n, name).tobytes() for name in n.__slots__ if name not in ("log", "future_differs")}
+    arrays = {"matrix": n.matrix.tobytes(), "foreign": n.foreign.tobytes()}
     jobs = {
         uid: (list(j.counts), list(j.best_effort_counts), {k: v for k, v in j.allocated.as_dict().items() if v})
         for uid, j in session.jobs.items()

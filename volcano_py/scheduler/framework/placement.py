@@ -245,11 +245,11 @@ class Placement:
     def fit_errors(self, task: Task, check_capacity: bool = True) -> FitErrors:
         """Why no node accepts the task: the reasons of all nodes, counted."""
         view = self.view(task)
-        if view.fit_errors is not None and view.fit_errors[0] == len(self.numbers.log):
+        if view.fit_errors is not None and view.fit_errors[0] == self.numbers.log.position:
             return view.fit_errors[1]
         errors = count_fit_errors(self, task, check_capacity)
         if not view.domain_filters:
-            view.fit_errors = (len(self.numbers.log), errors)
+            view.fit_errors = (self.numbers.log.position, errors)
         return errors
 
     @isolating
@@ -284,7 +284,7 @@ class Placement:
         view = self._views.get(task.spec_class.id)
         if view is None:
             view = self._views[task.spec_class.id] = self._make(task)
-        elif view.position != len(self.numbers.log):
+        elif view.position != self.numbers.log.position:
             self._refresh(view, task)
         return view
 
@@ -303,7 +303,7 @@ class Placement:
         static = lambda s: self._cached(s.name, cls, lambda: s.score(task))  # noqa: E731
         v.order, v.batch = shares(task, self.scores, False, static), shares(task, self.scores, True, static)
         v.uneven = [part for part in (*v.order, *v.batch) if part.domain]
-        v.position = len(self.numbers.log)
+        v.position = self.numbers.log.position
         v.gates = [f for f in v.filters if isinstance(f, IdleGate)]
         v.future_differs = self.numbers.future_differs or bool(v.gates)
         v.stale = False
@@ -352,20 +352,18 @@ class Placement:
         if self.numbers.future_differs and not v.future_differs:
             v.future_differs = True
             v.future = np.empty(len(v.idle), dtype=bool)
-            v.position = len(log)
+            v.position = log.position
             self._pass(v, task, _ALL)
             return
-        changed = log[v.position :]
-        v.position = len(log)
-        if len(changed) > 1:
-            changed = list(set(changed))
+        changed = log.since(v.position)
+        v.position = log.position
         self.columns += len(changed)
         if len(changed) > _SCALAR_LIMIT:
             some = len(changed) * 4 < len(self.table)
-            self._pass(v, task, np.array(changed, dtype=np.intp) if some else _ALL)
+            self._pass(v, task, np.asarray(changed, dtype=np.intp) if some else _ALL)
             return
         for node in changed:
-            self._one(v, task, node)
+            self._one(v, task, int(node))
 
     def _one(self, v: ClassView, task: Task, node: int) -> None:
         """The same for one column, without arrays."""

@@ -93,7 +93,7 @@ class TaskMoves(Events, JobStates, Binding):
             n.idle[:, node] -= v
             n.used[:, node] += v
         error = self._allocated(task, node)
-        n.log.append(node)
+        n.log.add(node)
         return error
 
     def place_run(self, job: SessionJob, tasks: list[Task], nodes: list[int], handlers: Sequence[Handler]) -> bool:
@@ -108,7 +108,7 @@ class TaskMoves(Events, JobStates, Binding):
         amounts = tasks[0].spec_class.vector(self.table)[:, None] * counts
         n.idle[:, columns] -= amounts
         n.used[:, columns] += amounts
-        n.log += columns.tolist()
+        n.log.add_all(columns)
         for i, handler in enumerate(handlers):
             try:
                 assert handler.allocate_run is not None
@@ -127,7 +127,7 @@ class TaskMoves(Events, JobStates, Binding):
             v = task.spec_class.vector(self.table)
             n.idle[:, node] += v
             n.used[:, node] -= v
-            n.log.append(node)
+            n.log.add(node)
             self.move(task, st.PENDING)
             self._deallocated(task, node, handlers)
 
@@ -165,7 +165,7 @@ class TaskMoves(Events, JobStates, Binding):
         self._deallocated(task, node)
         del self.placed[task.slot]
         self.evicting.discard(task.slot)
-        n.log.append(node)
+        n.log.add(node)
 
     def hold(self, task: Task, node: int) -> None:
         """Keep capacity for a task that stays Pending: no other task finds it free, now or later."""
@@ -173,14 +173,14 @@ class TaskMoves(Events, JobStates, Binding):
         n.pipelined[:, node] += task.spec_class.vector(self.table)
         n.future_differs = True
         self._keep_idle(task, node)
-        n.log.append(node)
+        n.log.add(node)
 
     def release(self, task: Task, node: int) -> None:
         """The opposite of `hold`."""
         n = self.numbers
         n.pipelined[:, node] -= task.spec_class.vector(self.table)
         self._give_idle_back(task, node)
-        n.log.append(node)
+        n.log.add(node)
 
     def _keep_idle(self, task: Task, node: int) -> None:
         """Reserve what is already idle of the capacity that a pipelined task waits for."""
@@ -203,7 +203,7 @@ class TaskMoves(Events, JobStates, Binding):
             self.numbers.releasing[:, node] += task.spec_class.vector(self.table)
             self.numbers.future_differs = True
             self._deallocated(task, node)
-            self.numbers.log.append(node)
+            self.numbers.log.add(node)
 
     def take_back_eviction(self, task: Task) -> None:
         """The task stays (as Running, even if it was only Bound, as in Volcano)."""
@@ -212,7 +212,7 @@ class TaskMoves(Events, JobStates, Binding):
         if node is not None:
             self.numbers.releasing[:, node] -= task.spec_class.vector(self.table)
             self._allocated(task, node)
-            self.numbers.log.append(node)
+            self.numbers.log.add(node)
 
     # ---- deciding at once -------------------------------------------------------------------------------
 

@@ -14,24 +14,44 @@ kube_*      what kube-scheduler's own rules count: every pod on the node that is
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 from numpy.typing import NDArray
 
 from volcano_py.api.core import Node
+from volcano_py.scheduler.model.column_log import ColumnLog
 from volcano_py.scheduler.model.resource import CPU, MEMORY, PODS, Resource
 
 Floats = NDArray[np.float64]
 
-_DENSE = ("allocatable", "idle", "used", "releasing", "pipelined", "kube_requested", "foreign")
+_DENSE = ("allocatable", "idle", "used", "releasing", "pipelined", "kube_requested")
 _FLAT = ("max_pods", "kube_pods")
 _PAIRS = ("kube_nonzero", "kube_capacity")
-_ALL_COLUMNS = (*_DENSE, *_PAIRS, *_FLAT)
+_SESSION = (*_DENSE, *_PAIRS, *_FLAT)
+"""What a session has a copy of."""
+_ALL_COLUMNS = (*_SESSION, "foreign")
+
+
+@cache
+def _layout(rows: int) -> tuple[int, dict[str, slice | int]]:
+    """How the columns lie in one matrix over all nodes: its number of rows, and which of them are whose."""
+    where: dict[str, slice | int] = {}
+    at = 0
+    for name in (*_DENSE, *_PAIRS):
+        count = rows if name in _DENSE else 2
+        where[name] = slice(at, at + count)
+        at += count
+    for name in _FLAT:
+        where[name] = at
+        at += 1
+    return at, where
 
 
 class NodeNumbers:
     """The columns of all nodes, and the log of columns that changed since the copy was made."""
 
-    __slots__ = (*_ALL_COLUMNS, "log", "future_differs")
+    __slots__ = (*_ALL_COLUMNS, "future_differs", "log", "matrix", "where")
 
     allocatable: Floats
     idle: Floats
@@ -50,31 +70,34 @@ class NodeNumbers:
     """Non-zero requests, [2 x nodes]: whole milli-cpu and bytes with kube-scheduler's defaults."""
     kube_capacity: Floats
     """Allocatable cpu and memory without what is oversubscribed, which kube-scheduler does not count: [2 x nodes]."""
-    log: list[int]
+    matrix: Floats
+    """All of them but `foreign`, so that those of some nodes are gathered at once."""
+    where: dict[str, slice | int]
+    """Which rows of the matrix are whose."""
+    log: ColumnLog
     future_differs: bool
     """Some task is releasing or pipelined somewhere, so that idle and future capacity differ."""
 
     def __init__(self, rows: int, nodes: int) -> None:
-        for name in _DENSE:
-            setattr(self, name, np.zeros((rows, nodes)))
-        for name in _PAIRS:
-            setattr(self, name, np.zeros((2, nodes)))
-        for name in _FLAT:
-            setattr(self, name, np.zeros(nodes))
-        self.log = []
+        height, self.where = _layout(rows)
+        self.matrix = np.zeros((height, nodes))
+        for name, at in self.where.items():
+            setattr(self, name, self.matrix[at])
+        self.foreign = np.zeros((rows, nodes))
+        self.log = ColumnLog(nodes)
         self.future_differs = False
 
     def copy(self, rows: int, nodes: int) -> NodeNumbers:
         """A snapshot of the used part of the columns."""
         other = NodeNumbers.__new__(NodeNumbers)
-        for name in _DENSE:
-            column = getattr(self, name)[:rows, :nodes]
-            setattr(other, name, column if name == "foreign" else column.copy())
-        for name in _PAIRS:
-            setattr(other, name, getattr(self, name)[:, :nodes].copy())
-        for name in _FLAT:
-            setattr(other, name, getattr(self, name)[:nodes].copy())
-        other.log = []
+        height, other.where = _layout(rows)
+        other.matrix = np.empty((height, nodes))
+        for name, at in other.where.items():
+            own = other.matrix[at]
+            own[:] = getattr(self, name)[: len(own), :nodes] if own.ndim == 2 else getattr(self, name)[:nodes]
+            setattr(other, name, own)
+        other.foreign = self.foreign[:rows, :nodes]
+        other.log = ColumnLog(nodes)
         other.future_differs = bool(other.releasing.any())
         return other
 
@@ -85,7 +108,7 @@ class NodeNumbers:
 
 
 class SomeNodes:
-    """The numbers of some nodes, each kind gathered when a rule first looks at it."""
+    """The numbers of some nodes."""
 
     allocatable: Floats
     idle: Floats
@@ -99,14 +122,15 @@ class SomeNodes:
     kube_pods: Floats
 
     def __init__(self, numbers: NodeNumbers, nodes: NDArray[np.intp]) -> None:
-        self._numbers = numbers
+        self._where = numbers.where
+        self._gathered: Floats = numbers.matrix.take(nodes, axis=1)
         self.nodes = nodes
         """Their columns in the table."""
 
     def __getattr__(self, name: str) -> Floats:
-        gathered: Floats = getattr(self._numbers, name).take(self.nodes, axis=-1)
-        setattr(self, name, gathered)
-        return gathered
+        own: Floats = self._gathered[self._where[name]]
+        setattr(self, name, own)
+        return own
 
 
 class FilledNodes(SomeNodes):
@@ -127,15 +151,12 @@ class FilledNodes(SomeNodes):
     ) -> None:
         super().__init__(numbers, nodes)
         more = request[:, None] * counts
-        self._added: dict[str, Floats] = {"idle": -more, "used": more}
+        self.idle -= more
+        self.used += more
         if kube:
-            self._added |= {"kube_requested": more, "kube_nonzero": nonzero[:, None] * counts, "kube_pods": counts}
-
-    def __getattr__(self, name: str) -> Floats:
-        gathered = super().__getattr__(name)
-        if name in self._added:
-            gathered += self._added[name]
-        return gathered
+            self.kube_requested += more
+            self.kube_nonzero += nonzero[:, None] * counts
+            self.kube_pods += counts
 
 
 Numbers = NodeNumbers | SomeNodes
@@ -254,7 +275,7 @@ class NodeTable:
     def _grow(self, rows: int, nodes: int) -> None:
         old = self.numbers
         new = NodeNumbers(max(rows, old.idle.shape[0]), max(nodes, old.idle.shape[1]))
-        for name in _DENSE:
+        for name in (*_DENSE, "foreign"):
             a = getattr(old, name)
             getattr(new, name)[: a.shape[0], : a.shape[1]] = a
         for name in (*_PAIRS, *_FLAT):

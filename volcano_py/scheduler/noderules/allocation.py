@@ -17,6 +17,9 @@ from volcano_py.scheduler.model.node_table import FilledNodes, Numbers, SomeNode
 from volcano_py.scheduler.model.resource import CPU, MEMORY, NVIDIA_GPU
 from volcano_py.scheduler.model.task import Task
 
+_SCALAR_LIMIT = 4
+"""Up to this number of changed columns are computed one by one."""
+
 
 class _Requested:
     """Least and most allocated: cpu and memory by non-zero requests, equal weights."""
@@ -143,13 +146,16 @@ class BalancedAllocation:
         if isinstance(numbers, FilledNodes):
             return even(numbers.kube_requested[:2].copy(), numbers.kube_capacity)
         n = self._numbers
-        log = n.log
         if self._position < 0:
             self._now = even(n.kube_requested[:2].copy(), n.kube_capacity)
-        elif self._position != len(log):
-            changed = list(set(log[self._position :]))
-            self._now[changed] = even(n.kube_requested[:2, changed], n.kube_capacity[:, changed])
-        self._position = len(log)
+        elif self._position != n.log.position:
+            changed = n.log.since(self._position)
+            if len(changed) > _SCALAR_LIMIT:
+                self._now[changed] = even(n.kube_requested[:2, changed], n.kube_capacity[:, changed])
+            else:
+                for node in changed:
+                    self._now[node] = _evenness(n.kube_capacity[:, node].tolist(), n.kube_requested[:2, node].tolist())
+        self._position = n.log.position
         return self._now[numbers.nodes] if isinstance(numbers, SomeNodes) else self._now
 
     def score_node(self, task: Task, node: int) -> float:

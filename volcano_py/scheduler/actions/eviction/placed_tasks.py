@@ -105,9 +105,9 @@ class PlacedTasks:
                 del self._freed[next(iter(self._freed))]
         else:
             freed = kept[1]
-            for node in set(log[kept[0] :]):
+            for node in map(int, log.since(kept[0])):
                 here = self._of_node.get(node)
                 if here is not None:
                     freed[:, node] = self._requests[:, here[permitted.among(self, here)]].sum(axis=1)
-        self._freed[key] = (len(log), freed)
+        self._freed[key] = (log.position, freed)
         return freed
