@@ -182,7 +182,7 @@ class SessionJob(GangCounts):
         super().run_moved(task, count, old, new)
         was, now = st.IS_ALLOCATED[old], st.IS_ALLOCATED[new]
         if was != now:
-            amount = task.request.clone().multi(count)
+            amount = task.request.times(count)
             if now:
                 self.allocated.add(amount)
             else:

@@ -168,7 +168,7 @@ class Job:
         if task.best_effort:
             self.best_effort_counts[old] -= count
             self.best_effort_counts[new] += count
-        self.allocated.add(task.request.clone().multi(count))
+        self.allocated.add(task.request.times(count))
 
     @property
     def wants_sub_jobs(self) -> bool:

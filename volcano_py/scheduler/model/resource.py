@@ -224,6 +224,10 @@ class Resource:
                 self.scalars[name] *= factor
         return self
 
+    def times(self, factor: float) -> Resource:
+        """A multiple, as an amount of its own."""
+        return self.clone().multi(factor)
+
     def set_max(self, other: Resource) -> Resource:
         """Raise each dimension to at least the other's."""
         self.milli_cpu = max(self.milli_cpu, other.milli_cpu)

@@ -254,23 +254,16 @@ class Proportion(Plugin):
                 q.inqueue.add(gated_deducted(job, job.min_resources))
                 q.claimed = -1.0
 
-        def moved(task: Task, sign: int) -> None:
-            job = session.jobs.get(task.job)
+        def moved(job_uid: str, amount: Resource, sign: int) -> None:
+            job = session.jobs.get(job_uid)
             if job is None:
                 return
             q = attributes[job.queue]
             if sign > 0:
-                q.allocated.add(task.request)
+                q.allocated.add(amount)
             else:
-                q.allocated.sub_unchecked(task.request)
+                q.allocated.sub_unchecked(amount)
             q.update_share()
-
-        def run_moved(tasks: Sequence[Task], _: Sequence[int]) -> None:
-            job = session.jobs.get(tasks[0].job)
-            if job is not None:
-                q = attributes[job.queue]
-                q.allocated.add(tasks[0].request.clone().multi(len(tasks)))
-                q.update_share()
 
         session.add_entitled(entitled)
         session.add_queue_order(order)
@@ -285,7 +278,9 @@ class Proportion(Plugin):
         session.add_job_enqueueable(enqueueable)
         session.add_job_enqueued(enqueued)
         session.add_event_handler(
-            lambda task, _: moved(task, +1), lambda task, _: moved(task, -1), allocate_run=run_moved
+            lambda task, _: moved(task.job, task.request, +1),
+            lambda task, _: moved(task.job, task.request, -1),
+            allocate_run=lambda tasks, _: moved(tasks[0].job, tasks[0].request.times(len(tasks)), +1),
         )
 
     def on_session_close(self, session: Session) -> None:

@@ -226,7 +226,7 @@ class Capacity(Plugin):
         node = self.tree.nodes.get(job.queue) if job is not None else None
         if node is None or self.tree.problem:
             return
-        amount = tasks[0].request.clone().multi(len(tasks))
+        amount = tasks[0].request.times(len(tasks))
         for q in self.tree.upwards(node):
             q.allocated.add(amount)
             if q is node or self.live_branches:

@@ -6,7 +6,7 @@ sessions (`build`, `apply`); a session works on its own copies of those it moves
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from volcano_py.scheduler.framework.incremental_state import state_of
@@ -68,14 +68,9 @@ class Drf(Plugin):
                 held = moved[uid] = session.jobs[uid].model.allocated.clone()
             return held
 
-        def on_allocate(task: Task, node: int) -> None:
-            if task.job in session.jobs:
-                now[task.job] = dominant(allocated(task.job).add(task.request))
-
-        def on_allocate_run(tasks: Sequence[Task], nodes: Sequence[int]) -> None:
-            job = tasks[0].job
+        def gets(job: str, amount: Resource) -> None:
             if job in session.jobs:
-                now[job] = dominant(allocated(job).add(tasks[0].request.clone().multi(len(tasks))))
+                now[job] = dominant(allocated(job).add(amount))
 
         def on_deallocate(task: Task, node: int) -> None:
             if task.job in session.jobs:
@@ -113,7 +108,11 @@ class Drf(Plugin):
             _hierarchy(session)
         session.add_job_order(lambda job: now.get(job.uid, shares.get(job.uid, 0.0)))
         session.add_preemptable(preemptable)
-        session.add_event_handler(on_allocate, on_deallocate, allocate_run=on_allocate_run)
+        session.add_event_handler(
+            lambda task, _: gets(task.job, task.request),
+            on_deallocate,
+            allocate_run=lambda tasks, _: gets(tasks[0].job, tasks[0].request.times(len(tasks))),
+        )
         self._shares, self._now = shares, now
 
     def on_session_close(self, session: Session) -> None:
