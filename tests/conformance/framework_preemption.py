@@ -13,7 +13,12 @@ from volcano_py.api.codec import from_manifest
 from volcano_py.api.meta import format_time, parse_time
 from volcano_py.scheduler.profiles.cycle_state import CycleState
 from volcano_py.scheduler.profiles.handle import Handle
-from volcano_py.scheduler.profiles.plugins.default_preemption import DefaultPreemption, choose, split_by_budgets
+from volcano_py.scheduler.profiles.plugins.default_preemption import (
+    DefaultPreemption,
+    choose,
+    covering,
+    split_by_budgets,
+)
 from volcano_py.scheduler.profiles.pod_info import PodInfo
 from volcano_py.scheduler.profiles.profile import Profile
 from volcano_py.scheduler.profiles.queue import backoff
@@ -113,7 +118,7 @@ def _add_budget(bench: Bench, given: Data, number: int) -> None:
 def budgets(given: Data) -> Data:
     units = given.get("units") or ()
     found = [from_manifest(core.PodDisruptionBudget, b) for b in given.get("pdbs") or ()]
-    violating, others = split_by_budgets([pod(p) for unit in units for p in unit], found)
+    violating, others = split_by_budgets([pod(p) for unit in units for p in unit], found, lambda p: covering(p, found))
 
     def listed(pods: Sequence[PodInfo]) -> list[Data] | None:
         names = {p.name for p in pods}

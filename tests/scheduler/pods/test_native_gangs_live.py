@@ -81,3 +81,17 @@ async def test_the_event_about_an_unusable_native_group_names_its_api_version(tm
     async with live(tmp_path, api) as running:
         await running.until(about)
     assert about() == ["scheduling.k8s.io/v1alpha2 PodGroup"]
+
+
+async def test_a_profile_preempts_a_native_gang_as_a_whole(tmp_path, api):
+    api.native_gangs = True
+    put_node(api, "n1", "1")
+    put_node(api, "n2", "1")
+    put_native_gang(api, "gang", 2, disruptionMode="PodGroup")
+    for i in range(2):
+        put_pod(api, f"member-{i}", "packed", cpu="1", schedulingGroup={"podGroupName": "gang"})
+    async with live(tmp_path, api) as running:
+        await running.until(lambda: len(running.bound("member")) == 2)
+        put_pod(api, "vip", cpu="1", priority=100)
+        await running.until(lambda: running.bound("vip"))
+        assert len(events(api, "Preempted")) == 2

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from tests.scheduler.profiles.trial import Trial
 from volcano_py.api.codec import from_manifest
+from volcano_py.api.core import PodDisruptionBudget
 from volcano_py.api.gang import PodGroup
+from volcano_py.scheduler.profiles.decisions import Evict
 
 GATES = ("GangScheduling", "GenericWorkload", "SchedulerPopFromBackoffQ")
 
@@ -46,3 +48,100 @@ def test_members_that_come_back_follow_the_group_that_was_recreated() -> None:
     assert t.scheduler.attempt(0) is None, "the new group waits for three members"
     assert said
     t.check()
+
+
+def put_group(t: Trial, name: str, mode: str, priority: int | None = None) -> None:
+    metadata = {"name": name, "namespace": "default", "uid": name}
+    spec = {"schedulingPolicy": {"gang": {"minCount": 2}}, "disruptionMode": mode, "priority": priority}
+    t.scheduler.set_group(from_manifest(PodGroup, {"kind": "PodGroup", "metadata": metadata, "spec": spec}), 0)
+
+
+def two_gangs(mode: str, priority: int | None = None) -> Trial:
+    """Gang g fills n1 and n2; n3 is empty."""
+    t = Trial(features=GATES)
+    put_group(t, "g", mode, priority)
+    for name in ("n1", "n2", "n3"):
+        t.node(name, cpu=2)
+    for name, where in (("a", "n1"), ("b", "n2")):
+        t.pod(name, cpu=2, node=where, schedulingGroup={"podGroupName": "g"})
+    return t
+
+
+def evicted(t: Trial) -> set[str]:
+    return {d.pod.name for d in t.run() if isinstance(d, Evict)}
+
+
+def test_a_gang_with_disruption_mode_pod_group_goes_as_a_whole() -> None:
+    t = two_gangs("PodGroup")
+    t.pod("strong", cpu=2, node="n3", priority=100)
+    t.pod("urgent", cpu=2, priority=10)
+    assert evicted(t) == {"a", "b"}
+    t = two_gangs("Pod")
+    t.pod("strong", cpu=2, node="n3", priority=100)
+    t.pod("urgent", cpu=2, priority=10)
+    assert len(evicted(t)) == 1
+
+
+def test_one_pod_costs_less_than_a_gang() -> None:
+    t = two_gangs("PodGroup")
+    t.pod("single", cpu=2, node="n3")
+    t.pod("urgent", cpu=2, priority=10)
+    assert evicted(t) == {"single"}
+
+
+def test_a_gang_is_ranked_by_the_priority_of_its_group() -> None:
+    t = two_gangs("PodGroup", priority=50)
+    t.pod("strong", cpu=2, node="n3", priority=100)
+    t.pod("urgent", cpu=2, priority=50)
+    assert evicted(t) == set(), "the gang is as important"
+    t.pod("more-urgent", cpu=2, priority=51)
+    assert evicted(t) == {"a", "b"}
+
+
+def test_a_gang_whose_member_is_as_important_stays_whole() -> None:
+    t = Trial(features=GATES)
+    put_group(t, "g", "PodGroup")
+    t.node("n1", cpu=2)
+    t.node("n2", cpu=2)
+    t.pod("a", cpu=2, node="n1", schedulingGroup={"podGroupName": "g"})
+    t.pod("b", cpu=2, node="n2", priority=10, schedulingGroup={"podGroupName": "g"})
+    t.pod("urgent", cpu=2, priority=10)
+    assert evicted(t) == set()
+
+
+def test_a_gang_is_kept_whole_if_the_pod_fits_beside_it() -> None:
+    t = Trial(features=GATES)
+    put_group(t, "g", "PodGroup")
+    t.node("n1", cpu=4)
+    t.node("n2", cpu=1)
+    for name, where in (("a", "n1"), ("b", "n1"), ("c", "n2")):
+        t.pod(name, cpu=1, node=where, schedulingGroup={"podGroupName": "g"})
+    t.pod("single", cpu=2, node="n1")
+    t.pod("urgent", cpu=2, priority=10)
+    assert evicted(t) == {"single"}
+
+
+def test_no_member_evicts_its_own_gang() -> None:
+    t = Trial(features=GATES)
+    put_group(t, "g", "PodGroup")
+    t.node("n1", cpu=2)
+    t.pod("a", cpu=2, node="n1", schedulingGroup={"podGroupName": "g"})
+    t.pod("b", cpu=2, priority=10, schedulingGroup={"podGroupName": "g"})
+    assert evicted(t) == set()
+
+
+def test_budgets_count_the_members_on_other_nodes() -> None:
+    """Evicting a breaks a budget of b: the single pod goes, though it is more important."""
+    t = two_gangs("PodGroup")
+    t.pod("single", cpu=2, node="n3", priority=5)
+    t.delete("b")
+    t.pod("b", cpu=2, node="n2", labels={"app": "b"}, schedulingGroup={"podGroupName": "g"})
+    metadata = {"name": "b", "namespace": "default"}
+    budget = {
+        "metadata": metadata,
+        "spec": {"selector": {"matchLabels": {"app": "b"}}},
+        "status": {"disruptionsAllowed": 0},
+    }
+    t.scheduler.cluster.model.upsert("PodDisruptionBudget", from_manifest(PodDisruptionBudget, budget))
+    t.pod("urgent", cpu=2, priority=10)
+    assert evicted(t) == {"single"}

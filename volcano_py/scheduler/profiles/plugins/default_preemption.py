@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from operator import attrgetter
+from typing import TypeVar
 
 import msgspec
 
@@ -13,8 +15,13 @@ from volcano_py.scheduler.profiles.extension_points import Candidate, PostFilter
 from volcano_py.scheduler.profiles.handle import Handle
 from volcano_py.scheduler.profiles.messages import no_node_fits
 from volcano_py.scheduler.profiles.node_info import NodeInfo
+from volcano_py.scheduler.profiles.plugins.whole_gangs import WholeGangs
 from volcano_py.scheduler.profiles.pod_info import PodInfo
 from volcano_py.scheduler.profiles.status import SUCCESS, Code, Status, unresolvable, unschedulable
+
+T = TypeVar("T")
+_Unit = tuple[PodInfo, ...]
+"""Pods of a node that go together: one, or those of a gang that goes as a whole."""
 
 BY_SCHEDULER = "PreemptionByScheduler"
 """Reason of the condition DisruptionTarget of victims."""
@@ -37,6 +44,7 @@ class DefaultPreemption(PostFilter):
         self._cluster = handle.cluster
         self._filters = handle.filters
         self._handle = handle
+        self._gangs = WholeGangs(handle.cluster)
         self._budgets: list[PodDisruptionBudget] = []
         """As they were at the last attempt: another list when one of them has changed."""
         self._covering: dict[str, tuple[PodInfo, list[int]]] = {}
@@ -56,7 +64,8 @@ class DefaultPreemption(PostFilter):
             names = self._cluster.nodes
             message = no_node_fits({n: statuses.get(n, _NOT_HELPFUL) for n in names}, len(names))
             return PostFilterResult(unschedulable(f"preemption: {message}"), nominated="")
-        best = choose(candidates)
+        candidates = [c._replace(victims=self._gangs.fallen(c.victims)) for c in candidates]
+        best = choose(candidates, self._gangs.priority)
         victims = tuple(v for v in best.victims if not v.terminating)
         return PostFilterResult(SUCCESS, best.node, victims)
 
@@ -69,7 +78,7 @@ class DefaultPreemption(PostFilter):
         node = self._cluster.nodes.get(nominated)
         if node is None or (status is not None and status.code is Code.UNRESOLVABLE):
             return ""
-        if any(p.priority < pod.priority and evicted_by_scheduler(p) for p in node.pods.values()):
+        if any(evicted_by_scheduler(p) and self._gangs.fall_for(p, pod) for p in node.pods.values()):
             return "not eligible due to a terminating pod on the nominated node."
         return ""
 
@@ -98,9 +107,10 @@ class DefaultPreemption(PostFilter):
         return found, statuses
 
     def _known(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> tuple[Candidate | None, Status]:
-        """The candidate that a node is; kept for equal pods until the node or a budget changes."""
+        """The candidate that a node is; kept for equal pods until the node or a budget changes, unless gangs that reach
+        beyond it may be among the victims."""
         kept = state.per_node
-        if kept is None or self._cluster.nominated_node(pod) == node.name:
+        if kept is None or node.in_groups or self._cluster.nominated_node(pod) == node.name:
             return self._on_node(state.clone(), pod, node.clone())
         known: tuple[Candidate | None, Status, object] | None = kept.get(node.name)
         if known is None or known[2] is not self._budgets:
@@ -109,7 +119,10 @@ class DefaultPreemption(PostFilter):
 
     def _on_node(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> tuple[Candidate | None, Status]:
         """The fewest victims on a node (both arguments are copies that may be changed)."""
-        weaker = [p for p in node.pods.values() if p.priority < pod.priority]
+        if node.in_groups:
+            weaker = [p for p in node.pods.values() if self._gangs.fall_for(p, pod)]
+        else:
+            weaker = [p for p in node.pods.values() if p.priority < pod.priority]
         if not weaker:
             return None, _NO_VICTIMS
         for p in weaker:
@@ -117,32 +130,46 @@ class DefaultPreemption(PostFilter):
         status = self._filters.filter_with_nominated(state, pod, node)
         if not status.ok:
             return None, status
-        weaker.sort(key=importance)
-        violating, others = split_by_budgets(weaker, self._budgets, self._counts_against)
+        units = self._gangs.together(weaker) if node.in_groups else [(p,) for p in weaker]
+        units.sort(key=self._importance)
+        violating, others = split_by_budgets(units, self._budgets, self._counts_against)
         victims: list[PodInfo] = []
         violations = 0
-        for group, breaks in ((violating, 1), (others, 0)):
-            for p in group:
-                if not self._reprieve(state, pod, p, node):
-                    victims.append(p)
-                    violations += breaks
+        for row, breaks in ((violating, True), (others, False)):
+            for unit in row:
+                if not self._reprieve(state, pod, unit, node):
+                    fallen = self._gangs.fallen(unit)
+                    victims += fallen
+                    violations += breaks * len(fallen)
         if not victims:
             return None, Status(Code.ERROR, (f'expected at least one victim pod on node "{node.name}"',))
         victims.sort(key=importance)
         return Candidate(node.name, tuple(victims), violations), SUCCESS
 
-    def _counts_against(self, pod: PodInfo) -> Sequence[int]:
+    def _importance(self, unit: _Unit) -> tuple[float, float]:
+        if len(unit) == 1 and not unit[0].group:
+            return importance(unit[0])
+        return -self._gangs.priority(unit[0]), min(importance(p)[1] for p in unit)
+
+    def _counts_against(self, unit: _Unit) -> Sequence[int]:
+        if len(unit) == 1 and not unit[0].group:
+            return self._covering_of(unit[0])
+        return [i for p in self._gangs.fallen(unit) for i in self._covering_of(p)]
+
+    def _covering_of(self, pod: PodInfo) -> Sequence[int]:
         known = self._covering.get(pod.key)
         if known is None or known[0] is not pod:
             known = self._covering[pod.key] = (pod, covering(pod, self._budgets))
         return known[1]
 
-    def _reprieve(self, state: CycleState, pod: PodInfo, other: PodInfo, node: NodeInfo) -> bool:
-        node.add(other)
-        self._filters.add_pod(state, pod, other, node)
+    def _reprieve(self, state: CycleState, pod: PodInfo, unit: _Unit, node: NodeInfo) -> bool:
+        for p in unit:
+            node.add(p)
+            self._filters.add_pod(state, pod, p, node)
         if self._filters.still_fits(state, pod, node):
             return True
-        self._remove(state, pod, other, node)
+        for p in unit:
+            self._remove(state, pod, p, node)
         return False
 
     def _remove(self, state: CycleState, pod: PodInfo, other: PodInfo, node: NodeInfo) -> None:
@@ -165,23 +192,21 @@ def importance(pod: PodInfo) -> tuple[float, float]:
 
 
 def split_by_budgets(
-    pods: Sequence[PodInfo],
-    budgets: Sequence[PodDisruptionBudget],
-    counts_against: Callable[[PodInfo], Sequence[int]] | None = None,
-) -> tuple[list[PodInfo], list[PodInfo]]:
-    """(pods whose eviction would break a budget, the others), when they are evicted in this order.
+    victims: Sequence[T], budgets: Sequence[PodDisruptionBudget], counts_against: Callable[[T], Sequence[int]]
+) -> tuple[list[T], list[T]]:
+    """(victims whose eviction would break a budget, the others), when they are evicted in this order.
 
-    `counts_against`: `covering`, as far as it is known already.
+    `counts_against`: the positions of the budgets that one counts against, see `covering`.
     """
     left = [b.status.disruptions_allowed for b in budgets]
-    violating: list[PodInfo] = []
-    others: list[PodInfo] = []
-    for pod in pods:
+    violating: list[T] = []
+    others: list[T] = []
+    for victim in victims:
         breaks = False
-        for i in counts_against(pod) if counts_against is not None else covering(pod, budgets):
+        for i in counts_against(victim):
             left[i] -= 1
             breaks = breaks or left[i] < 0
-        (violating if breaks else others).append(pod)
+        (violating if breaks else others).append(victim)
     return violating, others
 
 
@@ -197,14 +222,14 @@ def covering(pod: PodInfo, budgets: Sequence[PodDisruptionBudget]) -> list[int]:
     return found
 
 
-def choose(candidates: Sequence[Candidate]) -> Candidate:
-    """The node whose victims cost least; the first of equals."""
-    return min(candidates, key=_cost)
+def choose(candidates: Sequence[Candidate], priority: Callable[[PodInfo], float] = attrgetter("priority")) -> Candidate:
+    """The node whose victims cost least; the first of equals. `priority`: that of a victim."""
+    return min(candidates, key=lambda candidate: _cost(candidate, priority))
 
 
-def _cost(candidate: Candidate) -> tuple[float, ...]:
-    victims = candidate.victims
-    highest = max(v.priority for v in victims)
-    starts = [v.start for v in victims if v.priority == highest]
+def _cost(candidate: Candidate, priority: Callable[[PodInfo], float]) -> tuple[float, ...]:
+    priorities = [priority(v) for v in candidate.victims]
+    highest = max(priorities)
+    starts = [v.start for v, p in zip(candidate.victims, priorities, strict=True) if p == highest]
     earliest = min(float("inf") if s is None else s for s in starts)
-    return candidate.violations, highest, sum(v.priority + _SHIFT for v in victims), len(victims), -earliest
+    return candidate.violations, highest, sum(priorities) + len(priorities) * _SHIFT, len(priorities), -earliest

@@ -110,7 +110,8 @@ class ExtenderWebhook(NodesFilter, Score, Bind, Reviewer):
             on_node = self._handle.node(node)
             if on_node is None:
                 return self._failed(f"there is no node {node!r}", candidates)
-            by_uid = {p.pod.metadata.uid: p for p in on_node.pods.values()}
+            elsewhere = (v for c in candidates if c.node == node for v in c.victims)
+            by_uid = {p.pod.metadata.uid: p for p in (*on_node.pods.values(), *elsewhere)}
             uids = said.uids if said is not None else []
             if any(uid not in by_uid for uid in uids):
                 return self._failed(f"a victim on node {node!r} is not there", candidates)
