@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -11,14 +10,15 @@ import msgspec
 import orjson
 
 from volcano_py.cli.errors import fail
+from volcano_py.cli.reading import lines
+from volcano_py.cli.simulate_profiles import profiles
 from volcano_py.cli.trace import trace
 from volcano_py.kube.flags import parse_gates
-from volcano_py.scheduler.extensions import ExtensionError, extended, profile_plugins
+from volcano_py.scheduler.extensions import ExtensionError, extended
 from volcano_py.scheduler.framework.config import DEFAULT_TEXT, Configuration, ConfigurationError
 from volcano_py.scheduler.framework.registry import Registry
 from volcano_py.scheduler.model.feature_gates import enabled_gates
 from volcano_py.scheduler.run_once import REGISTRY
-from volcano_py.simulate import profiles as pod_by_pod
 from volcano_py.simulate.batch import Defaults, configuration, run_lines
 from volcano_py.simulate.cycles import CycleResult, Simulation
 from volcano_py.simulate.jobs import is_job
@@ -83,7 +83,7 @@ def run(
     if jsonl:
         try:
             defaults = Defaults(_text(conf), cycles, seed, parity, raw, features)
-            for line in run_lines(_lines(files), defaults, registry):
+            for line in run_lines(lines(files), defaults, registry):
                 sys.stdout.buffer.write(line + b"\n")
                 sys.stdout.buffer.flush()
         except (ConfigurationError, ManifestError) as e:
@@ -114,20 +114,7 @@ def run(
             _table(result, number if cycles > 1 else 0)
 
 
-@simulate.command()
-@click.argument("files", nargs=-1, metavar="FILES|-")
-@click.option("--jsonl", is_flag=True, required=True, help="A scenario per line in, a result per line out.")
-@click.option("--plugins-dir", default="", help="Folder of Python files with custom plugins.")
-def profiles(files: tuple[str, ...], jsonl: bool, plugins_dir: str) -> None:
-    """Schedule pod by pod, as a KubeSchedulerConfiguration says, in virtual time (docs/profiles.md)."""
-    try:
-        for line in pod_by_pod.run_lines(_lines(files), profile_plugins(plugins_dir)):
-            sys.stdout.buffer.write(line + b"\n")
-            sys.stdout.buffer.flush()
-    except (ManifestError, ExtensionError) as e:
-        fail(str(e), 2)
-
-
+simulate.add_command(profiles)
 simulate.add_command(trace)
 
 
@@ -142,19 +129,6 @@ def _configuration(path: Path | None, parity: bool, registry: Registry) -> Confi
         return configuration(_text(path), parity, registry)
     except ConfigurationError as e:
         raise ConfigurationError(f"{path}: {e}" if path else str(e)) from None
-
-
-def _lines(files: tuple[str, ...]) -> Iterator[bytes]:
-    """The lines of all files, or of standard input. Raises ManifestError."""
-    for path in files or ("-",):
-        if path == "-":
-            yield from sys.stdin.buffer
-            continue
-        try:
-            with open(path, "rb") as file:
-                yield from file
-        except OSError as e:
-            raise ManifestError(f"{path}: {e.strerror}; give files that exist, or - for standard input") from None
 
 
 def _text(path: Path | None) -> str:

@@ -90,6 +90,28 @@ def complete(
     return objects, refused + bad_jobs
 
 
+def complete_for_profiles(manifests: list[Manifest]) -> list[Manifest]:
+    """Completed copies of objects as profiles see them: pods that name no scheduler are those of the default scheduler.
+    Of an object that is described twice the last description counts."""
+    by_key: dict[tuple[str, str, str], Manifest] = {}
+    for m in manifests:
+        o = in_namespace(deepcopy(m))
+        by_key[model_kind(o), o["metadata"].get("namespace", ""), o["metadata"]["name"]] = o
+    objects = list(by_key.values())
+    classes = {o["metadata"]["name"]: o for o in (*_EVERYWHERE, *objects) if o["kind"] == "PriorityClass"}
+    for o in objects:
+        _metadata(o, 0.0)
+        if o["kind"] == "Node":
+            status = o.setdefault("status", {})
+            status.setdefault("allocatable", dict(status.get("capacity") or {}))
+        elif o["kind"] == "Pod":
+            spec = o.setdefault("spec", {})
+            _fill(spec, schedulerName=_DEFAULT_SCHEDULER)
+            _priority(spec, classes)
+            _resources(spec)
+    return objects
+
+
 def _metadata(o: Manifest, now: float) -> None:
     metadata = in_namespace(o)["metadata"]
     key = "-".join(filter(None, (metadata.get("namespace"), metadata["name"])))

@@ -1,0 +1,136 @@
+"""`volcano-py simulate profiles`: which pod goes where, pod by pod, as a KubeSchedulerConfiguration says."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+import orjson
+
+from volcano_py.cli.errors import fail
+from volcano_py.cli.reading import lines
+from volcano_py.kube.flags import parse_gates
+from volcano_py.scheduler.extensions import ExtensionError, profile_plugins
+from volcano_py.scheduler.framework.config import ConfigurationError as NoYaml
+from volcano_py.scheduler.framework.config import read_yaml
+from volcano_py.scheduler.profiles.configuration import ConfigurationError, features_of, load
+from volcano_py.simulate.complete import complete_for_profiles
+from volcano_py.simulate.manifests import Manifest, ManifestError, read
+from volcano_py.simulate.profile_calls import PluginCall, recorded
+from volcano_py.simulate.profiles import Scenario, run, run_lines
+
+
+@click.command()
+@click.argument("files", nargs=-1, metavar="FILES|-")
+@click.option("--config", type=click.Path(path_type=Path), help="A KubeSchedulerConfiguration (default: an empty one).")
+@click.option("--until", type=click.IntRange(0), default=60, show_default=True, help="Seconds of virtual time.")
+@click.option("--calls", is_flag=True, help="Print the calls of all plugins, in order, with their answers.")
+@click.option("--jsonl", is_flag=True, help="A scenario per line in, a result per line out.")
+@click.option("--plugins-dir", default="", help="Folder of Python files with custom plugins.")
+@click.option("--feature-gates", default="", help="Name=true|false, separated by commas, as for the scheduler.")
+@click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True)
+def profiles(
+    files: tuple[str, ...],
+    config: Path | None,
+    until: int,
+    calls: bool,
+    jsonl: bool,
+    plugins_dir: str,
+    feature_gates: str,
+    output: str,
+) -> None:
+    """Schedule pod by pod, as a KubeSchedulerConfiguration says, in virtual time (docs/profiles.md)."""
+    try:
+        registry = profile_plugins(plugins_dir)
+        if jsonl:
+            if config is not None or calls:
+                raise click.UsageError("--jsonl cannot be combined with --config or --calls: a line has its own")
+            for line in run_lines(lines(files), registry):
+                sys.stdout.buffer.write(line + b"\n")
+                sys.stdout.buffer.flush()
+            return
+        if not files:
+            raise click.UsageError("give manifests to read, or - for standard input")
+        made: list[PluginCall] = []
+        scenario = Scenario(_document(config), parse_gates(feature_gates), _objects(files), until=until)
+        outcome = run(scenario, recorded(registry, made.append) if calls else registry)[-1]
+        names = {p.name for p in load(scenario.config, features_of(scenario.feature_gates or {}), registry).profiles}
+    except ConfigurationError as e:
+        fail(f"{config}: {e}" if config else str(e), 2)
+    except (ManifestError, ExtensionError) as e:
+        fail(str(e), 2)
+    if output == "json":
+        document = {**outcome, **({"calls": msgspec.to_builtins(made)} if calls else {})}
+        click.echo(orjson.dumps(document, option=orjson.OPT_INDENT_2))
+        return
+    _table(("POD", "PROFILE", "NODE", "REASON"), _pods(scenario.objects, outcome, names))
+    if calls:
+        click.echo()
+        rows = ((f"{c.at:.3f}", c.pod, c.point, c.plugin, c.node, c.answer) for c in made)
+        _table(("TIME", "POD", "POINT", "PLUGIN", "NODE", "ANSWER"), rows)
+
+
+def _document(path: Path | None) -> dict[str, Any]:
+    """The configuration. Raises ConfigurationError."""
+    if path is None:
+        return {}
+    try:
+        found = read_yaml(path.read_text())
+    except OSError as e:
+        raise ConfigurationError(e.strerror or str(e)) from None
+    except (NoYaml, UnicodeDecodeError) as e:
+        raise ConfigurationError(str(e)) from None
+    if not isinstance(found, dict):
+        raise ConfigurationError("the document must be a KubeSchedulerConfiguration")
+    return found
+
+
+def _objects(files: Iterable[str]) -> list[Manifest]:
+    """The objects of manifests; those of Volcano are left out, with a line that says so. Raises ManifestError."""
+    found = read(files)
+    for kind in dict.fromkeys(m["kind"] for m in found if _is_volcanos(m)):
+        click.echo(f"left out: {kind} of Volcano, profiles do not read this kind; use simulate run", err=True)
+    return complete_for_profiles([m for m in found if not _is_volcanos(m)])
+
+
+def _is_volcanos(manifest: Manifest) -> bool:
+    return str(manifest.get("apiVersion") or "").partition("/")[0].endswith("volcano.sh")
+
+
+def _pods(objects: Iterable[Manifest], outcome: Mapping[str, Any], names: Collection[str]) -> Iterator[tuple[str, ...]]:
+    """A row for each pod that waited for a node, or was evicted."""
+    for pod in objects:
+        if pod["kind"] != "Pod":
+            continue
+        key = f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
+        profile, node = pod["spec"]["schedulerName"], outcome["bound"].get(key, "")
+        if key in outcome["deleted"]:
+            yield key, profile, "", "evicted"
+        elif not pod["spec"].get("nodeName"):
+            yield key, profile, node, "" if node else _reason(pod, key, outcome, names)
+
+
+def _reason(pod: Manifest, key: str, outcome: Mapping[str, Any], names: Collection[str]) -> str:
+    """Why a pod has no node."""
+    spec = pod["spec"]
+    if spec["schedulerName"] not in names:
+        return f"no profile has the schedulerName {spec['schedulerName']}; there are {', '.join(sorted(names))}"
+    if key in outcome["reason"]:
+        nominated = outcome["nominated"].get(key)
+        return (f"waits for evictions on {nominated}: " if nominated else "") + str(outcome["reason"][key])
+    if spec.get("schedulingGates"):
+        return f"gated: {', '.join(g['name'] for g in spec['schedulingGates'])}"
+    return "waits: for its group, for Permit, or for a program over HTTP, which a simulation does not call"
+
+
+def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Columns as wide as they must be; the last one is text."""
+    lines = [header, *rows]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(header) - 1)]
+    for line in lines:
+        padded = (f"{text:{width}}" for text, width in zip(line, widths, strict=False))
+        click.echo("  ".join((*padded, line[-1])).rstrip())
