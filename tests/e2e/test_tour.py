@@ -22,9 +22,14 @@ STEPS = re.findall(r"^```sh tour\n(.*?)^```", README, re.M | re.S)
 PROMISED = (
     ("up at https://127.0.0.1:", "node-3   Ready"),
     ("job.batch.volcano.sh/hello condition met", "Running", "small                    1       Open    root"),
-    ("run job wide successfully", "unschedulable", "Pending", "delete job hello successfully", "wide condition met"),
+    (
+        "run job wide successfully",
+        "Job default/wide is pending: 5 of the 6 pods",
+        "wait until job default/hello",
+        "wide condition met",
+    ),
     ("Aborted     Batch", "wide-default0-5", "6/6 Running"),
-    ("Waiting", "default/more-", "The sandbox is down."),
+    ("default/more-job-default-more  waits", "default/more-job-default-more  starts", "The sandbox is down."),
     (
         "configmap/volcano-scheduler-configmap replaced",
         "run job pack successfully",
