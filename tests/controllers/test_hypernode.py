@@ -18,10 +18,11 @@ from volcano_py.api import kinds
 from volcano_py.api.codec import from_manifest
 from volcano_py.api.topology import HyperNode
 from volcano_py.controllers import manager
+from volcano_py.controllers.admission import problems_of_hypernode
 from volcano_py.controllers.hypernode import adopt, count, labels, ufm
 from volcano_py.controllers.hypernode.config import KEY, Source, parse
 from volcano_py.controllers.hypernode.controller import HyperNodeController
-from volcano_py.controllers.instructions import Create, Delete, Together, Update
+from volcano_py.controllers.instructions import Create, Delete, Together, Update, UpdateStatus
 from volcano_py.controllers.options import Options
 from volcano_py.kube import Client
 from volcano_py.kube.credentials import Credentials
@@ -353,3 +354,27 @@ def free_port() -> int:
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         return int(listener.getsockname()[1])
+
+
+def test_a_hypernode_that_admission_would_reject_has_a_condition():
+    other = {
+        "type": "Other",
+        "status": "True",
+        "reason": "R",
+        "message": "m",
+        "lastTransitionTime": "1970-01-01T00:00:00Z",
+    }
+    manifest = {**hypernode("bad", {"regexMatch": {"pattern": "a(b"}}), "status": {"conditions": [other]}}
+    bad = from_manifest(HyperNode, manifest)
+    problems = problems_of_hypernode(bad)
+    first, *more = count.reconcile(bad, {}, problems, "1970-01-01T00:01:00Z")
+    assert isinstance(first, UpdateStatus) and not more
+    assert first.status["conditions"][0] == other
+    (mine,) = first.status["conditions"][1:]
+    assert (mine["type"], mine["status"], mine["reason"]) == ("Valid", "False", "InvalidHyperNode")
+    assert mine["message"].startswith("spec.members[0].selector.regexMatch.pattern: Invalid value: 'a(b': ")
+
+    written = from_manifest(HyperNode, {**manifest, "status": first.status})
+    assert count.reconcile(written, {}, problems, "1970-01-01T00:02:00Z") == [], "it is written once"
+    (corrected,) = count.reconcile(written, {}, [], "1970-01-01T00:03:00Z")
+    assert isinstance(corrected, UpdateStatus) and corrected.status["conditions"] == [other]

@@ -41,7 +41,7 @@ BAD: list[tuple[ResourceType, str, dict[str, Any], str]] = [
         HYPERNODE,
         "pattern",
         {"tier": 1, "members": [{"type": "Node", "selector": {"regexMatch": {"pattern": "a(b"}}}]},
-        "regexMatch.pattern 'a(b' cannot be used",
+        "spec.members[0].selector.regexMatch.pattern: Invalid value: 'a(b': member regexMatch pattern is invalid",
     ),
     (CRONJOB, "cron", {"schedule": "x", "jobTemplate": {"spec": job()}}, "spec.schedule"),
     (JOBFLOW, "flow", {"flows": CIRCLE}, "dependsOn"),

@@ -10,7 +10,9 @@ from collections.abc import Iterable, Sequence
 from volcano_py.api.batch import Job
 from volcano_py.api.codec import to_manifest
 from volcano_py.api.scheduling import Queue
+from volcano_py.api.topology import HyperNode
 from volcano_py.controllers.mirror import Mirror
+from volcano_py.webhooks.hypernodes import validate_hypernode
 from volcano_py.webhooks.jobs import mutate_job, validate_job_create
 from volcano_py.webhooks.lookup import Manifest, Queues
 from volcano_py.webhooks.queues import validate_queue
@@ -42,6 +44,11 @@ def problems_of_queue(queue: Queue, queues: Queues) -> list[str]:
     """What is wrong with a queue beside the others."""
     manifest = {key: value for key, value in to_manifest(queue).items() if key != "status"}  # that one is ours
     return _shortened(validate_queue(manifest, queues))
+
+
+def problems_of_hypernode(hypernode: HyperNode) -> list[str]:
+    """What is wrong with a HyperNode."""
+    return _shortened(validate_hypernode(to_manifest(hypernode)))
 
 
 def _shortened(problems: Iterable[str]) -> list[str]:

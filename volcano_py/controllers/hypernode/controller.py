@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import base64
 import logging
+import time
 
 from volcano_py.api.core import ConfigMap, Node
 from volcano_py.api.kinds import CONFIGMAP, HYPERNODE, NODE, SECRET
+from volcano_py.api.meta import format_time
 from volcano_py.api.topology import HyperNode
+from volcano_py.controllers.admission import problems_of_hypernode
 from volcano_py.controllers.hypernode import adopt, count, labels, ufm
 from volcano_py.controllers.hypernode.config import Source, parse, where
 from volcano_py.controllers.hypernode.labels import Manifest
@@ -81,7 +84,9 @@ class HyperNodeController:
         if hypernode is None:
             return
         try:
-            await self._cluster.executor.carry_out(count.reconcile(hypernode, self._labels()), hypernode)
+            now = format_time(time.time())
+            instructions = count.reconcile(hypernode, self._labels(), problems_of_hypernode(hypernode), now)
+            await self._cluster.executor.carry_out(instructions, hypernode)
         except Conflict:
             self.queue.add_after(_STATUS + name, REDISCOVER_SECONDS)
 

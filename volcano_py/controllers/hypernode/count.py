@@ -1,11 +1,12 @@
-"""How many nodes a HyperNode has. Volcano: the status of the hyperNode controller.
+"""The status of a HyperNode: how many nodes it has, and what is wrong with it. Volcano: the hyperNode controller.
 
-An exact name counts as it is, whether there is such a node or not, and whatever the member's type.
+Volcano writes no condition: its webhook rejects a bad HyperNode, and a cluster without webhooks does not report it. An
+exact name counts as it is, whether there is such a node or not, and whatever the member's type.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -13,13 +14,18 @@ import msgspec
 import re2  # type: ignore[import-untyped]
 
 from volcano_py.api.kinds import HYPERNODE
-from volcano_py.api.meta import LabelSelector
+from volcano_py.api.meta import Condition, LabelSelector
 from volcano_py.api.selector import matches
 from volcano_py.api.topology import HyperNode, Member
 from volcano_py.controllers.executor import status_write
 from volcano_py.controllers.instructions import Instruction
 
 Labels = Mapping[str, str]
+VALID = "Valid"
+INVALID = "InvalidHyperNode"
+"""Type and reason of the condition of a HyperNode that admission would reject."""
+LONGEST_MESSAGE = 32768
+"""Characters of a condition's message, as in the CRD."""
 _QUIET = re2.Options()
 _QUIET.log_errors = False
 
@@ -38,12 +44,34 @@ def node_names(hypernode: HyperNode, nodes: Mapping[str, Labels]) -> set[str]:
     return found
 
 
-def reconcile(hypernode: HyperNode, nodes: Mapping[str, Labels]) -> list[Instruction]:
-    """Write the count down where it is not right."""
-    count = len(node_names(hypernode, nodes))
-    if count == hypernode.status.node_count:
+def reconcile(
+    hypernode: HyperNode, nodes: Mapping[str, Labels], problems: Sequence[str] = (), now: str = ""
+) -> list[Instruction]:
+    """Write count and condition where they are not right.
+
+    `problems` is why admission would reject the HyperNode; `now` is RFC 3339.
+    """
+    count, conditions = len(node_names(hypernode, nodes)), _conditions(hypernode, problems, now)
+    if (count, conditions) == (hypernode.status.node_count, hypernode.status.conditions or []):
         return []
-    return [status_write(HYPERNODE, hypernode, msgspec.structs.replace(hypernode.status, node_count=count))]
+    status = msgspec.structs.replace(hypernode.status, node_count=count, conditions=conditions or None)
+    return [status_write(HYPERNODE, hypernode, status)]
+
+
+def _conditions(hypernode: HyperNode, problems: Sequence[str], now: str) -> list[Condition]:
+    """With the condition `Valid` while there are problems; those of others stay."""
+    others: list[Condition] = []
+    old: Condition | None = None
+    for one in hypernode.status.conditions or ():
+        if one.type == VALID:
+            old = one
+        else:
+            others.append(one)
+    if not problems:
+        return others
+    since = old.last_transition_time if old is not None else now
+    message = "; ".join(problems)[:LONGEST_MESSAGE]
+    return [*others, Condition(VALID, "False", INVALID, message, since)]
 
 
 def _selected(member: Member, nodes: Mapping[str, Labels]) -> set[str]:
