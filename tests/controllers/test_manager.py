@@ -15,10 +15,11 @@ from volcano_py.api import kinds
 from volcano_py.api.codec import from_manifest
 from volcano_py.api.core import Pod
 from volcano_py.controllers import garbage, manager
-from volcano_py.controllers.executor import NotLeading
+from volcano_py.controllers.executor import Executor, NotLeading
 from volcano_py.controllers.instructions import Again, Delete
 from volcano_py.controllers.mirror import Mirror
 from volcano_py.controllers.options import Options, enabled, parse_flags
+from volcano_py.controllers.runner import Cluster, mirrors_of
 from volcano_py.kube import Client, certificates
 from volcano_py.kube.credentials import Credentials
 from volcano_py.kube.informer import Informer
@@ -77,6 +78,14 @@ def test_mistaken_flags(flags, capsys):
 )
 def test_selection(selection, expected):
     assert enabled(selection, ["a", "b", "c"]) == expected
+
+
+async def test_controllers_wait_for_every_kind_that_they_watch():
+    async with Client(Credentials(server="http://127.0.0.1:1")) as client:
+        cluster = Cluster(client, Executor(client))
+        controllers = manager.make_controllers(cluster, Options(controllers=["*"]))
+    waited = {id(mirror.informer) for controller in controllers for mirror in mirrors_of(controller)}
+    assert waited == {id(feed) for feed in cluster.feeds}
 
 
 def free_port():

@@ -2,8 +2,10 @@
 
 import logging
 
-from volcano_py.controllers.trouble import QUIET_SECONDS, Trouble
-from volcano_py.kube.errors import Forbidden, Unreachable
+import pytest
+
+from volcano_py.controllers.trouble import QUIET_SECONDS, Trouble, from_outside
+from volcano_py.kube.errors import ApiError, Forbidden, Invalid, OlderDefinition, Unreachable
 
 
 def test_a_server_that_is_away_is_told_once_in_a_while_and_a_refusal_each_time(caplog):
@@ -24,3 +26,22 @@ def test_a_namespace_that_is_being_deleted_is_no_trouble(caplog):
     trouble = Trouble(logging.getLogger("test"))
     trouble.tell("job 1", Forbidden(403, "Forbidden", "it is being terminated", details))
     assert not caplog.records
+
+
+_DENIED = 'pods is forbidden: User "jane" cannot create resource "pods" in API group "" in the namespace "n"'
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (Unreachable("no answer"), True),
+        (ApiError(503, "ServiceUnavailable", "later"), True),
+        (Forbidden(403, "Forbidden", _DENIED), True),
+        (OlderDefinition("CRD jobs has no subresource status"), True),
+        (Forbidden(403, "Forbidden", "pods is forbidden: exceeded quota: few"), False),
+        (Invalid(422, "Invalid", "spec.x: Required value"), False),
+    ],
+)
+def test_what_no_object_can_remedy(error, expected):
+    """A Job is not terminated for it, and no queue's action is given up."""
+    assert from_outside(error) is expected

@@ -11,6 +11,7 @@ import os
 import re
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -29,6 +30,7 @@ from volcano_py.sandbox.components import Components
 
 pytestmark = pytest.mark.slow
 
+OLDER = re.compile(r"CRD (\S+) is older than this program: it does not have (.*?); update it: (kubectl apply [^(\n]*)")
 COMMAND = re.compile(r"kubectl create (?:cluster)?role .*? && kubectl create (?:cluster)?rolebinding [^\n\"]*")
 PROGRAMS = {"scheduler": ("--leader-elect=true",), "controller-manager": ("--leader-elect=true", "--controllers=*")}
 ALL_PROGRAMS = {
@@ -91,6 +93,15 @@ async def denied(client: Client) -> bool:
     except ApiError as error:
         return 'webhook "validatejob.volcano.sh" denied the request' in str(error)
     return False
+
+
+async def submitted(client: Client, name: str) -> bool:
+    """Create a Job; False while its definition is not served."""
+    try:
+        await client.create(JOB, job(name))
+    except ApiError:
+        return False
+    return True
 
 
 async def completed(client: Client, name: str) -> bool:
@@ -160,19 +171,88 @@ async def test_definitions_that_come_late_and_kinds_of_newer_versions(tmp_path: 
             for document in volcano.definitions():
                 await client.create(CUSTOMRESOURCEDEFINITION, document)
 
-            async def submitted() -> bool:
+            async def opened() -> bool:
                 try:
-                    opened = (await client.get(QUEUE, "default")).get("status", {}).get("state") == "Open"
-                    if opened:
-                        await client.create(JOB, job("late"))
-                    return opened
+                    return (await client.get(QUEUE, "default")).get("status", {}).get("state") == "Open"
                 except ApiError:
                     return False
 
-            await waiting.until(submitted, "there is no default queue")
+            await waiting.until(opened, "there is no default queue")
+            assert await submitted(client, "late")
             await waiting.until(lambda: completed(client, "late"), "the Job does not complete")
         finally:
             await programs.stop()
         lines = [line for name in PROGRAMS for line in (logs / f"{name}.log").read_text().splitlines()]
         about = [line for line in lines if "resourceclaims" in line or "deviceclasses" in line]
         assert 1 <= len(about) <= 4, about
+
+
+def older_definitions() -> list[dict[str, Any]]:
+    """Our CRDs without what Volcano did not have some releases ago: fields, kinds, and one status subresource."""
+    documents = {document["metadata"]["name"]: document for document in volcano.definitions()}
+    for name in ("hypernodes.topology.volcano.sh", "jobflows.flow.volcano.sh", "numatopologies.nodeinfo.volcano.sh"):
+        del documents[name]
+    for name, fields in (
+        ("jobs.batch.volcano.sh", ("networkTopology", "minSuccess")),
+        ("queues.scheduling.volcano.sh", ("parent", "deserved")),
+        ("podgroups.scheduling.volcano.sh", ("networkTopology", "subGroupPolicy")),
+    ):
+        properties = documents[name]["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]
+        for field in fields:
+            del properties["spec"]["properties"][field]
+    del documents["jobs.batch.volcano.sh"]["spec"]["versions"][0]["subresources"]
+    return list(documents.values())
+
+
+async def test_definitions_of_an_older_release(tmp_path: Path) -> None:
+    """Each program reports what the CRDs do not have, and works on when the logged command has updated them."""
+    expected = {
+        "scheduler": ("spec.parent", "spec.networkTopology, spec.subGroupPolicy"),
+        "controller-manager": (
+            "jobs.batch.volcano.sh has no subresource status",
+            "spec.minSuccess",
+            "spec.parent",
+            "jobflows.flow.volcano.sh",
+        ),
+        "webhook-manager": ("spec.minSuccess", "spec.parent"),
+        "hypernode-controller": ("hypernodes.topology.volcano.sh",),
+    }
+    async with (
+        Sandbox(2, path=tmp_path / "kubeconfig", crds=False, first_queues=False, volcano_admission=False) as sandbox,
+        Client.from_kubeconfig(sandbox.kubeconfig) as client,
+    ):
+        for document in older_definitions():
+            await client.create(CUSTOMRESOURCEDEFINITION, document)
+        await client.create(CONFIGMAP, volcano.scheduler_configmap())
+        await client.create(CONFIGMAP, discovery())
+        await waiting.until(lambda: submitted(client, "early"), "a Job cannot be created", 0.1)
+        logs = tmp_path / "logs"
+        programs = Components(lambda name: command(name, Path(sandbox.kubeconfig)), logs)
+
+        def text(name: str) -> str:
+            return (logs / f"{name}.log").read_text(errors="replace")
+
+        try:
+            await programs.start(tuple(ALL_PROGRAMS))
+
+            async def reported() -> bool:
+                assert not programs.ended(), "a program ended instead of waiting"
+                return all(words in text(name) for name, found in expected.items() for words in found)
+
+            await waiting.until(reported, "a program does not report what the CRDs do not have", 0.3)
+            assert not await completed(client, "early")
+            updates = {found[2] for name in ALL_PROGRAMS for found in OLDER.findall(text(name))}
+            assert len(updates) == 1
+            await shell(sandbox, tmp_path, updates.pop())
+
+            async def goes_on() -> bool:
+                assert not programs.ended(), "a program ended instead of waiting"
+                return await completed(client, "early") and await discovered(client) and await denied(client)
+
+            await waiting.until(goes_on, "the programs do not go on with the CRDs that were updated", 0.5)
+        except AssertionError as error:
+            raise AssertionError("\n".join([str(error), *(text(name)[-3000:] for name in ALL_PROGRAMS)])) from None
+        finally:
+            await programs.stop()
+        older = [found[0] for found in OLDER.findall(text("scheduler"))]
+        assert sorted(older) == ["podgroups.scheduling.volcano.sh", "queues.scheduling.volcano.sh"], "once a kind"

@@ -50,6 +50,9 @@ VOLCANO: tuple[ResourceType, ...] = (
 )
 """The kinds that our CRDs define."""
 
+STATUS_SUBRESOURCE: frozenset[ResourceType] = frozenset(VOLCANO) - {COMMAND, NUMATOPOLOGY, PODGROUP}
+"""Those of them whose status is a subresource; a PodGroup's is written with the object."""
+
 ALL: tuple[ResourceType, ...] = (*VOLCANO, *KUBERNETES)
 
 

@@ -35,8 +35,9 @@ from volcano_py.controllers.owned import OwnedObjects, StillThere
 from volcano_py.controllers.progress import moved
 from volcano_py.kube import scan
 from volcano_py.kube.client import Client
-from volcano_py.kube.errors import AlreadyExists, Conflict, InvalidResponse, KubeError, NotFound
+from volcano_py.kube.errors import AlreadyExists, Conflict, InvalidResponse, KubeError, NotFound, OlderDefinition
 from volcano_py.kube.events import EventRecorder
+from volcano_py.kube.remedies import UPDATE_CRDS
 
 log = logging.getLogger(__name__)
 
@@ -200,7 +201,17 @@ class Executor:
         try:
             self._note(rt, await _carried_out(self._client.update(rt, body, "status"), metadata))
         except NotFound:
+            if await self._exists(instruction):
+                text = f"CRD {rt.plural}.{rt.group} has no subresource status; update it: {UPDATE_CRDS}"
+                raise OlderDefinition(text) from None
             log.debug("%s %s is gone", rt.kind, key[1])
+
+    async def _exists(self, instruction: UpdateStatus) -> bool:
+        try:
+            found = await self._client.get(instruction.rt, instruction.name, instruction.namespace or None)
+        except (NotFound, InvalidResponse):
+            return False
+        return bool(found["metadata"].get("uid") == instruction.uid)
 
     async def _patch(self, instruction: Patch, versions: dict[tuple[ResourceType, str], str]) -> None:
         rt, namespace, name = instruction.rt, instruction.namespace, instruction.name

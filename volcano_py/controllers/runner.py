@@ -23,6 +23,7 @@ from volcano_py.controllers.kopf_watch import KINDS as HAND_KINDS
 from volcano_py.controllers.kopf_watch import HandWatch
 from volcano_py.controllers.mirror import Feed, Mirror
 from volcano_py.controllers.trouble import Trouble
+from volcano_py.kube import definitions
 from volcano_py.kube.client import Client
 from volcano_py.kube.errors import KubeError
 from volcano_py.kube.health import Health, Progress
@@ -140,6 +141,10 @@ class Cluster:
         return list(self._informers)
 
     @property
+    def kinds(self) -> list[ResourceType]:
+        return list(self._mirrors)
+
+    @property
     def feeds(self) -> list[Feed[Any]]:
         """All that has to be listed before work begins."""
         return [mirror.informer for mirror in (*self._mirrors.values(), *self._single.values())]
@@ -150,7 +155,7 @@ class Cluster:
 
 
 async def run_controllers(cluster: Cluster, controllers: Sequence[Controller], health: Health | None = None) -> None:
-    """Watch, wait until all is listed, and work until cancelled or a part ends.
+    """Watch, and start each controller when its kinds are listed; work until cancelled or a part ends.
 
     Raises what ended the part: NotLeading when leadership is lost, TaskEnded when it just returned. `health` gets a
     check for each informer and controller.
@@ -163,22 +168,27 @@ async def run_controllers(cluster: Cluster, controllers: Sequence[Controller], h
         parts[name] = health.watched(name, informer.run(), informer.problem)
     if cluster.by_hand is not None and cluster.by_hand.feeds:
         parts["kopf"] = health.watched("kopf", cluster.by_hand.run())
-    parts["workers"] = _start(cluster, controllers, health)
+    parts["definitions"] = health.watched("definitions", definitions.follow(cluster.client, cluster.kinds))
+    parts |= {controller.name: _start(controller, health) for controller in controllers}
     await run_all(parts)
 
 
-async def _start(cluster: Cluster, controllers: Sequence[Controller], health: Health) -> None:
-    for feed in cluster.feeds:
-        await feed.synced.wait()
-    log.info("caches are filled; starting %s", ", ".join(one.name for one in controllers))
-    workers: dict[str, Coroutine[Any, Any, None]] = {}
-    for controller in controllers:
-        trouble = Trouble(log)
-        busy = progress.of_workers(controller.workers)
-        health.add(f"workers of {controller.name}", progress.check(busy))
-        for number, one in enumerate(busy):
-            workers[f"{controller.name} {number}"] = _work(controller, trouble, one)
-    await run_all(workers)
+def mirrors_of(controller: Controller) -> list[Mirror[Any]]:
+    """The mirrors that a controller keeps, as its attributes or in a dict that is one."""
+    kept = [value for value in vars(controller).values() if isinstance(value, Mirror | dict)]
+    values = [one for value in kept for one in (value.values() if isinstance(value, dict) else (value,))]
+    return [one for one in values if isinstance(one, Mirror)]
+
+
+async def _start(controller: Controller, health: Health) -> None:
+    """Wait for the caches of one controller, and run its workers: a CRD that is missing stops no other controller."""
+    for mirror in mirrors_of(controller):
+        await mirror.informer.synced.wait()
+    log.info("%s starts: its caches are filled", controller.name)
+    trouble = Trouble(log)
+    busy = progress.of_workers(controller.workers)
+    health.add(f"workers of {controller.name}", progress.check(busy))
+    await run_all({f"{controller.name} {number}": _work(controller, trouble, one) for number, one in enumerate(busy)})
 
 
 async def _work(controller: Controller, trouble: Trouble, busy: Progress) -> None:

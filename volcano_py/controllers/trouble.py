@@ -9,10 +9,15 @@ import logging
 import time
 from collections.abc import Callable
 
-from volcano_py.kube.errors import Unreachable, in_terminating_namespace
+from volcano_py.kube.errors import ApiError, Unreachable, in_terminating_namespace
 from volcano_py.kube.remedies import for_denied
 
 QUIET_SECONDS = 10.0
+
+
+def from_outside(error: Exception) -> bool:
+    """Whether an attempt failed for a reason that no object can remedy: no answer, no permission, an older CRD."""
+    return not isinstance(error, ApiError) or error.status >= 500 or bool(for_denied(str(error)))
 
 
 class Trouble:

@@ -43,6 +43,10 @@ class InvalidResponse(KubeError):
         """What the server sent."""
 
 
+class OlderDefinition(KubeError):
+    """The CRD of a kind is older than this program; the text says what it lacks, and the command that updates it."""
+
+
 class ApiError(KubeError):
     """The server answered with a Status of failure."""
 

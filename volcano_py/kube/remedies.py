@@ -23,13 +23,14 @@ def remedy(error: KubeError, rt: ResourceType, verbs: tuple[str, ...], namespace
     if isinstance(error, NotFound):
         if "alpha" in rt.version and rt.group.endswith(".k8s.io"):
             return f"an API server serves it with --runtime-config={rt.api_version}=true and its feature gate"
-        return "" if not rt.group.endswith("volcano.sh") else f"install the CRD {rt.plural}.{rt.group}: {INSTALL_CRDS}"
+        return "" if not rt.group.endswith("volcano.sh") else f"install the CRD {rt.plural}.{rt.group}: {UPDATE_CRDS}"
     if isinstance(error, Forbidden):
         return "grant it: " + grant(str(error), rt, verbs, namespace)
     return ""
 
 
-INSTALL_CRDS = "kubectl apply --server-side -f crds/ (or upgrade the chart)"
+UPDATE_CRDS = "kubectl apply --server-side --force-conflicts -f crds/ (or helm upgrade)"
+"""Installs the CRDs, and updates those that the chart or another installation made."""
 
 
 def grant(message: str, rt: ResourceType, verbs: tuple[str, ...], namespace: str | None = None) -> str:

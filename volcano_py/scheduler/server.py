@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from volcano_py.api.core import ConfigMap
-from volcano_py.kube import Client, KubeError
+from volcano_py.kube import Client, KubeError, definitions
 from volcano_py.kube.health import Progress
 from volcano_py.kube.serve import serving, tls_context
 from volcano_py.kube.supervise import run_all
@@ -134,6 +134,9 @@ class Scheduler:
                 "configuration": self._follow_configuration(),
                 **self.source.parts(),
             }
+            parts["definitions"] = definitions.follow(
+                client, (informer.rt for informer in self.cache.informers.values())
+            )
             synced = []
             if options.sharding_mode != "none":
                 hard = options.sharding_mode == "hard"

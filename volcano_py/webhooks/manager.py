@@ -23,6 +23,7 @@ from volcano_py.api.kinds import (
     SECRET,
     VALIDATINGWEBHOOKCONFIGURATION,
 )
+from volcano_py.kube import definitions
 from volcano_py.kube.backoff import Backoff
 from volcano_py.kube.certificates import ServerCertificate
 from volcano_py.kube.client import Client
@@ -36,7 +37,7 @@ from volcano_py.webhooks import keeping, registration, server
 from volcano_py.webhooks.configuration import AdmissionConfiguration
 from volcano_py.webhooks.lookup import Manifest, QueueIndex
 from volcano_py.webhooks.options import Options
-from volcano_py.webhooks.paths import Surroundings
+from volcano_py.webhooks.paths import PATHS, Surroundings
 
 log = logging.getLogger(__name__)
 
@@ -100,6 +101,8 @@ async def run(client: Client, options: Options, *, started: asyncio.Event | None
         "admission configuration": health.watched("admission configuration", reread()),
         "admission": health.watched("admission", admit(), rounds.check),
     }
+    judged = (QUEUE, *(PATHS[path].rt for path in options.enabled_admission))
+    parts["definitions"] = health.watched("definitions", definitions.follow(client, judged))
     for informer in informers:
         name = f"informer {informer.rt.plural}"
         parts[name] = health.watched(name, informer.run(), informer.problem)

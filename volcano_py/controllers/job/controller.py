@@ -35,7 +35,7 @@ from volcano_py.controllers.job.request import Decision, Request, decide
 from volcano_py.controllers.job.volumes import claim_name
 from volcano_py.controllers.mirror import Mirror
 from volcano_py.controllers.runner import Cluster, pods_of_task
-from volcano_py.controllers.trouble import Trouble
+from volcano_py.controllers.trouble import Trouble, from_outside
 from volcano_py.kube.errors import ApiError, Conflict, Forbidden, KubeError
 from volcano_py.kube.workqueue import WorkQueue
 
@@ -201,9 +201,11 @@ class JobController:
         if isinstance(error, Unready):
             self._say(job, error.reason, str(error), "Warning")
         await self._note(job, error)
-        # That the server does not answer, a queue or a claim is missing, or a quota is used up, is not the job's fault.
-        ours = isinstance(error, ApiError) and error.status < 500 and not is_quota(error)
-        ours = ours or (isinstance(error, Unready) and not error.from_outside)
+        # A queue or a claim that is missing, or a quota that is used up, is not the job's fault either.
+        if isinstance(error, Unready):
+            ours = not error.from_outside
+        else:
+            ours = not from_outside(error) and not is_quota(error)
         if ours and 0 <= self._max_requeue <= self.queue.retries(key):
             self._say(job, "ExecuteAction", f"Job failed on action {action} for retry limit reached", "Warning")
             self._pending[key] = {}

@@ -18,7 +18,8 @@ from volcano_py.controllers.jobflow.members import entries, job_name
 from volcano_py.controllers.jobflow.reconcile import Observed, questions, reconcile
 from volcano_py.controllers.mirror import Mirror
 from volcano_py.controllers.runner import Cluster, jobs_of_flow
-from volcano_py.kube.errors import ApiError, Conflict, KubeError
+from volcano_py.controllers.trouble import from_outside
+from volcano_py.kube.errors import Conflict, KubeError
 from volcano_py.kube.workqueue import WorkQueue
 from volcano_py.webhooks.jobflows import validate_jobflow
 
@@ -77,9 +78,7 @@ class JobFlowController:
                 self.queue.add_after(key, instruction.seconds)
 
     def _failed(self, flow: JobFlow, error: KubeError) -> None:
-        # That the server does not answer is not the flow's fault.
-        refused = isinstance(error, ApiError) and error.status < 500
-        if refused and 0 <= self._max_requeue <= self.queue.retries(flow.key):
+        if not from_outside(error) and 0 <= self._max_requeue <= self.queue.retries(flow.key):
             log.warning("jobflow %s: %s; trying again now and then", flow.key, error)
             self._executor.say(flow, Emit("Warning", "SyncJobFlow", f"SyncJobFlow failed: {error}"))
             self.queue.add_after(flow.key, REFUSED_SECONDS)

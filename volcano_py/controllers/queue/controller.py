@@ -17,6 +17,7 @@ from volcano_py.controllers.instructions import Emit
 from volcano_py.controllers.mirror import Mirror
 from volcano_py.controllers.queue.reconcile import Blocked, Observed, reconcile
 from volcano_py.controllers.runner import Cluster
+from volcano_py.controllers.trouble import from_outside
 from volcano_py.kube.errors import KubeError
 from volcano_py.kube.remedies import for_denied
 from volcano_py.kube.workqueue import WorkQueue
@@ -62,7 +63,8 @@ class QueueController:
             try:
                 await self._do(queue, action)
             except (KubeError, Blocked, ValueError) as error:
-                if 0 <= self._max_requeue <= self.queue.retries(key):
+                lasting = not (isinstance(error, KubeError) and from_outside(error))
+                if lasting and 0 <= self._max_requeue <= self.queue.retries(key):
                     log.warning("queue %s: %s given up: %s", key, action, error)
                     self._executor.say(queue, Emit("Warning", action, f"{action} failed: {error}"))
                     break

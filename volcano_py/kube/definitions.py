@@ -1,0 +1,135 @@
+"""Whether the cluster's CRDs are as new as this program: what it uses of a kind and the CRD does not have.
+
+The API server drops fields that a CRD does not have without an error, and a status without its subresource is not
+found. Each component therefore compares its structs with discovery and OpenAPI, which every authenticated user may
+read. A CRD that is missing altogether is reported by the informer of its kind.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import types
+import typing
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from volcano_py.api import meta
+from volcano_py.api.kinds import STATUS_SUBRESOURCE, STRUCTS, ResourceType
+from volcano_py.kube.client import Client
+from volcano_py.kube.errors import NotFound
+from volcano_py.kube.remedies import UPDATE_CRDS
+
+log = logging.getLogger(__name__)
+
+LOOK = 30.0
+"""Seconds between two looks while a CRD is missing or older."""
+LONG_LOOK = 900.0
+"""Seconds between two looks otherwise: a rollback may bring older CRDs."""
+MOST_NAMED = 6
+"""Fields in one message."""
+
+Schema = Mapping[str, Any]
+
+
+def lacking(rt: ResourceType, served: Collection[str], schema: Schema) -> list[str]:
+    """What the CRD of a kind does not have of what the programs use: fields as paths, and the status subresource.
+
+    `served` are the names in the discovery document of the version, `schema` is the kind's in OpenAPI.
+    """
+    absent = list(_absent_fields(STRUCTS[rt], schema, ""))
+    if rt in STATUS_SUBRESOURCE and f"{rt.plural}/status" not in served:
+        absent.append("the subresource status")
+    return absent
+
+
+def _absent_fields(struct: type[msgspec.Struct], schema: Schema, path: str) -> Iterator[str]:
+    properties = schema.get("properties")
+    if not properties:
+        return  # any field is stored, or the schema is elsewhere ($ref)
+    for field in msgspec.structs.fields(struct):
+        name = field.encode_name
+        if not path and name in ("apiVersion", "kind", "metadata"):
+            continue
+        below = f"{path}.{name}".lstrip(".")
+        if name not in properties:
+            yield below
+            continue
+        inner = _struct_in(field.type)
+        if inner is not None and inner.__module__ != meta.__name__:  # its structs are unions of several kinds' fields
+            yield from _absent_fields(inner, _values_of(properties[name]), below)
+
+
+def _struct_in(annotation: Any) -> type[msgspec.Struct] | None:
+    """The struct of a field: its type, or that of its items or values."""
+    if isinstance(annotation, type) and issubclass(annotation, msgspec.Struct):
+        return annotation
+    if isinstance(annotation, types.UnionType) or typing.get_origin(annotation) in (list, dict, typing.Union):
+        return next(filter(None, map(_struct_in, typing.get_args(annotation))), None)
+    return None
+
+
+def _values_of(schema: Schema) -> Schema:
+    """The schema of an array's items or a map's values, else the schema itself."""
+    for key in ("items", "additionalProperties"):
+        if isinstance(schema.get(key), Mapping):
+            return _values_of(schema[key])
+    return schema
+
+
+async def follow(client: Client, kinds: Iterable[ResourceType]) -> None:
+    """Log what the CRDs of these kinds do not have, and when they are updated, until cancelled."""
+    wanted = [rt for rt in dict.fromkeys(kinds) if rt in STRUCTS and rt.group.endswith("volcano.sh")]
+    reported: dict[ResourceType, list[str]] = {}
+    while True:
+        complete = True
+        try:
+            async for rt, absent in _look(client, wanted):
+                complete = complete and absent == []
+                if absent is not None and absent != reported.get(rt, []):
+                    _report(rt, absent)
+                    reported[rt] = absent
+        except Exception as error:  # an answer of an unforeseen shape must not end the process
+            complete = False
+            log.debug("the CRDs cannot be compared now: %r", error)
+        await asyncio.sleep(LONG_LOOK if complete else LOOK)
+
+
+def _report(rt: ResourceType, absent: list[str]) -> None:
+    name = f"{rt.plural}.{rt.group}"
+    if not absent:
+        log.info("CRD %s is up to date now", name)
+        return
+    more = f" and {len(absent) - MOST_NAMED} more" if len(absent) > MOST_NAMED else ""
+    text = ", ".join(absent[:MOST_NAMED]) + more
+    log.warning("CRD %s is older than this program: it does not have %s; update it: %s", name, text, UPDATE_CRDS)
+
+
+async def _look(client: Client, kinds: list[ResourceType]) -> AsyncIterator[tuple[ResourceType, list[str] | None]]:
+    """Each kind with what its CRD does not have; None while there is no CRD. Raises KubeError."""
+    for api_version in dict.fromkeys(rt.api_version for rt in kinds):
+        served: list[str] = []
+        schemas: Mapping[str, Schema] = {}
+        try:
+            found = json.loads(await client.raw("GET", f"/apis/{api_version}"))
+            served = [row["name"] for row in found.get("resources") or ()]
+            document = json.loads(await client.raw("GET", f"/openapi/v3/apis/{api_version}"))
+            schemas = (document.get("components") or {}).get("schemas") or {}
+        except NotFound:
+            pass
+        for rt in kinds:
+            if rt.api_version == api_version:
+                schema = _schema_of(rt, schemas)
+                known = rt.plural in served and schema is not None
+                yield rt, lacking(rt, served, schema) if known and schema is not None else None
+
+
+def _schema_of(rt: ResourceType, schemas: Mapping[str, Schema]) -> Schema | None:
+    wanted = {"group": rt.group, "version": rt.version, "kind": rt.kind}
+    for schema in schemas.values():
+        if wanted in (schema.get("x-kubernetes-group-version-kind") or ()):
+            return schema
+    return None
