@@ -24,8 +24,8 @@ PROMISED = (
     ("job.batch.volcano.sh/hello condition met", "Running", "small                    1       Open    root"),
     (
         "run job wide successfully",
-        "Job default/wide is pending: 5 of the 6 pods",
-        "wait until job default/hello",
+        "Job default/wide is pending: ",
+        "add 1 node like node-0",
         "wide condition met",
     ),
     ("Aborted     Batch", "wide-default0-5", "6/6 Running"),
