@@ -124,8 +124,12 @@ class BindingCycles:
 
     def waiting(self) -> list[WaitingPod]:
         """The pods that Permit holds."""
-        held = (c for c in self._cycles.values() if c.stage is Stage.PERMIT and c.given_up is None)
-        return [WaitingPod(c.pod, c.node, dict(c.deadlines)) for c in held if c.deadlines]
+        return [WaitingPod(c.pod, c.node, dict(c.deadlines)) for c in self._cycles.values() if _is_held(c)]
+
+    def holds(self, key: str, plugin: str) -> bool:
+        """Whether Permit holds a pod because of a plugin."""
+        cycle = self._cycles.get(key)
+        return cycle is not None and _is_held(cycle) and plugin in cycle.deadlines
 
     def allow(self, key: str, plugin: str) -> None:
         cycle = self._cycles.get(key)
@@ -208,6 +212,10 @@ class BindingCycles:
                 cycle.seen_by = self._world.now + LONGEST_BINDING
             else:
                 self._world.emit(Bind(cycle.pod, cycle.node))
+
+
+def _is_held(cycle: BindingCycle) -> bool:
+    return cycle.stage is Stage.PERMIT and cycle.given_up is None and bool(cycle.deadlines)
 
 
 def _course(cycle: BindingCycle, world: World) -> Iterator[Stage]:

@@ -163,8 +163,12 @@ class Cluster:
 
     def placed(self, group: str) -> int:
         """How many members of a group are bound or assumed."""
-        tasks = (self.model.tasks.get(key) for key in self.members.get(group, {}))
-        return sum(t is not None and t.takes_capacity and t.node in self.model.nodes.index for t in tasks)
+        return sum(self.is_placed(key) for key in self.members.get(group, {}))
+
+    def is_placed(self, key: str) -> bool:
+        """Whether a pod is bound to a node, or assumed on it, that exists."""
+        task = self.model.tasks.get(key)
+        return task is not None and task.takes_capacity and task.node in self.model.nodes.index
 
     # ---- nominations ------------------------------------------------------------------------------------
 

@@ -44,6 +44,7 @@ class Waiting(Protocol):
     """The table of pods that Permit holds."""
 
     def waiting(self) -> list[WaitingPod]: ...
+    def holds(self, key: str, plugin: str) -> bool: ...
     def allow(self, key: str, plugin: str) -> None: ...
     def reject(self, key: str, plugin: str, message: str) -> None: ...
 
@@ -92,6 +93,10 @@ class Handle:
     def pod(self, key: str) -> PodInfo | None:
         return self.cluster.pod(key)
 
+    def is_placed(self, key: str) -> bool:
+        """Whether a pod is bound to a node, or assumed on it."""
+        return self.cluster.is_placed(key)
+
     def nominated(self, node: str) -> Iterator[PodInfo]:
         """The pods that are nominated to a node."""
         return self.cluster.nominated(node)
@@ -105,6 +110,10 @@ class Handle:
 
     def waiting_pods(self) -> list[WaitingPod]:
         return self._world.waiting.waiting()
+
+    def holds(self, key: str, plugin: str) -> bool:
+        """Whether a pod waits at Permit because of `plugin`."""
+        return self._world.waiting.holds(key, plugin)
 
     def allow(self, key: str, plugin: str) -> None:
         """In the name of `plugin`, let a waiting pod go on to its binding once no other plugin holds it."""

@@ -4,15 +4,16 @@ coscheduling. Pods of Volcano's PodGroups are placed by the session instead."""
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
 
 from volcano_py.api.meta import parse_time
 from volcano_py.scheduler.profiles.cycle_state import CycleState
-from volcano_py.scheduler.profiles.events import NODES, OBJECTS, PODS, Action, Interest
+from volcano_py.scheduler.profiles.events import NODES, OBJECTS, PODS, Action, Event, Interest, Kind
 from volcano_py.scheduler.profiles.extension_points import (
+    Observer,
     Permit,
     PostBind,
     PostFilter,
@@ -23,6 +24,7 @@ from volcano_py.scheduler.profiles.extension_points import (
 )
 from volcano_py.scheduler.profiles.handle import Handle
 from volcano_py.scheduler.profiles.objects import Manifest, ObjectKind, key_of
+from volcano_py.scheduler.profiles.plugins.label_groups import LabelGroups
 from volcano_py.scheduler.profiles.pod_info import PodInfo
 from volcano_py.scheduler.profiles.status import SKIP, SUCCESS, Code, Status, unresolvable, unschedulable
 
@@ -51,48 +53,59 @@ class Gang(NamedTuple):
     created: float
 
 
-class GangPermit(QueueSort, PreFilter, PostFilter, Reserve, Permit, PostBind):
+class GangPermit(QueueSort, PreFilter, PostFilter, Reserve, Permit, PostBind, Observer):
     name = "GangPermit"
     reads = (POD_GROUP,)
+    kinds = PODS | OBJECTS
 
     def __init__(self, arguments: Arguments, handle: Handle) -> None:
         self._args = arguments
         self._handle = handle
+        self._groups = LabelGroups(arguments.group_label, handle)
         self._started: dict[str, float] = {}
         """Group to when the first of the members that wait got its node."""
         self._given_up: dict[str, float] = {}
-        """Group to when it lost its places."""
+        """Group to when it lost its places, until that is over."""
+
+    def observe(self, event: Event) -> None:
+        self._groups.observe(event)
+        if event.kind is Kind.OBJECT and event.action is Action.DELETE and ObjectKind.of(event.old) == POD_GROUP:
+            gone = key_of(event.old)
+            self._groups.members(gone)
+            self._started.pop(gone, None)
+            self._given_up.pop(gone, None)
 
     def sort_key(self, pod: PodInfo, queued_at: float) -> tuple[float | str, ...]:
         """Members of a group are neighbours: priority, age of the group, its name."""
-        group = self._group_name(pod)
+        group = self._groups.name(pod)
         gang = self._gang(group) if group else None
         since = gang.created if gang is not None else math.inf
         return (-pod.priority, since if group else math.inf, group, queued_at)
 
     def pre_filter(self, state: CycleState, pod: PodInfo) -> tuple[Collection[str] | None, Status]:
-        group = self._group_name(pod)
+        group = self._groups.join(pod)
         if not group:
             return None, SKIP
         gang = self._gang(group)
         if gang is None:
             return None, unresolvable(f'the PodGroup "{group}" does not exist')
-        short = _short(gang, self._members(group), self._args.task_label)
+        short = _short(gang, self._groups.members(group), self._args.task_label)
         if short:
             return None, unresolvable(f'the PodGroup "{group}" has too few pods: {short}')
         rest = self._given_up.get(group, -math.inf) + self._args.pod_group_backoff_seconds - self._handle.now
         if rest > 0:
             self._handle.try_again(pod, rest)
             return None, unresolvable(f'the PodGroup "{group}" was given up just now')
+        self._given_up.pop(group, None)
         return None, SUCCESS
 
     def post_filter(self, state: CycleState, pod: PodInfo, refused: dict[str, Status]) -> PostFilterResult:
         """A member fits nowhere: unless nearly all others have a place, those that wait give theirs up."""
-        group = self._group_name(pod)
+        group = self._groups.name(pod)
         gang = self._gang(group) if group else None
         if gang is None:
             return PostFilterResult(unschedulable())
-        missing = gang.min_member - len(list(self._placed(group)))
+        missing = gang.min_member - len(self._placed(group))
         if not self._waiting(group) or missing <= gang.min_member * _CLOSE:
             return PostFilterResult(unschedulable())
         self._reject(group, f'the PodGroup "{group}" cannot be placed now: {pod.name} fits on no node')
@@ -103,13 +116,13 @@ class GangPermit(QueueSort, PreFilter, PostFilter, Reserve, Permit, PostBind):
 
     def unreserve(self, state: CycleState, pod: PodInfo, node: str) -> None:
         """A member has lost its place: the others that wait give theirs up, too."""
-        group = self._group_name(pod)
+        group = self._groups.name(pod)
         if group in self._started:
             self._reject(group, f'the PodGroup "{group}" was given up: {pod.name} lost its place')
             self._say(pod, group, "Unschedulable", f"{pod.name} lost its place before enough members had one")
 
     def permit(self, state: CycleState, pod: PodInfo, node: str) -> tuple[Status, float]:
-        group = self._group_name(pod)
+        group = self._groups.name(pod)
         gang = self._gang(group) if group else None
         if gang is None:
             return SUCCESS, 0.0
@@ -124,10 +137,10 @@ class GangPermit(QueueSort, PreFilter, PostFilter, Reserve, Permit, PostBind):
         return SUCCESS, 0.0
 
     def post_bind(self, state: CycleState, pod: PodInfo, node: str) -> None:
-        group = self._group_name(pod)
+        group = self._groups.name(pod)
         gang = self._gang(group) if group else None
         if gang is not None:
-            placed = list(self._placed(group))
+            placed = self._placed(group)
             short = _short(gang, placed, self._args.task_label)
             self._say(pod, group, "Scheduling" if short else "Scheduled", f"{len(placed)} members have a node")
 
@@ -138,10 +151,6 @@ class GangPermit(QueueSort, PreFilter, PostFilter, Reserve, Permit, PostBind):
             Interest(NODES, Action.ADD | Action.ALLOCATABLE | Action.NODE_LABEL | Action.TAINT),
             Interest(OBJECTS, Action.ADD | Action.OTHER, self._group_helps),
         )
-
-    def _group_name(self, pod: PodInfo) -> str:
-        name = pod.labels.get(self._args.group_label, "")
-        return f"{pod.namespace}/{name}" if name else ""
 
     def _gang(self, group: str) -> Gang | None:
         found = self._handle.object(POD_GROUP, group)
@@ -156,16 +165,12 @@ class GangPermit(QueueSort, PreFilter, PostFilter, Reserve, Permit, PostBind):
             parse_time(created) if created else 0.0,
         )
 
-    def _members(self, group: str) -> Iterator[PodInfo]:
-        return (p for p in self._handle.pods() if self._group_name(p) == group)
-
-    def _placed(self, group: str) -> Iterator[PodInfo]:
+    def _placed(self, group: str) -> list[PodInfo]:
         """The members that are bound or assumed."""
-        return (p for n in self._handle.nodes() for p in n.pods.values() if self._group_name(p) == group)
+        return [p for p in self._groups.members(group) if self._handle.is_placed(p.key)]
 
     def _waiting(self, group: str) -> list[str]:
-        found = (w for w in self._handle.waiting_pods() if self._group_name(w.pod) == group)
-        return [w.pod.key for w in found if self.name in w.deadlines]
+        return [p.key for p in self._groups.members(group) if self._handle.holds(p.key, self.name)]
 
     def _reject(self, group: str, why: str) -> None:
         self._started.pop(group, None)
@@ -182,15 +187,15 @@ class GangPermit(QueueSort, PreFilter, PostFilter, Reserve, Permit, PostBind):
             self._handle.patch(POD_GROUP, group, {"status": status}, pod, status=True)
 
     def _pod_helps(self, pod: PodInfo, old: PodInfo | None, new: PodInfo | None) -> bool:
-        return new is not None and self._group_name(new) == self._group_name(pod) != ""
+        return new is not None and self._groups.name(new) == self._groups.name(pod) != ""
 
     def _group_helps(self, pod: PodInfo, old: Manifest | None, new: Manifest | None) -> bool:
-        if new is None or key_of(new) != self._group_name(pod):
+        if new is None or key_of(new) != self._groups.name(pod):
             return False
         return old is None or old.get("spec") != new.get("spec")
 
 
-def _short(gang: Gang, members: Iterator[PodInfo] | Sequence[PodInfo], task_label: str) -> str:
+def _short(gang: Gang, members: Sequence[PodInfo], task_label: str) -> str:
     """What is missing of the minimum; empty: nothing."""
     counts: dict[str, int] = {}
     for p in members:
