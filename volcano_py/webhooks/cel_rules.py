@@ -1,8 +1,8 @@
 """Those rules of admission that CEL can say, in CEL. Volcano: its ValidatingAdmissionPolicies.
 
 Each stands for what a plain function of this package says; `tests/webhooks/test_policy_documents.py` holds the two
-together. Rules of queues are in `cel_queue_rules`. Graphs, whole pod templates and cron expressions are left to the
-webhooks.
+together. Rules of queues are in `cel_queue_rules`. What of the pod templates of a changed Job is compared is in
+`cel_template_rules`. Graphs, whole pod templates and cron expressions are left to the webhooks.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from volcano_py.api import names
 from volcano_py.api.scheduling import ROOT_QUEUE
+from volcano_py.webhooks.cel_template_rules import same_containers, same_pods
 from volcano_py.webhooks.job_plugins import known_plugins
 from volcano_py.webhooks.policies import ACTIONS, EVENTS
 
@@ -149,15 +150,17 @@ _SAME_JOB = " && ".join(
     )
 )
 _SAME_TASK = " && ".join(
-    [f"t.?{name}.orValue({empty}) == o.?{name}.orValue({empty})" for name, empty in (("name", "''"), ("maxRetry", "0"))]
+    ["t.?maxRetry.orValue(0) == o.?maxRetry.orValue(0)"]
     + [f"t.?{name} == o.?{name}" for name in ("policies", "dependsOn", "partitionPolicy", "topologyPolicy")]
-    + [
-        f"t.template.spec.?containers.orValue([]).map(c, {field}) == o.template.spec.?containers.orValue([]).map(c, "
-        f"{field})"
-        for field in ("c.name", "c.?image.orValue('')", "c.?command.orValue([])", "c.?args.orValue([])")
-    ]
 )
-"""What a policy compares of a template: absent and empty fields are the same for a webhook, but not in CEL."""
+
+
+def _unchanged(same: str, message: str) -> Rule:
+    """A rule for the tasks `t` of a changed Job beside those, `o`, that it had."""
+    old = "oldObject.spec.?tasks.orValue([])"
+    every = f"{_TASKS}.all(t, {old}.exists(o, t.?name.orValue('') == o.?name.orValue('') && {same}))"
+    return Rule(f"{_UPDATE} || {_TASKS}.size() != {old}.size() || {every}", message)
+
 
 JOBS = [
     Rule(f"{_TASKS}.size() > 0", "spec.tasks: No task specified in job spec; add at least one"),
@@ -247,11 +250,9 @@ JOBS = [
         "spec.tasks: job updates may not add or remove tasks",
     ),
     Rule(f"{_UPDATE} || ({_SAME_JOB})", f"spec: {_FIXED}"),
-    Rule(
-        f"{_UPDATE} || {_TASKS}.size() != oldObject.spec.?tasks.orValue([]).size() || "
-        f"{_TASKS}.all(t, oldObject.spec.?tasks.orValue([]).exists(o, {_SAME_TASK}))",
-        f"spec.tasks[]: {_FIXED}",
-    ),
+    _unchanged(_SAME_TASK, f"spec.tasks[]: {_FIXED}"),
+    _unchanged(same_pods("t.?template", "o.?template"), f"spec.tasks[].template: {_FIXED}"),
+    _unchanged(same_containers("t.?template", "o.?template"), f"spec.tasks[].template.spec.containers: {_FIXED}"),
 ]
 
 PODGROUPS = [
