@@ -59,8 +59,8 @@ def steps_of(path: Path) -> list[Step]:
     return steps
 
 
-WITH_PROGRAMS = {EXAMPLES / "sticky-vm", EXAMPLES / "remote-plugin"}
-"""Folders with a program beside the manifests; tests of their own go through them."""
+APART = {EXAMPLES / "sticky-vm", EXAMPLES / "remote-plugin", EXAMPLES / "gang-permit"}
+"""Folders with a program or a scheduler configuration of their own; tests of their own go through them."""
 FOUND = {str(path.relative_to(EXAMPLES)): path for path in sorted(EXAMPLES.rglob("*.yaml")) if steps_of(path)}
 
 
@@ -86,7 +86,7 @@ def jobs_of(folder: Path) -> set[str]:
 
 def test_every_folder_has_manifests() -> None:
     folders = {path for path in EXAMPLES.iterdir() if path.is_dir() and any(path.glob("*.*"))}
-    assert folders == set(FOLDERS) | WITH_PROGRAMS
+    assert folders == set(FOLDERS) | APART
 
 
 def test_every_manifest_belongs_to_an_example() -> None:
@@ -97,7 +97,7 @@ def test_every_manifest_belongs_to_an_example() -> None:
             isinstance(document, dict) and "apiVersion" in document for document in yaml.safe_load_all(path.read_text())
         )
     }
-    assert {m for m in manifests if m.parent not in WITH_PROGRAMS} == set(FOUND.values()) | applied_by_others()
+    assert {m for m in manifests if APART.isdisjoint(m.parents)} == set(FOUND.values()) | applied_by_others()
 
 
 def test_the_table_names_every_example() -> None:
@@ -118,7 +118,7 @@ async def test_every_folder_can_be_applied_as_a_whole(tmp_path: Path) -> None:
         http(sandbox) as api,
     ):
         kubectl = Kubectl(sandbox, tmp_path)
-        for folder in FOLDERS:
+        for folder in [*FOLDERS, EXAMPLES / "gang-permit"]:
             for _ in range(3):  # whether a queue is open in time must not be luck
                 code, out, errors = await kubectl.run("apply", "-f", f"{folder}/")
                 assert code == 0, f"{folder.name}: {out}{errors}"
