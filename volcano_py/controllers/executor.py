@@ -201,17 +201,18 @@ class Executor:
         try:
             self._note(rt, await _carried_out(self._client.update(rt, body, "status"), metadata))
         except NotFound:
-            if await self._exists(instruction):
-                text = f"CRD {rt.plural}.{rt.group} has no subresource status; update it: {UPDATE_CRDS}"
-                raise OlderDefinition(text) from None
+            await self._check_status_subresource(rt, instruction.namespace, instruction.name)
             log.debug("%s %s is gone", rt.kind, key[1])
 
-    async def _exists(self, instruction: UpdateStatus) -> bool:
+    async def _check_status_subresource(self, rt: ResourceType, namespace: str, name: str) -> None:
+        """After a status was not found: raises OlderDefinition if its object exists. Listed, as `get` may be denied."""
         try:
-            found = await self._client.get(instruction.rt, instruction.name, instruction.namespace or None)
+            found = await self._client.list(rt, namespace or None, field_selector=f"metadata.name={name}")
         except (NotFound, InvalidResponse):
-            return False
-        return bool(found["metadata"].get("uid") == instruction.uid)
+            return
+        if found:
+            text = f"CRD {rt.plural}.{rt.group} has no subresource status; update it: {UPDATE_CRDS}"
+            raise OlderDefinition(text) from None
 
     async def _patch(self, instruction: Patch, versions: dict[tuple[ResourceType, str], str]) -> None:
         rt, namespace, name = instruction.rt, instruction.namespace, instruction.name
@@ -228,6 +229,8 @@ class Executor:
             )
             answer = await _carried_out(write, {"namespace": namespace, "name": name})
         except NotFound:
+            if instruction.subresource == "status":
+                await self._check_status_subresource(rt, namespace, name)
             if not instruction.missing_ok:
                 raise
             return
