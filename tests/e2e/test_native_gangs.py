@@ -12,6 +12,8 @@ from tests.e2e.cluster import cluster, kubectl, log_of, until
 from volcano_py.api.kinds import PODGROUP
 from volcano_py.kube.client import Client
 from volcano_py.sandbox.cluster import Sandbox
+from volcano_py.scheduler.model.group_names import NATIVE
+from volcano_py.simulate.capture import capture
 
 GATES = "AllAlpha=true"
 GROUPS = "podgroups.scheduling.k8s.io"
@@ -93,6 +95,12 @@ kind: Node
 metadata: {name: added}
 status: {allocatable: {cpu: "2", memory: 8Gi, pods: "110"}, capacity: {cpu: "2", memory: 8Gi, pods: "110"}}
 """
+VOLCANO_GROUP = """\
+apiVersion: scheduling.volcano.sh/v1beta1
+kind: PodGroup
+metadata: {name: other}
+spec: {minMember: 1}
+"""
 CLASSES = """\
 apiVersion: scheduling.k8s.io/v1
 kind: PriorityClass
@@ -106,7 +114,12 @@ async def test_a_gang_waits_for_capacity_and_late_members_join_it(site: Site) ->
     await site.waits_for("train", "PodGroupScheduled=false")
     assert await site.nodes("train") == ["", "", ""]
     described = await site.run("get", GROUPS, "train", "-o", "yaml")
-    assert "reason: Unschedulable" in described and "train-0 lacks" in described
+    assert "reason: Unschedulable" in described and " lacks" in described
+    await site.run("create", "-f", "-", stdin=VOLCANO_GROUP)
+    captured = await capture(site.client, 0.0)
+    names = {kind: [group.metadata.name for group in captured.of(kind)] for kind in (NATIVE, "PodGroup")}
+    assert names == {NATIVE: ["train"], "PodGroup": ["other"]}
+    await site.run("delete", "podgroups.scheduling.volcano.sh", "other")
     row = (await site.run("get", GROUPS, "--no-headers")).split()
     assert row[:4] == ["train", "gang/3", "False", "Unschedulable"]
     pod = await site.run("get", "pod", "train-0", "-o", "yaml")

@@ -14,11 +14,15 @@ import pytest
 from click.testing import CliRunner
 
 from tests.scheduler import churn
+from volcano_py.api import gang
 from volcano_py.api.core import Container, EnvVar, Pod, PodSpec
 from volcano_py.api.meta import ObjectMeta
 from volcano_py.cli.main import main
 from volcano_py.scheduler.model.cluster import Cluster
+from volcano_py.scheduler.model.group_names import NATIVE
+from volcano_py.scheduler.model.plan import Bind
 from volcano_py.scheduler.model.sample_size import DEFAULT_SAMPLE
+from volcano_py.scheduler.recording import entries
 from volcano_py.scheduler.recording.archive import ArchiveError
 from volcano_py.scheduler.recording.recorder import RecordedCluster, Recorder
 from volcano_py.scheduler.run_once import Report, run_once
@@ -116,6 +120,22 @@ def test_private_fields_are_not_recorded(tmp_path: Path) -> None:
     (file,) = tmp_path.iterdir()
     content = gzip_content(file)
     assert b'"before"' in content and b'"after"' in content and b"private" not in content
+
+
+def test_a_recording_that_begins_between_bind_and_event_has_the_bind_and_native_gangs() -> None:
+    model = RecordedCluster()
+    group = gang.PodGroup(
+        metadata=ObjectMeta(name="g", namespace="default", uid="g"),
+        spec=gang.PodGroupSpec(scheduling_policy=gang.SchedulingPolicy(gang=gang.GangPolicy(min_count=1))),
+    )
+    model.upsert(NATIVE, group)
+    spec = PodSpec(scheduler_name="volcano", containers=[Container(name="c")])
+    model.upsert("Pod", Pod(metadata=ObjectMeta(name="p", namespace="default", uid="p"), spec=spec))
+    bind = Bind("default", "p", "p", "n1", "default/g")
+    model.assume_binds([bind])
+    lines = [msgspec.json.decode(line, type=entries.Line) for line in model.everything()]
+    assert [line.kind for line in lines if isinstance(line, entries.Put)] == [NATIVE, "Pod"]
+    assert [line.operation for line in lines if isinstance(line, entries.Assume)] == [bind]
 
 
 def test_a_plain_model_notes_nothing() -> None:

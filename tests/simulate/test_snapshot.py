@@ -17,15 +17,17 @@ from numpy.typing import NDArray
 from tests import strategies
 from volcano_py.scheduler.framework.config import Configuration, load
 from volcano_py.scheduler.model.cluster import Cluster
+from volcano_py.scheduler.model.group_names import NATIVE, native_uid
 from volcano_py.scheduler.model.plan import Bind, Evict
 from volcano_py.scheduler.recording import archive
 from volcano_py.scheduler.recording.archive import ArchiveError
 from volcano_py.scheduler.recording.private import without_private, without_secrets
 from volcano_py.scheduler.run_once import REGISTRY, run_once
 from volcano_py.simulate import snapshot as snapshots
+from volcano_py.simulate import what_if
 from volcano_py.simulate.anonymize import anonymize
 from volcano_py.simulate.complete import complete
-from volcano_py.simulate.manifests import as_struct
+from volcano_py.simulate.manifests import as_struct, model_kind
 from volcano_py.simulate.snapshot import Snapshot, Unread, cluster_of
 from volcano_py.testing.table import configuration
 
@@ -40,7 +42,7 @@ def snapshot_of(manifests: list[Manifest]) -> Snapshot:
     for manifest in made:
         struct = as_struct(manifest)
         if struct is not None:
-            found.setdefault(manifest["kind"], []).append(without_private(struct))
+            found.setdefault(model_kind(manifest), []).append(without_private(struct))
     return Snapshot(NOW, found)
 
 
@@ -120,6 +122,28 @@ def secretive() -> list[Manifest]:
             "volumes": [{"name": "acme", "secret": {"secretName": "acme-secret"}}],
             "affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}}},
     ]  # fmt: skip
+
+
+def test_native_gangs_stay_native(tmp_path: Path) -> None:
+    gang = {"apiVersion": "scheduling.k8s.io/v1alpha2", "kind": "PodGroup", "metadata": {"name": "g", "namespace": "d"}}
+    gang["spec"] = {"schedulingPolicy": {"gang": {"minCount": 2}}, "disruptionMode": "PodGroup"}
+    made: list[Manifest] = [gang, {"kind": "PodGroup", "metadata": {"name": "g", "namespace": "d"}}]
+    made.append({"kind": "Node", "metadata": {"name": "n"}, "status": {"allocatable": {"cpu": "4", "pods": "9"}}})
+    for i in range(2):
+        spec = {"schedulerName": "volcano", "schedulingGroup": {"podGroupName": "g"}, "containers": [{"name": "c"}]}
+        metadata = {"name": f"p{i}", "namespace": "d", "uid": f"p{i}"}
+        made.append({"kind": "Pod", "metadata": metadata, "spec": spec, "status": {"phase": "Pending"}})
+    path = tmp_path / "file"
+    for snapshot in (snapshot_of(made), anonymize(snapshot_of(made))):
+        snapshots.save(snapshot, path)
+        read = snapshots.load(path)
+        (native,) = read.of(NATIVE)
+        assert native.spec.disruption_mode == "PodGroup" and native.spec.scheduling_policy.gang.min_count == 2
+        assert len(read.of("PodGroup")) == 1
+        simulation = what_if.simulation_of(read)
+        outcome = what_if.run(simulation, conf_of([["gang", "predicates"]]))
+        key = native_uid(native.metadata.key)
+        assert outcome.started == {key: 1} and outcome.bound == {key: 2}
 
 
 def test_environment_command_lines_and_secrets_are_never_in_it(tmp_path: Path) -> None:

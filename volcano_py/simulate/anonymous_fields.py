@@ -63,6 +63,7 @@ KEPT = frozenset(
         "protocol",
         "mode",
         "dequeueStrategy",
+        "disruptionMode",
         "volumeBindingMode",
         "volumeMode",
         "whenUnsatisfiable",

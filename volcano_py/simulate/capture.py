@@ -39,7 +39,7 @@ async def capture(
     for entry in TABLE:
         found = await _all(client, entry.rt, entry.optional, unread)
         if found:
-            objects[entry.rt.kind] = [without_private(obj) for obj in found]
+            objects[entry.kind] = [without_private(obj) for obj in found]
     text = await _configuration(client, config_map, unread)
     devices = await _device_configuration(client, text, unread)
     if devices is not None:

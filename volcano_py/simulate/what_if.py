@@ -13,6 +13,7 @@ from volcano_py.api import names, quantity
 from volcano_py.api.meta import format_time
 from volcano_py.scheduler.framework.config import Configuration
 from volcano_py.scheduler.framework.registry import Registry
+from volcano_py.scheduler.model.group_names import native_uid
 from volcano_py.scheduler.run_once import REGISTRY
 from volcano_py.simulate.complete import complete
 from volcano_py.simulate.cycles import Simulation
@@ -212,6 +213,9 @@ def _key(manifest: Manifest) -> tuple[str, str, str]:
 def _group(pod: Mapping[str, Any]) -> str:
     """The job of a pod; a pod without one is its own."""
     metadata = pod["metadata"]
+    native = (pod["spec"].get("schedulingGroup") or {}).get("podGroupName")
+    if native:
+        return native_uid(f"{metadata['namespace']}/{native}")
     annotations = metadata.get("annotations") or {}
     name = annotations.get(names.GROUP_NAME) or annotations.get(names.VOLCANO_GROUP_NAME) or metadata["name"]
     return f"{metadata['namespace']}/{name}"

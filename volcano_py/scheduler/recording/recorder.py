@@ -23,6 +23,7 @@ from volcano_py.scheduler.framework.config import Configuration
 from volcano_py.scheduler.framework.session import Shard
 from volcano_py.scheduler.model import status
 from volcano_py.scheduler.model.cluster import Cluster
+from volcano_py.scheduler.model.group_names import NATIVE
 from volcano_py.scheduler.model.plan import Bind, Evict, Operation
 from volcano_py.scheduler.model.sample_size import SampleSize
 from volcano_py.scheduler.recording import entries
@@ -65,6 +66,10 @@ class RecordedCluster(Cluster):
             self._note(entries.Assume, operation)
         super().assume(operation)
 
+    def assume_binds(self, binds: Sequence[Bind]) -> None:
+        self._assumed.update((f"{bind.namespace}/{bind.name}", bind) for bind in binds)
+        super().assume_binds(binds)
+
     def forget(self, operation: Operation) -> None:
         self._note(entries.Forget, operation)
         super().forget(operation)
@@ -83,8 +88,11 @@ class RecordedCluster(Cluster):
         lines += [_encode(put("PriorityClass", obj)) for obj in self.priority_classes.values()]
         lines += [_encode(put("Queue", queue.object)) for queue in self.queues.values()]
         lines += [_encode(put("Node", node)) for node in self.nodes.objects]
-        groups = (job.pod_group for job in self.jobs.values() if not job.shadow)
-        lines += [_encode(put("PodGroup", group)) for group in groups if group is not None]
+        for job in self.jobs.values():
+            if job.native is not None:
+                lines.append(_encode(put(NATIVE, job.native)))
+            elif job.pod_group is not None and not job.shadow:
+                lines.append(_encode(put("PodGroup", job.pod_group)))
         lines += [_encode(put("Pod", task.pod)) for task in self.tasks.values()]
         self._assumed = {key: op for key, op in self._assumed.items() if self._is_open(key, op)}
         lines += [_encode(entries.Assume(operation)) for operation in self._assumed.values()]
