@@ -64,8 +64,11 @@ class DefaultPreemption(PostFilter):
             names = self._cluster.nodes
             message = no_node_fits({n: statuses.get(n, _NOT_HELPFUL) for n in names}, len(names))
             return PostFilterResult(unschedulable(f"preemption: {message}"), nominated="")
-        candidates = [c._replace(victims=self._gangs.fallen(c.victims)) for c in candidates]
-        best = choose(candidates, self._gangs.priority)
+        if any(v.group for c in candidates for v in c.victims):
+            whole = [c._replace(victims=self._gangs.fallen(c.victims)) for c in candidates]
+            best = choose(whole, self._gangs.priority)
+        else:
+            best = choose(candidates)
         victims = tuple(v for v in best.victims if not v.terminating)
         return PostFilterResult(SUCCESS, best.node, victims)
 
@@ -138,7 +141,7 @@ class DefaultPreemption(PostFilter):
         for row, breaks in ((violating, True), (others, False)):
             for unit in row:
                 if not self._reprieve(state, pod, unit, node):
-                    fallen = self._gangs.fallen(unit)
+                    fallen = self._gangs.fallen(unit) if unit[0].group else unit
                     victims += fallen
                     violations += breaks * len(fallen)
         if not victims:
@@ -228,8 +231,9 @@ def choose(candidates: Sequence[Candidate], priority: Callable[[PodInfo], float]
 
 
 def _cost(candidate: Candidate, priority: Callable[[PodInfo], float]) -> tuple[float, ...]:
-    priorities = [priority(v) for v in candidate.victims]
+    victims = candidate.victims
+    priorities = [priority(v) for v in victims]
     highest = max(priorities)
-    starts = [v.start for v, p in zip(candidate.victims, priorities, strict=True) if p == highest]
+    starts = [victims[i].start for i, p in enumerate(priorities) if p == highest]
     earliest = min(float("inf") if s is None else s for s in starts)
     return candidate.violations, highest, sum(priorities) + len(priorities) * _SHIFT, len(priorities), -earliest
