@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from urllib.parse import parse_qs, urlsplit
 
+from volcano_py.api.kinds import NATIVE_PODGROUP
+
 Request = tuple[str, str, str, bool]
 """HTTP method (LIST for the GET of a list), resource (plural), subresource, whether it is a watch."""
 PATH = re.compile(
@@ -22,4 +24,7 @@ def describe(method: str, target: str) -> Request:
         return method, parts.path, "", watch
     if method == "GET" and not watch and found["name"] is None:
         method = "LIST"
-    return method, found["resource"], found["sub"] or "", watch
+    resource = found["resource"]
+    if parts.path.startswith(f"/apis/{NATIVE_PODGROUP.group}/") and resource == NATIVE_PODGROUP.plural:
+        resource = f"{resource}.{NATIVE_PODGROUP.group}"  # Volcano's are called podgroups, too
+    return method, resource, found["sub"] or "", watch

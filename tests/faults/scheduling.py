@@ -127,6 +127,7 @@ async def cluster(folder: Path, nodes: int = 2, *, tls: bool = False, queues: bo
             node_shapes=[parse("cpu=64,memory=256Gi")],
             controllers=None,
             first_queues=queues,
+            feature_gates="GenericWorkload=true",
             path=folder / "kubeconfig",
         ) as sandbox,
         LyingProxy(sandbox.url, sandbox.authority, tls=tls) as proxy,

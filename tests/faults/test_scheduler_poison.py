@@ -21,14 +21,19 @@ from volcano_py.api.kinds import NODE, POD, PODGROUP, ResourceType
 from volcano_py.kube import Client
 from volcano_py.scheduler.cache.cache import Cache
 from volcano_py.scheduler.cache.filters import Filters
-from volcano_py.scheduler.cache.kinds import watched
+from volcano_py.scheduler.cache.kinds import Watched, watched
 from volcano_py.scheduler.model.cluster import Cluster as Model
 from volcano_py.scheduler.model.feature_gates import DEFAULT_GATES
 from volcano_py.scheduler.model.plan import Event
 
 Key = tuple[str, str]
-KINDS = [entry.rt for entry in watched(DEFAULT_GATES)]
+KINDS = list(watched(DEFAULT_GATES))
 GONE = b'{"type":"ERROR","object":{"kind":"Status","code":410,"reason":"Expired","message":"too old"}}'
+
+
+def own(kind: Watched, name: str) -> str:
+    """A name that no object of another kind with the same name has."""
+    return f"native-{name}" if kind.name else name
 
 
 def named(rt: ResourceType, name: str) -> dict[str, Any]:
@@ -39,15 +44,16 @@ def named(rt: ResourceType, name: str) -> dict[str, Any]:
     return {"apiVersion": rt.api_version, "kind": rt.kind, "metadata": metadata}
 
 
-def wrong(rt: ResourceType) -> dict[str, bytes]:
+def wrong(kind: Watched) -> dict[str, bytes]:
     """Every field that is decoded, with a value of every wrong type: names and bodies."""
+    rt = kind.rt
     full = sample(kinds.STRUCTS[rt])
     plain = named(rt, "x")
     full |= {"apiVersion": rt.api_version, "kind": rt.kind}
     full["metadata"] |= plain["metadata"]
     bodies = {}
     for i, (_, body) in enumerate(wrong_types(full)):
-        name = f"odd-{i}"
+        name = own(kind, f"odd-{i}")
         bodies[name] = body.replace(b'"name": "x"', f'"name": "{name}"'.encode(), 1).replace(
             b"uid-x", b"uid-" + name.encode()
         )
@@ -87,7 +93,7 @@ async def cache_of(c: Cluster, reported: Counter[Key]) -> AsyncIterator[Cache]:
 
 async def all_watched(c: Cluster) -> None:
     """Wait until a watch of every kind is open: an empty line is no event."""
-    await until(lambda: all(c.proxy.send(rt.plural, b"") for rt in KINDS), "not every kind is watched")
+    await until(lambda: all(c.proxy.send(kind.plural, b"") for kind in KINDS), "not every kind is watched")
 
 
 async def good_ones_arrive(c: Cluster, cache: Cache, name: str) -> None:
@@ -105,11 +111,11 @@ async def test_each_field_with_each_wrong_type_is_reported_once(tmp_path: Path, 
         cache = await stack.enter_async_context(cache_of(c, reported)) if through == "watch" else None
         if cache is not None:
             await all_watched(c)
-        for rt in KINDS:
-            for name, body in wrong(rt).items():
-                if not decodes(rt, body):
-                    bad.add((rt.kind, name))
-                c.proxy.add(rt.plural, body)
+        for kind in KINDS:
+            for name, body in wrong(kind).items():
+                if not decodes(kind.rt, body):
+                    bad.add((kind.kind, name))
+                c.proxy.add(kind.plural, body)
         if cache is None:
             cache = await stack.enter_async_context(cache_of(c, reported))
         await until(lambda: bad <= set(reported), "not every object is reported")
@@ -127,19 +133,19 @@ async def test_objects_of_any_depth_stop_nothing(tmp_path: Path, through: str) -
         cache = await stack.enter_async_context(cache_of(c, reported)) if through == "watch" else None
         if cache is not None:
             await all_watched(c)
-        for rt in KINDS:
+        for kind in KINDS:
             for depth in DEPTHS:
                 for path in ((), ("spec",)):
-                    manifest = named(rt, f"deep-{depth}-{''.join(path)}".rstrip("-"))
+                    manifest = named(kind.rt, own(kind, f"deep-{depth}-{''.join(path)}".rstrip("-")))
                     body = deep(manifest, depth, *path)
-                    if not decodes(rt, body):
-                        bad.add((rt.kind, manifest["metadata"]["name"]))
-                    c.proxy.add(rt.plural, body)
+                    if not decodes(kind.rt, body):
+                        bad.add((kind.kind, manifest["metadata"]["name"]))
+                    c.proxy.add(kind.plural, body)
         if cache is None:
             cache = await stack.enter_async_context(cache_of(c, reported))
         await until(lambda: bad <= set(reported), "not every object is reported")
         await good_ones_arrive(c, cache, "later")
-        assert {kind for kind, _ in bad} == {rt.kind for rt in KINDS}
+        assert {kind for kind, _ in bad} == {kind.kind for kind in KINDS}
         assert {key: count for key, count in reported.items() if count != 1} == {}
 
 
@@ -164,18 +170,15 @@ async def test_gangs_are_scheduled_beside_poison_of_every_kind(tmp_path: Path, w
         bad: set[Key] = set()
 
         def poison() -> None:
-            for rt in KINDS:
+            for kind in KINDS:
                 for depth in (1_100, 10_000):
-                    manifest = named(rt, f"deep-{depth}")
-                    c.proxy.add(rt.plural, deep(manifest, depth))
-                    bad.add((rt.kind, f"deep-{depth}"))
-                c.proxy.add(
-                    rt.plural,
-                    json.dumps(
-                        named(rt, "text") | {"metadata": named(rt, "text")["metadata"] | {"labels": 7}}
-                    ).encode(),
-                )
-                bad.add((rt.kind, "text"))
+                    manifest = named(kind.rt, own(kind, f"deep-{depth}"))
+                    c.proxy.add(kind.plural, deep(manifest, depth))
+                    bad.add((kind.rt.kind, manifest["metadata"]["name"]))
+                manifest = named(kind.rt, own(kind, "text"))
+                manifest["metadata"]["labels"] = 7
+                c.proxy.add(kind.plural, json.dumps(manifest).encode())
+                bad.add((kind.rt.kind, manifest["metadata"]["name"]))
 
         if when == "before the start":
             poison()
@@ -192,8 +195,8 @@ async def test_gangs_are_scheduled_beside_poison_of_every_kind(tmp_path: Path, w
 
             await until(all_reported, "not every object has an Event", 30)
             # The same again, from new lists: they are known.
-            for rt in KINDS:
-                c.proxy.send(rt.plural, GONE)
+            for kind in KINDS:
+                c.proxy.send(kind.plural, GONE)
             await c.submit("last")
             await c.scheduled("last")
             events = await c.quarantine_events()
