@@ -25,6 +25,7 @@ from tests.faults.controlling import (
 from tests.faults.proxy import LIES, Request
 from volcano_py.controllers import kopf_thread, kopf_watch
 from volcano_py.controllers.executor import NotLeading
+from volcano_py.kube import definitions
 from volcano_py.kube.client import Client
 from volcano_py.kube.informer import Informer
 from volcano_py.webhooks import manager as webhooks
@@ -51,6 +52,7 @@ def short_timeouts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kopf_thread, "RECONNECT_SECONDS", 0.1)
     monkeypatch.setattr(kopf_watch, "LIST_SECONDS", 2.0)
     monkeypatch.setattr(webhooks, "LOOK", 0.3)
+    monkeypatch.setattr(definitions, "LOOK", 2.0)
 
 
 class Provoking:
