@@ -11,6 +11,7 @@ import pytest
 
 from volcano_py.scheduler.actions import place_run
 from volcano_py.scheduler.framework.config import load
+from volcano_py.scheduler.framework.placement import Placement
 from volcano_py.scheduler.model import plan
 from volcano_py.scheduler.model.cluster import Cluster
 from volcano_py.scheduler.run_once import REGISTRY, Report, run_once
@@ -131,9 +132,9 @@ def test_many_clusters(tiers: str) -> None:
     compare(range(100, 400), tiers, least=0 if tiers == "no minimum" else 10)
 
 
-def large_gang(nodes: int, pods: int) -> Cluster:
+def large_gang(nodes: int, pods: int, **pod_spec: Any) -> Cluster:
     have = {"cpu": "32", "memory": "256Gi", "pods": "110"}
-    spec = {"containers": [{"name": "c", "resources": {"requests": {"cpu": "1", "memory": "1Gi"}}}]}
+    spec = {"containers": [{"name": "c", "resources": {"requests": {"cpu": "1", "memory": "1Gi"}}}], **pod_spec}
     made: list[Manifest] = [
         {"kind": "Node", "metadata": {"name": f"n{i}"}, "status": {"allocatable": have}} for i in range(nodes)
     ]
@@ -156,6 +157,21 @@ def test_a_gang_costs_few_passes() -> None:
     assert report.bound == 1000
     assert report.counters["vector_passes"] <= 100  # one by one it would be a column for each task
     assert report.counters["columns_refreshed"] == 0
+
+
+def test_a_gang_whose_rules_cannot_look_ahead_is_looked_at_once() -> None:
+    spread = {
+        "maxSkew": 5,
+        "topologyKey": "zone",
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": {"app": "g"}},
+    }
+    model = large_gang(6, 40, topologySpreadConstraints=[spread])
+    for node in model.nodes.objects:
+        node.metadata.labels = {"zone": "x"}
+    with patch.object(Placement, "best_for_run", autospec=True, side_effect=Placement.best_for_run) as looks:
+        assert decide(model).bound == 40
+    assert looks.call_count == 1
 
 
 def test_binds_that_are_assumed_together_count_as_those_assumed_one_by_one() -> None:

@@ -4,6 +4,8 @@ plan. The decisions are those of placing one task after the other. Volcano: allo
 
 from __future__ import annotations
 
+from itertools import takewhile
+
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.framework.session_job import SessionJob
 from volcano_py.scheduler.framework.statement import Statement
@@ -15,54 +17,65 @@ _SHORTEST = 4
 """Fewer tasks are placed one by one."""
 
 
-def place_run(session: Session, queue: Queue, job: SessionJob, todo: list[Task], statement: Statement) -> bool:
-    """Place as many of the equal tasks that come next as fit now, at most until the job may be ready; whether there are
-    any.
+class Runs:
+    """The runs of one statement for a job without sub-jobs.
 
-    They are taken from the end of `todo`. What it leaves, possibly everything, is placed one by one: tasks with claims,
-    gates or a nominated node, classes with rules that cannot look ahead, and tasks that have to wait for capacity.
+    What is left to place one by one: tasks with claims, gates or a nominated node, classes with rules that cannot look
+    ahead, and tasks that have to wait for capacity.
     """
-    if len(todo) < _SHORTEST or session.task_order_moves or job.sub_jobs or _special(session, todo[-1]):
+
+    def __init__(self, session: Session, queue: Queue, job: SessionJob, statement: Statement) -> None:
+        self._session = session
+        self._queue = queue
+        self._job = job
+        self._statement = statement
+        self._one_by_one: set[tuple[int, str]] = set()
+        """Kinds of tasks of which no run can be placed: a gang must not look for one again before each task."""
+
+    def place(self, todo: list[Task]) -> bool:
+        """Place as many of the equal tasks at the end of `todo` as fit now, at most until the job may be ready, and
+        take them from there; whether there are any."""
+        if len(todo) < _SHORTEST or _special(self._session, todo[-1]) or _kind(todo[-1]) in self._one_by_one:
+            return False
+        kind = _kind(todo[-1])
+        if self._placed(todo):
+            return True
+        self._one_by_one.add(kind)
         return False
-    first = todo[-1]
-    limit = min(len(todo), session.missing(job, first.role))
-    if limit < _SHORTEST or job.task_has_fit_errors(first) or not first.request.exact:
-        return False
-    handlers = session.run_handlers(first)
-    limit = session.how_many_allocatable(queue, first, limit)
-    if handlers is None or limit < _SHORTEST:
-        return False
-    run = _equal(session, todo, limit)
-    nodes = session.placement.best_for_run(first, len(run)) if len(run) >= _SHORTEST else []
-    if not nodes:
-        return False
-    run = run[: len(nodes)]
-    del todo[-len(run) :]
-    session.work.tasks_tried += len(run)
-    if statement.allocate_run(job, run, nodes, handlers):
+
+    def _placed(self, todo: list[Task]) -> bool:
+        session, job, first = self._session, self._job, todo[-1]
+        limit = min(len(todo), session.missing(job, first.role))
+        if limit < _SHORTEST or job.task_has_fit_errors(first) or not first.request.exact:
+            return False
+        handlers = session.run_handlers(first)
+        limit = session.how_many_allocatable(self._queue, first, limit)
+        if handlers is None or limit < _SHORTEST:
+            return False
+        kind = _kind(first)
+        equal = list(takewhile(lambda t: _kind(t) == kind, reversed(todo[-limit:])))
+        nodes = session.placement.best_for_run(first, len(equal)) if len(equal) >= _SHORTEST else []
+        run = list(takewhile(self._is_ordinary, equal[: len(nodes)]))
+        if not run or not self._statement.allocate_run(job, run, nodes[: len(run)], handlers):
+            return False
+        session.work.tasks_tried += len(run)
+        del todo[-len(run) :]
         return True
-    todo += reversed(run)
-    return False
+
+    def _is_ordinary(self, task: Task) -> bool:
+        return not _special(self._session, task) and self._session.pre_predicate(task) is None
+
+
+def _kind(task: Task) -> tuple[int, str]:
+    """Tasks of one kind are equal for all rules, and count for the same minimum."""
+    return task.spec_class.id, task.role
 
 
 def _special(session: Session, task: Task) -> bool:
-    """Whether a task has something beside its class that decides about its place."""
+    """Whether a task has something beside its kind that decides about its place."""
     return (
         task.claims is not NONE
         or task.sched_gated
         or task.wants_queue_admission
         or session.nominated_node(task) is not None
     )
-
-
-def _equal(session: Session, todo: list[Task], limit: int) -> list[Task]:
-    """The tasks at the end of `todo`, in their order, that are equal to the first of them."""
-    first = todo[-1]
-    run: list[Task] = []
-    for task in reversed(todo[-limit:]):
-        if task.spec_class is not first.spec_class or task.role != first.role or _special(session, task):
-            break
-        if session.pre_predicate(task) is not None:
-            break
-        run.append(task)
-    return run

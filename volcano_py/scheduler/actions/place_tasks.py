@@ -6,12 +6,12 @@ import numpy as np
 from msgspec import field
 from numpy.typing import NDArray
 
-from volcano_py.scheduler.actions.place_run import place_run
+from volcano_py.scheduler.actions.place_run import Runs
 from volcano_py.scheduler.actions.task_queue import task_queue
 from volcano_py.scheduler.framework.arguments import decode
 from volcano_py.scheduler.framework.fit_error_counts import count_fit_errors
 from volcano_py.scheduler.framework.fit_errors import FitErrors
-from volcano_py.scheduler.framework.label_domains import outside
+from volcano_py.scheduler.framework.label_domains import nodes_outside
 from volcano_py.scheduler.framework.placement import Placement
 from volcano_py.scheduler.framework.plugin import ActionArguments
 from volcano_py.scheduler.framework.session import Session
@@ -71,9 +71,10 @@ def _place_all(
     """By role (only without own-verdict)."""
     _nominated_first(session, todo)
     remembers = not session.deviations.own_verdict and settings(session).error_cache
-    in_runs = sub is None and outside is None and session.deviations.own_verdict
+    in_runs = sub is None and not job.sub_jobs and outside is None and session.deviations.own_verdict
+    runs = Runs(session, queue, job, statement) if in_runs and not session.task_order_moves else None
     while todo:
-        if in_runs and place_run(session, queue, job, todo, statement) and session.job_ready(job):
+        if runs is not None and runs.place(todo) and session.job_ready(job):
             return statement, place_needed_best_effort(session, statement, job, None)
         if not todo:
             break
@@ -164,7 +165,7 @@ def place_best_effort(session: Session, job: SessionJob, task: Task) -> int | No
     placement = session.placement
     # On a node that holds more than it has, the binder rejects best-effort pods as well.
     left_out = ~placement.has_idle(task) if session.deviations.whole_best_effort else None
-    if (elsewhere := outside(session, job)) is not None:
+    if (elsewhere := nodes_outside(session, job)) is not None:
         left_out = elsewhere if left_out is None else left_out | elsewhere
     node = placement.best(task, check_capacity=False, without=left_out)
     if node is None:

@@ -78,7 +78,7 @@ def _sums(columns: NDArray[np.float64], of_node: NDArray[np.intp], count: int) -
     return np.array([np.bincount(of_node[inside], weights=row[inside], minlength=count) for row in columns])
 
 
-def outside(session: Session, job: SessionJob) -> NDArray[np.bool_] | None:
+def nodes_outside(session: Session, job: SessionJob) -> NDArray[np.bool_] | None:
     """The nodes on which no single task of a job may be placed now because of its topology key; None: it has none."""
     if not job.model.topology_key:
         return None
