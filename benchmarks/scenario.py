@@ -75,7 +75,7 @@ def _micro_time(seconds: float) -> str:
 
 
 def _node(spec: Spec, i: int) -> Spec:
-    """`shapes`: lists of (cpu, memory), taken in turn; `tainted`: each so many-th node has a taint."""
+    """`shapes`: lists of (cpu, memory), taken in turn; `tainted`: the step between two nodes with a taint."""
     name = spec["name"] % i
     labels = {k: fill(v.replace("<name>", name), {"i": i}) for k, v in spec["labels"].items()}
     cpu, memory = spec["shapes"][i % len(spec["shapes"])] if spec.get("shapes") else (spec["cpu"], spec["memory"])

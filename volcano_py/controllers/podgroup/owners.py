@@ -35,7 +35,7 @@ Manifest = Mapping[str, Any]
 
 
 class Family(NamedTuple):
-    """The gang of a pod that its controller alone does not tell."""
+    """The gang of a pod whose group does not follow from its controller alone."""
 
     key: str
     """What the pods of the gang have in common; part of the PodGroup's name."""

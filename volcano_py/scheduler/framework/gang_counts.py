@@ -22,16 +22,8 @@ class GangCounts:
     fit_failed_roles: set[str]
     """Roles of which a task was rejected by all nodes."""
 
-    def moved(self, task: Task, old: int, new: int) -> None:
-        """A task went from one status to another."""
-        self.counts[old] -= 1
-        self.counts[new] += 1
-        if task.best_effort:
-            self.best_effort_counts[old] -= 1
-            self.best_effort_counts[new] += 1
-
-    def run_moved(self, task: Task, count: int, old: int, new: int) -> None:
-        """So many tasks equal to this one, of one role, went from one status to another."""
+    def moved(self, task: Task, old: int, new: int, count: int = 1) -> None:
+        """A task went from one status to another, or `count` tasks of its class and role."""
         self.counts[old] -= count
         self.counts[new] += count
         if task.best_effort:

@@ -82,7 +82,7 @@ class _Ahead:
         self._width, self._depth = _WIDTH, _DEPTH
 
     def score(self, node: int, tasks: int, heap: list[_Entry]) -> float:
-        """The score of a node that has so many tasks of the run; −inf: it takes no further one.
+        """The score of a node with this number of tasks of the run; −inf: it takes no further one.
 
         `heap`: which nodes come next.
         """

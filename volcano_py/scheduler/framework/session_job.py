@@ -161,28 +161,13 @@ class SessionJob(GangCounts):
 
     # ---- movement ---------------------------------------------------------------------------------------
 
-    def moved(self, task: Task, old: int, new: int) -> None:
-        """A task went from one status to another."""
-        super().moved(task, old, new)
+    def moved(self, task: Task, old: int, new: int, count: int = 1) -> None:
+        """A task went from one status to another, or, in a job without sub-jobs, `count` tasks of its class and
+        role."""
+        super().moved(task, old, new, count)
         was, now = st.IS_ALLOCATED[old], st.IS_ALLOCATED[new]
         if was != now:
-            if now:
-                self.allocated.add(task.request)
-            else:
-                self.allocated.sub_unchecked(task.request)
-        if self._roles is not None:
-            role = self._roles[task.role]
-            role[old] -= 1
-            role[new] += 1
-        if self._sub_job_of:
-            self._sub_job_of[task.key].moved(task, old, new)
-
-    def run_moved(self, task: Task, count: int, old: int, new: int) -> None:
-        """As `moved`, for a job without sub-jobs."""
-        super().run_moved(task, count, old, new)
-        was, now = st.IS_ALLOCATED[old], st.IS_ALLOCATED[new]
-        if was != now:
-            amount = task.request.times(count)
+            amount = task.request if count == 1 else task.request.times(count)
             if now:
                 self.allocated.add(amount)
             else:
@@ -191,6 +176,8 @@ class SessionJob(GangCounts):
             role = self._roles[task.role]
             role[old] -= count
             role[new] += count
+        if self._sub_job_of:
+            self._sub_job_of[task.key].moved(task, old, new)
 
     def missing(self, role: str, statuses: bytearray) -> int:
         """How many tasks of a role, at least, lack a node until the job has its minimum and the role has its own."""

@@ -101,7 +101,7 @@ class TaskMoves(Events, JobStates, Binding):
         changed."""
         for task in tasks:
             self.statuses[task.slot] = st.ALLOCATED
-        job.run_moved(tasks[0], len(tasks), st.PENDING, st.ALLOCATED)
+        job.moved(tasks[0], st.PENDING, st.ALLOCATED, len(tasks))
         self.placed.update(zip((task.slot for task in tasks), nodes, strict=True))
         n = self.numbers
         columns, counts = np.unique(np.array(nodes, dtype=np.intp), return_counts=True)
@@ -140,14 +140,14 @@ class TaskMoves(Events, JobStates, Binding):
             first, old = tasks[0], self.statuses[tasks[0].slot]
             job = self.jobs.get(first.job)
             if job is not None and not job.sub_jobs:
-                job.run_moved(first, len(tasks), old, st.BINDING)
+                job.moved(first, old, st.BINDING, len(tasks))
             for task in tasks:
                 self.statuses[task.slot] = st.BINDING
                 if job is not None and job.sub_jobs:
                     job.moved(task, old, st.BINDING)
 
     def _moves_like(self, task: Task) -> tuple[str, int, str, int]:
-        """Tasks for which this is the same change the counts of their job in the same way."""
+        """Tasks with the same answer change the counts of their job in the same way."""
         return task.job, task.spec_class.id, task.role, self.statuses[task.slot]
 
     def unplace(self, task: Task) -> None:

@@ -108,7 +108,7 @@ class AssumedPlans(ABC):
             equal = list(group)
             job = self.jobs.get(uid)
             if job is not None:
-                job.run_moved(equal[0], len(equal), status.PENDING, status.BINDING)
+                job.moved(equal[0], status.PENDING, status.BINDING, len(equal))
                 self.job_changes.add(uid)
         self.placed.put_all(tasks)
 

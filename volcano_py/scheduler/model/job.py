@@ -146,29 +146,20 @@ class Job:
             if IS_ALLOCATED[task.status] and task is not without:
                 self.allocated.add(task.request)
 
-    def moved(self, task: Task, old: int, new: int) -> None:
-        """A task of this job went from one status to another."""
-        self.counts[old] -= 1
-        self.counts[new] += 1
+    def moved(self, task: Task, old: int, new: int, count: int = 1) -> None:
+        """A task of this job went from one status to another, or `count` tasks of its class got nodes."""
+        self.counts[old] -= count
+        self.counts[new] += count
         if task.best_effort:
-            self.best_effort_counts[old] -= 1
-            self.best_effort_counts[new] += 1
+            self.best_effort_counts[old] -= count
+            self.best_effort_counts[new] += count
         if IS_ALLOCATED[old] and not IS_ALLOCATED[new]:
             if self.allocated.exact:
                 self.allocated.sub_unchecked(task.request)
             else:
                 self._add_up(without=task)
         elif IS_ALLOCATED[new] and not IS_ALLOCATED[old]:
-            self.allocated.add(task.request)
-
-    def run_moved(self, task: Task, count: int, old: int, new: int) -> None:
-        """So many tasks equal to this one went from a status that holds nothing to one that holds capacity."""
-        self.counts[old] -= count
-        self.counts[new] += count
-        if task.best_effort:
-            self.best_effort_counts[old] -= count
-            self.best_effort_counts[new] += count
-        self.allocated.add(task.request.times(count))
+            self.allocated.add(task.request if count == 1 else task.request.times(count))
 
     @property
     def wants_sub_jobs(self) -> bool:

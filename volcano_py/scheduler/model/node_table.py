@@ -28,9 +28,7 @@ Floats = NDArray[np.float64]
 _DENSE = ("allocatable", "idle", "used", "releasing", "pipelined", "kube_requested")
 _FLAT = ("max_pods", "kube_pods")
 _PAIRS = ("kube_nonzero", "kube_capacity")
-_SESSION = (*_DENSE, *_PAIRS, *_FLAT)
-"""What a session has a copy of."""
-_ALL_COLUMNS = (*_SESSION, "foreign")
+_ALL_COLUMNS = (*_DENSE, *_PAIRS, *_FLAT, "foreign")
 
 
 @cache

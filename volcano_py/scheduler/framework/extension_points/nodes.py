@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from volcano_py.scheduler.framework.callbacks import Fault
 from volcano_py.scheduler.framework.extension_points.table import ExtensionPoints
@@ -18,9 +17,6 @@ from volcano_py.scheduler.framework.node_rules import DOMAIN, Filter, Scope, Sco
 from volcano_py.scheduler.framework.node_view import NodeView
 from volcano_py.scheduler.framework.plain_rules import plain_filter, plain_score
 from volcano_py.scheduler.model.task import Task
-
-if TYPE_CHECKING:
-    pass
 
 
 class NodeRules(ExtensionPoints):

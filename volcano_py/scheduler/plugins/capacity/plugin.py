@@ -77,7 +77,9 @@ class Capacity(Plugin):
         session.add_unified_evictable(self._evictable)
         self.reserved = reserved(session) if session.removes_queue_gates else {}
         session.add_event_handler(
-            lambda task, _: self._moved(task, +1), lambda task, _: self._moved(task, -1), allocate_run=self._run_moved
+            lambda task, _: self._moved(task, +1),
+            lambda task, _: self._moved(task, -1),
+            allocate_run=lambda tasks, _: self._moved(tasks[0], +1, len(tasks)),
         )
 
     # ---- orders -----------------------------------------------------------------------------------------
@@ -204,7 +206,8 @@ class Capacity(Plugin):
         for q in self.tree.upwards(node):
             q.inqueue.add(amount)
 
-    def _moved(self, task: Task, sign: int) -> None:
+    def _moved(self, task: Task, sign: int, count: int = 1) -> None:
+        """A task came or went, or `count` equal ones, which have no claims and no reservations, came."""
         job = self.session.jobs.get(task.job)
         node = self.tree.nodes.get(job.queue) if job is not None else None
         if node is None or self.tree.problem:
@@ -213,22 +216,12 @@ class Capacity(Plugin):
             self.devices.moved(task, node.name, sign)
         if self.reserved and sign > 0 and self.session.deviations.reserved_once:
             self.reserved.get(node.name, {}).pop(task.key, None)
+        amount = task.request if count == 1 else task.request.times(count)
         for q in self.tree.upwards(node):
             if sign > 0:
-                q.allocated.add(task.request)
+                q.allocated.add(amount)
             else:
-                q.allocated.sub_unchecked(task.request)
-            if q is node or self.live_branches:
-                q.update_share()
-
-    def _run_moved(self, tasks: Sequence[Task], _: Sequence[int]) -> None:
-        job = self.session.jobs.get(tasks[0].job)
-        node = self.tree.nodes.get(job.queue) if job is not None else None
-        if node is None or self.tree.problem:
-            return
-        amount = tasks[0].request.times(len(tasks))
-        for q in self.tree.upwards(node):
-            q.allocated.add(amount)
+                q.allocated.sub_unchecked(amount)
             if q is node or self.live_branches:
                 q.update_share()
 
