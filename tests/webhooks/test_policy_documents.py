@@ -9,74 +9,9 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from volcano_py.sandbox.apiserver.cel.expressions import evaluate_with
-from volcano_py.webhooks import cel_queue_rules, cel_rules
-from volcano_py.webhooks.cel_rules import Rule
-from volcano_py.webhooks.jobs import _TOLD_APART
+from tests.webhooks.policies import BESIDE, RULES, changed, cronjob, job, problems, queue, refused, refused_beside, task
 from volcano_py.webhooks.lookup import QueueIndex
 from volcano_py.webhooks.paths import PATHS, Asked, Surroundings, judge
-
-AROUND = Surroundings(queues=QueueIndex([{"metadata": {"name": "default"}, "spec": {}, "status": {"state": "Open"}}]))
-RULES = {
-    "/jobs/validate": cel_rules.JOBS,
-    "/queues/validate": cel_queue_rules.QUEUES,
-    "/podgroups/validate": cel_rules.PODGROUPS,
-    "/pods/validate": cel_rules.pods("volcano"),
-    "/hypernodes/validate": cel_rules.HYPERNODES,
-    "/cronjobs/validate": cel_rules.CRONJOBS,
-    "/jobflows/validate": cel_rules.JOBFLOWS,
-}
-BESIDE = {
-    "/jobs/validate": cel_queue_rules.JOBS_BESIDE,
-    "/queues/validate": cel_queue_rules.QUEUES_BESIDE,
-    "/podgroups/validate": cel_queue_rules.PODGROUPS_BESIDE,
-}
-"""Rules that are evaluated once for each queue."""
-
-
-def holds(rule: Rule, data: dict[str, Any]) -> bool:
-    """Whether a rule is true; an error rejects the object, as the policies' failurePolicy says."""
-    try:
-        return evaluate_with(rule.expression, data) is True
-    except ValueError:
-        return False
-
-
-def refused(path: str, obj: Any, old: Any = None, operation: str = "") -> list[str]:
-    operation = operation or ("UPDATE" if old is not None else "CREATE")
-    data = {"object": obj, "oldObject": old, "request": {"operation": operation}}
-    return [rule.message for rule in RULES[path] if not holds(rule, data)]
-
-
-def refused_beside(path: str, others: list[Any], obj: Any, old: Any = None, operation: str = "") -> list[str]:
-    operation = operation or ("UPDATE" if old is not None else "CREATE")
-    data = {"object": obj, "oldObject": old, "request": {"operation": operation}}
-    return [rule.message for one in others for rule in BESIDE[path] if not holds(rule, {**data, "params": one})]
-
-
-def problems(path: str, obj: Any, old: Any = None, operation: str = "") -> list[str]:
-    operation = operation or ("UPDATE" if old is not None else "CREATE")
-    return list(judge(PATHS[path], Asked(operation, obj, old), AROUND).problems)
-
-
-def task(**fields: Any) -> dict[str, Any]:
-    template = {"spec": {"containers": [{"name": "main", "image": "busybox:1"}]}}
-    return {"name": "work", "replicas": 2, "template": template} | fields
-
-
-def job(*tasks: Any, name: str = "train", **spec: Any) -> dict[str, Any]:
-    tasks_ = list(tasks) or [task()]
-    return {"metadata": {"name": name}, "spec": {"queue": "default", "tasks": tasks_, "minAvailable": 1} | spec}
-
-
-def queue(annotations: Any = None, state: str = "", name: str = "q", **spec: Any) -> dict[str, Any]:
-    metadata = {"name": name} | ({"annotations": annotations} if annotations else {})
-    return {"metadata": metadata, "spec": spec} | ({"status": {"state": state}} if state else {})
-
-
-def cronjob(name: str = "nightly", **spec: Any) -> dict[str, Any]:
-    return {"metadata": {"name": name}, "spec": {"schedule": "@hourly", **spec}}
-
 
 PATH, WEIGHTS = "volcano.sh/hierarchy", "volcano.sh/hierarchy-weights"
 PARTED = {"totalPartitions": 2, "partitionSize": 2}
@@ -253,61 +188,6 @@ def test_changes_and_deletions() -> None:
     assert refused("/queues/validate", None, queue(name="mine"), "DELETE") == []
 
 
-def changed(*path_and_value: Any) -> dict[str, Any]:
-    """The job with one field of its pod spec, or of each of its containers, set."""
-    *path, value = path_and_value
-    made = job(task(template=copy.deepcopy(task()["template"])))
-    place = made["spec"]["tasks"][0]["template"]["spec"]
-    if path[0] == "containers":
-        (place,), path = place["containers"], path[1:]
-    for key in path[:-1]:
-        place = place.setdefault(key, {})
-    place[path[-1]] = value
-    return made
-
-
-CHANGES: list[tuple[Any, ...]] = [
-    ("hostNetwork", True),
-    ("serviceAccountName", "admin"),
-    ("runtimeClassName", "kata"),
-    ("restartPolicy", "Never"),
-    ("terminationGracePeriodSeconds", 0),
-    ("automountServiceAccountToken", False),
-    ("nodeSelector", {"zone": "a"}),
-    ("securityContext", "runAsUser", 0),
-    ("securityContext", "fsGroup", 5),
-    ("tolerations", [{"key": "gpu", "operator": "Exists"}]),
-    ("volumes", [{"name": "v", "hostPath": {"path": "/etc"}}]),
-    ("schedulingGates", [{"name": "wait"}]),
-    ("imagePullSecrets", [{"name": "pull"}]),
-    ("initContainers", [{"name": "init", "image": "busybox:1"}]),
-    ("containers", "name", "other"),
-    ("containers", "image", "busybox:2"),
-    ("containers", "command", ["sh"]),
-    ("containers", "args", ["-c"]),
-    ("containers", "workingDir", "/tmp"),
-    ("containers", "env", [{"name": "A", "value": "1"}]),
-    ("containers", "env", [{"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}]),
-    ("containers", "envFrom", [{"secretRef": {"name": "s"}}]),
-    ("containers", "ports", [{"containerPort": 80, "hostPort": 80}]),
-    ("containers", "volumeMounts", [{"name": "v", "mountPath": "/a"}]),
-    ("containers", "resources", {"requests": {"cpu": "2"}}),
-    ("containers", "resources", {"limits": {"example.com/gpu": 1}}),
-    ("containers", "securityContext", "privileged", True),
-    ("containers", "securityContext", "allowPrivilegeEscalation", False),
-    ("containers", "securityContext", "capabilities", "add", ["SYS_ADMIN"]),
-]
-"""Changes of a pod template: where, and the value."""
-
-
-@pytest.mark.parametrize("change", CHANGES, ids=lambda change: ".".join(map(str, change[:-1])))
-def test_both_refuse_a_changed_template(change: tuple[Any, ...]) -> None:
-    for before, after in ((job(), changed(*change)), (changed(*change), job())):
-        assert len(refused("/jobs/validate", after, before)) == 1
-        assert problems("/jobs/validate", after, before)
-    assert refused("/jobs/validate", changed(*change), changed(*change)) == []
-
-
 OPEN = {"metadata": {"name": "open"}, "spec": {}, "status": {"state": "Open"}}
 PARENT = queue(name="parent", capability={"cpu": 8}, deserved={"cpu": 4}, guarantee={"resource": {"cpu": 4}})
 CHILD = queue(name="child", parent="parent", capability={"cpu": 6}, deserved={"cpu": 4})
@@ -469,75 +349,6 @@ flows = st.lists(
 budgets = st.dictionaries(
     st.sampled_from(["min_available", "max_unavailable"]), st.sampled_from(["1", "0", "10%", "100%", "x", "99%"])
 )
-
-
-_word = st.sampled_from(["", "a"])
-_words = st.lists(_word, max_size=1)
-_map = st.dictionaries(st.sampled_from(["a", "b"]), _word, max_size=1)
-_amounts = st.dictionaries(st.sampled_from(["cpu", "memory"]), st.sampled_from([0, 1, "1"]), max_size=1)
-_flag, _count = st.booleans(), st.integers(0, 1)
-
-
-def _some(**fields: Any) -> Any:
-    """An object with some of these fields, any of which may be empty."""
-    return st.fixed_dictionaries({}, optional=fields)
-
-
-_containers = st.lists(
-    st.builds(
-        lambda name, rest: {"name": name, **rest},
-        st.sampled_from(["a", "b"]),
-        _some(
-            image=_word,
-            command=_words,
-            tty=_flag,
-            env=st.lists(_some(name=_word, value=_word, valueFrom=_some(secretKeyRef=_some(name=_word))), max_size=1),
-            ports=st.lists(_some(containerPort=_count, protocol=_word), max_size=1),
-            resources=_some(requests=_amounts, limits=_amounts),
-            securityContext=_some(privileged=_flag, runAsUser=_count, capabilities=_some(add=_words)),
-        ),
-    ),
-    max_size=2,
-    unique_by=lambda one: one["name"],
-)
-templates = _some(
-    metadata=_some(labels=_map, annotations=_map),
-    spec=_some(
-        containers=_containers,
-        initContainers=_containers,
-        nodeSelector=_map,
-        hostNetwork=_flag,
-        restartPolicy=_word,
-        activeDeadlineSeconds=_count,
-        terminationGracePeriodSeconds=_count,
-        tolerations=st.lists(_some(key=_word, effect=_word), max_size=1),
-        volumes=st.lists(_some(name=_word, emptyDir=st.just({}), configMap=_some(name=_word)), max_size=1),
-        securityContext=_some(fsGroup=_count, supplementalGroups=st.lists(_count, max_size=1)),
-    ),
-)
-
-
-@st.composite
-def two_templates(draw: st.DrawFn) -> tuple[Any, Any]:
-    """Two templates, mostly the same but for empty values."""
-    before = draw(templates)
-    return before, draw(st.one_of(st.just(with_empty(before, draw(st.randoms(use_true_random=False)))), templates))
-
-
-def with_empty(value: Any, random: Any) -> Any:
-    """The same with some of the empty values that mean nothing taken out."""
-    if isinstance(value, dict):
-        rows = {key: with_empty(one, random) for key, one in value.items()}
-        return {key: one for key, one in rows.items() if key in _TOLD_APART or one or random.random() < 0.5}
-    return [with_empty(one, random) for one in value] if isinstance(value, list) else value
-
-
-@settings(max_examples=150)
-@given(two_templates())
-def test_no_template_is_refused_that_the_webhook_takes_for_unchanged(pair: tuple[Any, Any]) -> None:
-    before, after = (job(task(template=template)) for template in pair)
-    if not problems("/jobs/validate", after, before):
-        assert refused("/jobs/validate", after, before) == []
 
 
 def the_crd_refuses(spec: dict[str, Any]) -> bool:
