@@ -138,6 +138,17 @@ def test_a_recording_that_begins_between_bind_and_event_has_the_bind_and_native_
     assert [line.operation for line in lines if isinstance(line, entries.Assume)] == [bind]
 
 
+def test_what_was_assumed_is_dropped_with_its_pod_while_nothing_is_recorded() -> None:
+    model = RecordedCluster()
+    spec = PodSpec(scheduler_name="volcano", containers=[Container(name="c")])
+    for i in range(30):
+        name = f"p{i}"
+        model.upsert("Pod", Pod(metadata=ObjectMeta(name=name, namespace="default", uid=name), spec=spec))
+        model.assume_binds([Bind("default", name, name, "n1", "")])
+        model.remove("Pod", "default", name)
+    assert len(model._assumed) < 5
+
+
 def test_a_plain_model_notes_nothing() -> None:
     assert RecordedCluster.upsert is not Cluster.upsert and not hasattr(Cluster(), "lines")
 

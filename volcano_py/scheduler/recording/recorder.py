@@ -49,7 +49,7 @@ class RecordedCluster(Cluster):
         """Changes that have not been written; None: nothing is noted."""
         self.in_cycle = False
         self._ignored_provisioners = ignored_provisioners
-        self._assumed: dict[str, Operation] = {}
+        self._assumed: dict[str, Bind | Evict] = {}
 
     def upsert(self, kind: str, obj: Any) -> None:
         self._note(put, kind, obj)
@@ -61,14 +61,23 @@ class RecordedCluster(Cluster):
 
     def assume(self, operation: Operation) -> None:
         if isinstance(operation, Bind | Evict):
-            self._assumed[f"{operation.namespace}/{operation.name}"] = operation
+            self._remember([operation])
         if not self.in_cycle:
             self._note(entries.Assume, operation)
         super().assume(operation)
 
     def assume_binds(self, binds: Sequence[Bind]) -> None:
-        self._assumed.update((f"{bind.namespace}/{bind.name}", bind) for bind in binds)
+        self._remember(binds)
         super().assume_binds(binds)
+
+    def _remember(self, operations: Sequence[Bind | Evict]) -> None:
+        """Keep operations until the pod shows them; others are dropped now and then, also while nothing is recorded."""
+        if len(self._assumed) > 2 * len(self.tasks):
+            self._drop_seen()
+        self._assumed.update((f"{op.namespace}/{op.name}", op) for op in operations)
+
+    def _drop_seen(self) -> None:
+        self._assumed = {key: op for key, op in self._assumed.items() if self._is_open(key, op)}
 
     def forget(self, operation: Operation) -> None:
         self._note(entries.Forget, operation)
@@ -94,7 +103,7 @@ class RecordedCluster(Cluster):
             elif job.pod_group is not None and not job.shadow:
                 lines.append(_encode(put("PodGroup", job.pod_group)))
         lines += [_encode(put("Pod", task.pod)) for task in self.tasks.values()]
-        self._assumed = {key: op for key, op in self._assumed.items() if self._is_open(key, op)}
+        self._drop_seen()
         lines += [_encode(entries.Assume(operation)) for operation in self._assumed.values()]
         reported, nominations = self.reported, self.nominations
         events = [(kind, key, message) for (kind, key), message in reported.events.items()]
