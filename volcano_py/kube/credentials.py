@@ -10,14 +10,15 @@ import base64
 import os
 import ssl
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from volcano_py.kube import kubeconfig
 from volcano_py.kube.errors import KubeError
-from volcano_py.kube.exec_credentials import ExecCredentials, load_pair
+from volcano_py.kube.exec_credentials import ExecCredentials
+from volcano_py.kube.tls import Material, Tls, material
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 TOKEN_LIFE = 60.0
@@ -28,19 +29,30 @@ def _no_headers() -> dict[str, str]:
     return {}
 
 
+def _nothing() -> None:
+    pass
+
+
 @dataclass(frozen=True)
 class Credentials:
     """`server` is a URL without a trailing slash.
 
-    `headers()` gives the Authorization header of this moment.
+    `headers()` gives the Authorization header of this moment. `rejected()` is to be called when the API server does not
+    accept the credentials: it looks for others, and logs what is wrong if that is known.
     """
 
     server: str
-    ssl: ssl.SSLContext | None = None
+    tls: Tls | None = None
     headers: Callable[[], dict[str, str]] = field(default=_no_headers)
     namespace: str = "default"
     proxy: str | None = None
     server_hostname: str | None = None
+    rejected: Callable[[], None] = field(default=_nothing)
+
+    @property
+    def ssl(self) -> ssl.SSLContext | None:
+        """The TLS context of this moment; None without settings. Connections of another one are not used any more."""
+        return self.tls.context() if self.tls is not None else None
 
 
 def in_kubeconfig_environment() -> bool:
@@ -64,31 +76,29 @@ def from_kubeconfig(
     existing = [file for file in files if file.exists()]
     if not existing:
         raise KubeError(f"kubeconfig {files[0]} does not exist; name one with --kubeconfig or KUBECONFIG")
-    document = kubeconfig.load(existing)
     where = f"kubeconfig {os.pathsep.join(str(file) for file in existing)}"
-    name = context or document["current-context"]
-    if not name:
-        raise KubeError(f"{where} has no current-context; name one with --context")
-    chosen = _entry(document, "contexts", "context", name, where)
-    cluster = _entry(document, "clusters", "cluster", chosen.get("cluster"), where)
-    user = _entry(document, "users", "user", chosen["user"], where) if chosen.get("user") else {}
+    chosen, cluster, user = _chosen(existing, context, where)
     if user.get("auth-provider"):
         raise KubeError(f"{where}: user {chosen['user']!r} has an auth-provider, which Kubernetes removed; use exec")
     address = with_scheme(server or cluster.get("server") or "http://localhost:8080", cluster)
+
+    def load() -> Material:
+        _, cluster, user = _chosen(existing, context, where)
+        return material(cluster, user, where)
+
     try:
-        for part, key in ((cluster, "certificate-authority"), (user, "client-certificate"), (user, "client-key")):
-            if part.get(key) and not part.get(f"{key}-data"):
-                Path(part[key]).read_bytes()  # OpenSSL's own errors do not name the file
-        tls = _tls(cluster, user) if address.startswith("https") else None
+        tls = Tls(load, existing, material(cluster, user, where)) if address.startswith("https") else None
     except (OSError, ValueError) as error:
         raise KubeError(
             f"{where}: the certificates of cluster {chosen.get('cluster')!r} or user {chosen.get('user')!r} "
             f"cannot be used: {error}"
         ) from error
+    program = ExecCredentials(user["exec"], where, cluster, tls) if user.get("exec") else None
     return Credentials(
         server=address.rstrip("/"),
-        ssl=tls,
-        headers=ExecCredentials(user["exec"], where, cluster, tls).headers if user.get("exec") else _headers(user),
+        tls=tls,
+        headers=program.headers if program else _headers(user),
+        rejected=program.rejected if program else tls.rejected if tls else _nothing,
         namespace=chosen.get("namespace") or "default",
         proxy=cluster.get("proxy-url") or _environment_proxy(address),
         server_hostname=cluster.get("tls-server-name"),
@@ -103,12 +113,13 @@ def in_cluster() -> Credentials:
     host = f"[{host}]" if ":" in host else host
     namespace = SERVICE_ACCOUNT / "namespace"
     try:
-        context = ssl.create_default_context(cafile=str(SERVICE_ACCOUNT / "ca.crt"))
-    except OSError as error:
+        authority = {"certificate-authority": str(SERVICE_ACCOUNT / "ca.crt")}
+        tls = Tls(lambda: material(authority, {}, "the service account"))
+    except (OSError, ValueError) as error:
         raise KubeError(f"the service account's ca.crt cannot be read: {error}") from error
     return Credentials(
         server=f"https://{host}:{port}",
-        ssl=context,
+        tls=tls,
         headers=_token_file(SERVICE_ACCOUNT / "token"),
         proxy=_environment_proxy(f"https://{host}:{port}"),
         namespace=namespace.read_text().strip() if namespace.exists() else "default",
@@ -129,6 +140,18 @@ def _environment_proxy(server: str) -> str | None:
     return None if local or proxy_bypass(rest.partition("/")[0]) else proxy
 
 
+def _chosen(files: Sequence[Path], context: str | None, where: str) -> tuple[dict[str, Any], ...]:
+    """The context, its cluster and its user, from files that are read now. Raises KubeError."""
+    document = kubeconfig.load(files)
+    name = context or document["current-context"]
+    if not name:
+        raise KubeError(f"{where} has no current-context; name one with --context")
+    chosen = _entry(document, "contexts", "context", name, where)
+    cluster = _entry(document, "clusters", "cluster", chosen.get("cluster"), where)
+    user = _entry(document, "users", "user", chosen["user"], where) if chosen.get("user") else {}
+    return chosen, cluster, user
+
+
 def _entry(document: dict[str, Any], plural: str, key: str, name: str | None, where: str) -> dict[str, Any]:
     for entry in document[plural]:
         if entry["name"] == name:
@@ -136,28 +159,6 @@ def _entry(document: dict[str, Any], plural: str, key: str, name: str | None, wh
             return found
     known = ", ".join(sorted(str(entry["name"]) for entry in document[plural])) or "none"
     raise KubeError(f"{where} has no {key} {name!r}; {plural} there: {known}")
-
-
-def _tls(cluster: dict[str, Any], user: dict[str, Any]) -> ssl.SSLContext:
-    if cluster.get("certificate-authority-data"):
-        ca = base64.b64decode(cluster["certificate-authority-data"]).decode()
-        context = ssl.create_default_context(cadata=ca)
-    elif cluster.get("certificate-authority"):
-        context = ssl.create_default_context(cafile=cluster["certificate-authority"])
-    else:
-        context = ssl.create_default_context()
-    if cluster.get("insecure-skip-tls-verify"):
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
-    if user.get("client-certificate-data") and user.get("client-key-data"):
-        load_pair(
-            context,
-            base64.b64decode(user["client-certificate-data"]),
-            base64.b64decode(user["client-key-data"]),
-        )
-    elif user.get("client-certificate") and user.get("client-key"):
-        context.load_cert_chain(user["client-certificate"], user["client-key"])
-    return context
 
 
 def _headers(user: dict[str, Any]) -> Callable[[], dict[str, str]]:

@@ -9,44 +9,45 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import ssl
 import subprocess
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 from volcano_py.kube.errors import KubeError
+from volcano_py.kube.tls import Pair, Tls
 
 EARLY = 60.0
 """Seconds before the end of a credential in which it is replaced."""
 TIMEOUT = 60.0
 """Seconds that the program may take."""
+AGAIN = 10.0
+"""Seconds after which a credential that the API server rejects is replaced, whatever its end."""
 _API_VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
 
 
 class ExecCredentials:
-    """What a program gives, kept until it expires. `context` gets its client certificate."""
+    """What a program gives, kept until it expires. `tls` gets its client certificate."""
 
     def __init__(
         self,
         plugin: Mapping[str, Any],
         where: str,
         cluster: Mapping[str, Any],
-        context: ssl.SSLContext | None,
+        tls: Tls | None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         """`where` names the kubeconfig in errors. Runs the program; raises KubeError."""
         self._plugin = plugin
         self._where = where
         self._cluster = cluster
-        self._context = context
+        self._tls = tls
         self._clock = clock
         self._headers: dict[str, str] = {}
         self._expires = float("inf")
+        self._ran = float("-inf")
         self._renewing = threading.Lock()
         self._renew()
 
@@ -55,9 +56,20 @@ class ExecCredentials:
         left = self._expires - self._clock()
         if left <= 0:
             self._renew()
-        elif left < EARLY and self._renewing.acquire(blocking=False):
-            threading.Thread(target=self._renew_early, name="credentials", daemon=True).start()
+        elif left < EARLY:
+            self._start_renewal()
         return self._headers
+
+    def rejected(self) -> None:
+        """The API server does not accept the credential: run the program again, at most every `AGAIN` seconds."""
+        if self._tls is not None:
+            self._tls.rejected()
+        if self._clock() - self._ran >= AGAIN:
+            self._start_renewal()
+
+    def _start_renewal(self) -> None:
+        if self._renewing.acquire(blocking=False):
+            threading.Thread(target=self._renew_early, name="credentials", daemon=True).start()
 
     def _renew_early(self) -> None:
         try:
@@ -68,13 +80,18 @@ class ExecCredentials:
             self._renewing.release()
 
     def _renew(self) -> None:
+        self._ran = self._clock()
         status = self._run()
         token = status.get("token")
         certificate, key = status.get("clientCertificateData"), status.get("clientKeyData")
         if not token and not (certificate and key):
             raise KubeError(f"{self._where}: {self._command} gave no credentials; run it by hand to see why")
-        if certificate and key and self._context is not None:
-            load_pair(self._context, certificate.encode(), key.encode())
+        if certificate and key and self._tls is not None:
+            remedy = f"run {self._command} by hand to see why it gives no later one"
+            try:
+                self._tls.give(Pair(certificate.encode(), key.encode()), f"of {self._command}", remedy)
+            except (OSError, ValueError) as error:
+                raise KubeError(f"{self._where}: {self._command} gave a certificate that is none: {error}") from error
         self._headers = {"Authorization": f"Bearer {token}"} if token else {}
         self._expires = _seconds(status.get("expirationTimestamp"))
 
@@ -115,15 +132,6 @@ class ExecCredentials:
         except (ValueError, KeyError, TypeError, AssertionError):
             raise KubeError(f"{self._where}: {self._command} gave no credentials; run it by hand to see why") from None
         return status
-
-
-def load_pair(context: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
-    """Present a client certificate in connections from now on. Raises OSError for what is none."""
-    # OpenSSL's Python binding reads pairs from files only; the directory is private and exists during this call.
-    with tempfile.TemporaryDirectory() as folder:
-        for name, content in (("tls.crt", certificate), ("tls.key", key)):
-            (Path(folder) / name).write_bytes(content)
-        context.load_cert_chain(str(Path(folder) / "tls.crt"), str(Path(folder) / "tls.key"))
 
 
 def _seconds(stamp: str | None) -> float:

@@ -64,7 +64,8 @@ def _discard_unsent(transport: asyncio.Transport) -> None:
 class Connection(asyncio.Protocol):
     """One connection, one request at a time. The `on_...` methods are httptools' callbacks."""
 
-    def __init__(self) -> None:
+    def __init__(self, tls: ssl.SSLContext | None = None) -> None:
+        self.tls = tls
         self.transport: asyncio.Transport | None = None
         self.deadline = 0.0
         self.idle_since = 0.0
@@ -220,10 +221,21 @@ class Pool:
             raise
         finally:
             self._busy.discard(connection)
-            if not connection.closed:
+            if not connection.closed and connection.tls is self._tls:
                 connection.idle_since = loop.time()
                 self._free.append(connection)
+            elif not connection.closed:
+                connection.fail(ConnectionAbortedError())
             self._next()
+
+    def use(self, tls: ssl.SSLContext) -> None:
+        """Make connections with this context from now on; those of another are closed, busy ones with their answer."""
+        if self._tls is None or tls is self._tls:
+            return
+        self._tls = tls
+        for connection in self._free:
+            connection.fail(ConnectionAbortedError())
+        self._free.clear()
 
     def close(self) -> None:
         """Close all connections; requests in flight fail."""
@@ -263,10 +275,11 @@ class Pool:
     async def _open(self, deadline: float) -> Connection:
         loop = asyncio.get_running_loop()
         self._opening += 1
+        tls = self._tls
         try:
             async with asyncio.timeout(min(self._connect_timeout, max(0.001, deadline - loop.time()))):
                 _, connection = await loop.create_connection(
-                    Connection, self._host, self._port, ssl=self._tls, server_hostname=self._server_hostname
+                    lambda: Connection(tls), self._host, self._port, ssl=tls, server_hostname=self._server_hostname
                 )
             return connection
         except BaseException as error:

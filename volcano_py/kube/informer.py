@@ -71,6 +71,8 @@ class Informer(Generic[T]):
         """Set when the first list is complete, and from then on."""
         self.connected = False
         """Whether a watch is open now; while False the store ages."""
+        self.error: Exception | None = None
+        """What ended the last list or watch; None while a watch is open."""
         self.resource_version = ""
         """The version from which the next watch starts."""
         self._active = time.monotonic()
@@ -126,6 +128,7 @@ class Informer(Generic[T]):
             except Silent:
                 log.debug("%s: nothing changed; watching again", self.rt.plural)
             except Exception as error:
+                self.error = error
                 await asyncio.sleep(self._after(error))
 
     def _after(self, error: Exception) -> float:
@@ -208,6 +211,7 @@ class Informer(Generic[T]):
 
     def _opened(self) -> None:
         self.connected = True
+        self.error = None
 
     def _apply(self, event: WatchEvent[Any]) -> None:
         obj = event.object

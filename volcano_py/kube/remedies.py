@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 _SERVICE_ACCOUNT = re.compile(r'User "system:serviceaccount:([^:"]+):([^"]+)" cannot')
 _USER = re.compile(r'User "([^"]+)" cannot')
+_UNSERVED = ("the server could not find the requested resource", "404 page not found")
+"""Messages about a kind that the API server does not have, instead of an object."""
 
 
 def remedy(error: KubeError, rt: ResourceType, verbs: tuple[str, ...], namespace: str | None = None) -> str:
@@ -23,7 +25,9 @@ def remedy(error: KubeError, rt: ResourceType, verbs: tuple[str, ...], namespace
     if isinstance(error, NotFound):
         if "alpha" in rt.version and rt.group.endswith(".k8s.io"):
             return f"an API server serves it with --runtime-config={rt.api_version}=true and its feature gate"
-        return "" if not rt.group.endswith("volcano.sh") else f"install the CRD {rt.plural}.{rt.group}: {UPDATE_CRDS}"
+        if rt.group.endswith("volcano.sh"):
+            return f"install the CRD {rt.plural}.{rt.group}: {UPDATE_CRDS}"
+        return f"the API server has no {rt.api_version}; what uses it is off" if str(error).strip() in _UNSERVED else ""
     if isinstance(error, Forbidden):
         return "grant it: " + grant(str(error), rt, verbs, namespace)
     return ""

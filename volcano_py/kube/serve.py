@@ -6,7 +6,8 @@ import contextlib
 import logging
 import os
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from typing import Any
 
 from aiohttp import web
 
@@ -26,11 +27,13 @@ async def serving(
     healthz: tuple[str, Health | Check] | None = None,
     readyz: Check | None = None,
     tls: ssl.SSLContext | None = None,
+    documents: Mapping[str, Callable[[], Any]] | None = None,
 ) -> AsyncIterator[dict[str, int]]:
     """Serve while the context lasts; gives the ports by endpoint.
 
     `metrics`: address and the text to serve. `healthz`: address and the checks, or a single one; `readyz`: a check
-    for /readyz, which is served beside it; `tls` is for all of them. Raises OSError when an address cannot be used.
+    for /readyz, which is served beside it; `documents`: by path, what is served as JSON beside the metrics; `tls` is
+    for all of them. Raises OSError when an address cannot be used.
     """
     runners: list[web.AppRunner] = []
     ports: dict[str, int] = {}
@@ -41,7 +44,8 @@ async def serving(
             async def show(request: web.Request) -> web.Response:
                 return web.Response(body=expose(), headers={"Content-Type": CONTENT_TYPE})
 
-            ports["metrics"] = await _serve(runners, address, {"/metrics": show}, tls)
+            shown = {path: _document(make) for path, make in (documents or {}).items()}
+            ports["metrics"] = await _serve(runners, address, {"/metrics": show, **shown}, tls)
         if healthz is not None:
             address, health = healthz
             probes = {"/healthz": _report(health) if isinstance(health, Health) else _probe(health)}
@@ -52,6 +56,13 @@ async def serving(
     finally:
         for runner in runners:
             await runner.cleanup()
+
+
+def _document(make: Callable[[], Any]) -> Handler:
+    async def answer(request: web.Request) -> web.Response:
+        return web.json_response(make())
+
+    return answer
 
 
 def _report(health: Health) -> Handler:

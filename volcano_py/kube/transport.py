@@ -18,6 +18,7 @@ from volcano_py.kube.credentials import Credentials
 from volcano_py.kube.errors import Silent, Unreachable, from_response
 from volcano_py.kube.http1 import Pool
 from volcano_py.kube.remedies import expired
+from volcano_py.kube.tls import LOOK_SECONDS
 
 
 class Request(NamedTuple):
@@ -30,6 +31,8 @@ class Request(NamedTuple):
     headers: dict[str, str]
     seconds: float
 
+
+UNAUTHORIZED = 401
 
 Answer = tuple[int, float | None, bytes]
 """Status, seconds of Retry-After if there is one, body."""
@@ -54,13 +57,25 @@ class Transport:
         self._lean = lean and not credentials.proxy
         self._pool_: Pool | None = None
         self._session_: aiohttp.ClientSession | None = None
+        self._look: asyncio.TimerHandle | None = None
 
     def open(self) -> None:
         """Make what needs a running event loop."""
         self._session()
+        if self.credentials.tls is not None:
+            self._look_later()
+
+    def _look_later(self) -> None:
+        """Look at the certificates now and then: watches make no requests for a long time."""
+        self._look = asyncio.get_running_loop().call_later(LOOK_SECONDS, self._look_later)
+        assert self.credentials.tls is not None
+        self.credentials.tls.context()
 
     async def close(self) -> None:
         """Close the connections."""
+        if self._look is not None:
+            self._look.cancel()
+            self._look = None
         if self._pool_ is not None:
             self._pool_.close()
             self._pool_ = None
@@ -70,7 +85,10 @@ class Transport:
 
     async def exchange(self, request: Request) -> Answer:
         """Raises Unreachable, and what the gate raises."""
-        return await (self._through_pool(request) if self._lean else self._through_aiohttp(request))
+        answer = await (self._through_pool(request) if self._lean else self._through_aiohttp(request))
+        if answer[0] == UNAUTHORIZED:
+            self.credentials.rejected()
+        return answer
 
     async def _through_aiohttp(self, request: Request) -> Answer:
         try:
@@ -101,8 +119,7 @@ class Transport:
         try:
             answer = await pool.request(head.encode("latin-1") + (request.body or b""), request.seconds, self._gate)
         except Unreachable as failure:
-            text = f"{request.method} {self.credentials.server}{request.path}: {failure}{expired(str(failure))}"
-            raise Unreachable(text, sent=failure.sent) from failure
+            raise self._unreachable(request.method, request.path, failure) from failure
         after = answer.headers.get(b"retry-after")
         return answer.status, retry_after(answer.status, after.decode() if after else None), answer.body
 
@@ -124,6 +141,8 @@ class Transport:
         except (TimeoutError, aiohttp.ClientError, OSError) as failure:
             raise self._unreachable("GET", path, failure) from failure
         try:
+            if response.status == UNAUTHORIZED:
+                self.credentials.rejected()
             if response.status >= 400:
                 raise from_response(response.status, await response.read())
             yield response.content
@@ -135,14 +154,16 @@ class Transport:
             response.close()
 
     def _pool(self) -> Pool:
+        c = self.credentials
         if self._pool_ is None:
-            c = self.credentials
             self._pool_ = Pool(c.server, c.ssl, c.server_hostname, self._connections)
+        elif c.tls is not None:
+            self._pool_.use(c.tls.context())
         return self._pool_
 
     def _session(self) -> aiohttp.ClientSession:
         if self._session_ is None:
-            connector = aiohttp.TCPConnector(limit=self._connections, ssl=self.credentials.ssl or True)
+            connector = aiohttp.TCPConnector(limit=self._connections)
             self._session_ = aiohttp.ClientSession(
                 connector=connector,
                 headers={"User-Agent": self._user_agent},
@@ -155,7 +176,8 @@ class Transport:
         return URL(self.credentials.server + _target(path, params), encoded=True)
 
     def _tls(self) -> dict[str, Any]:
-        options: dict[str, Any] = {}
+        """The settings of this moment. aiohttp uses no connection again that was made with another SSL context."""
+        options: dict[str, Any] = {"ssl": self.credentials.ssl or True}
         if self.credentials.server_hostname:
             options["server_hostname"] = self.credentials.server_hostname
         if self.credentials.proxy:
@@ -165,8 +187,17 @@ class Transport:
     def _unreachable(self, method: str, path: str, failure: BaseException) -> Unreachable:
         why = "no answer in time" if isinstance(failure, asyncio.TimeoutError) else str(failure) or repr(failure)
         why += expired(why)
-        sent = not isinstance(failure, aiohttp.ClientConnectorError)
+        if _certificate_rejected(why):
+            self.credentials.rejected()
+        sent = (
+            failure.sent if isinstance(failure, Unreachable) else not isinstance(failure, aiohttp.ClientConnectorError)
+        )
         return Unreachable(f"{method} {self.credentials.server}{path}: {why}", sent=sent)
+
+
+def _certificate_rejected(text: str) -> bool:
+    """Whether a server, or a proxy before it, ended TLS because of the client certificate."""
+    return "alert" in text.lower() and "certificate" in text
 
 
 def _gated(gate: Callable[[], None]) -> type[aiohttp.ClientRequest]:
