@@ -97,6 +97,24 @@ async def test_a_dead_leader_is_replaced_after_the_lease_as_seen_by_us(api, clie
     await stop(task)
 
 
+async def test_a_standby_looks_twice_in_a_retry_period_and_when_the_lease_expires(api, client):
+    held = {"holderIdentity": "one", "leaseDurationSeconds": 15, "renewTime": "2026-01-01T00:00:00.000000Z"}
+    api.put("leases", {"metadata": {"namespace": "volcano-system", "name": "volcano"}, "spec": held})
+    now = 100.0
+    slow = {"lease_duration": 15.0, "renew_deadline": 10.0, "retry_period": 2.0}
+    two = candidate(client, "two", **slow, clock=lambda: now)
+    assert not await two._try()
+    assert two.until_next_look() == 1.0
+    now = 114.6
+    assert not await two._try()
+    assert two.until_next_look() == pytest.approx(0.4)
+    now = 115.0
+    api.fault("GET /leases", lambda _: status(403, "Forbidden"))
+    assert not await two._try()
+    assert 2.0 <= two.until_next_look() <= 4.4
+    assert await two._try() and two.holds()
+
+
 async def test_never_two_at_a_time(api, client):
     candidates = [candidate(client, f"c{i}") for i in range(4)]
     tasks = [asyncio.create_task(c.run()) for c in candidates]

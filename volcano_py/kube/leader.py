@@ -1,8 +1,9 @@
 """Leader election on a coordination.k8s.io/v1 Lease.
 
 As client-go's elector (15 s lease, 10 s renew deadline, 2 s retries with jitter): the holder renews, the
-others watch the record and take over when it has not changed for a lease duration *by their own
-clock*, which also counts the time of a suspended machine; clocks of machines are never compared. Every write is
+others look at the record and take over when it has not changed for a lease duration *by their own
+clock*, which also counts the time of a suspended machine; clocks of machines are never compared. They look twice in a
+retry period and when the Lease expires, so that a standby takes over within a second then. Every write is
 guarded by the resourceVersion. On a stop the Lease is released, so that the next leader need not wait.
 
 A writer calls `holds()` right before each write: it turns False by itself when renewals fail, five seconds
@@ -88,6 +89,8 @@ class LeaderElection:
         self._record: dict[str, Any] | None = None
         self._observed_at = float("-inf")
         self._renewed_at = float("-inf")
+        self._expires_at: float | None = None
+        """When another candidate's Lease expires; None: the last attempt failed."""
 
     def holds(self) -> bool:
         """Whether this candidate certainly is the leader at this moment."""
@@ -97,7 +100,7 @@ class LeaderElection:
         """Wait for leadership, call `on_started`, renew until it is lost, call `on_lost`, return."""
         try:
             while not await self._try():
-                await asyncio.sleep(self._retry_period * (1 + JITTER * random.random()))
+                await asyncio.sleep(self.until_next_look())
             log.info("became leader of %s/%s as %s", self._namespace, self._name, self.identity)
             await _call(self._on_started)
             while self.holds():
@@ -116,6 +119,12 @@ class LeaderElection:
             raise
         finally:
             self.leader = False
+
+    def until_next_look(self) -> float:
+        """Seconds from a look at a Lease that another candidate holds, or from an attempt that failed, to the next."""
+        if self._expires_at is None:
+            return self._retry_period * (1 + JITTER * random.random())
+        return max(0.0, min(self._retry_period / 2, self._expires_at - self._clock()))
 
     async def release(self) -> None:
         """Release the Lease if this candidate holds it; a failure is logged, and the Lease then expires."""
@@ -138,6 +147,7 @@ class LeaderElection:
     async def _try(self) -> bool:
         """Acquire or renew once; whether this candidate holds the Lease now."""
         begun = self._clock()
+        self._expires_at = None
         try:
             if self.leader and self._record is not None:
                 try:
@@ -172,8 +182,9 @@ class LeaderElection:
         spec = self._observe(lease)
         if spec.holder_identity and spec.holder_identity != self.identity:
             self.leader = False
-            duration = float(spec.lease_duration_seconds or self._lease_duration)
-            if self._clock() < self._observed_at + duration:
+            expires = self._observed_at + float(spec.lease_duration_seconds or self._lease_duration)
+            if self._clock() < expires:
+                self._expires_at = expires
                 return False
         self._took(await self._write(lease), begun)
         return True
