@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
+import itertools
 import json
 import threading
 import time
@@ -17,10 +18,11 @@ from tests.controllers.test_jobflow import entry, flow, template
 from volcano_py.api import kinds
 from volcano_py.api.codec import from_manifest
 from volcano_py.api.flow import JobFlow, JobTemplate
-from volcano_py.controllers import kopf_watch, manager
+from volcano_py.controllers import kopf_thread, kopf_watch, manager
 from volcano_py.controllers.kopf_watch import HandFeed, HandWatch
 from volcano_py.controllers.options import Options
 from volcano_py.kube import Client, wire
+from volcano_py.kube.credentials import Credentials
 from volcano_py.sandbox.cluster import Sandbox
 
 Manifest = dict[str, Any]
@@ -249,3 +251,26 @@ async def test_kopf_that_ends_is_started_again(client: Client, caplog: pytest.Lo
     await until(lambda: "lab/two" in feed.store)
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_rejected_credentials_are_not_tried_without_a_pause(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """kopf asks for another session at each 401, more than a hundred times a second."""
+    begun: list[float] = []
+    make = kopf_thread.session_for
+
+    def session_for(credentials: Credentials) -> Any:
+        begun.append(time.monotonic())
+        return make(credentials)
+
+    monkeypatch.setattr(kopf_thread, "session_for", session_for)
+    monkeypatch.setattr(kopf_thread, "LOGIN_SECONDS", 0.5)
+    rejected = dataclasses.replace(client.credentials, headers=lambda: {"Authorization": "Bearer no"})
+    thread = kopf_thread.KopfThread(rejected, {kinds.JOBFLOW: HandFeed(kinds.JOBFLOW, JobFlow)})
+    thread.start()
+    try:
+        await until(lambda: len(begun) >= 3)
+    finally:
+        await thread.stop()
+    assert all(later - earlier >= 0.49 for earlier, later in itertools.pairwise(begun))

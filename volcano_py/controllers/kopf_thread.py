@@ -31,6 +31,8 @@ STOP_SECONDS = 10.0
 REQUEST_SECONDS = 30.0
 RECONNECT_SECONDS = 1.0
 """Between two watches of a kind, and before a list after a broken one."""
+LOGIN_SECONDS = 5.0
+"""Between two sessions: kopf asks for another at each 401, without a pause."""
 _UNNAMED = re.compile(r"Task-\d+")
 """Tasks of libraries, for attempts that may fail, such as one address of several; all of kopf's have names."""
 
@@ -97,7 +99,13 @@ class KopfThread:
         settings.watching.inactivity_timeout = INACTIVITY
         settings.watching.reconnect_backoff = RECONNECT_SECONDS
 
+        logged_in = float("-inf")
+
         async def login(**_: Any) -> Any:
+            nonlocal logged_in
+            loop = asyncio.get_running_loop()
+            await asyncio.sleep(logged_in + LOGIN_SECONDS - loop.time())
+            logged_in = loop.time()
             return kopf.AiohttpSession(server=self._credentials.server, aiohttp_session=session_for(self._credentials))
 
         kopf.on.login(registry=registry)(login)
