@@ -97,3 +97,18 @@ async def test_reviews_and_impersonation_agree(api: Http) -> None:
     assert (await api.call("GET", PODS, **{"Impersonate-User": "jane"}))[0] == 403
     status, answer = await api.call("GET", PODS, token=JANE, **{"Impersonate-User": "admin"})
     assert status == 403 and 'User "jane" cannot impersonate' in answer["message"]
+
+
+async def test_a_kind_that_is_not_served_is_403_without_rights(api: Http) -> None:
+    for path, resource, group in (
+        ("/apis/none.example.com/v1/foos", "foos.none.example.com", "none.example.com"),
+        ("/api/v1/nothings", "nothings", ""),
+    ):
+        status, answer = await api.call("GET", path, token=JANE)
+        assert (status, answer["message"]) == (
+            403,
+            f'{resource} is forbidden: User "jane" cannot list resource "{resource.split(".")[0]}" '
+            f'in API group "{group}" at the cluster scope',
+        )
+        assert (await api.call("GET", path))[0] == 404
+    assert (await api.call("GET", "/apis/none.example.com/v1", token=JANE))[0] == 404

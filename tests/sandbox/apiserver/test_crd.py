@@ -77,6 +77,16 @@ async def test_a_definition_is_served_and_withdrawn(api: Http) -> None:
     assert (await api.call("GET", WIDGETS))[0] == 404
 
 
+async def test_a_subresource_that_is_not_defined(api: Http) -> None:
+    await served(api)
+    await api.ok("POST", WIDGETS, widget("a", size=1))
+    for method in ("GET", "PUT", "PATCH", "POST", "DELETE"):
+        for subresource in ("nothing", "scale"):
+            status, answer = await api.call(method, f"{WIDGETS}/a/{subresource}")
+            assert status == 404 and answer["message"] == 'widgets.e.com "a" not found'
+            assert answer["details"] == {"name": "a", "group": "e.com", "kind": "widgets"}
+
+
 async def test_objects_are_pruned_and_defaulted(api: Http) -> None:
     await served(api)
     made = await api.ok("POST", WIDGETS, widget("a", size=1, nope=2, free={"any": [1, {"x": None}]}))
@@ -170,3 +180,11 @@ async def test_volcanos_admission_denies(api: Http) -> None:
     bad = {**job, "metadata": {"name": "k"}, "spec": {**job["spec"], "minAvailable": 5}}
     status, answer = await api.call("POST", path, bad)
     assert status == 400 and "validatejob.volcano.sh" in answer["message"]
+
+
+async def test_a_plain_finalizer_is_warned_about(api: Http) -> None:
+    await api.ok("POST", CRDS, definition())
+    made = {**widget("a", size=1), "metadata": {"name": "a", "finalizers": ["mine"]}}
+    status, _, headers = await api.full("POST", WIDGETS, made)
+    assert status == 201
+    assert "prefer a domain-qualified finalizer name to avoid" in headers["Warning"]

@@ -165,8 +165,11 @@ async def test_an_update_that_creates_needs_the_right_to_create(api: Http) -> No
     path = "/apis/coordination.k8s.io/v1/namespaces/default/leases/mine"
     lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "mine"}, "spec": {}}
     status, text = await jane(api, "PUT", path, lease)
-    # RBAC gives no reason, and the verb is not named, as on a real API server
-    assert (status, text) == (403, 'leases.coordination.k8s.io "mine" is forbidden: ')
+    assert (status, text) == (
+        403,
+        'leases.coordination.k8s.io "mine" is forbidden: User "jane" cannot create resource "leases" in API group '
+        '"coordination.k8s.io" in the namespace "default"',
+    )
     applied = f"{path}?fieldManager=jane", lease, "application/apply-patch+yaml"
     assert await jane(api, "PATCH", *applied) == (status, text)
     assert (await jane(api, "PATCH", path, lease, "application/merge-patch+json"))[0] == 404, "it creates nothing"

@@ -94,6 +94,10 @@ async def test_patches_of_three_kinds(api: Http) -> None:
     assert merged["metadata"]["labels"] == {"a": "b"}
     added = await api.ok("PATCH", path, [{"op": "add", "path": "/metadata/labels/c", "value": "d"}], JSON_PATCH)
     assert added["metadata"]["labels"] == {"a": "b", "c": "d"}
+    for misfit in ({"op": "remove", "path": "/nothing"}, {"op": "test", "path": "/metadata/name", "value": "b"}):
+        status, answer = await api.call("PATCH", path, [misfit], JSON_PATCH)
+        text = "the server rejected our request due to an error in our request"
+        assert (status, answer["reason"], answer["message"], answer["details"]) == (422, "Invalid", text, {})
     image = {"spec": {"containers": [{"name": "c", "image": "busybox:2"}]}}
     changed = await api.ok("PATCH", path, image, STRATEGIC)
     assert changed["spec"]["containers"][0]["image"] == "busybox:2"
@@ -279,3 +283,42 @@ async def test_logs_of_a_node_without_kubelet_are_denied(api: Http) -> None:
     assert status == 500 and "no kubelet runs on node nowhere" in answer["message"]
     await api.ok("POST", PODS, pod("b"))
     assert await api.call("GET", PODS + "/b/log") == (204, "")
+
+
+async def test_only_pods_without_a_node_are_nominated(api: Http) -> None:
+    """As in kube-apiserver 1.35 and later."""
+    await api.ok("POST", PODS, pod("a"))
+    nominated = {"status": {"nominatedNodeName": "n"}}
+    await api.ok("PATCH", PODS + "/a/status", nominated, MERGE)
+    target = {"target": {"kind": "Node", "name": "n"}, "metadata": {"name": "a"}}
+    await api.ok("POST", PODS + "/a/binding", target)
+    status, answer = await api.call("PATCH", PODS + "/a/status", nominated, MERGE)
+    assert status == 422
+    assert "may not be set on pods that are already bound to a node" in answer["message"]
+
+
+async def test_negative_amounts_of_nodes_are_invalid(api: Http) -> None:
+    await api.ok("POST", "/api/v1/nodes", {"metadata": {"name": "n"}})
+    status, answer = await api.call(
+        "PATCH", "/api/v1/nodes/n/status", {"status": {"allocatable": {"cpu": "-1"}}}, MERGE
+    )
+    assert (status, answer["details"]["causes"][0]["field"]) == (422, "status.allocatable.cpu")
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "code"),
+    [
+        ("DELETE", "/api", 405),
+        ("POST", "/api", 405),
+        ("DELETE", "/api/v1", 405),
+        ("DELETE", "/apis/apps/v1", 405),
+        ("DELETE", "/apis", 200),
+        ("DELETE", "/apis/apps", 200),
+    ],
+)
+async def test_methods_of_discovery(api: Http, method: str, path: str, code: int) -> None:
+    status, answer = await api.call(method, path)
+    assert status == code
+    if code == 405:
+        text = "the server does not allow this method on the requested resource"
+        assert (answer["reason"], answer["message"]) == ("MethodNotAllowed", text)

@@ -130,7 +130,7 @@ class DynamicAdmission:
         try:
             patched = patch.json_patch(obj, operations)
         except errors.StatusError as error:
-            raise errors.internal(error.message.rpartition("our request: ")[2]) from None
+            raise errors.internal(str(error.__cause__ or error.message)) from None
         resource = attributes.request.resource
         if resource.custom is None and not attributes.request.subresource:
             try:

@@ -193,7 +193,9 @@ def annotations_causes(annotations: dict[str, str], path: str) -> list[Cause]:
     return out
 
 
-def validate(metadata: dict[str, Any], namespaced: bool, name_errors: Any, path: str = "metadata") -> list[Cause]:
+def validate(
+    metadata: dict[str, Any], namespaced: bool, name_errors: Any, path: str = "metadata", builtin: bool = True
+) -> list[Cause]:
     """What is wrong with an object's metadata; `name_errors(name)` gives the kind's own rule for names."""
     out: list[Cause] = []
     generate_name = metadata.get("generateName")
@@ -221,7 +223,7 @@ def validate(metadata: dict[str, Any], namespaced: bool, name_errors: Any, path:
     if metadata.get("annotations"):
         out.extend(annotations_causes(metadata["annotations"], f"{path}.annotations"))
     out.extend(owners_causes(metadata.get("ownerReferences") or [], f"{path}.ownerReferences"))
-    out.extend(finalizers_causes(metadata.get("finalizers") or [], f"{path}.finalizers"))
+    out.extend(finalizers_causes(metadata.get("finalizers") or [], f"{path}.finalizers", builtin))
     return out
 
 
@@ -249,12 +251,23 @@ def owners_causes(owners: list[dict[str, Any]], path: str) -> list[Cause]:
 _STANDARD_FINALIZERS = {"kubernetes", "orphan", "foregroundDeletion"}
 
 
-def finalizers_causes(finalizers: list[str], path: str) -> list[Cause]:
+def finalizer_warnings(finalizers: list[str], path: str = "metadata.finalizers") -> list[str]:
+    """What a custom resource is warned about; in a built-in kind the same is an error."""
+    out = []
+    for finalizer in finalizers:
+        if "/" not in finalizer and finalizer not in _STANDARD_FINALIZERS:
+            how = " including a path (/)" if "." in finalizer else ""
+            why = "to avoid accidental conflicts with other finalizer writers"
+            out.append(f'{path}: "{finalizer}": prefer a domain-qualified finalizer name{how} {why}')
+    return out
+
+
+def finalizers_causes(finalizers: list[str], path: str, builtin: bool = True) -> list[Cause]:
     out: list[Cause] = []
     for index, finalizer in enumerate(finalizers):
         errors = qualified_errors(finalizer)
         out.extend(invalid_value(path, finalizer, message) for message in errors)
-        if "/" not in finalizer and finalizer not in _STANDARD_FINALIZERS:
+        if builtin and "/" not in finalizer and finalizer not in _STANDARD_FINALIZERS:
             text = "name is neither a standard finalizer name nor is it fully qualified"
             out.append(invalid_value(f"{path}[{index}]", finalizer, text))
     if "orphan" in finalizers and "foregroundDeletion" in finalizers:

@@ -23,10 +23,9 @@ class PatchError(ValueError):
     """The patch is sound but does not fit the object."""
 
 
-def unprocessable(message: str = "") -> StatusError:
+def unprocessable() -> StatusError:
     """422 without an object: the patch could not be carried out."""
-    text = "the server rejected our request due to an error in our request"
-    return StatusError(422, "Invalid", message or text, {})
+    return StatusError(422, "Invalid", "the server rejected our request due to an error in our request", {})
 
 
 def merge_patch(target: Any, patch: Any) -> Any:
@@ -48,7 +47,7 @@ def json_patch(target: Any, operations: Any) -> Any:
     """The target after all operations; raises StatusError (400 for a malformed patch, 422 for one that fails)."""
     if not isinstance(operations, list):
         kind = "object" if isinstance(operations, dict) else "value"
-        text = f"error decoding patch: json: cannot unmarshal {kind} into Go value of type jsonpatch.Patch"
+        text = f"error decoding patch: json: cannot unmarshal {kind} into Go value of type []handlers.jsonPatchOp"
         raise bad_request(text)
     if len(operations) > MAX_OPERATIONS:
         text = f"The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {len(operations)}"
@@ -61,8 +60,7 @@ def json_patch(target: Any, operations: Any) -> Any:
         try:
             copied += _apply(root, operation)
         except PatchError as error:
-            text = "the server rejected our request due to an error in our request"
-            raise unprocessable(f"{text}: {error}") from None
+            raise unprocessable() from error  # the server does not say why
         if copied > MAX_COPIED:
             text = f"Unable to complete the copy, the accumulated size increase of copy is {copied}"
             raise StatusError(413, "RequestEntityTooLarge", f"{text}, exceeding the limit {MAX_COPIED}")

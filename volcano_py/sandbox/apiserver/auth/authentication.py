@@ -11,6 +11,7 @@ import base64
 import binascii
 import hmac
 import secrets
+import ssl
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -57,12 +58,24 @@ _JWT_HEADER = _base64(b'{"alg":"HS256","typ":"JWT"}')
 
 
 def _of_certificate(http: web.BaseRequest) -> User | None:
-    """The user of a client certificate that TLS has verified: its common name, with its organizations as groups."""
+    """The user of a client certificate that TLS has verified: its common name, with its organizations as groups.
+
+    StatusError 401 when the time of the certificate is over, also on a connection that is older.
+    """
     found = http.transport.get_extra_info("peercert") if http.transport is not None else None
-    rows = [row for part in (found or {}).get("subject", ()) for row in part]
+    if not found:
+        return None
+    begin, end = (ssl.cert_time_to_seconds(found[key]) for key in ("notBefore", "notAfter"))
+    if not begin <= time.time() <= end:
+        raise _unauthorized()
+    rows = [row for part in found.get("subject", ()) for row in part]
     names = [value for key, value in rows if key == "commonName"]
     groups = tuple(value for key, value in rows if key == "organizationName")
     return User(names[0], (*groups, AUTHENTICATED)) if names else None
+
+
+def _unauthorized() -> errors.StatusError:
+    return errors.StatusError(401, "Unauthorized", "Unauthorized")
 
 
 def _nothing(plural: str, namespace: str, name: str) -> Entry | None:
@@ -115,7 +128,7 @@ class Authenticator:
                 return self.authenticate(token.strip()).user
             except InvalidToken:
                 pass
-        raise errors.StatusError(401, "Unauthorized", "Unauthorized")
+        raise _unauthorized()
 
     def _signature(self, text: str) -> str:
         return _base64(hmac.digest(self.key, text.encode(), "sha256"))

@@ -113,12 +113,9 @@ def require(api: Api, access: Access) -> None:
 def require_create(api: Api, access: Access) -> None:
     """403 unless the user of an update or an apply may create the object, which does not exist.
 
-    The message ends with the reason of the authorizers, and RBAC gives none. Kubernetes: withAuthorization in
-    k8s.io/apiserver/pkg/endpoints/handlers.
+    Kubernetes: withAuthorization in k8s.io/apiserver/pkg/endpoints/handlers.
     """
-    if not allowed(api, replace(access, verb="create")):
-        message = f'{errors.qualified(access.group, access.resource)} "{access.name}" is forbidden: '
-        raise errors.StatusError(403, "Forbidden", message, errors.details(access.group, access.resource, access.name))
+    require(api, replace(access, verb="create"))
 
 
 def forbidden(access: Access, reason: str = "") -> errors.StatusError:

@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
-from volcano_py.api.cel import environment
+from volcano_py.api.cel import declared, environment
 from volcano_py.sandbox.apiserver.apimachinery.errors import Cause
 
 LOG = logging.getLogger(__name__)
@@ -92,12 +92,17 @@ _BROKEN = object()
 
 
 def fault(text: str) -> str:
-    """Why an expression is no rule; empty when it is one (or uses what this CEL does not have)."""
+    """Why an expression is no rule; empty when it is one (or uses what this CEL does not have).
+
+    A function that is no method but is called as one (`quantity('1').sign()`) is a fault, as is the reverse.
+    """
     try:
         environment(("self", "oldSelf", *_REQUEST_VARIABLES)).compile(text)
     except Exception as error:
         shown = str(error)
-        return f"compilation failed: {shown}" if "Syntax error" in shown else ""
+        unknown = re.search(r"undeclared reference to '(\w+)'", shown)
+        wrong = "Syntax error" in shown or (unknown is not None and unknown[1] in declared())
+        return f"compilation failed: {shown}" if wrong else ""
     return ""
 
 

@@ -9,8 +9,9 @@ from typing import Any
 import orjson
 from aiohttp import web
 
+from volcano_py.sandbox.apiserver.apimachinery import errors
 from volcano_py.sandbox.apiserver.endpoints.views import to_yaml
-from volcano_py.sandbox.apiserver.http.routing import Route
+from volcano_py.sandbox.apiserver.http.routing import Route, is_custom
 from volcano_py.sandbox.apiserver.registry.api import Api
 from volcano_py.sandbox.apiserver.registry.resources import Registry, Resource
 from volcano_py.sandbox.apiserver.serializer.negotiate import negotiate
@@ -23,6 +24,8 @@ def answer(api: Api, http: web.BaseRequest, target: Route) -> web.Response:
     """The document for a path of discovery."""
     accept = http.headers.get("Accept", "")
     registry = api.registry
+    if http.method != "GET" and target.level in ("core", "version") and not is_custom(registry, target.group):
+        raise errors.method_not_allowed()  # the documents about groups, and those of CRDs, are given for any method
     aggregable = target.level in ("core", "groups")
     form = negotiate(accept, (AGGREGATED,) if aggregable else ())
     headers = {"Content-Type": "application/json", "Cache-Control": "no-cache, private"}

@@ -56,7 +56,7 @@ def route(registry: Registry, path: str) -> Target | Route:
     else:
         raise PageNotFound
     resources = registry.groups.get(group, {}).get(version)
-    custom = _is_custom(registry, group)
+    custom = is_custom(registry, group)
     if resources is None:
         raise PageNotFound if custom else no_such_path()
     if not rest:
@@ -83,7 +83,30 @@ def route(registry: Registry, path: str) -> Target | Route:
     return Target(resource, namespace, name, subresource, watch)
 
 
-def _is_custom(registry: Registry, group: str) -> bool:
+def unserved(method: str, path: str) -> tuple[str, str, str, str, str, str, str] | None:
+    """Verb, group, version, plural, subresource, namespace and name of a path in the API that nothing serves.
+
+    None for a path that names no resource. Kubernetes: RequestInfoFactory, which looks at the path only.
+    """
+    parts = [unquote(part) for part in path.split("/")[1:] if part]
+    head, group = parts[:1], ""
+    if head == ["apis"] and len(parts) > 1:
+        group = parts.pop(1)
+    if head not in (["api"], ["apis"]) or len(parts) < 3:
+        return None
+    version, rest = parts[1], parts[2:]
+    namespace = ""
+    if rest[0] == "namespaces" and len(rest) > 2:
+        namespace, rest = rest[1], rest[2:]
+    plural, name, subresource = (*rest[:3], "", "")[:3]
+    verb = _VERBS.get(method, method.lower())
+    if not name:
+        verb = {"get": "list", "delete": "deletecollection"}.get(verb, verb)
+    return verb, group, version, plural, subresource, namespace, name
+
+
+def is_custom(registry: Registry, group: str) -> bool:
+    """Whether a group is that of CRDs."""
     for resources in registry.groups.get(group, {}).values():
         for resource in resources.values():
             return resource.custom is not None
@@ -100,9 +123,9 @@ def verb_of(method: str, target: Target, query: Any) -> str:
     if target.subresource:
         sub = resource.subresources.get(target.subresource)
         if sub is None:
-            if resource.custom is not None and target.subresource in ("status", "scale"):
+            if resource.custom is not None:
                 raise errors.not_found(resource.group, resource.plural, target.name)
-            raise no_such_path() if resource.custom is None else PageNotFound
+            raise no_such_path()
         if verb not in sub.verbs:
             if resource.custom is not None:
                 raise errors.method_not_supported(resource.group, resource.plural, verb)

@@ -24,7 +24,7 @@ from volcano_py.sandbox.apiserver.endpoints import reviews, subresources, views
 from volcano_py.sandbox.apiserver.endpoints.verbs import create, delete, patch, read, update
 from volcano_py.sandbox.apiserver.http import audit, discovery
 from volcano_py.sandbox.apiserver.http.audit import AuditLog
-from volcano_py.sandbox.apiserver.http.routing import Route, Target, route, verb_of
+from volcano_py.sandbox.apiserver.http.routing import Route, Target, route, unserved, verb_of
 from volcano_py.sandbox.apiserver.http.streaming import serve_watch
 from volcano_py.sandbox.apiserver.registry.api import Api, Plain, Result, Stream
 from volcano_py.sandbox.apiserver.registry.request import Request, User, flag, integer, read_write_options
@@ -162,13 +162,23 @@ class Server:
             return await handler(self, http, path)
         try:
             target = route(self.api.registry, path)
-        except errors.PageNotFound:
-            self._authorize_path(http, user)
+        except (errors.PageNotFound, errors.StatusError):
+            self._authorize_unserved(http, user)
             raise
         if isinstance(target, Route):
             self._authorize_path(http, user)
             return await self._discover(http, target)
         return await self._resource(http, target, user)
+
+    def _authorize_unserved(self, http: web.BaseRequest, user: User) -> None:
+        """403 before 404: whether a kind is served shows only to those who may use it."""
+        named = unserved(http.method, http.path)
+        if named is None:
+            self._authorize_path(http, user)
+            return
+        access = authorization.Access(user, *named)
+        access.user = self._impersonated(http, access)
+        authorization.require(self.api, access)
 
     def _authorize_path(self, http: web.BaseRequest, user: User) -> None:
         """403 for a path outside the resources unless the sender, or the identity that they take, may use it."""

@@ -67,7 +67,7 @@ def _walk(value: Any, schema: Schema, path: str, out: list[Cause], root: bool = 
             return
     elif kind and found != kind and not (kind == "number" and found == "integer") and not _whole(kind, value):
         text = f'{_body(path)} must be of type {kind}: "{found}"'
-        out.append(type_invalid(path, value, text))
+        out.append(type_invalid(path, found, text))
         if kind == "integer" and found == "number":
             form = f"with format {schema['format']}" if schema.get("format") else "(default format)"
             text = f"Checked value must be of type integer {form} in {path}"

@@ -87,12 +87,16 @@ async def create_object(
     if strategy.has_status:
         clear_status(resource, obj)
     strategy.prepare_create(obj, request)
-    causes = metadata.validate(meta, resource.namespaced, strategy.name_errors)
+    builtin = resource.custom is None
+    causes = metadata.validate(meta, resource.namespaced, strategy.name_errors, builtin=builtin)
     causes += strategy.validate_create(obj, request)
     if causes:
         raise errors.invalid(resource.error_group, resource.kind, meta.get("name", ""), causes)
     for warning in strategy.warnings(obj, None):
         request.warn(warning)
+    if not builtin:
+        for warning in metadata.finalizer_warnings(meta.get("finalizers") or []):
+            request.warn(warning)
     if request.verb != "create":  # by an update or an apply of what does not exist
         authorization.require_create(api, authorization.access_of(request))
     if api.admits(resource):

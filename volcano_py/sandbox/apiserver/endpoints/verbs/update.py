@@ -137,6 +137,9 @@ async def _write(api: Api, request: Request, entry: Entry, old: Object, new: Obj
         raise errors.invalid(resource.error_group, resource.kind, meta.get("name", ""), causes)
     for warning in strategy.warnings(new, before):
         request.warn(warning)
+    if resource.custom is not None and meta.get("finalizers") != before["metadata"].get("finalizers"):
+        for warning in metadata.finalizer_warnings(meta.get("finalizers") or []):
+            request.warn(warning)
     if api.admits(resource):
         attributes = Attributes("UPDATE", request, complete(resource, new), complete(resource, before))
         await api.admit("validating", attributes)
@@ -191,7 +194,8 @@ def _metadata_causes(resource: Resource, meta: Object, old: Object) -> list[erro
     if meta.get("annotations") != old.get("annotations"):
         causes += metadata.annotations_causes(meta.get("annotations") or {}, "metadata.annotations")
     if meta.get("finalizers") != old.get("finalizers"):
-        causes += metadata.finalizers_causes(meta.get("finalizers") or [], "metadata.finalizers")
+        finalizers = meta.get("finalizers") or []
+        causes += metadata.finalizers_causes(finalizers, "metadata.finalizers", resource.custom is None)
     if meta.get("ownerReferences") != old.get("ownerReferences"):
         owners = metadata.owners_causes(meta.get("ownerReferences") or [], "metadata.ownerReferences")
         causes += owners

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from volcano_py.sandbox.apiserver.apimachinery import errors, metadata
+from volcano_py.sandbox.apiserver.apimachinery import errors, metadata, quantity
 from volcano_py.sandbox.apiserver.apimachinery.errors import (
     Cause,
     duplicate,
@@ -90,6 +90,15 @@ def _node(obj: Object, request: Request) -> list[Cause]:
             out.append(duplicate(at, taint))
             out[-1].message = f"{out[-1].message}: taints must be unique by key and effect pair"
         seen.add((key, effect))
+    return out
+
+
+def _node_status(new: Object, old: Object, request: Request) -> list[Cause]:
+    out: list[Cause] = []
+    for kind in ("capacity", "allocatable"):
+        for name, amount in (new["status"].get(kind) or {}).items():
+            if quantity.parse(str(amount)) < 0:
+                out.append(invalid_value(f"status.{kind}.{name}", amount, "must be greater than or equal to 0"))
     return out
 
 
@@ -209,6 +218,7 @@ STRATEGIES = {
         validate_create=_node,
         prepare_update=_keep_node_status,
         validate_update=_node_update,
+        validate_status=_node_status,
         fields=lambda obj: {"spec.unschedulable": "true" if (obj.get("spec") or {}).get("unschedulable") else "false"},
         field_names=frozenset({"spec.unschedulable"}),
         reset_fields=("status",),

@@ -279,6 +279,9 @@ def validate_status(new: Object, old: Object, request: Request) -> list[Cause]:
     if nominated:
         errors_ = metadata.subdomain_errors(nominated)
         causes.extend(invalid_value("status.nominatedNodeName", nominated, m) for m in errors_)
+        if old["spec"].get("nodeName") and nominated != before.get("nominatedNodeName"):
+            text = "may not be set on pods that are already bound to a node"
+            causes.append(field_forbidden("status.nominatedNodeName", text))
     return causes
 
 
