@@ -7,7 +7,7 @@ import base64
 import contextlib
 import socket
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -16,10 +16,11 @@ from typing import Any
 import pytest
 import yaml
 
+from tests import waiting
 from volcano_py.api.resource_types import NAMESPACE
 from volcano_py.kube import certificates, credentials
 from volcano_py.kube.client import Client
-from volcano_py.kube.errors import Unreachable
+from volcano_py.kube.errors import Unauthorized, Unreachable
 from volcano_py.sandbox.apiserver.registry.request import User
 from volcano_py.sandbox.cluster import Sandbox
 
@@ -142,6 +143,36 @@ async def test_a_client_certificate(tmp_path: Path, lean: bool) -> None:
             "client-key-data": base64.b64encode(key).decode(),
         }
         assert "default" in await names(changed(sandbox, tmp_path, user), lean=lean)
+
+
+@pytest.mark.parametrize("lean", [False, True])
+async def test_a_client_certificate_that_expires(tmp_path: Path, lean: bool) -> None:
+    """As kube-apiserver: TLS accepts it, and each request is answered with 401, also on an older connection."""
+    async with Sandbox(0, **SMALL) as sandbox:
+        files = {"client-certificate": str(tmp_path / "crt"), "client-key": str(tmp_path / "key")}
+
+        def put(lifetime: timedelta) -> None:
+            pair = certificates.make_client("admin", ("system:masters",), sandbox.identity.authority, lifetime)
+            for name, content in zip(("crt", "key"), pair, strict=True):
+                (tmp_path / name).write_bytes(content)
+
+        put(timedelta(seconds=1))
+        async with Client.from_kubeconfig(changed(sandbox, tmp_path, files), lean=lean) as client:
+
+            async def rejected() -> bool:
+                try:
+                    await client.list(NAMESPACE)
+                except Unauthorized:
+                    return True
+                return False
+
+            await waiting.until(rejected, "the certificate does not expire")
+            put(timedelta(hours=1))
+            await waiting.until(lambda: negated(rejected()), "the new certificate is not used")
+
+
+async def negated(holds: Awaitable[bool]) -> bool:
+    return not await holds
 
 
 class Expired(Sandbox):

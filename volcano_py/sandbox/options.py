@@ -73,6 +73,8 @@ for command in (node, nodes, clock, dump, load):
     help="Alpha features of the API server: GenericWorkload (native gangs), TopologyAwareWorkloadScheduling, "
     "WorkloadAwarePreemption, DRAWorkloadResourceClaims; AllAlpha for all.",
 )
+@click.option("--dashboard", is_flag=True, help="Serve the dashboard as well; requires the extra [dashboard].")
+@click.option("--dashboard-port", default=0, show_default=True, help="Its port; 0 takes a free one.")
 @click.option(
     "--run-commands",
     is_flag=True,
@@ -91,10 +93,12 @@ def up(
     audit_log: Path | None,
     authorization: str,
     feature_gates: str,
+    dashboard: bool,
+    dashboard_port: int,
     run_commands: bool,
 ) -> None:
     """Run a cluster until Ctrl-C."""
-    from volcano_py.sandbox import shapes
+    from volcano_py.sandbox import shapes, volcano
     from volcano_py.sandbox.cluster import Sandbox, SandboxError
     from volcano_py.sandbox.controllers.manager import Options
 
@@ -103,10 +107,16 @@ def up(
         chosen = [name.strip() for name in components.split(",") if name.strip() not in ("", "none")]
         if fsync and data is None:
             raise ValueError("--fsync needs --data; add --data DIR")
+        arguments = {}
+        if dashboard:
+            dashboard_port = dashboard_port or volcano.free_port()
+            arguments = volcano.dashboard_arguments(dashboard_port)
+            chosen.append(volcano.DASHBOARD)
         cluster = Sandbox(
             nodes,
             node_shapes=parsed,
             components=chosen,
+            component_arguments=arguments,
             host=host,
             port=port,
             path=kubeconfig.absolute(),
@@ -120,7 +130,7 @@ def up(
             controllers=Options(service_accounts=True),
         )
         _allow_many_files()
-        asyncio.run(_run(cluster, kubeconfig))
+        asyncio.run(_run(cluster, kubeconfig, f"http://127.0.0.1:{dashboard_port}/" if dashboard else ""))
     except (SandboxError, ValueError) as error:
         fail(str(error))
 
@@ -133,14 +143,14 @@ def _allow_many_files() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
-async def _run(cluster: Sandbox, path: Path) -> None:
+async def _run(cluster: Sandbox, path: Path, dashboard: str) -> None:
     done = asyncio.Event()
     loop = asyncio.get_running_loop()
     for name in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(name, done.set)
     claim = _claim(path)
     try:
-        await _serve(cluster, claim, done)
+        await _serve(cluster, claim, done, dashboard)
     finally:
         claim.release()
 
@@ -161,8 +171,11 @@ def _claim(path: Path) -> Claim:
         raise SandboxError(f"cannot write beside {path} ({error.strerror}); name another with --kubeconfig") from None
 
 
-async def _serve(cluster: Sandbox, claim: Claim, done: asyncio.Event) -> None:
-    """Run a cluster until `done`; SandboxError when it cannot start or cannot keep its objects."""
+async def _serve(cluster: Sandbox, claim: Claim, done: asyncio.Event, dashboard: str) -> None:
+    """Run a cluster until `done`. `dashboard`: its address, empty without one.
+
+    Raises SandboxError when it cannot start or cannot keep its objects.
+    """
     from volcano_py.sandbox.cluster import SandboxError
 
     async with cluster:
@@ -171,7 +184,7 @@ async def _serve(cluster: Sandbox, claim: Claim, done: asyncio.Event) -> None:
         gc.freeze()
         gc.set_threshold(50_000, 20, 50)
         claim.publish(cluster.url, cluster.nodes)
-        _announce(cluster)
+        _announce(cluster, dashboard)
         watch = asyncio.create_task(_watch_over(cluster, done))
         await done.wait()
         watch.cancel()
@@ -179,8 +192,10 @@ async def _serve(cluster: Sandbox, claim: Claim, done: asyncio.Event) -> None:
             raise SandboxError(cluster.durable.failure)
 
 
-def _announce(cluster: Sandbox) -> None:
-    nodes, chosen = cluster.nodes, cluster.wanted_components
+def _announce(cluster: Sandbox, dashboard: str) -> None:
+    from volcano_py.sandbox import volcano
+
+    nodes, chosen = cluster.nodes, [name for name in cluster.wanted_components if name != volcano.DASHBOARD]
     lines = [
         f"The sandbox is {'back' if cluster.restored else 'up'}: {cluster.url}, "
         f"{nodes} {'node' if nodes == 1 else 'nodes'}" + (f", {' and '.join(chosen)}" if chosen else ", no components"),
@@ -189,6 +204,8 @@ def _announce(cluster: Sandbox) -> None:
         "  kubectl get nodes",
         "",
     ]
+    if dashboard:
+        lines.append(f"Dashboard: {dashboard} (in a few seconds)")
     if chosen:
         lines.append(f"Logs of the components: {cluster.logs}")
     if cluster.run_commands:

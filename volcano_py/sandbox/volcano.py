@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import importlib.util
 import socket
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -43,12 +44,16 @@ SCHEDULER_KEY = "volcano-scheduler.conf"
 
 PROGRAM = "volcano_py.cli.main"
 WEBHOOK_MANAGER = "webhook-manager"
+DASHBOARD = "dashboard"
 COMPONENTS: dict[str, tuple[str, ...]] = {
     "scheduler": ("--leader-elect=false", "--scheduler-name=volcano", "--scheduler-name=default-scheduler"),
     "controller-manager": ("--leader-elect=false", "--kube-api-qps=2000", "--kube-api-burst=4000"),
     WEBHOOK_MANAGER: ("--register", "--listen-address=127.0.0.1"),
+    DASHBOARD: ("--nice=10",),
 }
-"""The arguments of each component beside --kubeconfig; one replica needs no leader election."""
+"""The arguments of each component beside --kubeconfig. One replica needs no leader election, and the dashboard must
+not delay the start of the others.
+"""
 
 
 class NotInstalled(Exception):
@@ -130,12 +135,32 @@ def component_command(name: str, kubeconfig: Path, arguments: Mapping[str, Seque
     if name == "scheduler" and not any(argument.startswith("--scheduler-conf") for argument in more):
         more.append(f"--scheduler-configmap={'/'.join(SCHEDULER_CONFIGMAP)}")
     if name == WEBHOOK_MANAGER and not any(argument.startswith("--port") for argument in more):
-        port = _free_port()
+        port = free_port()
         more += [f"--port={port}", f"--webhook-url=https://127.0.0.1:{port}"]
     return [PROGRAM, name, "--kubeconfig", str(kubeconfig), *more]
 
 
-def _free_port() -> int:
+def dashboard_arguments(port: int) -> dict[str, list[str]]:
+    """The arguments of the dashboard on a port, and of the scheduler that serves its metrics to it.
+
+    Raises ValueError when the dashboard is not installed.
+    """
+    if not has_dashboard():
+        raise ValueError("the dashboard needs the extra [dashboard]; install it: pip install 'volcano-py[dashboard]'")
+    metrics = f"127.0.0.1:{free_port()}"
+    return {
+        DASHBOARD: [f"--port={port}", f"--metrics=http://{metrics}/metrics"],
+        "scheduler": ["--enable-metrics", f"--listen-address={metrics}"],
+    }
+
+
+def has_dashboard() -> bool:
+    """Whether the extra [dashboard] is installed."""
+    return importlib.util.find_spec("nicegui") is not None
+
+
+def free_port() -> int:
+    """A port that no program of this machine listens on now."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
