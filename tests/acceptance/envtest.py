@@ -2,8 +2,8 @@
 
     KUBEBUILDER_ASSETS=<folder with kube-apiserver and etcd> python -m tests.acceptance.envtest [pytest arguments]
 
-No container runs, so every case that needs none does. The suite has two parts: cases on four nodes, and the cases of
-scheduling.yaml, each of which creates its own nodes.
+No container runs, so every case that needs none does. The suite has three parts: admission by policies, cases on four
+nodes, and the cases of scheduling.yaml, each of which creates its own nodes.
 """
 
 from __future__ import annotations
@@ -17,21 +17,24 @@ import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import orjson
 import yaml
 
+from tests.acceptance.site import POLICIES, VALIDATING_POLICIES, WEBHOOKS
+from tests.sandbox.test_policy_documents import resource
 from volcano_py.api.kinds import CONFIGMAP, NAMESPACE, QUEUE
 from volcano_py.api.resource_types import CUSTOMRESOURCEDEFINITION
 from volcano_py.kube import certificates
 from volcano_py.kube.client import Client
-from volcano_py.kube.errors import AlreadyExists, KubeError
+from volcano_py.kube.errors import AlreadyExists, KubeError, NotFound
 from volcano_py.sandbox import volcano
 from volcano_py.sandbox.components import Components
 from volcano_py.webhooks.paths import PATHS
+from volcano_py.webhooks.policy_documents import documents
 
 START_SECONDS = 90.0
 """For each part of the control plane, and for the first state of the default queue."""
@@ -41,12 +44,24 @@ REMEDY = (
 )
 ATTACHMENT = "envtest"
 PROGRAMS = ("etcd", "kube-apiserver")
+_SUITE = "tests/acceptance"
 NODES = ("--nodes", "4", "--node-shape", "cpu=4,memory=8Gi")
-PARTS: tuple[tuple[Sequence[str], Sequence[str]], ...] = (
-    (NODES, ("tests/acceptance", "--ignore=tests/acceptance/test_scheduling.py")),
-    (("--nodes", "0"), ("tests/acceptance/test_scheduling.py",)),
+
+
+@dataclass(frozen=True)
+class Part:
+    """Tests, the nodes that they need, and whether policies are in force instead of webhooks."""
+
+    nodes: Sequence[str]
+    tests: Sequence[str]
+    policies: bool = False
+
+
+PARTS = (
+    Part(("--nodes", "0"), (f"{_SUITE}/test_policies.py",), policies=True),  # before webhooks are registered
+    Part(NODES, (_SUITE, f"--ignore={_SUITE}/test_policies.py", f"--ignore={_SUITE}/test_scheduling.py")),
+    Part(("--nodes", "0"), (f"{_SUITE}/test_scheduling.py",)),
 )
-"""The nodes of each part, and its tests."""
 
 
 class Missing(Exception):
@@ -94,6 +109,7 @@ class Plane:
             "ca.pem": authority.certificate,
             "server.pem": server.certificate,
             "server.key": server.key,
+            "accounts.pem": accounts.certificate,
             "accounts.key": accounts.key,
             "client.pem": client,
             "client.key": key,
@@ -152,7 +168,7 @@ class Plane:
                 f"--tls-private-key-file={self.folder / 'server.key'}",
                 f"--client-ca-file={self.folder / 'ca.pem'}",
                 "--service-account-issuer=https://127.0.0.1",
-                f"--service-account-key-file={self.folder / 'accounts.key'}",
+                f"--service-account-key-file={self.folder / 'accounts.pem'}",
                 f"--service-account-signing-key-file={self.folder / 'accounts.key'}",
                 "--service-cluster-ip-range=10.96.0.0/16",
                 "--authorization-mode=RBAC",
@@ -228,7 +244,30 @@ async def _until(holds: Callable[[], Awaitable[bool]], otherwise: str) -> None:
 
 
 @asynccontextmanager
-async def components(plane: Plane, nodes: Sequence[str]) -> AsyncIterator[None]:
+async def policies(client: Client) -> AsyncIterator[str]:
+    """Our admission policies; mutating ones where the server has them. Gives which of the two are in force."""
+    made = []
+    version = await mutating_version(client)
+    for document in documents(mutating=version):
+        made.append((resource(document), document["metadata"]["name"]))
+        await client.create(made[-1][0], document)
+    yield POLICIES if version else VALIDATING_POLICIES
+    for rt, name in reversed(made):
+        await client.delete(rt, name)
+
+
+async def mutating_version(client: Client) -> str:
+    """The version in which the server has MutatingAdmissionPolicies, empty if it has none."""
+    for version in ("v1", "v1beta1"):
+        with suppress(NotFound):
+            found = orjson.loads(await client.raw("GET", f"/apis/admissionregistration.k8s.io/{version}"))
+            if any(row["name"] == "mutatingadmissionpolicies" for row in found["resources"]):
+                return version
+    return ""
+
+
+@asynccontextmanager
+async def components(plane: Plane, nodes: Sequence[str], *, webhooks: bool = True) -> AsyncIterator[None]:
     """Hollow nodes with Kubernetes' controllers, and our scheduler, controllers and webhooks."""
     more = {
         "controller-manager": ("--controllers=*",),
@@ -243,7 +282,8 @@ async def components(plane: Plane, nodes: Sequence[str]) -> AsyncIterator[None]:
 
     started = Components(command, plane.folder / "logs")
     try:
-        await started.start(("nodes", *volcano.COMPONENTS))
+        left_out = () if webhooks else (volcano.WEBHOOK_MANAGER,)
+        await started.start(("nodes", *(name for name in volcano.COMPONENTS if name not in left_out)))
         async with Client.from_kubeconfig(plane.kubeconfig) as client:
 
             async def opened() -> bool:
@@ -273,22 +313,29 @@ async def run(arguments: Sequence[str]) -> int:
     """Run the suite; the exit code of pytest."""
     programs = assets(dict(os.environ))
     with tempfile.TemporaryDirectory(prefix="volcano-envtest-") as folder:
-        async with control_plane(programs, Path(folder)) as plane:
-            async with Client.from_kubeconfig(plane.kubeconfig) as client:
-                version = orjson.loads(await client.raw("GET", "/version"))["gitVersion"]
-                print(f"kube-apiserver {version} runs at {client.credentials.server}", flush=True)
-                await install(client)
+        async with control_plane(programs, Path(folder)) as plane, Client.from_kubeconfig(plane.kubeconfig) as client:
+            version = orjson.loads(await client.raw("GET", "/version"))["gitVersion"]
+            print(f"kube-apiserver {version} runs at {client.credentials.server}", flush=True)
+            await install(client)
             worst = 0
-            for nodes, tests in PARTS:
-                async with components(plane, nodes):
-                    worst = max(worst, await _pytest(plane, tests, arguments))
+            for part in PARTS:
+                worst = max(worst, await _run(part, plane, client, arguments))
             return worst
 
 
-async def _pytest(plane: Plane, tests: Sequence[str], arguments: Sequence[str]) -> int:
-    environment = {**os.environ, "CLUSTER": str(plane.kubeconfig), "HOLLOW": ATTACHMENT}
+async def _run(part: Part, plane: Plane, client: Client, arguments: Sequence[str]) -> int:
+    async with AsyncExitStack() as surroundings:
+        admission = WEBHOOKS
+        if part.policies:
+            admission = await surroundings.enter_async_context(policies(client))
+        await surroundings.enter_async_context(components(plane, part.nodes, webhooks=not part.policies))
+        environment = {**os.environ, "CLUSTER": str(plane.kubeconfig), "HOLLOW": ATTACHMENT, "ADMISSION": admission}
+        return await _pytest((*part.tests, *arguments), environment)
+
+
+async def _pytest(arguments: Sequence[str], environment: dict[str, str]) -> int:
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "pytest", *tests, *arguments), env=environment, stdin=subprocess.DEVNULL
+        *(sys.executable, "-m", "pytest", *arguments), env=environment, stdin=subprocess.DEVNULL
     )
     code = await process.wait()
     return 0 if code == 5 else code  # 5: the arguments choose none of these tests

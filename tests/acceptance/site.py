@@ -35,6 +35,9 @@ KUBECONFIG = os.environ.get("CLUSTER", "")
 """The kubeconfig of a cluster on which the chart is installed; empty: a sandbox."""
 HOLLOW = os.environ.get("HOLLOW", "")
 """The name of the hollow nodes that are attached to that cluster (`volcano-py sandbox nodes --name`), if any are."""
+WEBHOOKS, POLICIES, VALIDATING_POLICIES = "webhooks", "policies", "validating-policies"
+ADMISSION = os.environ.get("ADMISSION", WEBHOOKS)
+"""What checks objects in that cluster; a server before 1.36 has by default no policies that fill in defaults."""
 CONFIGURATION = ("volcano-system", "volcano-scheduler-configmap", "volcano-scheduler.conf")
 
 

@@ -10,6 +10,7 @@ import asyncio
 import signal
 import ssl
 import sys
+from pathlib import Path
 
 from volcano_py.sandbox.cluster import Sandbox
 
@@ -36,6 +37,8 @@ async def main() -> None:
     needed = {"etcd-servers", "service-account-key-file", "service-account-signing-key-file", "service-account-issuer"}
     if missing := needed - flags.keys():
         sys.exit(f"missing flags: {', '.join(sorted(missing))}")
+    if b"-----BEGIN PRIVATE KEY" in Path(flags["service-account-key-file"]).read_bytes():
+        sys.exit("service-account-key-file: data does not contain any valid RSA or ECDSA public keys")
     ended = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, ended.set)
     async with Server(flags):

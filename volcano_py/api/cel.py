@@ -28,14 +28,29 @@ def environment(names: Iterable[str]) -> Any:
     )
 
 
+def declared() -> frozenset[str]:
+    """The names of Kubernetes' functions that an environment has; each is a method, or none, in all its uses."""
+    return frozenset(name for name, *_ in _rows())
+
+
 @cache
 def _functions() -> list[Any]:
+    from cel_expr_python import cel
+
+    return [
+        cel.FunctionDecl(name, [cel.Overload(f"k8s_{name}", result, given, member, impl)])
+        for name, result, given, member, impl in _rows()
+    ]
+
+
+@cache
+def _rows() -> list[tuple[str, Any, list[Any], bool, Callable[..., Any]]]:
     from cel_expr_python import cel
 
     kinds = cel.Type
     one, text = [kinds.LIST], [kinds.STRING]
     amounts = [kinds.MAP, kinds.MAP]
-    rows: list[tuple[str, Any, list[Any], bool, Callable[..., Any]]] = [
+    return [
         ("sum", kinds.DYN, one, True, sum),
         ("min", kinds.DYN, one, True, min),
         ("max", kinds.DYN, one, True, max),
@@ -53,14 +68,10 @@ def _functions() -> list[Any]:
         ("isLessThan", kinds.BOOL, amounts, True, lambda a, b: _value(a) < _value(b)),
         ("add", kinds.MAP, amounts, True, lambda a, b: _of(_value(a) + _value(b))),
         ("sub", kinds.MAP, amounts, True, lambda a, b: _of(_value(a) - _value(b))),
-        ("sign", kinds.INT, [kinds.MAP], True, lambda a: (_value(a) > 0) - (_value(a) < 0)),
+        ("sign", kinds.INT, [kinds.MAP], False, lambda a: (_value(a) > 0) - (_value(a) < 0)),
         ("isInteger", kinds.BOOL, [kinds.MAP], True, lambda a: _value(a).denominator == 1),
         ("asInteger", kinds.INT, [kinds.MAP], True, lambda a: int(_value(a))),
         ("asApproximateFloat", kinds.DOUBLE, [kinds.MAP], True, lambda a: float(_value(a))),
-    ]
-    return [
-        cel.FunctionDecl(name, [cel.Overload(f"k8s_{name}", result, given, member, impl)])
-        for name, result, given, member, impl in rows
     ]
 
 

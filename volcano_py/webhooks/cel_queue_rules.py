@@ -20,7 +20,7 @@ _LIVING = "request.operation == 'DELETE'"
 
 QUEUES = [
     Rule(
-        f"{_LIVING} || [{_GUARANTEE}, {_DESERVED}, {_CAPABILITY}].all(r, r.all(k, quantity(string(r[k])).sign() >= 0))",
+        f"{_LIVING} || [{_GUARANTEE}, {_DESERVED}, {_CAPABILITY}].all(r, r.all(k, sign(quantity(string(r[k]))) >= 0))",
         "spec: quantities must be greater than or equal to 0",
     ),
     Rule(
@@ -105,13 +105,13 @@ def _of(queue: str, text: str) -> str:
 def _within(inner: str, outer: str) -> str:
     """Whether amounts are within others, where a missing one is zero."""
     more = f"quantity(string({inner}[k])).isGreaterThan(quantity(string({outer}[k])))"
-    return f"{inner}.all(k, k in {outer} ? !{more} : quantity(string({inner}[k])).sign() <= 0)"
+    return f"{inner}.all(k, k in {outer} ? !{more} : sign(quantity(string({inner}[k]))) <= 0)"
 
 
 def _capability_within(inner: str, outer: str) -> str:
     """Whether capabilities are within others, where a missing or zero one is no limit."""
     more = f"quantity(string({inner}[k])).isGreaterThan(quantity(string({outer}[k])))"
-    return f"{inner}.all(k, !(k in {outer}) || quantity(string({outer}[k])).sign() <= 0 || !{more})"
+    return f"{inner}.all(k, !(k in {outer}) || sign(quantity(string({outer}[k]))) <= 0 || !{more})"
 
 
 QUEUES_BESIDE = [

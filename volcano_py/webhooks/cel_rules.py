@@ -126,7 +126,7 @@ _NEW_TASKS = [
     ),
     Rule(
         f"{_CREATE} || {_TASKS}.all(t, t.?topologyPolicy.orValue('none') in ['', 'none'] || {_CONTAINERS}.all(c, "
-        f"quantity(string({_CPU})).sign() > 0 && {INTEGER.format(_CPU)}))",
+        f"sign(quantity(string({_CPU}))) > 0 && {INTEGER.format(_CPU)}))",
         "spec.tasks[].template.spec.containers[].resources.requests.cpu: the cpu request isn't an integer; "
         "topologyPolicy needs whole CPUs",
     ),
@@ -218,7 +218,7 @@ JOBS = [
     ),
     Rule(
         f"{_CREATE} || {_TASKS}.all(t, t.template.spec.?containers.orValue([]).all(c, {_REQUESTS}.all(r, "
-        f"quantity(string({_REQUESTS}[r])).sign() >= 0)))",
+        f"sign(quantity(string({_REQUESTS}[r]))) >= 0)))",
         "spec.tasks[].template.spec.containers[].resources.requests: must be greater than or equal to 0",
     ),
     *_policies("object.spec", "spec.policies"),
