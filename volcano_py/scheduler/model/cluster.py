@@ -22,6 +22,7 @@ from volcano_py.scheduler.model.native_gangs import NativeGroups
 from volcano_py.scheduler.model.node_table import NodeTable
 from volcano_py.scheduler.model.node_usage import NodeUsage
 from volcano_py.scheduler.model.placed_pods import PlacedPods
+from volcano_py.scheduler.model.pod_changes import changes_scheduling
 from volcano_py.scheduler.model.pod_claims import KINDS as CLAIM_KINDS
 from volcano_py.scheduler.model.pod_claims import PodClaims
 from volcano_py.scheduler.model.queue import Queue
@@ -105,9 +106,9 @@ class Cluster(AssumedPlans):
     def rule_cache(self) -> dict[tuple[str, int], Any]:
         """What rules know of nodes that does not depend on numbers: (rule, class) → array over nodes.
 
-        Emptied when nodes or rules change, and when it has grown too large for its use.
+        Emptied when nodes or rules change. Rules that add an array for a class limit their number with `drop_oldest`.
         """
-        if self._rule_cache_generation != self.nodes.generation or len(self._rule_cache) > 4096:
+        if self._rule_cache_generation != self.nodes.generation:
             self._rule_cache = {}
             self._rule_cache_generation = self.nodes.generation
         return self._rule_cache
@@ -206,6 +207,9 @@ class Cluster(AssumedPlans):
             and pod.metadata.deletion_timestamp is None
         ):
             return  # an event from before our own bind: what we assumed is newer
+        if old is not None and not changes_scheduling(old.pod, pod):
+            old.pod = pod
+            return
         group = group_of(pod)
         try:
             check_group(pod)

@@ -15,6 +15,7 @@ kube_*      what kube-scheduler's own rules count: every pod on the node that is
 from __future__ import annotations
 
 from functools import cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +25,21 @@ from volcano_py.scheduler.model.column_log import ColumnLog
 from volcano_py.scheduler.model.resource import CPU, MEMORY, PODS, Resource
 
 Floats = NDArray[np.float64]
+
+_KEPT_BYTES = 256 * 2**20
+"""What arrays over all nodes may take that are kept for classes of pods."""
+
+
+def arrays_kept(nodes: int) -> int:
+    """How many arrays of 8 bytes a node are kept for classes of pods: there can be as many classes as pods."""
+    return max(64, min(_KEPT_BYTES // (8 * max(nodes, 1)), 2**16))
+
+
+def drop_oldest(kept: dict[Any, Any], most: int) -> None:
+    """Remove the oldest entries, so that there are fewer than `most`."""
+    while len(kept) >= most:
+        del kept[next(iter(kept))]
+
 
 _DENSE = ("allocatable", "idle", "used", "releasing", "pipelined", "kube_requested")
 _FLAT = ("max_pods", "kube_pods")

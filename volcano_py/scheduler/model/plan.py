@@ -119,6 +119,8 @@ class Event(Struct, tag_field="op", tag="event", frozen=True, gc=False):
     type: str
     reason: str
     message: str
+    related: str = ""
+    """The job that the Event also concerns, as `Evict.beneficiary`."""
 
 
 Operation = (

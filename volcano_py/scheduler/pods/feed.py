@@ -11,6 +11,7 @@ from typing import Any
 
 from volcano_py.api.core import Pod
 from volcano_py.scheduler.model.group_names import group_of
+from volcano_py.scheduler.model.pod_claims import KINDS as CLAIM_KINDS
 from volcano_py.scheduler.profiles.scheduler import PodScheduler
 
 _FINISHED = ("Succeeded", "Failed")
@@ -32,6 +33,8 @@ class Feed:
                 self._scheduler.node_changed(old, new, now)
             elif old is not None:
                 self._scheduler.node_deleted(old, now)
+        elif kind in CLAIM_KINDS and self._scheduler.needs_events:
+            self._scheduler.claim_object_changed(kind, old, new, now)
 
     def _pod(self, old: Pod | None, new: Pod | None, now: float) -> None:
         if not (self._is_named(old) or self._is_named(new) or self._scheduler.needs_events):

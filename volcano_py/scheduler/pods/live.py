@@ -126,8 +126,19 @@ class LiveProfiles:
 
     def forgotten(self, operation: Operation, why: str) -> None:
         """The model has forgotten an assumed operation: it was not carried out."""
-        if isinstance(operation, plan.Bind) and (binding := self._bindings.pop(operation.uid, None)) is not None:
+        if not isinstance(operation, plan.Bind):
+            return
+        binding = self._bindings.pop(operation.uid, None)
+        if binding is not None:
             self._put_back(binding.pod, why or "the binding was not written")
+        elif self.scheduler.needs_events and (pod := self._pod_of(operation)) is not None:
+            self.scheduler.place_freed(pod, operation.node, time.monotonic())
+            self.loop.wake()
+
+    def _pod_of(self, operation: plan.Bind) -> PodInfo | None:
+        """The pod that an operation is about, if it is still there."""
+        pod = self.scheduler.cluster.pod(f"{operation.namespace}/{operation.name}")
+        return pod if pod is not None and pod.pod.metadata.uid == operation.uid else None
 
     # ---- from the dispatcher ----------------------------------------------------------------------------
 
@@ -199,7 +210,7 @@ class LiveProfiles:
     def _carry_out(self, decisions: Sequence[Decision], begun: float) -> None:
         for decision in decisions:
             match decision:
-                case Bind(pod, _):
+                case Bind(pod):
                     self._bindings[pod.pod.metadata.uid] = _Binding(pod, begun)
                     self._tried(pod, begun)
                 case Fail(pod, _, reason):
@@ -228,5 +239,7 @@ class LiveProfiles:
     def _put_back(self, pod: PodInfo, why: str) -> None:
         now = time.monotonic()
         self._carry_out(self.scheduler.bind_result(pod.key, why, now, pod.pod.metadata.uid), now)
-        if pod.key not in self.scheduler:  # the profiles are newer than the binding
+        known = self.scheduler.cluster.pod(pod.key)
+        is_there = known is not None and known.pod.metadata.uid == pod.pod.metadata.uid
+        if is_there and pod.key not in self.scheduler:  # the profiles are newer than the binding
             self.scheduler.add_pod(pod, now)

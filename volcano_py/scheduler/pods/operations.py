@@ -17,8 +17,8 @@ def operations(decisions: Sequence[Decision], model: Cluster) -> Iterator[plan.O
     """What has to be written. A condition is repeated only when its text changes."""
     for decision in decisions:
         match decision:
-            case Bind(pod, node):
-                yield plan.Bind(pod.namespace, pod.name, _uid(pod), node, "")
+            case Bind(pod, node, steps):
+                yield plan.Bind(pod.namespace, pod.name, _uid(pod), node, "", steps=steps)
             case Evict(victim, preemptor):
                 task = model.tasks.get(victim.key)
                 if task is not None:

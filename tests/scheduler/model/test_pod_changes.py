@@ -1,0 +1,105 @@
+"""Which updates of a running pod reach its job."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import orjson
+import pytest
+
+from tests.scheduler.trial import Manifest
+from volcano_py.api.codec import decoder
+from volcano_py.scheduler.model.cluster import Cluster
+from volcano_py.simulate.manifests import STRUCTS
+
+SPREAD = [{"maxSkew": 1, "topologyKey": "z", "whenUnsatisfiable": "DoNotSchedule", "labelSelector": {}}]
+AFFINITY = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": []}}}
+POD: Manifest = {
+    "kind": "Pod",
+    "metadata": {
+        "name": "p",
+        "namespace": "d",
+        "uid": "u",
+        "resourceVersion": "1",
+        "annotations": {"scheduling.k8s.io/group-name": "g"},
+        "labels": {"app": "x"},
+    },
+    "spec": {
+        "schedulerName": "volcano",
+        "nodeName": "n",
+        "affinity": AFFINITY,
+        "topologySpreadConstraints": SPREAD,
+        "tolerations": [{"key": "t", "operator": "Exists"}],
+        "containers": [{"name": "main", "resources": {"requests": {"cpu": "1"}}}],
+    },
+    "status": {"phase": "Running", "containerStatuses": [{"name": "main", "ready": True, "restartCount": 1}]},
+}
+
+
+def running() -> Cluster:
+    node = {"kind": "Node", "metadata": {"name": "n"}, "status": {"allocatable": {"cpu": "8", "pods": "10"}}}
+    group = {"kind": "PodGroup", "metadata": {"name": "g", "namespace": "d"}, "spec": {"minMember": 1}}
+    model = Cluster()
+    for manifest in (node, group, POD):
+        take(model, manifest)
+    model.dirty = False
+    return model
+
+
+def take(model: Cluster, manifest: Manifest) -> None:
+    model.upsert(manifest["kind"], decoder(STRUCTS[manifest["kind"]]).decode(orjson.dumps(manifest)))
+
+
+def update(model: Cluster, path: str, value: Any) -> None:
+    """An event with one field changed, and a new version."""
+    pod = copy.deepcopy(POD)
+    pod["metadata"]["resourceVersion"] = "2"
+    at: Any = pod
+    *parts, last = path.split(".")
+    for part in parts:
+        at = at[int(part)] if part.isdigit() else at[part]
+    at[last] = value
+    take(model, pod)
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("metadata.resourceVersion", "7"),
+        ("metadata.managedFields", [{"manager": "kubelet"}]),
+        ("status.containerStatuses.0.restartCount", 5),
+        ("status.containerStatuses.0.ready", False),
+        ("status.containerStatuses", []),
+    ],
+)
+def test_what_scheduling_does_not_read_changes_nothing(path: str, value: Any) -> None:
+    model = running()
+    task = model.tasks["d/p"]
+    update(model, path, value)
+    assert model.tasks["d/p"] is task and not model.dirty
+    assert task.pod.metadata.resource_version == ("7" if path.endswith("Version") else "2")
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("metadata.labels.app", "y"),
+        ("metadata.annotations.any", "thing"),
+        ("metadata.deletionTimestamp", "2026-01-01T00:00:00Z"),
+        ("metadata.finalizers", ["example.com/x"]),
+        ("spec.containers.0.resources.requests.cpu", "2"),
+        ("spec.topologySpreadConstraints.0.maxSkew", 2),
+        ("spec.tolerations", []),
+        ("status.phase", "Succeeded"),
+        ("status.conditions", [{"type": "DisruptionTarget", "status": "True"}]),
+        ("status.nominatedNodeName", "m"),
+        ("status.containerStatuses.0.allocatedResources", {"cpu": "2"}),
+        ("status.initContainerStatuses", [{"name": "i", "resources": {"requests": {"cpu": "1"}}}]),
+    ],
+)
+def test_what_scheduling_reads_reaches_the_job(path: str, value: Any) -> None:
+    model = running()
+    task = model.tasks["d/p"]
+    update(model, path, value)
+    assert model.tasks["d/p"] is not task and model.dirty

@@ -1,0 +1,30 @@
+"""Which updates of a pod matter to scheduling. Volcano rebuilds its TaskInfo for each of them.
+
+Most updates of a running pod report restarts and states of its containers. The scheduler reads neither: of a
+container's status only what it was given (resizing in place).
+"""
+
+from __future__ import annotations
+
+from volcano_py.api.core import ContainerStatus, Pod, PodStatus
+
+_OF_CONTAINERS = ("container_statuses", "init_container_statuses")
+_COMPARED = tuple(name for name in PodStatus.__struct_fields__ if name not in _OF_CONTAINERS)
+
+
+def changes_scheduling(old: Pod, new: Pod) -> bool:
+    """Whether an update changes what the model, a rule or a plugin may read. The older object gets the new version."""
+    old.metadata.resource_version = new.metadata.resource_version
+    a, b = old.status, new.status
+    return (
+        old.metadata != new.metadata
+        or old.spec != new.spec
+        or any(getattr(a, name) != getattr(b, name) for name in _COMPARED)
+        or any(_given(getattr(a, name)) != _given(getattr(b, name)) for name in _OF_CONTAINERS)
+    )
+
+
+def _given(statuses: list[ContainerStatus] | None) -> list[tuple[object, ...]]:
+    """What each container was given, where that is stated."""
+    stated = (s for s in statuses or () if s.allocated_resources is not None or s.resources is not None)
+    return [(s.name, s.allocated_resources, s.resources) for s in stated]
