@@ -54,7 +54,7 @@ class InterPodAffinity:
         if not terms:
             return np.ones(count, dtype=bool)
         together = np.zeros(count, dtype=np.int64)
-        for c in index.label_classes():
+        for c in index.label_classes(terms[0].label_selector):
             if all(index.selects(t, task.namespace, c.namespace, c.labels) for t in terms):
                 together += c.pods
         has_keys = np.ones(count, dtype=bool)
@@ -77,19 +77,15 @@ class InterPodAffinity:
         bad = np.zeros(len(self._session.table), dtype=bool)
         for term in index.terms(task.spec_class).anti_affinity:
             d = domains(self._session.cluster, term.topology_key)
-            bad |= d.at_nodes(d.sums(index.selected(term, task.namespace))) > 0
+            bad |= d.around(index.selected(term, task.namespace)) > 0
         return bad
 
     def _unfriendly(self, index: PodIndex, task: Task) -> NDArray[np.bool_]:
         """Nodes in whose domain there is a pod that does not want the task near it."""
         bad = np.zeros(len(self._session.table), dtype=bool)
-        labels = task.pod.metadata.labels or {}
-        for holders in index.holders():
+        for holders, term in index.against(task):
             pods = holders.pods if self._live else np.where(index.with_anti_affinity, holders.pods, 0)
-            for term in holders.terms.anti_affinity:
-                if index.selects(term, holders.namespace, task.namespace, labels, incoming=False):
-                    d = domains(self._session.cluster, term.topology_key)
-                    bad |= d.at_nodes(d.sums(pods)) > 0
+            bad |= domains(self._session.cluster, term.topology_key).around(pods) > 0
         return bad
 
 
@@ -117,16 +113,11 @@ class InterPodPreference:
         index = pod_index(self._session)
         cluster = self._session.cluster
         raw = np.zeros(len(self._session.table), dtype=np.int64)
-        labels = task.pod.metadata.labels or {}
         own = index.terms(task.spec_class).preferred
         for weight, term in own:
-            d = domains(cluster, term.topology_key)
-            raw += weight * d.at_nodes(d.sums(index.selected(term, task.namespace)))
+            raw += weight * domains(cluster, term.topology_key).around(index.selected(term, task.namespace))
         everywhere = self._live or bool(own)
-        for holders in index.holders():
+        for holders, weight, term in index.preferring(task):
             pods = holders.pods if everywhere else np.where(index.with_affinity, holders.pods, 0)
-            for weight, term in holders.terms.preferred:
-                if index.selects(term, holders.namespace, task.namespace, labels, incoming=False):
-                    d = domains(cluster, term.topology_key)
-                    raw += weight * d.at_nodes(d.sums(pods))
+            raw += weight * domains(cluster, term.topology_key).around(pods)
         return self._weight * min_max_normalise(raw[candidates].astype(np.float64))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,22 +11,32 @@ from volcano_py.api.core import Node, NodeSelectorRequirement, NodeSelectorTerm
 from volcano_py.scheduler.model.cluster import Cluster
 
 
-class Domains(NamedTuple):
+class Domains:
     """The values of one topology key: `codes[node]` is a domain's number, −1 where the label is missing."""
 
-    codes: NDArray[np.intp]
-    size: int
+    __slots__ = ("_alone", "_has", "codes", "size")
+
+    def __init__(self, codes: NDArray[np.intp], size: int) -> None:
+        self.codes = codes
+        self.size = size
+        self._has: NDArray[np.bool_] = codes >= 0
+        self._alone = size == int(self._has.sum())
+        """No two nodes are in one domain, as with the host name."""
 
     def sums(self, per_node: NDArray[np.int64]) -> NDArray[np.int64]:
         """Per domain, what its nodes have together."""
-        has = self.codes >= 0
+        has = self._has
         return np.bincount(self.codes[has], weights=per_node[has], minlength=self.size).astype(np.int64)
 
     def at_nodes(self, per_domain: NDArray[np.int64]) -> NDArray[np.int64]:
         """Per node, its domain's value; 0 where the label is missing."""
         if not self.size:
             return np.zeros(len(self.codes), dtype=np.int64)
-        return np.where(self.codes >= 0, per_domain[self.codes], 0)
+        return np.where(self._has, per_domain[self.codes], 0)
+
+    def around(self, per_node: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Per node, what the nodes of its domain have together; 0 where the label is missing."""
+        return np.where(self._has, per_node, 0) if self._alone else self.at_nodes(self.sums(per_node))
 
 
 def domains(cluster: Cluster, key: str) -> Domains:

@@ -10,7 +10,7 @@ It is made when the first rule of a session asks, and moves with the session's p
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -22,6 +22,7 @@ from volcano_py.api.selector import matches
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.spec_class import SpecClass
 from volcano_py.scheduler.model.task import Task
+from volcano_py.scheduler.noderules.label_index import ByLabels, BySelector
 
 Counts = NDArray[np.int64]
 OWNERS = (("v1", "ReplicationController"), ("apps/v1", "ReplicaSet"), ("apps/v1", "StatefulSet"))
@@ -117,7 +118,10 @@ class PodIndex:
                 keys.update(c.match_label_keys or ())
         self._keys = sorted(keys)
         self._classes: dict[tuple[str, ...], LabelClass] = {}
+        self._by_labels: ByLabels[LabelClass] = ByLabels()
         self._holders: dict[int, Holders] = {}
+        self._anti_affinity: BySelector[tuple[Holders, PodAffinityTerm]] = BySelector()
+        self._preferred: BySelector[tuple[Holders, int, PodAffinityTerm]] = BySelector()
         self._terms: dict[int, PodTerms] = {}
         session.kube.on_pods(self._move)
         self.with_affinity = np.zeros(self.nodes, dtype=bool)
@@ -151,6 +155,7 @@ class PodIndex:
         if known is None:
             projected = {k: labels[k] for k in self._keys if k in labels}
             known = self._classes[key] = LabelClass(task.namespace, projected, self.nodes)
+            self._by_labels.add(known, projected)
         return known
 
     def _move(self, task: Task, node: int, sign: int) -> None:
@@ -162,14 +167,34 @@ class PodIndex:
         if self.terms(cls):
             holders = self._holders.get(cls.id)
             if holders is None:
-                holders = self._holders[cls.id] = Holders(cls, self.nodes)
+                holders = self._hold(cls)
             holders.pods[node] += sign
 
-    def label_classes(self) -> list[LabelClass]:
-        return list(self._classes.values())
+    def _hold(self, cls: SpecClass) -> Holders:
+        holders = self._holders[cls.id] = Holders(cls, self.nodes)
+        for term in holders.terms.anti_affinity:
+            self._anti_affinity.add((holders, term), term.label_selector)
+        for weight, term in holders.terms.preferred:
+            self._preferred.add((holders, weight, term), term.label_selector)
+        return holders
 
-    def holders(self) -> list[Holders]:
-        return list(self._holders.values())
+    def label_classes(self, selector: LabelSelector | None) -> Iterable[LabelClass]:
+        """Those that a selector can match."""
+        return self._by_labels.candidates(selector)
+
+    def against(self, task: Task) -> Iterator[tuple[Holders, PodAffinityTerm]]:
+        """The pods with a required anti-affinity term that selects a task, with this term."""
+        labels = task.pod.metadata.labels or {}
+        for holders, term in self._anti_affinity.candidates(labels):
+            if self.selects(term, holders.namespace, task.namespace, labels, incoming=False):
+                yield holders, term
+
+    def preferring(self, task: Task) -> Iterator[tuple[Holders, int, PodAffinityTerm]]:
+        """The same for preferred terms, with their weights."""
+        labels = task.pod.metadata.labels or {}
+        for holders, weight, term in self._preferred.candidates(labels):
+            if self.selects(term, holders.namespace, task.namespace, labels, incoming=False):
+                yield holders, weight, term
 
     def selects(
         self,
@@ -202,7 +227,7 @@ class PodIndex:
     def selected(self, term: PodAffinityTerm, owner_namespace: str) -> Counts:
         """Per node, the pods that a term selects."""
         total = np.zeros(self.nodes, dtype=np.int64)
-        for c in self._classes.values():
+        for c in self.label_classes(term.label_selector):
             if self.selects(term, owner_namespace, c.namespace, c.labels):
                 total += c.pods
         return total

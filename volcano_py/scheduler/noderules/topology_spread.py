@@ -16,6 +16,7 @@ from volcano_py.api.selector import check, matches
 from volcano_py.scheduler.framework.fit_errors import Code, Reason
 from volcano_py.scheduler.framework.node_rules import DOMAIN, Codes, Floats, Scope
 from volcano_py.scheduler.framework.session import Session
+from volcano_py.scheduler.model.node_table import arrays_kept, drop_oldest
 from volcano_py.scheduler.model.task import Task
 from volcano_py.scheduler.model.tolerations import tolerated
 from volcano_py.scheduler.noderules.node_affinity import matching_nodes
@@ -32,12 +33,22 @@ class _Constraint(NamedTuple):
     max_skew: int
     min_domains: int
     selects: _Selects
+    selector: LabelSelector | None
+    """Pods that it does not match are not selected."""
     empty: bool
     """It selects everything, which kube-scheduler takes for nothing when it counts pods."""
     affinity_counts: bool
     """Nodes that selector or affinity exclude are no domains (the default)."""
     taints_count: bool
     """Nodes with untolerated taints are no domains (not the default)."""
+
+
+class _Counting(NamedTuple):
+    """What of a constraint follows from the pod's class and the Node objects."""
+
+    domains: Domains
+    counted: NDArray[np.bool_]
+    exists: NDArray[np.bool_]
 
 
 class TopologySpread:
@@ -60,26 +71,38 @@ class TopologySpread:
         session = self._session
         index = pod_index(session)
         constraints = [_read(c, task) for c in task.spec_class.spread if c.when_unsatisfiable == "DoNotSchedule"]
-        all_domains = [domains(session.cluster, c.key) for c in constraints]
-        has_keys = np.ones(len(session.table), dtype=bool)
-        for d in all_domains:
-            has_keys &= d.codes >= 0
         codes = np.zeros(len(session.table), dtype=np.int8)
-        open_ = np.ones(len(codes), dtype=bool)
         labels = task.pod.metadata.labels or {}
-        for c, d in zip(constraints, all_domains, strict=True):
-            counted = has_keys & _included(session, task, c)
+        for c, found in zip(constraints, self._counting(task, constraints), strict=True):
+            d, counted, exists = found
             sums = d.sums(np.where(counted, _pods(index, task.namespace, c), 0))
-            exists = np.zeros(d.size, dtype=bool)
-            exists[d.codes[counted]] = True
             lowest = int(sums[exists].min()) if exists.any() else 0
             if int(exists.sum()) < c.min_domains:
                 lowest = 0
-            skew = d.at_nodes(sums) + int(c.selects(labels)) - lowest
-            codes[open_ & (d.codes < 0)] = 1
-            codes[open_ & (d.codes >= 0) & (skew > c.max_skew)] = 2
-            open_ = codes == 0
+            # One answer for each domain, and a last one for nodes without the label, whose number is -1.
+            answers = np.append(np.where(sums + int(c.selects(labels)) - lowest > c.max_skew, 2, 0), 1)
+            codes = np.where(codes == 0, answers[d.codes], codes).astype(np.int8)
         return codes
+
+    def _counting(self, task: Task, constraints: list[_Constraint]) -> list[_Counting]:
+        """By constraint: its domains, the nodes whose pods are counted, and the domains that have such nodes."""
+        cache = self._session.cluster.rule_cache()
+        key = ("spread-counting", task.spec_class.id)
+        if key not in cache:
+            all_domains = [domains(self._session.cluster, c.key) for c in constraints]
+            has_keys = np.ones(len(self._session.table), dtype=bool)
+            for d in all_domains:
+                has_keys &= d.codes >= 0
+            made = []
+            for c, d in zip(constraints, all_domains, strict=True):
+                counted = has_keys & _included(self._session, task, c)
+                exists = np.zeros(d.size, dtype=bool)
+                exists[d.codes[counted]] = True
+                made.append(_Counting(d, counted, exists))
+            drop_oldest(cache, arrays_kept(len(has_keys)))
+            cache[key] = made
+        found: list[_Counting] = cache[key]
+        return found
 
 
 class SpreadPreference:
@@ -107,12 +130,16 @@ class SpreadPreference:
         if task.spec_class.spread:
             soft = [c for c in task.spec_class.spread if c.when_unsatisfiable == "ScheduleAnyway"]
             return [_read(c, task) for c in soft], True
-        selects = _default_selector(self._session, task) if self._defaults else None
-        if selects is None:
+        selectors = _default_selectors(self._session, task) if self._defaults else []
+        if not selectors:
             return [], False
+
+        def selects(other: dict[str, str]) -> bool:
+            return all(matches(selector, other) for selector in selectors)
+
         return [
-            _Constraint(HOSTNAME, 3, 1, selects, False, True, False),
-            _Constraint(ZONE, 5, 1, selects, False, True, False),
+            _Constraint(HOSTNAME, 3, 1, selects, selectors[0], False, True, False),
+            _Constraint(ZONE, 5, 1, selects, selectors[0], False, True, False),
         ], False
 
     def score(self, task: Task, candidates: NDArray[np.intp]) -> Floats:
@@ -151,7 +178,7 @@ class SpreadPreference:
         else:
             size = len(np.unique(here[rated]))  # by default nodes without the key are rated too: one domain
             counted = has_keys & _included(self._session, task, c)
-            counts = d.at_nodes(d.sums(np.where(counted, pods, 0)))[candidates]
+            counts = d.around(np.where(counted, pods, 0))[candidates]
         weight = math.log(size + 2)
         return np.where(here >= 0, counts * weight + float(c.max_skew - 1), 0.0)
 
@@ -177,6 +204,7 @@ def _read(c: TopologySpreadConstraint, task: Task) -> _Constraint:
         c.max_skew,
         c.min_domains or 1,
         selects,
+        selector,
         selector is not None and not (selector.match_labels or selector.match_expressions or same),
         c.node_affinity_policy != "Ignore",
         c.node_taints_policy == "Honor",
@@ -210,14 +238,14 @@ def _included(session: Session, task: Task, c: _Constraint) -> NDArray[np.bool_]
 def _pods(index: PodIndex, namespace: str, constraint: _Constraint) -> NDArray[np.int64]:
     """Per node, the namespace's pods that are selected and not being deleted."""
     total: NDArray[np.int64] | None = None
-    for c in index.label_classes() if not constraint.empty else ():
+    for c in index.label_classes(constraint.selector) if not constraint.empty else ():
         if c.namespace == namespace and constraint.selects(c.labels):
             total = c.live.copy() if total is None else total + c.live
     return np.zeros(index.nodes, dtype=np.int64) if total is None else total
 
 
-def _default_selector(session: Session, task: Task) -> _Selects | None:
-    """What services and the pod's controller select, together; None if nothing does."""
+def _default_selectors(session: Session, task: Task) -> list[LabelSelector]:
+    """What services and the pod's controller select, together; none if nothing does."""
     labels = task.pod.metadata.labels or {}
     others = session.cluster.others
     wanted: dict[str, str] = {}
@@ -237,6 +265,4 @@ def _default_selector(session: Session, task: Task) -> _Selects | None:
             with suppress(ValueError):  # Kubernetes passes over one that it cannot read
                 check(chosen)
                 selectors.append(chosen)
-    if not wanted and not selectors:
-        return None
-    return lambda other: all(other.get(k) == v for k, v in wanted.items()) and all(matches(s, other) for s in selectors)
+    return [LabelSelector(match_labels=wanted), *selectors] if wanted else selectors
