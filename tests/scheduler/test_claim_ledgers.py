@@ -16,7 +16,7 @@ import pytest
 from volcano_py.api import dra
 from volcano_py.scheduler.dispatch.barriers import StepWrite
 from volcano_py.scheduler.dispatch.machine import Failure, Machine
-from volcano_py.scheduler.dispatch.messages import Revoke
+from volcano_py.scheduler.dispatch.messages import Result, Revoke
 from volcano_py.scheduler.framework.config import load
 from volcano_py.scheduler.model.plan import Bind, Operation
 from volcano_py.scheduler.model.pre_bind import AllocateClaim, AwaitVolume, BindVolume, SelectNode
@@ -89,13 +89,16 @@ class History:
 
     def __init__(self, seed: int) -> None:
         self.rng = random.Random(seed)
-        self.world = Simulation(described(self.rng), now=1000.0)
+        self.world = self.described_world()
         self.machine = Machine(max_in_flight=4, jitter=lambda: 0.5)
         self.machine.lead(True, 0.0)
         self.now = 0.0
         self.next_id = 1
         self.open: dict[int, Operation] = {}
         self.failing = True
+
+    def described_world(self) -> Simulation:
+        return Simulation(described(self.rng), now=1000.0)
 
     def run(self) -> None:
         for _ in range(8):
@@ -110,9 +113,7 @@ class History:
         emitted: list[list[Operation]] = []
         run_once(self.world.cluster, CONF, self.world.now, emit=lambda ops: emitted.append(list(ops)))
         for operations in emitted:
-            self.machine.plan(self.next_id, operations, self.now)
-            self.open.update(enumerate(operations, self.next_id))
-            self.next_id += len(operations)
+            self.send(operations)
         self.check()
         if self.failing and self.rng.random() < 0.1:
             self.machine.lead(False, self.now)
@@ -122,6 +123,11 @@ class History:
         if self.failing and self.rng.random() < 0.2:
             self.end_a_pod()
         self.check()
+
+    def send(self, operations: list[Operation]) -> None:
+        self.machine.plan(self.next_id, operations, self.now)
+        self.open.update(enumerate(operations, self.next_id))
+        self.next_id += len(operations)
 
     def carry_out(self) -> None:
         """Carry out everything that waits; each write may fail."""
@@ -144,12 +150,16 @@ class History:
             if not items and not self.machine.backlog:
                 break
             self.now += 1.0
-        for result in self.machine.results():
-            op = self.open.pop(result.id)
-            if result.outcome not in ("done", "superseded"):
-                self.world.cluster.forget(op)
-                self.refresh(op)
+        results = self.machine.results()
+        ended = [(self.open.pop(result.id), result) for result in results]
         assert not self.open and not self.machine.backlog
+        for op, result in ended:
+            self.handle(op, result)
+
+    def handle(self, op: Operation, result: Result) -> None:
+        if result.outcome not in ("done", "superseded"):
+            self.world.cluster.forget(op)
+            self.refresh(op)
 
     def refresh(self, op: Operation) -> None:
         if isinstance(op, Bind):

@@ -25,6 +25,7 @@ _POINTS = {
     "remove_pod": "RemovePod",
     "filter": "Filter",
     "filter_columns": "Filter",
+    "filter_fitting": "Filter",
     "filter_nodes": "Filter",
     "post_filter": "PostFilter",
     "pre_score": "PreScore",
@@ -85,7 +86,7 @@ def _reporting(
             text = f"raised {type(e).__name__}: {e}"
             record(PluginCall(handle.now, _pod(given), plugin.name, point, _node(given), text))
             raise
-        columns = method in ("filter_columns", "score_columns", "score_fitting")
+        columns = method in ("filter_columns", "filter_fitting", "score_columns", "score_fitting")
         if answer is not None or not columns:  # None: the plugin has no array form for this pod
             text = _text(given[-1] if method == "normalize" else answer)
             record(PluginCall(handle.now, _pod(given), plugin.name, point, _node(given), text))

@@ -17,6 +17,8 @@ import orjson
 from volcano_py.api import core, gang
 from volcano_py.api.codec import from_manifest
 from volcano_py.api.meta import format_time, parse_time
+from volcano_py.scheduler.model import plan
+from volcano_py.scheduler.model.pod_claims import KINDS as CLAIM_KINDS
 from volcano_py.scheduler.profiles.configuration import ConfigurationError, features_of, load
 from volcano_py.scheduler.profiles.decisions import Bind, Decision, Evict, Fail, Nominate, Patch, Report
 from volcano_py.scheduler.profiles.objects import ObjectKind
@@ -24,10 +26,14 @@ from volcano_py.scheduler.profiles.plugins.default_preemption import BY_SCHEDULE
 from volcano_py.scheduler.profiles.pod_info import PodInfo
 from volcano_py.scheduler.profiles.registry import REGISTRY, Registry
 from volcano_py.scheduler.profiles.scheduler import PodScheduler
-from volcano_py.simulate.manifests import Manifest, ManifestError, in_namespace
+from volcano_py.simulate.manifests import STRUCTS, Manifest, ManifestError, in_namespace
+from volcano_py.simulate.pre_bind import ClaimWrites, Objects, release_claims
+from volcano_py.simulate.volumes import complete_volume
 
 log = logging.getLogger(__name__)
 
+Path = tuple[str, str]
+"""Kind and key of an object."""
 _ATTEMPT = 0.001
 _GRACE = 30
 """Seconds; what `terminationGracePeriodSeconds` is when it is not set."""
@@ -106,22 +112,26 @@ class _World:
         """Second 0, in seconds since the epoch."""
         self._second = 0
         self._now = 0.0
-        self._objects: dict[str, Manifest] = {}
+        self._objects: Objects = {}
+        self._writes = ClaimWrites(self._objects, self._put, lambda kind, key: self._delete((kind, key)))
         self._pods: dict[str, PodInfo] = {}
-        self._ends: dict[str, int] = {}
+        self._ends: dict[Path, int] = {}
         """Pod to the second in which its grace period ends; it is gone some milliseconds later."""
         self._bound: dict[str, str] = {}
         self._evicted: dict[str, None] = {}
 
     def change(self, apply: list[Manifest], delete: Iterable[str]) -> None:
         """The changes of a step, in the order in which the scheduler gets them."""
-        for path in delete:
-            self._delete(path)
+        for text in delete:
+            kind, _, key = text.partition("/")
+            self._delete((kind, key))
         merged = []
         for manifest in apply:
             path = _path(manifest)
             old = self._objects.get(path)
             new = merge_patch(old or {}, manifest)
+            new["metadata"].setdefault("uid", "/".join(path))
+            complete_volume(new)
             merged.append((path, old, new))
         others = [m for m in merged if m[2]["kind"] != "Pod"]
         changed = [m for m in merged if m[2]["kind"] == "Pod" and m[1] is not None]
@@ -178,8 +188,10 @@ class _World:
         if isinstance(decision, Patch):
             self._patch(decision)
             return
-        path = f"Pod/{decision.pod.key}"
+        path = ("Pod", decision.pod.key)
         if path not in self._objects:
+            return
+        if isinstance(decision, Bind) and decision.steps and not self._write(decision):
             return
         pod = copy.deepcopy(self._objects[path])
         status = pod.setdefault("status", {})
@@ -205,12 +217,24 @@ class _World:
                 self._ends[path] = self._second + grace
         self._store(path, pod)
 
+    def _write(self, bind: Bind) -> bool:
+        """Carry out what must be written before a pod is bound; whether the pod can be bound."""
+        key, uid = bind.pod.key, bind.pod.pod.metadata.uid
+        operation = plan.Bind(bind.pod.namespace, bind.pod.name, uid, bind.node, "", steps=bind.steps)
+        why = self._writes.carry_out([operation]).get(uid, "")
+        for decision in self._scheduler.bind_result(key, why, self._now, uid):
+            self._carry_out(decision)
+        return not why
+
     def _patch(self, decision: Patch) -> None:
-        path = f"{decision.kind.kind}/{decision.key}"
+        path = (decision.kind.kind, decision.key)
         if path in self._objects:
             self._store(path, merge_patch(self._objects[path], decision.patch))
 
-    def _store(self, path: str, manifest: Manifest) -> None:
+    def _put(self, manifest: Manifest) -> None:
+        self._store(_path(manifest), manifest)
+
+    def _store(self, path: Path, manifest: Manifest) -> None:
         self._objects[path] = manifest
         match manifest["kind"]:
             case _ if ObjectKind.of(manifest) in self._scheduler.reads:
@@ -227,24 +251,30 @@ class _World:
                 self._scheduler.set_node(_read(core.Node, manifest), self._now)
             case "PodGroup":
                 self._scheduler.set_group(_read(gang.PodGroup, manifest), self._now)
+            case kind if kind in CLAIM_KINDS:
+                self._scheduler.set_claim_object(kind, _read(STRUCTS[kind], manifest), self._now)
             case kind if kind in _OTHERS:
                 self._scheduler.cluster.model.upsert(kind, _read(_OTHERS[kind], manifest))
 
-    def _delete(self, path: str) -> None:
+    def _delete(self, path: Path) -> None:
         gone = self._objects.pop(path, None)
         if gone is None:
             return
         self._ends.pop(path, None)
-        kind, _, key = path.partition("/")
+        kind, key = path
         match kind:
             case _ if ObjectKind.of(gone) in self._scheduler.reads:
                 self._scheduler.delete_object(gone, self._now)
             case "Pod":
                 self._scheduler.delete_pod(self._pods.pop(key), self._now)
+                for claim in release_claims(self._objects, [gone], lambda kind, key: self._delete((kind, key))):
+                    self._put(claim)
             case "Node":
                 self._scheduler.delete_node(key, self._now)
             case "PodGroup":
                 self._scheduler.delete_group(key, self._now)
+            case _ if kind in CLAIM_KINDS:
+                self._scheduler.delete_claim_object(kind, key, self._now)
             case _:
                 namespace, _, name = key.rpartition("/")
                 self._scheduler.cluster.model.remove(kind, namespace, name)
@@ -268,14 +298,14 @@ def _condition(status: Manifest, type_: str, value: str, reason: str = "", messa
     status["conditions"] = [*others, {"type": type_, "status": value, "reason": reason, "message": message}]
 
 
-def _path(manifest: Manifest) -> str:
-    """`Pod/default/a`, `Node/n0`. Raises ManifestError."""
+def _path(manifest: Manifest) -> Path:
+    """Kind and key: `Pod` and `default/a`, `Node` and `n0`. Raises ManifestError."""
     metadata = manifest.get("metadata")
     if not isinstance(manifest.get("kind"), str) or not isinstance(metadata, dict) or not metadata.get("name"):
         raise ManifestError("an object lacks kind or metadata.name")
     in_namespace(manifest)
     space = metadata.get("namespace")
-    return f"{manifest['kind']}/{space}/{metadata['name']}" if space else f"{manifest['kind']}/{metadata['name']}"
+    return manifest["kind"], f"{space}/{metadata['name']}" if space else str(metadata["name"])
 
 
 def _time(manifest: Manifest) -> float:

@@ -60,6 +60,21 @@ term = st.fixed_dictionaries(
         )
     }
 )
+near = st.fixed_dictionaries(
+    {
+        "requiredDuringSchedulingIgnoredDuringExecution": st.lists(
+            st.fixed_dictionaries(
+                {
+                    "topologyKey": st.sampled_from(["zone", "kubernetes.io/hostname"]),
+                    "labelSelector": st.sampled_from(
+                        [{"matchLabels": {"app": "a"}}, {"matchLabels": {"app": "b"}}, {}]
+                    ),
+                }
+            ),
+            max_size=1,
+        )
+    }
+)
 pods = st.fixed_dictionaries(
     {
         "containers": st.lists(
@@ -82,7 +97,7 @@ pods = st.fixed_dictionaries(
                 {
                     "topologyKey": st.sampled_from(["zone", "kubernetes.io/hostname"]),
                     "maxSkew": st.integers(1, 3),
-                    "whenUnsatisfiable": st.just("ScheduleAnyway"),
+                    "whenUnsatisfiable": st.sampled_from(["ScheduleAnyway", "DoNotSchedule"]),
                     "labelSelector": st.sampled_from([{"matchLabels": {"app": "a"}}, {}]),
                     "nodeTaintsPolicy": st.sampled_from(["Honor", "Ignore"]),
                     "nodeAffinityPolicy": st.sampled_from(["Honor", "Ignore"]),
@@ -105,7 +120,8 @@ pods = st.fixed_dictionaries(
                                 term, min_size=1, max_size=2
                             ).map(lambda terms: {"nodeSelectorTerms": terms})
                         },
-                    )
+                    ),
+                    **dict.fromkeys(("podAffinity", "podAntiAffinity"), near),
                 }
             ),
         ),
@@ -222,16 +238,22 @@ def test_answers_that_were_kept_are_those_of_a_new_scheduler(
             kept.delete_pod(pod_of(name, spec), 0.0)
 
 
-@settings(max_examples=120)
-@given(nodes, st.lists(st.tuples(pods, st.integers(0, 7)), max_size=10), pods, st.sets(st.integers(0, 7), min_size=2))
-def test_scores_of_the_nodes_that_fit_agree(
-    machines: list[dict[str, Any]], there: list[tuple[dict[str, Any], int]], wanted: dict[str, Any], fitting: set[int]
-) -> None:
+def cluster_of(machines: list[dict[str, Any]], there: list[tuple[dict[str, Any], int]]) -> PodScheduler:
+    """A scheduler with these nodes, and pods on them by the number of their node."""
     scheduler = PodScheduler(load({}))
     for i, fields in enumerate(machines):
         scheduler.set_node(node_of(i, fields), 0.0)
     for i, (spec, at) in enumerate(there):
         scheduler.add_pod(pod_of(f"p{i:0{1 + at % 2}}", spec, f"n{at}"), 0.0)
+    return scheduler
+
+
+@settings(max_examples=120)
+@given(nodes, st.lists(st.tuples(pods, st.integers(0, 7)), max_size=10), pods, st.sets(st.integers(0, 7), min_size=2))
+def test_scores_of_the_nodes_that_fit_agree(
+    machines: list[dict[str, Any]], there: list[tuple[dict[str, Any], int]], wanted: dict[str, Any], fitting: set[int]
+) -> None:
+    scheduler = cluster_of(machines, there)
     pod, columns = pod_of("new", wanted), scheduler.cluster.columns
     fits = np.array([i for i in sorted(fitting) if i < len(columns)], dtype=np.intp)
     chosen = [columns.infos[i] for i in fits.tolist()]
@@ -244,3 +266,21 @@ def test_scores_of_the_nodes_that_fit_agree(
             plain = {n.name: score.score(state, pod, n) for n in chosen}
             score.normalize(state, pod, plain)
             assert array.tolist() == list(plain.values())
+
+
+@settings(max_examples=200)
+@given(nodes, st.lists(st.tuples(pods, st.integers(0, 7)), max_size=10), pods)
+def test_filters_that_look_further_agree(
+    machines: list[dict[str, Any]], there: list[tuple[dict[str, Any], int]], wanted: dict[str, Any]
+) -> None:
+    scheduler = cluster_of(machines, there)
+    pod, columns = pod_of("new", wanted), scheduler.cluster.columns
+    profile = scheduler._profiles["default-scheduler"]
+    state = CycleState()
+    profile.pre_filter(state, pod)
+    everything = np.ones(len(columns), dtype=np.bool_)
+    for rule in profile._far_filters:
+        if rule.name not in state.skip_filter:
+            array = rule.filter_fitting(state, pod, columns, everything)
+            assert array is not None
+            assert array.tolist() == [rule.filter(state, pod, n).ok for n in columns.infos], rule.name

@@ -101,7 +101,7 @@ async def remote(arguments: dict[str, Any] | None = None) -> AsyncIterator[tuple
         "urlPrefix": f"http://127.0.0.1:{port}",
         "verbs": {p: p for p in ALL},
         "nodeCacheCapable": True,
-        "timeout": "300ms",
+        "timeout": "30s",
     }
     first = {"bind": {"enabled": [{"name": "Remote/x"}]}}
     trial = Trial(points=first, arguments={"Remote/x": given | (arguments or {})})
@@ -153,6 +153,11 @@ LIES: dict[str, Reply] = {
 }
 
 
+def limit_of(reply: Reply) -> dict[str, Any]:
+    """A short limit for the reply that never comes."""
+    return {"timeout": "300ms"} if reply is FAULTS["hang"] else {}
+
+
 HIGH: Reply = lambda q: {"scores": {"n1": 500, "n2": 1}}  # noqa: E731
 CASES = [
     *((p, f"{p}: {name}", reply) for p in POINTS for name, reply in FAULTS.items()),
@@ -163,7 +168,7 @@ CASES = [
 
 @pytest.mark.parametrize(("point", "reply"), [(p, r) for p, _, r in CASES], ids=[name for _, name, _ in CASES])
 async def test_a_fault_is_an_error_for_the_pod_and_others_go_on(point: str, reply: Reply) -> None:
-    async with remote() as (server, driver, t):
+    async with remote(limit_of(reply)) as (server, driver, t):
         server.replies[point] = reply
         t.pod("bad")
         t.pod("good")
@@ -177,7 +182,7 @@ async def test_a_fault_is_an_error_for_the_pod_and_others_go_on(point: str, repl
 
 @pytest.mark.parametrize("reply", [*FAULTS.values(), lambda q: {"victims": ["default/missing"], "nominatedNode": "n1"}])
 async def test_faults_after_no_node_fits(reply: Reply) -> None:
-    async with remote() as (server, driver, t):
+    async with remote(limit_of(reply)) as (server, driver, t):
         server.replies["postFilter"] = reply
         t.pod("bad", cpu=100)
         t.pod("good")

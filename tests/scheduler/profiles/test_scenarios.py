@@ -48,7 +48,7 @@ def _enabled(plugins: dict[str, Any]) -> dict[str, Any]:
 
 
 def _node(name: str, fields: dict[str, Any]) -> dict[str, Any]:
-    amounts = {"cpu": str(fields["cpu"]), "memory": "8Gi", "pods": "110"} | fields.get("holds", {})
+    amounts = {"cpu": str(fields.get("cpu", 4)), "memory": "8Gi", "pods": "110"} | fields.get("holds", {})
     return {
         "apiVersion": "v1",
         "kind": "Node",
@@ -59,7 +59,7 @@ def _node(name: str, fields: dict[str, Any]) -> dict[str, Any]:
 
 
 def _pod(name: str, fields: dict[str, Any]) -> dict[str, Any]:
-    requests = {"cpu": str(fields["cpu"])} | fields.get("requests", {})
+    requests = {"cpu": str(fields.get("cpu", 1))} | fields.get("requests", {})
     spec: dict[str, Any] = {
         "schedulerName": fields.get("scheduler", "default-scheduler"),
         "priority": fields.get("priority", 0),
@@ -67,6 +67,8 @@ def _pod(name: str, fields: dict[str, Any]) -> dict[str, Any]:
         "schedulingGates": [{"name": g} for g in fields.get("gates", [])],
         "affinity": fields.get("affinity", {}),
         "terminationGracePeriodSeconds": fields.get("grace", 30),
+        "volumes": [_volume(v) for v in fields.get("volumes", [])],
+        "resourceClaims": [{"name": c, "resourceClaimName": c} for c in fields.get("claims", [])],
     }
     if "node" in fields:
         spec["nodeName"] = fields["node"]
@@ -83,6 +85,13 @@ def _pod(name: str, fields: dict[str, Any]) -> dict[str, Any]:
         "metadata": metadata | {"labels": fields.get("labels", {})},
         "spec": spec,
     }
+
+
+def _volume(volume: str | dict[str, Any]) -> dict[str, Any]:
+    """The name of a claim, or a volume of another sort."""
+    if isinstance(volume, str):
+        return {"name": volume, "persistentVolumeClaim": {"claimName": volume}}
+    return {"name": "disk"} | volume
 
 
 def _short(value: Any) -> Any:

@@ -10,10 +10,12 @@ from typing import Any, NamedTuple
 import msgspec
 
 from volcano_py.api import core, dra
+from volcano_py.scheduler.model.changes import Changes
 from volcano_py.scheduler.model.device_pools import DeviceId, DevicePools
 from volcano_py.scheduler.model.pre_bind import AllocateClaim, PreBindStep
 
 KINDS = frozenset(("ResourceClaim", "ResourceSlice", "DeviceClass", "DeviceTaintRule"))
+ANY_NODE = ""
 _encoder = msgspec.msgpack.Encoder()
 
 
@@ -25,6 +27,8 @@ class PodClaim(NamedTuple):
     problem: str
     shared: bool
     """Other pods name it, too."""
+    unusable: bool = False
+    """The problem is the claim itself, not what it asks for."""
 
 
 class ClaimDemand(NamedTuple):
@@ -35,6 +39,11 @@ class ClaimDemand(NamedTuple):
     """Why no node takes the pod: the message of kube-scheduler's PreFilter."""
     key: bytes
     """Equal for pods that are equal for nodes."""
+
+    @property
+    def unusable(self) -> str:
+        """Why the pod must wait for a claim itself, whatever is in it; empty: it need not."""
+        return next((c.problem for c in self.claims if c.unusable), "")
 
 
 def claim_names(pod: core.Pod) -> list[tuple[str, str | None]]:
@@ -66,7 +75,13 @@ class ResourceClaims:
         """What binds in flight write, by claim and the bind's pod (its uid)."""
         self.touched: set[str] = set()
         self.all_touched = False
-        self._used: dict[DeviceId, dict[str, dra.JsonMap]] | None = None
+        self._used: dict[DeviceId, dict[str, dra.JsonMap]] = {}
+        self._holds: dict[str, list[tuple[DeviceId, str]]] = {}
+        """Where each claim is in `_used`."""
+        self.device_changes = Changes()
+        """Nodes whose devices were given out or given back; ANY_NODE: devices that several nodes can use."""
+        self._recount: set[str] = set()
+        """Claims whose devices `used` counts again."""
 
     # ---- objects ------------------------------------------------------------------------------------------
 
@@ -80,7 +95,7 @@ class ResourceClaims:
             self.pools.generation += 1
             self.all_touched = self.all_touched or any(self.users.values())
         else:
-            self._used = None
+            self._recount.add(key)
             self.touched |= self.users.get(key, set())
             claim = self.claim(key)
             if claim is None:
@@ -114,13 +129,22 @@ class ResourceClaims:
 
         Access of administrators does not count.
         """
-        if self._used is None:
-            self._used = {}
-            for key in {*self._objects.get("ResourceClaim", {}), *self.assumed}:
-                for result in dra.results(self.allocation(key)):
-                    if not result.get("adminAccess"):
-                        share = str(result.get("shareID") or "")
-                        self._used.setdefault(dra.device_id(result), {})[f"{key}#{share}"] = result
+        for key in self._recount:
+            before = self._holds.pop(key, [])
+            for device, entry in before:
+                del self._used[device][entry]
+                if not self._used[device]:
+                    del self._used[device]
+            for result in dra.results(self.allocation(key)):
+                if not result.get("adminAccess"):
+                    device, entry = dra.device_id(result), f"{key}#{result.get('shareID') or ''}"
+                    if entry not in self._used.setdefault(device, {}):
+                        self._holds.setdefault(key, []).append((device, entry))
+                    self._used[device][entry] = result
+            for device, _ in {*before, *self._holds.get(key, ())}:
+                found = self.pools.device(device)
+                self.device_changes.add(found.node or ANY_NODE if found is not None else ANY_NODE)
+        self._recount.clear()
         return self._used
 
     # ---- pods ----------------------------------------------------------------------------------------------
@@ -134,11 +158,13 @@ class ResourceClaims:
             key = f"{pod.metadata.namespace}/{claim_name}"
             claim = self.claim(key) if claim_name is not None else None
             shared = len(self.users.get(key, ())) > 1
-            claims.append(PodClaim(key, claim, self._problem(pod, name, claim_name, claim), shared))
+            missing = self._missing(pod, name, claim_name, claim)
+            problem = missing or (self._problem(pod, claim) if claim is not None else "")
+            claims.append(PodClaim(key, claim, problem, shared, bool(missing)))
         problem = next((c.problem for c in claims if c.problem), "")
         return ClaimDemand(tuple(claims), problem, _encoder.encode([self._content(c) for c in claims]))
 
-    def _problem(self, pod: core.Pod, name: str, claim_name: str | None, claim: dra.ResourceClaim | None) -> str:
+    def _missing(self, pod: core.Pod, name: str, claim_name: str | None, claim: dra.ResourceClaim | None) -> str:
         if claim_name is None:
             return f'pod "{pod.metadata.key}": claim {name}: ResourceClaim not created yet'
         if claim is None:
@@ -149,11 +175,14 @@ class ResourceClaims:
         generated = any(e.name == name and e.resource_claim_name is None for e in pod.spec.resource_claims or ())
         if generated and (owner is None or owner.uid != pod.metadata.uid):
             return f'resourceclaim "{claim_name}" was not created for this pod; delete or rename it'
+        return ""
+
+    def _problem(self, pod: core.Pod, claim: dra.ResourceClaim) -> str:
         key = claim.metadata.key
         if self.allocation(key) is not None:
             consumers = self.reserved_for(key)
             if pod.metadata.uid not in consumers and len(consumers) >= dra.MAX_CONSUMERS:
-                return f'resourceclaim "{claim_name}" is in use'
+                return f'resourceclaim "{claim.metadata.name}" is in use'
             return ""
         for request in claim.spec.devices.requests or ():
             for exact in [request.exactly] if request.exactly is not None else request.first_available or ():
@@ -185,8 +214,11 @@ class ResourceClaims:
         """Count a step of the bind of a pod as done, until an event shows it or the bind is forgotten."""
         if isinstance(step, AllocateClaim):
             key = f"{step.namespace}/{step.claim}"
+            claim = self.claim(key)
+            if claim is None or _is_reserved(claim, uid):
+                return  # an event has shown it already: no other will come
             self.assumed.setdefault(key, {})[uid] = step
-            self._used = None
+            self._recount.add(key)
             self.touched |= self.users.get(key, set())
 
     def forget(self, uid: str, step: PreBindStep) -> None:
@@ -195,7 +227,7 @@ class ResourceClaims:
             self._drop(f"{step.namespace}/{step.claim}", uid)
 
     def _drop(self, key: str, uid: str) -> None:
-        self._used = None
+        self._recount.add(key)
         self.touched |= self.users.get(key, set())
         steps = self.assumed.get(key)
         if steps is not None:

@@ -6,6 +6,7 @@ It finds objects and follows changes; what a pod's volumes mean for nodes is in 
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Collection
 from typing import Any
 
 from volcano_py.api import core, storage
@@ -54,6 +55,8 @@ class Storage:
         self._objects = objects
         self.generation = 0
         """Moves with every change."""
+        self.volumes_generation = 0
+        """Moves when a PersistentVolume changes."""
         self.users: dict[str, set[str]] = defaultdict(set)
         """Unfinished pods by the claim that they name, both as `namespace/name`."""
         self.free: dict[str, dict[str, storage.PersistentVolume]] = defaultdict(dict)
@@ -64,25 +67,33 @@ class Storage:
         """What binds in flight have reserved, by volume and the bind's pod (its uid)."""
         self.node_selected: dict[str, dict[str, SelectNode]] = {}
         """Nodes that binds in flight have selected, by claim and the bind's pod (its uid)."""
+        self.attached: dict[str, set[str]] = {}
+        """The VolumeAttachments of each node, by name."""
         self.touched: set[str] = set()
         """Pods whose volumes may mean something else now."""
         self.all_touched = False
         self._places: dict[str, tuple[str, str]] = {}
+        self._attached_to: dict[str, str] = {}
+        self._limited: dict[str, dict[str, int]] = {}
+        """How many volumes of each driver nodes take, where that is limited."""
 
     # ---- objects ------------------------------------------------------------------------------------------
 
     def changed(self, kind: str, key: str) -> None:
         """An object was added, changed or removed."""
         self.generation += 1
+        if kind == "CSINode":
+            self._read_limits(key)
         if kind == "PersistentVolume":
+            self.volumes_generation += 1
             self._index(key, self.volume(key))
+        elif kind == "VolumeAttachment":
+            self._attach(key)
         elif kind != "PersistentVolumeClaim":
             self._touch_all()
         else:
             self.touched |= self.users.get(key, set())
-            claim = self.claim(key)
-            selected = (claim.metadata.annotations or {}).get(storage.SELECTED_NODE) if claim is not None else None
-            if claim is None or selected or claim.spec.volume_name:
+            if self._has_node(self.claim(key)):
                 self.node_selected.pop(key, None)
 
     def _index(self, name: str, volume: storage.PersistentVolume | None) -> None:
@@ -108,6 +119,22 @@ class Storage:
         if had != bool(self.free[of_class]) or len(self.free[new_class]) == 1:
             self._touch_all()
 
+    def _attach(self, name: str) -> None:
+        here = self.attached.get(self._attached_to.pop(name, ""), set())
+        here.discard(name)
+        found: storage.VolumeAttachment | None = self._objects.get("VolumeAttachment", {}).get(name)
+        if found is not None:
+            self._attached_to[name] = found.spec.node_name
+            self.attached.setdefault(found.spec.node_name, set()).add(name)
+
+    def _read_limits(self, name: str) -> None:
+        for nodes in self._limited.values():
+            nodes.pop(name, None)
+        found = self.csi_node(name)
+        for driver in (found.spec.drivers if found is not None else None) or ():
+            if driver.allocatable is not None and driver.allocatable.count is not None:
+                self._limited.setdefault(driver.name, {})[name] = driver.allocatable.count
+
     def _touch_all(self) -> None:
         self.all_touched = self.all_touched or any(self.users.values())
 
@@ -132,13 +159,30 @@ class Storage:
         found = self._objects.get("CSIStorageCapacity", {}).values()
         return [c for c in found if c.storage_class_name == storage_class]
 
-    def attachments(self) -> list[storage.VolumeAttachment]:
-        return list(self._objects.get("VolumeAttachment", {}).values())
+    def handles_attached_to(self, node: str) -> set[tuple[str, str]]:
+        """The CSI volumes (driver, handle) that VolumeAttachments name for a node."""
+        objects: dict[str, storage.VolumeAttachment] = self._objects.get("VolumeAttachment", {})
+        names = (objects[name].spec.source.persistent_volume_name for name in self.attached.get(node, ()))
+        volumes = (self.volume(name) for name in names if name)
+        found = (v.spec.csi for v in volumes if v is not None)
+        return {(csi.driver, csi.volume_handle) for csi in found if csi is not None}
 
     def drivers(self) -> set[str]:
         """The CSI drivers that some node has."""
         nodes = self._objects.get("CSINode", {}).values()
         return {driver.name for node in nodes for driver in node.spec.drivers or ()}
+
+    def limited_nodes(self, drivers: Collection[str]) -> dict[str, int]:
+        """The nodes that limit the volumes of one of some drivers, with the lowest limit."""
+        found: dict[str, int] = {}
+        for driver in drivers:
+            for name, limit in self._limited.get(driver, {}).items():
+                found[name] = min(limit, found.get(name, limit))
+        return found
+
+    def limit(self, node: str, driver: str) -> int | None:
+        """How many volumes of a driver a node takes; None: any number."""
+        return self._limited.get(driver, {}).get(node)
 
     def limits(self, node: str) -> dict[str, int]:
         """How many volumes of each driver a node takes, by resource name."""
@@ -170,10 +214,29 @@ class Storage:
         """Count a step of the bind of a pod as done, until an event shows it or the bind is forgotten."""
         self.generation += 1
         self._touch(step)
+        if self._is_shown(step):
+            return
         if isinstance(step, BindVolume):
             self.volume_taken.setdefault(step.volume, {})[uid] = step
         elif isinstance(step, SelectNode):
             self.node_selected.setdefault(f"{step.namespace}/{step.claim}", {})[uid] = step
+
+    def _is_shown(self, step: PreBindStep) -> bool:
+        """Whether an event has shown already that something has done what a step does: no other event will come."""
+        match step:
+            case BindVolume():
+                volume = self.volume(step.volume)
+                return volume is None or volume.spec.claim_ref is not None
+            case SelectNode():
+                return self._has_node(self.claim(f"{step.namespace}/{step.claim}"))
+            case _:
+                return False
+
+    def _has_node(self, claim: storage.PersistentVolumeClaim | None) -> bool:
+        """Whether a claim has a volume or a node for it, or is gone."""
+        if claim is None or claim.spec.volume_name:
+            return True
+        return bool((claim.metadata.annotations or {}).get(storage.SELECTED_NODE))
 
     def forget(self, uid: str, step: PreBindStep) -> None:
         """The opposite of `assume`."""

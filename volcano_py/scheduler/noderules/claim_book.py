@@ -6,136 +6,47 @@ It starts from the objects and from binds in flight, and moves with the session'
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from enum import IntEnum
-from typing import NamedTuple
+from collections.abc import Mapping
 
-import msgspec
-import numpy as np
-
-from volcano_py.api import core, dra
+from volcano_py.api import dra
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model import status as st
-from volcano_py.scheduler.model.device_pools import Device, DeviceId, Pool
+from volcano_py.scheduler.model.device_pools import DeviceId
 from volcano_py.scheduler.model.resource_claims import ClaimDemand, PodClaim
 from volcano_py.scheduler.model.task import Task
 from volcano_py.scheduler.noderules.device_allocation import allocation_of
-from volcano_py.scheduler.noderules.device_allocator import Chosen, Inventory, allocate
-from volcano_py.scheduler.noderules.device_selectors import DeviceSelectors, SelectorError
-from volcano_py.scheduler.noderules.node_masks import node_mask
+from volcano_py.scheduler.noderules.device_choice import Decision, DeviceChoice, Rejection
 
 EVERYWHERE = -1
 """In the log: any node may be concerned."""
 
 
-class Rejection(IntEnum):
-    """Why a node cannot serve claims; the numbers are those of `DynamicResources.reasons`."""
-
-    NO_DEVICES = 1
-    ELSEWHERE = 2
-    ERROR = 3
-
-
-class Decision(NamedTuple):
-    """What the claims of a pod get on a node."""
-
-    claims: list[PodClaim]
-    """Those that this pod allocates."""
-    chosen: list[list[Chosen]]
-    """The devices of each of them."""
-
-
-class ClaimBook:
+class ClaimBook(DeviceChoice):
     """See the module. `log`: columns of nodes for which an answer may have changed, in order."""
 
+    free_again: set[str]
+    """Claims of which every pod leaves: their devices become free later."""
+
     def __init__(self, session: Session) -> None:
+        super().__init__(session.cluster)
         self._session = session
-        self._claims = session.cluster.claims.resource_claims
-        self._selectors = session.cluster.keep(DeviceSelectors)
-        self._taints = "DRADeviceTaints" in session.cluster.features
-        self._used: dict[DeviceId, dict[str, dra.JsonMap]] | None = None
-        self._pools: dict[int, list[tuple[Pool, list[Device]]]] | None = None
+        self._used: dict[DeviceId, Mapping[str, dra.JsonMap]] | None = None
         self._left: dict[str, set[str]] = {}
-        self.free_again: set[str] = set()
-        """Claims of which every pod leaves: their devices become free later."""
+        self.free_again = set()
         self.pending: dict[str, tuple[dra.JsonMap, int]] = {}
         """What this session has allocated: by claim, with the slot of the task."""
         self.decisions: dict[int, dict[str, dra.JsonMap]] = {}
         """The allocations of a task's claims, by its slot and the claim."""
         self.log: list[int] = []
 
-    # ---- asking ---------------------------------------------------------------------------------------------
-
     def allocation(self, claim: PodClaim) -> dra.JsonMap | None:
-        """The allocation of a claim, written or decided."""
         pending = self.pending.get(claim.key)
-        return pending[0] if pending is not None else self._claims.allocation(claim.key)
+        return pending[0] if pending is not None else super().allocation(claim)
 
-    def decide(self, demand: ClaimDemand, node: int) -> Decision | Rejection:
-        """What the claims of a pod get on a node."""
-        new: list[PodClaim] = []
-        wanted: list[dra.ResourceClaim] = []
-        for claim in demand.claims:
-            allocation = self.allocation(claim)
-            if claim.claim is None:
-                return Rejection.ERROR
-            if allocation is None:
-                new.append(claim)
-                wanted.append(claim.claim)
-            elif not self._reaches(allocation, node):
-                return Rejection.ELSEWHERE
-        if not new:
-            return Decision([], [])
-        try:
-            chosen = allocate(wanted, self._inventory(node))
-        except SelectorError:
-            return Rejection.ERROR
-        return Rejection.NO_DEVICES if chosen is None else Decision(new, chosen)
-
-    def _reaches(self, allocation: dra.JsonMap, node: int) -> bool:
-        selector = allocation.get("nodeSelector")
-        if not selector:
-            return True
-        return bool(node_mask(self._session.cluster, msgspec.convert(selector, core.NodeSelector))[node])
-
-    def _inventory(self, node: int) -> Inventory:
-        if self._pools is None:
-            self._pools = self._pools_by_node()
+    def used(self) -> dict[DeviceId, Mapping[str, dra.JsonMap]]:
         if self._used is None:
-            self._used = dict(self._claims.used())
-        return Inventory(self._pools.get(node, ()), self._used, self.free_again, self._accepts, self._taints)
-
-    def _accepts(self, class_name: str, selectors: Sequence[dra.DeviceSelector], device: Device) -> bool:
-        of_class = self._claims.device_class(class_name)
-        if of_class is None:
-            return False
-        accept = self._selectors.accept
-        return accept(of_class.spec.selectors or (), device) and accept(selectors, device)
-
-    def _pools_by_node(self) -> dict[int, list[tuple[Pool, list[Device]]]]:
-        """The pools that each node can use, with the devices that it can use."""
-        table = self._session.table
-        found: dict[int, list[tuple[Pool, list[Device]]]] = {}
-        for pool in self._claims.pools.pools().values():
-            here: dict[int, list[Device]] = {}
-            for device in pool.devices:
-                for node in self._nodes_of(device):
-                    here.setdefault(node, []).append(device)
-            for node, devices in here.items():
-                found.setdefault(node, []).append((pool, devices))
-        assert all(node < len(table) for node in found)
-        return found
-
-    def _nodes_of(self, device: Device) -> list[int]:
-        table = self._session.table
-        if device.node is not None:
-            node = table.index.get(device.node)
-            return [] if node is None else [node]
-        if device.everywhere:
-            return list(range(len(table)))
-        if device.selector is None:
-            return []
-        return np.flatnonzero(node_mask(self._session.cluster, device.selector)).tolist()
+            self._used = dict(super().used())
+        return self._used
 
     # ---- following the session --------------------------------------------------------------------------------
 
@@ -202,18 +113,17 @@ class ClaimBook:
         self.log.append(EVERYWHERE)
 
     def _count(self, key: str, allocation: dra.JsonMap, given: bool) -> None:
-        if self._used is None:
-            self._used = dict(self._claims.used())
+        used = self.used()
         for result in dra.results(allocation):
             if result.get("adminAccess"):
                 continue
             device, entry = dra.device_id(result), f"{key}#{result.get('shareID') or ''}"
-            here = dict(self._used.get(device, {}))
+            here = dict(used.get(device, {}))
             if given:
                 here[entry] = result
             else:
                 here.pop(entry, None)
-            self._used[device] = here
+            used[device] = here
 
     def _leave(self, task: Task, demand: ClaimDemand) -> None:
         """An eviction: claims without any other pod become free later."""

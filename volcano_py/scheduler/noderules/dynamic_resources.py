@@ -8,13 +8,15 @@ from typing import Literal
 
 import numpy as np
 
+from volcano_py.api import dra
 from volcano_py.scheduler.framework.fit_errors import Code, Reason
 from volcano_py.scheduler.framework.node_rules import DOMAIN, Codes, Floats, Indices, Scope
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.pre_bind import AllocateClaim, PreBind
-from volcano_py.scheduler.model.resource_claims import ClaimDemand
+from volcano_py.scheduler.model.resource_claims import ClaimDemand, PodClaim
 from volcano_py.scheduler.model.task import Task
-from volcano_py.scheduler.noderules.claim_book import EVERYWHERE, ClaimBook, Decision
+from volcano_py.scheduler.noderules.claim_book import EVERYWHERE, ClaimBook
+from volcano_py.scheduler.noderules.device_choice import Decision
 from volcano_py.scheduler.noderules.device_selectors import NO_CEL, can_select
 from volcano_py.scheduler.noderules.normalise import default_normalise
 
@@ -93,13 +95,7 @@ class DynamicResourcesScore:
         self._session = session
 
     def applies(self, task: Task) -> bool:
-        demand = task.claims.devices
-        return demand is not None and any(
-            request.first_available
-            for claim in demand.claims
-            if claim.claim is not None
-            for request in claim.claim.spec.devices.requests or ()
-        )
+        return task.claims.devices is not None and has_alternatives(task.claims.devices)
 
     def constant(self, task: Task) -> float | None:
         return None
@@ -108,11 +104,21 @@ class DynamicResourcesScore:
         demand = task.claims.devices
         assert demand is not None
         book = book_of(self._session)
-        raw = np.array([_rank(book.decide(demand, int(node))) for node in candidates], dtype=np.float64)
+        raw = np.array([rank_of(book.decide(demand, int(node))) for node in candidates], dtype=np.float64)
         return default_normalise(raw, reverse=False)
 
 
-def _rank(decision: object) -> int:
+def has_alternatives(demand: ClaimDemand) -> bool:
+    """Whether a claim names alternatives for a request (`firstAvailable`)."""
+    return any(
+        request.first_available
+        for claim in demand.claims
+        if claim.claim is not None
+        for request in claim.claim.spec.devices.requests or ()
+    )
+
+
+def rank_of(decision: object) -> int:
     """Eight for a first alternative, one less for each later one."""
     total = 0
     if isinstance(decision, Decision):
@@ -130,27 +136,14 @@ def claim_problem(session: Session, task: Task) -> str | None:
     """Why no node takes a pod with claims."""
     demand = task.claims.devices
     assert demand is not None
-    if not can_select() and _selects(session, demand):
+    book = book_of(session)
+    if not can_select() and book.selects(demand):
         return NO_CEL
     if not demand.problem and not session.deviations.shared_claims:
-        book = book_of(session)
         for claim in demand.claims:
             if claim.key in book.pending:
                 return f"resource claim {claim.key} is in the process of being allocated"
     return demand.problem or None
-
-
-def _selects(session: Session, demand: ClaimDemand) -> bool:
-    """Whether a new claim has selectors, or its device classes have."""
-    for claim in demand.claims:
-        if claim.claim is None or book_of(session).allocation(claim) is not None:
-            continue
-        for request in claim.claim.spec.devices.requests or ():
-            for exact in [request.exactly] if request.exactly is not None else request.first_available or ():
-                of_class = session.cluster.claims.resource_claims.device_class(exact.device_class_name)
-                if exact.selectors or (of_class is not None and of_class.spec.selectors):
-                    return True
-    return False
 
 
 def follow_claims(session: Session) -> None:
@@ -172,15 +165,14 @@ def claim_steps(session: Session, task: Task) -> PreBind | None:
     written = session.cluster.claims.resource_claims.allocation
     return PreBind(
         [
-            AllocateClaim(
-                task.namespace,
-                claim.key.partition("/")[2],
-                claim.claim.metadata.uid if claim.claim is not None else "",
-                task.name,
-                task.uid,
-                None if written(claim.key) is not None else allocations.get(claim.key),
-            )
+            allocation_step(task, claim, None if written(claim.key) is not None else allocations.get(claim.key))
             for claim in demand.claims
         ],
         {},
     )
+
+
+def allocation_step(task: Task, claim: PodClaim, allocation: dra.JsonMap | None) -> AllocateClaim:
+    """What must be written to a claim before its pod is bound. `allocation`: None if it is written already."""
+    name, uid = claim.key.partition("/")[2], claim.claim.metadata.uid if claim.claim is not None else ""
+    return AllocateClaim(task.namespace, name, uid, task.name, task.uid, allocation)

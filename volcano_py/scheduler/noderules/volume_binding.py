@@ -14,12 +14,15 @@ from volcano_py.scheduler.framework.fit_errors import Code, Reason
 from volcano_py.scheduler.framework.node_rules import DOMAIN, STATIC, Bools, Codes, Scope
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model import status as st
+from volcano_py.scheduler.model.cluster import Cluster
 from volcano_py.scheduler.model.pre_bind import AwaitVolume, BindVolume, PreBind, PreBindStep, SelectNode
 from volcano_py.scheduler.model.task import Task
 from volcano_py.scheduler.model.volume_demand import VolumeDemand
 from volcano_py.scheduler.noderules.node_masks import node_mask
 from volcano_py.scheduler.noderules.volume_book import EVERYWHERE, Decision, Rejection, VolumeBook
 
+OUT_OF_REACH, MISSING = 1, 4
+"""Reasons about bound claims, beside those of `Rejection`."""
 REASONS = [
     Reason("node(s) didn't match PersistentVolume's node affinity", Code.UNRESOLVABLE),
     Reason("node(s) didn't find available persistent volumes to bind", Code.UNRESOLVABLE),
@@ -31,7 +34,7 @@ REASONS = [
 
 def book_of(session: Session) -> VolumeBook:
     """The session's book."""
-    return session.shared(VolumeBook, lambda: VolumeBook(session))
+    return session.shared(VolumeBook, lambda: VolumeBook(session.cluster))
 
 
 class VolumeBinding:
@@ -51,33 +54,11 @@ class VolumeBinding:
     def filter(self, task: Task) -> Codes:
         demand = task.claims.volumes
         assert demand is not None
-        nodes = self._session.table.names
-        codes = np.zeros(len(nodes), dtype=np.int8)
-        if demand.missing:
-            codes[:] = 4
-        for volume in demand.bound:
-            selector = volume.spec.node_affinity.required if volume.spec.node_affinity is not None else None
-            if selector is not None:
-                codes[~node_mask(self._session.cluster, selector)] = 1
+        codes = bound_codes(self._session.cluster, demand)
         if not demand.matched:
-            self._make(demand, codes)
+            of_provisions = provision_codes(book_of(self._session), demand)
+            codes = np.where(codes == 0, of_provisions, codes)
         return codes
-
-    def _make(self, demand: VolumeDemand, codes: Codes) -> None:
-        """Reject nodes near which a volume of some claim cannot be made."""
-        book = book_of(self._session)
-        for claim in demand.waiting:
-            if claim.selected:
-                elsewhere = np.array([name != claim.selected for name in self._session.table.names], dtype=bool)
-                _reject(codes, elsewhere, Rejection.NO_VOLUME)
-        for provision in demand.provisions:
-            if provision.error:
-                _reject(codes, np.ones(len(codes), dtype=bool), Rejection.NO_CLASS)
-            elif not provision.possible:
-                _reject(codes, np.ones(len(codes), dtype=bool), Rejection.NO_VOLUME)
-            else:
-                _reject(codes, ~book.topology(provision), Rejection.NO_VOLUME)
-                _reject(codes, ~book.capacity(provision), Rejection.NO_SPACE)
 
 
 class VolumeMatching:
@@ -111,6 +92,37 @@ class VolumeMatching:
         return codes
 
 
+def bound_codes(cluster: Cluster, demand: VolumeDemand) -> Codes:
+    """Which nodes cannot reach the volumes that a pod's claims are bound to; numbers as in REASONS."""
+    codes = np.zeros(len(cluster.nodes), dtype=np.int8)
+    if demand.missing:
+        codes[:] = MISSING
+    for volume in demand.bound:
+        selector = volume.spec.node_affinity.required if volume.spec.node_affinity is not None else None
+        if selector is not None:
+            codes[~node_mask(cluster, selector)] = OUT_OF_REACH
+    return codes
+
+
+def provision_codes(book: VolumeBook, demand: VolumeDemand) -> Codes:
+    """Near which nodes no volume can be made for some claim that waits, if none is there that could be matched."""
+    names = book.node_names
+    codes = np.zeros(len(names), dtype=np.int8)
+    for claim in demand.waiting:
+        if claim.selected:
+            elsewhere = np.array([name != claim.selected for name in names], dtype=bool)
+            _reject(codes, elsewhere, Rejection.NO_VOLUME)
+    for provision in demand.provisions:
+        if provision.error:
+            _reject(codes, np.ones(len(codes), dtype=bool), Rejection.NO_CLASS)
+        elif not provision.possible:
+            _reject(codes, np.ones(len(codes), dtype=bool), Rejection.NO_VOLUME)
+        else:
+            _reject(codes, ~book.topology(provision), Rejection.NO_VOLUME)
+            _reject(codes, ~book.capacity(provision), Rejection.NO_SPACE)
+    return codes
+
+
 def _reject(codes: Codes, nodes: Bools, code: int) -> None:
     codes[nodes & (codes == 0)] = code
 
@@ -137,20 +149,26 @@ def volume_steps(session: Session, task: Task, timeout: float) -> PreBind | None
     if demand is None or not demand.waiting:
         return None
     decision = book_of(session).decisions.get(task.slot)
-    return None if decision is None else PreBind(_steps(session, task, decision, timeout), {})
-
-
-def _steps(session: Session, task: Task, decision: Decision, timeout: float) -> list[PreBindStep]:
+    if decision is None:
+        return None
+    node = session.table.names[session.placed[task.slot]]
     exact = not session.deviations.shared_claims
+    return PreBind(binding_steps(decision, task.namespace, node, timeout, exact=exact), {})
+
+
+def binding_steps(
+    decision: Decision, namespace: str, node: str, timeout: float, *, exact: bool = False
+) -> list[PreBindStep]:
+    """What must be written for waiting claims before their pod is bound. `timeout`: seconds until they have volumes.
+    `exact`: a step fails if its object has changed since the decision."""
     steps: list[PreBindStep] = []
     waits: list[PreBindStep] = []
     for claim, volume in decision.bindings:
         name, version = claim.key.partition("/")[2], volume.metadata.resource_version if exact else ""
-        steps.append(BindVolume(volume.metadata.name, task.namespace, name, claim.uid, version))
-        waits.append(AwaitVolume(task.namespace, name, claim.uid, "", timeout))
-    node = session.table.names[session.placed[task.slot]]
+        steps.append(BindVolume(volume.metadata.name, namespace, name, claim.uid, version))
+        waits.append(AwaitVolume(namespace, name, claim.uid, "", timeout))
     for claim in decision.provisions:
         name, version = claim.key.partition("/")[2], claim.resource_version if exact else ""
-        steps.append(SelectNode(task.namespace, name, claim.uid, node, version))
-        waits.append(AwaitVolume(task.namespace, name, claim.uid, node, timeout))
+        steps.append(SelectNode(namespace, name, claim.uid, node, version))
+        waits.append(AwaitVolume(namespace, name, claim.uid, node, timeout))
     return steps + waits

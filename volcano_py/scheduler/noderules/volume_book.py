@@ -1,7 +1,8 @@
-"""VolumeBook: which volumes and nodes the waiting claims of a session get. kube-scheduler: FindPodVolumes and
-AssumePodVolumes of VolumeBinding.
+"""VolumeBook: which volumes and nodes waiting claims get. kube-scheduler: FindPodVolumes and AssumePodVolumes of
+VolumeBinding.
 
-It starts from the objects and from binds in flight, and moves with the session's placements.
+It starts from the objects and from binds in flight (`model.storage`). A session moves its book with its placements;
+pods of profiles reserve in the model itself, so that their book is always as it started.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import numpy as np
 from volcano_py.api import core, quantity, storage
 from volcano_py.api.selector import matches
 from volcano_py.scheduler.framework.node_rules import Bools
-from volcano_py.scheduler.framework.session import Session
+from volcano_py.scheduler.model.cluster import Cluster
 from volcano_py.scheduler.model.task import Task
 from volcano_py.scheduler.model.volume_demand import Provision, Waiting
 from volcano_py.scheduler.noderules.node_masks import node_mask
@@ -42,9 +43,10 @@ class Decision(NamedTuple):
 class VolumeBook:
     """See the module. `log`: columns of nodes for which an answer may have changed, in order."""
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
-        self._storage = session.cluster.claims.storage
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._nodes = cluster.nodes
+        self._storage = cluster.claims.storage
         self._taken: dict[str, list[str]] = {}
         self._selected: dict[str, list[str]] = {}
         self._at: dict[str, dict[int, list[storage.PersistentVolume]]] = {}
@@ -54,9 +56,14 @@ class VolumeBook:
 
     # ---- asking ---------------------------------------------------------------------------------------------
 
+    @property
+    def node_names(self) -> list[str]:
+        """The names of the nodes, by column."""
+        return self._nodes.names
+
     def decide(self, waiting: Sequence[Waiting], provisions: Sequence[Provision], node: int) -> Decision | Rejection:
         """What the claims get on a node. `waiting` is sorted by size: the smallest claim chooses first."""
-        name = self._session.table.names[node]
+        name = self._nodes.names[node]
         bindings: list[tuple[Waiting, storage.PersistentVolume]] = []
         to_make: list[tuple[Waiting, Provision]] = []
         for claim in waiting:
@@ -82,18 +89,18 @@ class VolumeBook:
 
     def topology(self, provision: Provision) -> Bools:
         """The nodes that a class's allowedTopologies name."""
-        return np.array([self._in_topology(provision, i) for i in range(len(self._session.table))], dtype=bool)
+        return np.array([self._in_topology(provision, i) for i in range(len(self._nodes))], dtype=bool)
 
     def capacity(self, provision: Provision) -> Bools:
         """The nodes near which a volume of the claim's size can be made."""
-        return np.array([self._has_capacity(provision, i) for i in range(len(self._session.table))], dtype=bool)
+        return np.array([self._has_capacity(provision, i) for i in range(len(self._nodes))], dtype=bool)
 
     def _in_topology(self, provision: Provision, node: int) -> bool:
-        labels = self._session.table.objects[node].metadata.labels or {}
+        labels = self._nodes.objects[node].metadata.labels or {}
         return not provision.topologies or any(_in_topology(term, labels) for term in provision.topologies)
 
     def _has_capacity(self, provision: Provision, node: int) -> bool:
-        labels = self._session.table.objects[node].metadata.labels or {}
+        labels = self._nodes.objects[node].metadata.labels or {}
         return provision.nodes is None or any(matches(selector, labels) for selector in provision.nodes)
 
     def _selected_node(self, claim: Waiting) -> str:
@@ -140,7 +147,7 @@ class VolumeBook:
 
     def _reaches(self, volume: storage.PersistentVolume, node: int) -> bool:
         selector = _required(volume)
-        return selector is None or bool(node_mask(self._session.cluster, selector)[node])
+        return selector is None or bool(node_mask(self._cluster, selector)[node])
 
     def _volumes_at(self, storage_class: str) -> dict[int, list[storage.PersistentVolume]]:
         """The free volumes of a class that each node reaches, the smallest first."""
@@ -156,8 +163,8 @@ class VolumeBook:
     def _nodes_of(self, volume: storage.PersistentVolume) -> list[int]:
         selector = _required(volume)
         if selector is None:
-            return list(range(len(self._session.table)))
-        return np.flatnonzero(node_mask(self._session.cluster, selector)).tolist()
+            return list(range(len(self._nodes)))
+        return np.flatnonzero(node_mask(self._cluster, selector)).tolist()
 
     # ---- following the session --------------------------------------------------------------------------------
 
@@ -182,9 +189,9 @@ class VolumeBook:
         for claim, volume in decision.bindings:
             _move(self._taken, volume.metadata.name, claim.key, sign)
             near = self._nodes_of(volume)
-            self.log += near if len(near) * 4 < len(self._session.table) and not claim.named else [EVERYWHERE]
+            self.log += near if len(near) * 4 < len(self._nodes) and not claim.named else [EVERYWHERE]
         for claim in decision.provisions:
-            _move(self._selected, claim.key, self._session.table.names[node], sign)
+            _move(self._selected, claim.key, self._nodes.names[node], sign)
             if claim.named:
                 self.log.append(EVERYWHERE)
 

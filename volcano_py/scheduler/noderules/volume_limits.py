@@ -5,6 +5,7 @@ kube-scheduler: NodeVolumeLimits.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Container, Iterable, Mapping
 from typing import Literal
 
 import numpy as np
@@ -38,19 +39,17 @@ class NodeVolumeLimits:
         """What is attached to each node; made when the first pod asks."""
         if self._attached is None:
             self._attached = {}
-            session, count = self._session, len(self._session.table)
+            session = self._session
             of = session.cluster.claims.storage
-            for i, name in enumerate(session.table.names):
-                node = of.csi_node(name)
-                for driver in (node.spec.drivers if node is not None else None) or ():
-                    if driver.allocatable is not None and driver.allocatable.count is not None:
-                        free = self._free.setdefault(driver.name, np.full(count, np.inf))
-                        free[i] = driver.allocatable.count
-            for attachment in of.attachments():
-                place = session.table.index.get(attachment.spec.node_name)
-                volume = of.volume(attachment.spec.source.persistent_volume_name or "")
-                if place is not None and volume is not None and volume.spec.csi is not None:
-                    self._attach(place, (volume.spec.csi.driver, volume.spec.csi.volume_handle), +1)
+            for driver in of.drivers():
+                limited = of.limited_nodes((driver,))
+                if limited:
+                    self._free[driver] = np.array([limited.get(name, np.inf) for name in session.table.names])
+            for name in of.attached:
+                place = session.table.index.get(name)
+                if place is not None:
+                    for handle in of.handles_attached_to(name):
+                        self._attach(place, handle, +1)
             session.kube.on_pods(self._move)
         return self._attached
 
@@ -65,6 +64,8 @@ class NodeVolumeLimits:
         before = here[handle] > 0
         here[handle] += sign
         after = here[handle] > 0
+        if not after:
+            del here[handle]
         if before != after and handle[0] in self._free:
             self._free[handle[0]][node] -= int(after) - int(before)
 
@@ -86,13 +87,9 @@ class NodeVolumeLimits:
 
     def filter_node(self, task: Task, node: int) -> int:
         attached = self._open()
-        if not self._free:
-            return 0
-        own, shared = self._new(task)
-        here = attached.get(node, Counter())
-        for handle in shared:
-            own[handle[0]] += not here[handle] > 0
-        return int(any(n and d in self._free and n > self._free[d][node] for d, n in own.items()))
+        assert task.claims.volumes is not None
+        free = {driver: float(row[node]) for driver, row in self._free.items()}
+        return int(exceeds(task.claims.volumes.handles, attached.get(node, ()), free))
 
     def _new(self, task: Task) -> tuple[Counter[str], list[_Handle]]:
         """How many volumes of each driver nothing else uses, and the others."""
@@ -102,3 +99,12 @@ class NodeVolumeLimits:
             Counter(driver for driver, _, alone in handles if alone),
             [(driver, handle) for driver, handle, alone in handles if not alone],
         )
+
+
+def exceeds(handles: Iterable[tuple[str, str, bool]], attached: Container[_Handle], free: Mapping[str, float]) -> bool:
+    """Whether a node cannot take further volumes.
+
+    `handles`: as in VolumeDemand. `attached`: those that the node has. `free`: how many more of each driver it takes.
+    """
+    new = Counter(driver for driver, handle, alone in set(handles) if alone or (driver, handle) not in attached)
+    return any(driver in free and number > free[driver] for driver, number in new.items())

@@ -30,6 +30,7 @@ LONGEST_BINDING = 30.0
 """Seconds after which a binding that a plugin has written must have been seen."""
 
 
+_CANNOT_BIND = "plugin {} binds by itself, which it cannot for pods with volumes or claims that are to be written first"
 _Ask = Callable[[CycleState, PodInfo, str], Status]
 
 
@@ -211,7 +212,8 @@ class BindingCycles:
             if cycle.written_by:
                 cycle.seen_by = self._world.now + LONGEST_BINDING
             else:
-                self._world.emit(Bind(cycle.pod, cycle.node))
+                steps = self._world.claims.hand_over(cycle.pod, cycle.node)
+                self._world.emit(Bind(cycle.pod, cycle.node, steps))
 
 
 def _is_held(cycle: BindingCycle) -> bool:
@@ -221,7 +223,7 @@ def _is_held(cycle: BindingCycle) -> bool:
 def _course(cycle: BindingCycle, world: World) -> Iterator[Stage]:
     """Reserve, Permit, PreBind and Bind; yields where the cycle has to wait. Raises _Refused and PluginFault."""
     profile = cycle.profile
-    for reserve in profile.reserve:
+    for reserve in filter(cycle.state.concerns, profile.reserve):
         yield from _passes(cycle, reserve, "Reserve", reserve.reserve)
     for permit in profile.permit:
         timeout = yield from _permitted(cycle, permit)
@@ -229,9 +231,11 @@ def _course(cycle: BindingCycle, world: World) -> Iterator[Stage]:
             cycle.deadlines[permit.name] = world.now + min(timeout, LONGEST_WAIT)
     while cycle.deadlines:
         yield Stage.PERMIT
-    for before in profile.pre_bind:
+    for before in filter(cycle.state.concerns, profile.pre_bind):
         yield from _passes(cycle, before, "PreBind", before.pre_bind)
     for binder in profile.bind:
+        if binder.writes_itself and world.claims.has_steps(cycle.pod):
+            raise _Refused(failure(_CANNOT_BIND.format(binder.name)))
         if (yield from _passes(cycle, binder, "Bind", binder.bind)) is not Code.SKIP:
             cycle.written_by = binder.name if binder.writes_itself else ""
             yield Stage.WRITE

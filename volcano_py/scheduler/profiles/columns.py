@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from volcano_py.api.core import NodeSelector
+from volcano_py.scheduler.framework.node_rules import Codes
 from volcano_py.scheduler.model.cluster import Cluster as Model
 from volcano_py.scheduler.noderules.node_masks import node_mask
 from volcano_py.scheduler.profiles.node_info import NodeInfo
@@ -33,6 +34,7 @@ _MOST_COUNTS = 64
 class Domains(NamedTuple):
     """The values of a label over the nodes."""
 
+    values: list[str]
     codes: Indices
     """The number of each node's value; a missing label counts as the empty value."""
     size: int
@@ -97,6 +99,14 @@ class Columns:
         mask: Bools = node_mask(self._model, selector)[self._of_model]
         return mask
 
+    def of_model(self, codes: Codes) -> Codes:
+        """What is known by column of the model's nodes, in the order of these columns."""
+        return codes[self._of_model]
+
+    def model_column(self, i: int) -> int:
+        """Where the model has a node."""
+        return int(self._of_model[i])
+
     def tainted_alike(self) -> tuple[list[NodeInfo], Indices]:
         """One node of each group with equal taints and cordon, and the group of each node."""
         if self._groups is None:
@@ -117,9 +127,9 @@ class Columns:
         known = self._domains.get(key)
         if known is None:
             numbers: dict[str, int] = {}
-            values = [numbers.setdefault(info.labels.get(key, ""), len(numbers)) for info in self.infos]
+            codes = [numbers.setdefault(info.labels.get(key, ""), len(numbers)) for info in self.infos]
             has = np.array([key in info.labels for info in self.infos], dtype=np.bool_)
-            known = self._domains[key] = Domains(np.array(values, dtype=np.intp), len(numbers), has)
+            known = self._domains[key] = Domains(list(numbers), np.array(codes, dtype=np.intp), len(numbers), has)
         return known
 
     def count(self, what: Hashable, count: Callable[[NodeInfo], int]) -> Ints:

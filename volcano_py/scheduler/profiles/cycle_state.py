@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from volcano_py.scheduler.profiles.extension_points import Plugin
 
 
 class CycleState:
@@ -21,6 +24,10 @@ class CycleState:
         self.per_node: dict[str, Any] | None = None
         """What a plugin may keep by node's name for equal pods; entries of nodes that change are dropped. None if rules
         take part for this pod that look further than one node."""
+
+    def concerns(self, plugin: Plugin) -> bool:
+        """Whether the plugin has something to say after PreFilter."""
+        return not (plugin.skips_all and plugin.name in self.skip_filter)
 
     def write(self, key: str, value: Any) -> None:
         self._values[key] = value

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from volcano_py.scheduler.model.pre_bind import PreBindStep
 from volcano_py.scheduler.profiles.calls import Call
 from volcano_py.scheduler.profiles.objects import ObjectKind
 from volcano_py.scheduler.profiles.pod_info import PodInfo
@@ -18,6 +19,8 @@ class Bind(NamedTuple):
 
     pod: PodInfo
     node: str
+    steps: tuple[PreBindStep, ...] = ()
+    """What must be written before, in this order; all of it is undone if one of them or the binding fails."""
 
 
 class Evict(NamedTuple):

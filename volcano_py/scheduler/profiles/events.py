@@ -25,6 +25,17 @@ class Kind(Enum):
     POD_GROUP = "PodGroup"
     OBJECT = "Object"
     """An object of a kind that a plugin reads."""
+    VOLUME_CLAIM = "PersistentVolumeClaim"
+    VOLUME = "PersistentVolume"
+    STORAGE_CLASS = "StorageClass"
+    CSI_NODE = "CSINode"
+    CSI_DRIVER = "CSIDriver"
+    STORAGE_CAPACITY = "CSIStorageCapacity"
+    ATTACHMENT = "VolumeAttachment"
+    RESOURCE_CLAIM = "ResourceClaim"
+    RESOURCE_SLICE = "ResourceSlice"
+    DEVICE_CLASS = "DeviceClass"
+    DEVICE_TAINT = "DeviceTaintRule"
 
 
 class Action(Flag):
@@ -41,6 +52,8 @@ class Action(Flag):
     SCALE_DOWN = auto()
     TOLERATION = auto()
     GATES_GONE = auto()
+    CLAIMS_MADE = auto()
+    """ResourceClaims were made for the pod."""
     OTHER = auto()
 
 
@@ -48,13 +61,16 @@ PODS = frozenset((Kind.ASSIGNED_POD, Kind.UNSCHEDULED_POD))
 NODES = frozenset((Kind.NODE,))
 GROUPS = frozenset((Kind.POD_GROUP,))
 OBJECTS = frozenset((Kind.OBJECT,))
+PLAIN = PODS | NODES | GROUPS | OBJECTS
+"""All but the objects of volumes and devices."""
 
 Hint = Callable[["PodInfo", Any, Any], bool]
 """(the waiting pod, the object before, the object after) → whether to try the pod again."""
 
 
 class Event(NamedTuple):
-    """`old` and `new` are a Node, a PodInfo, a PodGroup or a manifest; None where it did not exist."""
+    """`old` and `new` are a Node, a PodInfo, a PodGroup, an object of volumes or devices, or a manifest; None where it
+    did not exist."""
 
     kind: Kind
     action: Action
@@ -110,4 +126,6 @@ def pod_events(kind: Kind, old: PodInfo, new: PodInfo) -> list[Event]:
         found.append(Event(kind, Action.TOLERATION, old, new))
     if old.gates and not new.gates:
         found.append(Event(kind, Action.GATES_GONE, old, new))
+    if old.pod.status.resource_claim_statuses != new.pod.status.resource_claim_statuses:
+        found.append(Event(kind, Action.CLAIMS_MADE, old, new))
     return found or [Event(kind, Action.OTHER, old, new)]

@@ -16,7 +16,7 @@ import msgspec
 from volcano_py.scheduler.framework.node_rules import DOMAIN, Scope
 from volcano_py.scheduler.profiles.columns import AnyColumns, Bools, Columns, Indices, Ints
 from volcano_py.scheduler.profiles.cycle_state import CycleState
-from volcano_py.scheduler.profiles.events import Event, Interest, Kind
+from volcano_py.scheduler.profiles.events import PLAIN, Event, Interest, Kind
 from volcano_py.scheduler.profiles.handle import Handle
 from volcano_py.scheduler.profiles.node_info import NodeInfo
 from volcano_py.scheduler.profiles.objects import ObjectKind
@@ -39,6 +39,8 @@ class Plugin:
     name: str = ""
     Arguments: ClassVar[type[Any]] = NoArguments
     """A msgspec Struct: what `pluginConfig` can set, checked at the start."""
+    skips_all: ClassVar[bool] = False
+    """Where its PreFilter answers SKIP, it has nothing to say at PreScore, Reserve and PreBind either."""
     reads: Sequence[ObjectKind] = ()
     """Kinds that the scheduler watches for this plugin, beside nodes and pods."""
 
@@ -53,7 +55,7 @@ class Plugin:
 class Observer(Plugin, ABC):
     """Not a point: a plugin that keeps a cache of its own gets the events of some kinds."""
 
-    kinds: ClassVar[frozenset[Kind]] = frozenset(Kind)
+    kinds: ClassVar[frozenset[Kind]] = PLAIN
 
     @abstractmethod
     def observe(self, event: Event) -> None:
@@ -98,6 +100,11 @@ class Filter(Plugin, ABC):
     def filter_columns(self, pod: PodInfo, nodes: AnyColumns) -> Bools | None:
         """The array form, for a scope other than DOMAIN: which nodes can hold the pod. A STATIC filter always gets all
         nodes (Columns). None: there is no array form for this pod."""
+        return None
+
+    def filter_fitting(self, state: CycleState, pod: PodInfo, nodes: Columns, ok: Bools) -> Bools | None:
+        """The array form for the scope DOMAIN: which nodes can hold the pod. Only the answers for nodes that are `ok`
+        matter, which other filters accept. None: there is no such form for this pod, or a node is an error."""
         return None
 
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from volcano_py.scheduler.profiles.class_views import ClassView
-from volcano_py.scheduler.profiles.columns import Bools, Indices
+from volcano_py.scheduler.profiles.columns import Bools, Columns, Indices
+from volcano_py.scheduler.profiles.cycle_state import CycleState
+from volcano_py.scheduler.profiles.extension_points import Filter
+from volcano_py.scheduler.profiles.faults import contained
+from volcano_py.scheduler.profiles.pod_info import PodInfo
 from volcano_py.scheduler.profiles.status import Status
 
 
@@ -39,3 +43,19 @@ class Feasible:
     def in_order(self) -> bool:
         """All nodes were looked at, in their order."""
         return self._nodes is None
+
+
+def fitting(
+    filters: Sequence[Filter], state: CycleState, pod: PodInfo, columns: Columns, ok: Bools
+) -> tuple[Bools, bool]:
+    """Those of the nodes that are `ok` which filters of the scope DOMAIN accept, in a new array, and whether all of
+    these filters have an array form for the pod."""
+    complete, fits = True, ok.copy()
+    for f in filters:
+        with contained(f.name, "Filter"):
+            found = f.filter_fitting(state, pod, columns, fits)
+        if found is None:
+            complete = False
+        else:
+            fits = fits & found
+    return fits, complete

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from volcano_py.scheduler.profiles.calls import Answer, Call
+from volcano_py.scheduler.profiles.claims import Claims
 from volcano_py.scheduler.profiles.cluster import Cluster
 from volcano_py.scheduler.profiles.cycle_state import CycleState
 from volcano_py.scheduler.profiles.decisions import Decision, Patch, Report
@@ -54,6 +55,7 @@ class World:
 
     def __init__(self, cluster: Cluster, emit: Callable[[Decision], None]) -> None:
         self.cluster = cluster
+        self.claims = Claims(cluster.model)
         self.objects = Objects()
         self.now = 0.0
         self.emit = emit
@@ -69,6 +71,8 @@ class Handle:
     def __init__(self, world: World, filters: Filters) -> None:
         self.cluster = world.cluster
         """Nodes, namespaces, budgets and workloads; plugins only read it."""
+        self.claims = world.claims
+        """Volumes and devices: what pods need, and what is reserved for them."""
         self.filters = filters
         """The profile's own filters."""
         self.reviewers: Sequence[Review] = ()

@@ -19,6 +19,8 @@ class NodeInfo:
         """Those with host ports."""
         self.with_affinity: dict[str, PodInfo] = {}
         """Those with terms about other pods."""
+        self.with_volumes: dict[str, PodInfo] = {}
+        """Those that name PersistentVolumeClaims."""
         self.in_groups: dict[str, PodInfo] = {}
         """Those that name a PodGroup of scheduling.k8s.io."""
         self.requested: dict[str, int] = {}
@@ -38,6 +40,8 @@ class NodeInfo:
             self.with_ports[pod.key] = pod
         if pod.has_terms:
             self.with_affinity[pod.key] = pod
+        if pod.volume_claims:
+            self.with_volumes[pod.key] = pod
         if pod.group:
             self.in_groups[pod.key] = pod
         self._count(pod, 1)
@@ -47,6 +51,7 @@ class NodeInfo:
         if gone is not None:
             self.with_ports.pop(pod.key, None)
             self.with_affinity.pop(pod.key, None)
+            self.with_volumes.pop(pod.key, None)
             self.in_groups.pop(pod.key, None)
             self._count(gone, -1)
 
@@ -56,7 +61,7 @@ class NodeInfo:
         other.__dict__.update(self.__dict__)
         other.pods, other.requested = dict(self.pods), dict(self.requested)
         other.with_ports, other.with_affinity = dict(self.with_ports), dict(self.with_affinity)
-        other.in_groups = dict(self.in_groups)
+        other.with_volumes, other.in_groups = dict(self.with_volumes), dict(self.in_groups)
         return other
 
     def _count(self, pod: PodInfo, sign: int) -> None:

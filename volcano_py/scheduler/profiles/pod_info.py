@@ -23,6 +23,7 @@ from volcano_py.api.meta import parse_time
 from volcano_py.api.selector import matches
 from volcano_py.scheduler.model.pod_request import non_zero_request, pod_request
 from volcano_py.scheduler.model.resource import CPU, PODS
+from volcano_py.scheduler.model.storage import claim_names
 
 FIRST = (CPU, "memory", "ephemeral-storage")
 """Resources that nodes have in any case, in the order of messages."""
@@ -50,6 +51,11 @@ class Term:
         if pod.namespace in self.namespaces or matches(self.spaces, namespace_labels):
             return matches(self.selector, pod.labels)
         return False
+
+    @property
+    def means(self) -> tuple[frozenset[str], bytes]:
+        """Equal for terms that select the same pods."""
+        return self.namespaces, msgspec.msgpack.encode((self.selector, self.spaces))
 
     def resolved(self, namespaces: Mapping[str, Mapping[str, str]]) -> Term:
         """The term with the names of the namespaces that its selector matches now."""
@@ -87,6 +93,10 @@ class PodInfo:
         self.ports: list[ContainerPort] = [
             p for c in (*(spec.containers or ()), *sidecars) for p in c.ports or () if p.host_port
         ]
+        self.volume_claims = claim_names(pod) if spec.volumes else []
+        """The PersistentVolumeClaims that it names, see `model.storage`."""
+        self.claims = bool(self.volume_claims or spec.resource_claims)
+        """Whether it claims volumes or devices."""
         self.mounted_images = tuple(v.image.reference for v in spec.volumes or () if v.image)
         affinity = decode_affinity(spec) or _NO_AFFINITY
         self.node_affinity = affinity.node_affinity or _NO_NODE_AFFINITY

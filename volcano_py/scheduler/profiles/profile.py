@@ -34,7 +34,7 @@ from volcano_py.scheduler.profiles.extension_points import (
     Score,
 )
 from volcano_py.scheduler.profiles.faults import Pending, PluginFault, contained, expect, raised, stop
-from volcano_py.scheduler.profiles.feasible import Feasible
+from volcano_py.scheduler.profiles.feasible import Feasible, fitting
 from volcano_py.scheduler.profiles.handle import Handle, World
 from volcano_py.scheduler.profiles.node_info import NodeInfo
 from volcano_py.scheduler.profiles.node_sample import NodeSample
@@ -87,7 +87,7 @@ class Profile:
         self._post_filter: list[PostFilter] = at("postFilter")
         self._score: list[Score] = at("score")
         self._weights: Mapping[str, int] = config.weights
-        self._far_filters = [f.name for f in self._filter if f.scope is DOMAIN]
+        self._far_filters = [f for f in self._filter if f.scope is DOMAIN]
         self._far_scores = [s for s in self._score if not by_class(s)]
         weighted = [(s, self._weights.get(s.name, 1)) for s in self._score]
         self._sample = NodeSample(config.percentage)
@@ -169,7 +169,8 @@ class Profile:
         """The nodes that fit. `only`: the nodes that may; None: all."""
         view = self._views.of(state, pod)
         ok = view.ok
-        index = view.columns.index
+        columns = view.columns
+        index = columns.index
         own = index.get(self._cluster.nominated_node(pod))
         if own is not None:  # the view counts the pod's own nomination
             ok = ok.copy()
@@ -180,20 +181,31 @@ class Profile:
             ok = ok & named
         if not self._looks_further(state):
             state.per_node = view.per_node
-            if self._sample.all_of(len(ok)):
-                return Feasible(view, ok)
-            return Feasible(view, ok, {}, self._sample.take(np.flatnonzero(ok), len(ok)))
+        else:
+            ok, complete = fitting(self._active(self._far_filters, state), state, pod, view.columns, ok)
+            if not complete:
+                return self._asked_one_by_one(state, pod, Feasible(view, ok))
+            for i in (columns.index.get(name, -1) for name in self._cluster.nominated_nodes()):
+                if i >= 0 and ok[i]:
+                    ok[i] = self.filter_with_nominated(state, pod, columns.infos[i]).ok
+        if self._sample.all_of(len(ok)):
+            return Feasible(view, ok)
+        return Feasible(view, ok, {}, self._sample.take(np.flatnonzero(ok), len(ok)))
+
+    def _asked_one_by_one(self, state: CycleState, pod: PodInfo, found: Feasible) -> Feasible:
+        """Those of the nodes that all filters accept."""
         refused: dict[str, Status] = {}
+        infos = found.view.columns.infos
 
         def fits(i: int) -> bool:
-            status = self.filter_with_nominated(state, pod, view.columns.infos[i])
+            status = self.filter_with_nominated(state, pod, infos[i])
             stop(status, "Filter")
             if not status.ok:
-                refused[view.columns.infos[i].name] = status
+                refused[infos[i].name] = status
             return status.ok
 
-        nodes = self._sample.take(np.flatnonzero(ok), len(ok), fits)
-        return Feasible(view, ok, refused, nodes)
+        nodes = self._sample.take(found.nodes, len(found.ok), fits)
+        return Feasible(found.view, found.ok, refused, nodes)
 
     def filter_nodes(self, state: CycleState, pod: PodInfo, found: Feasible) -> Feasible:
         """Those of the nodes that pass the filters which look at all nodes at once, too."""
@@ -246,7 +258,7 @@ class Profile:
 
     def _looks_further(self, state: CycleState) -> bool:
         """Whether filters take part for a pod that look at more than one node."""
-        return any(name not in state.skip_filter for name in self._far_filters)
+        return any(f.name not in state.skip_filter for f in self._far_filters)
 
     def filter_with_nominated(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status:
         """The filters must pass with the pods nominated to the node (of the same or higher priority) and without."""
@@ -309,7 +321,7 @@ class Profile:
             raise view.fault
         nodes = NodesAt(view.columns.infos, lambda: found.nodes, found.count)
         active = []
-        for plugin in self._far_scores:
+        for plugin in filter(state.concerns, self._far_scores):
             with contained(plugin.name, "PreScore"):
                 status = expect(plugin.pre_score(state, pod, nodes), Status, plugin.name, "PreScore")
             if status.code is Code.PENDING:

@@ -14,6 +14,7 @@ from volcano_py.scheduler.profiles.plugins import (
     balanced,
     card_types,
     default_preemption,
+    dynamic_resources,
     fit,
     gang_permit,
     machine_groups,
@@ -24,16 +25,20 @@ from volcano_py.scheduler.profiles.plugins import (
     spread,
     spread_constraints,
     sticky,
+    volume_binding,
 )
 from volcano_py.scheduler.profiles.plugins.default_binder import DefaultBinder
 from volcano_py.scheduler.profiles.plugins.gang import GangScheduling
 from volcano_py.scheduler.profiles.plugins.gates import SchedulingGates
 from volcano_py.scheduler.profiles.plugins.image_locality import ImageLocality
+from volcano_py.scheduler.profiles.plugins.node_features import NodeDeclaredFeatures
 from volcano_py.scheduler.profiles.plugins.node_name import NodeName
 from volcano_py.scheduler.profiles.plugins.ports import NodePorts
 from volcano_py.scheduler.profiles.plugins.priority_sort import PrioritySort
 from volcano_py.scheduler.profiles.plugins.taints import NodeUnschedulable, TaintToleration
-from volcano_py.scheduler.profiles.plugins.volumes import DynamicResources, NotBuilt
+from volcano_py.scheduler.profiles.plugins.volume_limits import NodeVolumeLimits
+from volcano_py.scheduler.profiles.plugins.volume_restrictions import VolumeRestrictions
+from volcano_py.scheduler.profiles.plugins.volume_zone import VolumeZone
 
 
 class AnyArguments(msgspec.Struct):
@@ -64,10 +69,6 @@ def of(kind: type[Plugin], arguments: type[Any] | None = None) -> Registration:
     return Registration(kind, kind, arguments or kind.Arguments, default=False)
 
 
-def _later(name: str) -> Registration:
-    return Registration(NotBuilt, lambda args, handle: NotBuilt(name), AnyArguments)
-
-
 Registry = Mapping[str, Registration]
 
 REGISTRY: Registry = {
@@ -81,10 +82,10 @@ REGISTRY: Registry = {
     ),
     "NodePorts": _plain(NodePorts),
     "NodeResourcesFit": Registration(fit.NodeResourcesFit, lambda a, h: fit.NodeResourcesFit(a), fit.Arguments, 1),
-    "VolumeRestrictions": _later("VolumeRestrictions"),
-    "NodeVolumeLimits": _later("NodeVolumeLimits"),
-    "VolumeBinding": _later("VolumeBinding"),
-    "VolumeZone": _later("VolumeZone"),
+    "VolumeRestrictions": Registration(VolumeRestrictions, lambda a, h: VolumeRestrictions(h)),
+    "NodeVolumeLimits": Registration(NodeVolumeLimits, lambda a, h: NodeVolumeLimits(h)),
+    "VolumeBinding": Registration(volume_binding.VolumeBinding, volume_binding.VolumeBinding, volume_binding.Arguments),
+    "VolumeZone": Registration(VolumeZone, lambda a, h: VolumeZone(h)),
     "PodTopologySpread": Registration(
         spread.PodTopologySpread, lambda a, h: spread.PodTopologySpread(a, h.cluster), spread_constraints.Arguments, 2
     ),
@@ -94,9 +95,9 @@ REGISTRY: Registry = {
         pod_preference.Arguments,
         2,
     ),
-    "NodeDeclaredFeatures": _later("NodeDeclaredFeatures"),
+    "NodeDeclaredFeatures": _plain(NodeDeclaredFeatures)._replace(arguments=AnyArguments),
     "DynamicResources": Registration(
-        DynamicResources, lambda a, h: DynamicResources("DynamicResources"), AnyArguments, 2
+        dynamic_resources.DynamicResources, dynamic_resources.DynamicResources, dynamic_resources.Arguments, 2
     ),
     "DefaultPreemption": Registration(
         default_preemption.DefaultPreemption,

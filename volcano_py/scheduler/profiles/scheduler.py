@@ -6,6 +6,8 @@ Decisions that follow from an event are among those of the next call of `attempt
 
 from __future__ import annotations
 
+from typing import Any
+
 from volcano_py.api.core import Node
 from volcano_py.api.gang import PodGroup
 from volcano_py.scheduler.model.cluster import Cluster as Model
@@ -126,6 +128,24 @@ class PodScheduler:
         if old is not None:
             self._happened(Event(Kind.OBJECT, Action.DELETE, old, None), now)
 
+    def set_claim_object(self, kind: str, new: Any, now: float) -> None:
+        """An object of volumes or devices (`model.pod_claims.KINDS`) is new or has changed. Raises ValueError."""
+        old = self.cluster.model.others.get(kind, {}).get(new.metadata.key)
+        self.cluster.model.upsert(kind, new)
+        self.claim_object_changed(kind, old, new, now)
+
+    def delete_claim_object(self, kind: str, key: str, now: float) -> None:
+        """One of them is gone."""
+        old = self.cluster.model.others.get(kind, {}).get(key)
+        if old is not None:
+            self.cluster.model.remove(kind, old.metadata.namespace, old.metadata.name)
+            self.claim_object_changed(kind, old, None, now)
+
+    def claim_object_changed(self, kind: str, old: Any, new: Any, now: float) -> None:
+        """An object that the model has already is new (`old` is None), has changed, or is gone (`new` is None)."""
+        action = Action.ADD if old is None else Action.DELETE if new is None else Action.OTHER
+        self._happened(Event(Kind(kind), action, old, new), now)
+
     def add_pod(self, pod: PodInfo, now: float) -> None:
         self._world.now = now
         self.cluster.join(pod)
@@ -177,10 +197,15 @@ class PodScheduler:
             gone = pod if pod.node or cycle is None else pod.on(cycle.node)
             self._happened(Event(Kind.ASSIGNED_POD, Action.DELETE, gone, None), now)
 
+    def place_freed(self, pod: PodInfo, node: str, now: float) -> None:
+        """A pod of the session was assumed on a node and does not go there: what it held is free."""
+        self._happened(Event(Kind.ASSIGNED_POD, Action.DELETE, pod.on(node), None), now)
+
     def bind_result(self, key: str, error: str, now: float, uid: str = "") -> list[Decision]:
         """A binding was written (`error` is empty), or failed. `uid`: ignore results for a pod with another one."""
         self._world.now = now
         cycle = self._cycles.get(key)
+        self._world.claims.settle(uid or (cycle.pod.pod.metadata.uid if cycle is not None else ""), written=not error)
         if cycle is not None and cycle.stage is Stage.WRITE and uid in ("", cycle.pod.pod.metadata.uid):
             if error:
                 self._cycles.fail(cycle, failure(f"binding rejected: {error}"))

@@ -8,7 +8,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Sequence
 
+import numpy as np
+
 from volcano_py.scheduler.profiles.cluster import Cluster
+from volcano_py.scheduler.profiles.columns import Bools, Columns
 from volcano_py.scheduler.profiles.cycle_state import CycleState
 from volcano_py.scheduler.profiles.events import NODES, PODS, Action, Interest
 from volcano_py.scheduler.profiles.extension_points import Filter, PreFilter
@@ -45,15 +48,30 @@ class _State:
 
     def count(self, pod: PodInfo, other: PodInfo, node: NodeInfo, sign: int) -> None:
         """`other` comes to the node, or leaves it."""
-        for term in other.anti_affinity:
-            if term.selects(pod, self.labels):
-                _add(self.existing, term, node, sign)
+        self.count_terms_of(pod, other, node, sign)
         if self.wanted and all(t.selects(other, None) for t in self.wanted):
             for term in self.wanted:
                 _add(self.near, term, node, sign)
         for term in self.unwanted:
             if term.selects(other, None):
                 _add(self.far, term, node, sign)
+
+    def count_terms_of(self, pod: PodInfo, other: PodInfo, node: NodeInfo, sign: int) -> None:
+        """The terms of another pod on the node that refuse the pod."""
+        for term in other.anti_affinity:
+            if term.selects(pod, self.labels):
+                _add(self.existing, term, node, sign)
+
+    def count_selected(self, counts: Counts, terms: Sequence[Term], selecting: Sequence[Term], nodes: Columns) -> None:
+        """Count the pods on all nodes that the `selecting` terms mean together, in the domains of each of `terms`."""
+
+        def selected(node: NodeInfo) -> int:
+            return sum(all(t.selects(other, None) for t in selecting) for other in node.pods.values())
+
+        pods = nodes.count(("terms", *(t.means for t in selecting)), selected)
+        for i in np.flatnonzero(pods).tolist():
+            for term in terms:
+                _add(counts, term, nodes.infos[i], int(pods[i]))
 
 
 def _add(counts: Counts, term: Term, node: NodeInfo, sign: int) -> None:
@@ -72,14 +90,13 @@ class InterPodAffinity(AffinityHints, PodPreference, PreFilter, Filter):
 
     def pre_filter(self, state: CycleState, pod: PodInfo) -> tuple[Collection[str] | None, Status]:
         counts = _State(pod, self._cluster)
-        if counts.wanted or counts.unwanted:
-            for node in self._cluster.nodes.values():
-                for other in node.pods.values():
-                    counts.count(pod, other, node, 1)
-        else:
-            for node in self._cluster.nodes_with_affinity():
-                for other in node.with_affinity.values():
-                    counts.count(pod, other, node, 1)
+        for node in self._cluster.nodes_with_affinity():
+            for other in node.with_affinity.values():
+                counts.count_terms_of(pod, other, node, 1)
+        if counts.wanted:
+            counts.count_selected(counts.near, counts.wanted, counts.wanted, self._cluster.columns)
+        for term in counts.unwanted:
+            counts.count_selected(counts.far, (term,), (term,), self._cluster.columns)
         if not (counts.existing or counts.wanted or counts.unwanted):
             return None, SKIP
         state.write(self.name, counts)
@@ -100,6 +117,20 @@ class InterPodAffinity(AffinityHints, PodPreference, PreFilter, Filter):
         if any(counts.existing[key, value] > 0 for key, value in node.labels.items()):
             return _EXISTING
         return SUCCESS
+
+    def filter_fitting(self, state: CycleState, pod: PodInfo, nodes: Columns, ok: Bools) -> Bools:
+        counts = self._counts(state)
+        fits, near = ok, np.ones(len(nodes), dtype=np.bool_)
+        for term in counts.wanted:
+            fits = fits & nodes.domains(term.key).has
+            near &= _in_domains(counts.near, term.key, nodes)
+        if not _is_first(counts, pod):
+            fits = fits & near
+        for term in counts.unwanted:
+            fits = fits & ~_in_domains(counts.far, term.key, nodes)
+        for key in {key for key, _ in counts.existing}:
+            fits = fits & ~_in_domains(counts.existing, key, nodes)
+        return fits
 
     def interests(self) -> Sequence[Interest]:
         return (
@@ -123,5 +154,16 @@ def _near(counts: _State, pod: PodInfo, node: NodeInfo) -> bool:
         found = found and counts.near[term.key, value] > 0
     if found:
         return True
-    # The first of a group that wants to be together may go anywhere.
+    return _is_first(counts, pod)
+
+
+def _is_first(counts: _State, pod: PodInfo) -> bool:
+    """The first of a group that wants to be together may go anywhere."""
     return not counts.near and all(t.selects(pod, None) for t in counts.wanted)
+
+
+def _in_domains(counts: Counts, key: str, nodes: Columns) -> Bools:
+    """The nodes in domains of a label in which something counts."""
+    domains = nodes.domains(key)
+    here: Bools = np.array([counts[key, value] > 0 for value in domains.values], dtype=np.bool_)[domains.codes]
+    return here & domains.has

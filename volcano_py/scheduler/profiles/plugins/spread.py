@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+import numpy as np
+
 from volcano_py.api.core import Node
 from volcano_py.scheduler.profiles.cluster import Cluster
+from volcano_py.scheduler.profiles.columns import Bools, Columns
 from volcano_py.scheduler.profiles.cycle_state import CycleState
 from volcano_py.scheduler.profiles.events import NODES, PODS, Action, Interest
 from volcano_py.scheduler.profiles.extension_points import Filter, PreFilter
@@ -16,10 +19,9 @@ from volcano_py.scheduler.profiles.plugins.spread_constraints import (
     constraints_of,
     counts_there,
     has_keys,
-    matching_pods,
     selects,
 )
-from volcano_py.scheduler.profiles.plugins.spread_score import SpreadScore
+from volcano_py.scheduler.profiles.plugins.spread_score import SpreadScore, counted, matching_columns
 from volcano_py.scheduler.profiles.pod_info import PodInfo
 from volcano_py.scheduler.profiles.status import SKIP, SUCCESS, Status, unresolvable, unschedulable
 
@@ -40,6 +42,11 @@ class _State:
         return other
 
 
+def _lowest(constraint: Constraint, counts: dict[str, int]) -> int:
+    """The number of pods in the emptiest domain."""
+    return 0 if len(counts) < constraint.min_domains else min(counts.values(), default=2**31 - 1)
+
+
 class PodTopologySpread(SpreadScore, PreFilter, Filter):
     name = "PodTopologySpread"
 
@@ -51,13 +58,16 @@ class PodTopologySpread(SpreadScore, PreFilter, Filter):
         if not constraints:
             return None, SKIP
         found = _State(constraints)
-        for node in self._cluster.nodes.values():
-            if not has_keys(node.labels, constraints):
-                continue
-            for c, counts in zip(constraints, found.counts, strict=True):
-                if counts_there(c, pod, node.node):
-                    value = node.labels[c.key]
-                    counts[value] = counts.get(value, 0) + matching_pods(c, pod.namespace, node)
+        nodes = self._cluster.columns
+        keys: Bools = np.ones(len(nodes), dtype=np.bool_)
+        for c in constraints:
+            keys &= nodes.domains(c.key).has
+        for c, counts in zip(constraints, found.counts, strict=True):
+            domains, there = nodes.domains(c.key), keys & counted(c, pod, nodes)
+            pods = matching_columns(c, pod.namespace, nodes)
+            sums = np.bincount(domains.codes[there], weights=pods[there], minlength=domains.size)
+            for code in np.unique(domains.codes[there]).tolist():
+                counts[domains.values[code]] = int(sums[code])
         state.write(self.name, found)
         return None, SUCCESS
 
@@ -73,10 +83,19 @@ class PodTopologySpread(SpreadScore, PreFilter, Filter):
             value = node.labels.get(c.key)
             if value is None:
                 return _NO_KEY
-            lowest = 0 if len(counts) < c.min_domains else min(counts.values(), default=2**31 - 1)
-            if counts.get(value, 0) + selects(c, pod.labels) - lowest > c.max_skew:
+            if counts.get(value, 0) + selects(c, pod.labels) - _lowest(c, counts) > c.max_skew:
                 return _SKEW
         return SUCCESS
+
+    def filter_fitting(self, state: CycleState, pod: PodInfo, nodes: Columns, ok: Bools) -> Bools:
+        found: _State = state.read(self.name)
+        fits = ok
+        for c, counts in zip(found.constraints, found.counts, strict=True):
+            domains = nodes.domains(c.key)
+            lowest = _lowest(c, counts)
+            here = np.array([counts.get(value, 0) for value in domains.values], dtype=np.int64)[domains.codes]
+            fits = fits & domains.has & (here + selects(c, pod.labels) - lowest <= c.max_skew)
+        return fits
 
     def interests(self) -> Sequence[Interest]:
         return (

@@ -67,14 +67,14 @@ class SpreadScore(Score):
         rated = has_keys[fits]
         total = np.zeros(len(fits))
         for c, d in zip(found.constraints, domains, strict=True):
-            pods = nodes.count((c.selectors_key, pod.namespace), partial(matching_pods, c, pod.namespace))
+            pods = matching_columns(c, pod.namespace, nodes)
             here = d.codes[fits]
             if c.key == HOSTNAME:
                 size, counts = int(rated.sum()), pods[fits]
             else:
                 size = len(np.unique(here[rated]))
-                counted = has_keys & _counted(c, pod, nodes)
-                counts = np.bincount(d.codes[counted], weights=pods[counted], minlength=d.size)[here].astype(np.int64)
+                there = has_keys & counted(c, pod, nodes)
+                counts = np.bincount(d.codes[there], weights=pods[there], minlength=d.size)[here].astype(np.int64)
             total += np.where(d.has[fits], counts * math.log(size + 2) + (c.max_skew - 1), 0.0)
         raw = np.floor(total + 0.5).astype(np.int64)
         low, high = (int(raw[rated].min()), int(raw[rated].max())) if rated.any() else (0, 0)
@@ -128,7 +128,12 @@ class SpreadScore(Score):
                 scores[node] = MAX_SCORE * (high + low - value) // high if high else MAX_SCORE
 
 
-def _counted(constraint: Constraint, pod: PodInfo, nodes: Columns) -> Bools:
+def matching_columns(constraint: Constraint, namespace: str, nodes: Columns) -> Ints:
+    """`matching_pods` for all nodes."""
+    return nodes.count((constraint.selectors_key, namespace), partial(matching_pods, constraint, namespace))
+
+
+def counted(constraint: Constraint, pod: PodInfo, nodes: Columns) -> Bools:
     """The nodes on which the constraint's policies count pods: `counts_there` for all of them."""
     ok: Bools = np.ones(len(nodes), dtype=np.bool_)
     if constraint.affinity_counts:

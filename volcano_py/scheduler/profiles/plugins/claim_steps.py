@@ -1,0 +1,24 @@
+"""What VolumeBinding and DynamicResources share: Reserve enters steps into the ledger of the model, Unreserve returns
+them, and PreBind has them written before the binding. Kubernetes: both plugins have assume caches of their own.
+"""
+
+from __future__ import annotations
+
+from volcano_py.scheduler.profiles.claims import Claims
+from volcano_py.scheduler.profiles.cycle_state import CycleState
+from volcano_py.scheduler.profiles.extension_points import PreBind, Reserve
+from volcano_py.scheduler.profiles.pod_info import PodInfo
+from volcano_py.scheduler.profiles.status import SUCCESS, Status
+
+
+class ClaimSteps(Reserve, PreBind):
+    """A plugin that reserves for claims; its own `reserve` calls `Claims.reserve`."""
+
+    _claims: Claims
+
+    def unreserve(self, state: CycleState, pod: PodInfo, node: str) -> None:
+        self._claims.release(pod, self.name)
+
+    def pre_bind(self, state: CycleState, pod: PodInfo, node: str) -> Status:
+        self._claims.write(pod, self.name)
+        return SUCCESS

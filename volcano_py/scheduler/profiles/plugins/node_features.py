@@ -1,0 +1,17 @@
+"""Features that a node declares. Kubernetes: NodeDeclaredFeatures. Its rule is not built: it accepts all nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from volcano_py.scheduler.profiles.cycle_state import CycleState
+from volcano_py.scheduler.profiles.extension_points import PreFilter
+from volcano_py.scheduler.profiles.pod_info import PodInfo
+from volcano_py.scheduler.profiles.status import SKIP, Status
+
+
+class NodeDeclaredFeatures(PreFilter):
+    name = "NodeDeclaredFeatures"
+
+    def pre_filter(self, state: CycleState, pod: PodInfo) -> tuple[Collection[str] | None, Status]:
+        return None, SKIP

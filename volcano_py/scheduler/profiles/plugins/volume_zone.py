@@ -1,0 +1,53 @@
+"""Zones of a pod's bound volumes. Kubernetes: VolumeZone."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from volcano_py.scheduler.noderules.volume_zone import zone_codes
+from volcano_py.scheduler.profiles.columns import Bools, Columns
+from volcano_py.scheduler.profiles.cycle_state import CycleState
+from volcano_py.scheduler.profiles.events import NODES, Action, Interest, Kind
+from volcano_py.scheduler.profiles.extension_points import Filter, PreFilter
+from volcano_py.scheduler.profiles.handle import Handle
+from volcano_py.scheduler.profiles.node_info import NodeInfo
+from volcano_py.scheduler.profiles.plugins import volume_hints
+from volcano_py.scheduler.profiles.pod_info import PodInfo
+from volcano_py.scheduler.profiles.status import SKIP, SUCCESS, Status, unresolvable
+
+_REFUSED = unresolvable("node(s) had no available volume zone")
+
+
+class VolumeZone(PreFilter, Filter):
+    name = "VolumeZone"
+
+    def __init__(self, handle: Handle) -> None:
+        self._claims = handle.claims
+        self._model = handle.cluster.model
+
+    def pre_filter(self, state: CycleState, pod: PodInfo) -> tuple[Collection[str] | None, Status]:
+        if not pod.volume_claims:
+            return None, SKIP
+        demand = self._claims.demand(pod).volumes
+        if demand is not None and demand.zone_problem:
+            return None, unresolvable(demand.zone_problem)
+        if demand is None or not demand.zones:
+            return None, SKIP
+        state.write(self.name, self._claims.kept(pod, self.name, lambda: zone_codes(self._model, demand)))
+        return None, SUCCESS
+
+    def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status:
+        return _REFUSED if state.read(self.name)[self._model.nodes.index[node.name]] else SUCCESS
+
+    def filter_fitting(self, state: CycleState, pod: PodInfo, nodes: Columns, ok: Bools) -> Bools:
+        fits: Bools = ok & (nodes.of_model(state.read(self.name)) == 0)
+        return fits
+
+    def interests(self) -> Sequence[Interest]:
+        changed = Action.ADD | Action.OTHER
+        return (
+            Interest(frozenset((Kind.STORAGE_CLASS,)), Action.ADD, volume_hints.waits_for_consumer),
+            Interest(NODES, Action.ADD | Action.NODE_LABEL),
+            Interest(frozenset((Kind.VOLUME_CLAIM,)), changed, volume_hints.own_claim),
+            Interest(frozenset((Kind.VOLUME,)), changed, volume_hints.other_zones),
+        )
