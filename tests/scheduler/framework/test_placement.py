@@ -7,7 +7,7 @@ from contextlib import nullcontext
 import numpy as np
 from hypothesis import given, settings
 
-from tests.scheduler.trial import configured, tasks
+from tests.scheduler.trial import configured, opened, tasks
 from tests.strategies import Manifest, clusters, plugin_tiers
 from volcano_py.scheduler.framework.config import load
 from volcano_py.scheduler.framework.node_rules import LOCAL
@@ -95,10 +95,36 @@ def test_views_that_are_kept_up_equal_views_made_anew_and_discard_restores(
         fresh = placement._make(t)
         for name in ("ok", "idle", "future"):
             assert getattr(kept, name).tolist() == getattr(fresh, name).tolist(), (t.key, name)
-        if placement._up_to_date(kept, t):  # else the sums are made anew for every look
+        if placement.up_to_date(kept, t):  # otherwise the sums are computed at every look
             assert kept.masked.tolist() == fresh.masked.tolist(), t.key
     statement.discard()
     assert fingerprint(session) == before
+
+
+def places_of_many_classes(kept: int) -> list[int | None]:
+    """The nodes chosen for pods of twelve classes with a limit of kept arrays; each class is looked up twice."""
+    term = {"matchExpressions": [{"key": "x", "operator": "DoesNotExist"}]}
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}}
+    jobs = {
+        f"j{i}": {"phase": "Inqueue", "each": {"cpu": 1 + i / 10, "spec": {"affinity": affinity}}} for i in range(12)
+    }
+    session = opened({"nodes": {f"n{i}": {"cpu": 8} for i in range(4)}, "jobs": jobs}, [["predicates", "nodeorder"]])
+    placement = session.placement
+    placement._kept = kept
+    places = []
+    for task in tasks(session):
+        node = placement.best(task)
+        assert node is not None
+        Statement(session).allocate(task, node)
+        places.append(node)
+    again = [placement.best(task) for task in tasks(session)]
+    assert len(placement._views) == min(12, kept // 2)
+    assert len(placement._cache) <= kept
+    return places + again
+
+
+def test_few_arrays_are_kept_however_many_classes_there_are() -> None:
+    assert places_of_many_classes(4) == places_of_many_classes(1000)
 
 
 def test_a_new_weight_counts_at_once() -> None:

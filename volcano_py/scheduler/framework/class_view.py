@@ -85,6 +85,21 @@ def total(parts: list[Share], task: Task, numbers: Numbers, nodes: Any, candidat
     return _sum([part.score(task, numbers, nodes, candidates) for part in parts])
 
 
+def total_of_nodes(v: ClassView, task: Task, numbers: Numbers, nodes: Any) -> Any:
+    """Both sums for some nodes, with constants for the DOMAIN scores."""
+    return total(v.order, task, numbers, nodes, None) + total(v.batch, task, numbers, nodes, None)
+
+
+def total_of_node(v: ClassView, task: Task, node: int) -> float:
+    """The same for one node, without arrays."""
+    order = batch = 0.0
+    for part in v.order:
+        order += part.one(task, node)
+    for part in v.batch:
+        batch += part.one(task, node)
+    return order + batch
+
+
 def look(v: ClassView, task: Task, numbers: Numbers, nodes: Any) -> tuple[Any, Any, Any, Any]:
     """The class's arrays `ok`, `idle`, `future` and `masked` for some nodes with given numbers.
 
@@ -105,8 +120,7 @@ def look(v: ClassView, task: Task, numbers: Numbers, nodes: Any) -> tuple[Any, A
         ok = accepts if ok is None else ok & accepts
     if ok is None:
         ok = np.ones(len(idle), dtype=bool)
-    order, batch = total(v.order, task, numbers, nodes, None), total(v.batch, task, numbers, nodes, None)
-    return ok, idle, future, np.where(ok & now, order + batch, -np.inf)
+    return ok, idle, future, np.where(ok & now, total_of_nodes(v, task, numbers, nodes), -np.inf)
 
 
 def foreseeable(v: ClassView, task: Task) -> bool:

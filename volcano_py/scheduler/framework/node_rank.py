@@ -1,4 +1,5 @@
-"""Fixed places of nodes, where scores say nothing. Volcano throws dice among equals, and walks nodes as listed."""
+"""The order of nodes by score, and by a fixed rank where scores are equal. Volcano throws dice among equals, and walks
+nodes as listed."""
 
 from __future__ import annotations
 
@@ -27,13 +28,25 @@ def rank(cluster: Cluster, seed: int) -> NDArray[np.int64]:
     return found
 
 
-def by_name(cluster: Cluster) -> NDArray[np.int64]:
-    """Every node's place in the order of names, in which an API server lists them."""
+def by_name(cluster: Cluster) -> NDArray[np.intp]:
+    """The columns of all nodes in the order of their names, in which an API server lists them."""
     cache = cluster.rule_cache()
     key = ("by name", 0)
     if key not in cache:
-        places = np.empty(len(cluster.nodes.names), dtype=np.int64)
-        places[np.argsort(np.array(cluster.nodes.names, dtype=np.str_), kind="stable")] = np.arange(len(places))
-        cache[key] = places
-    found: NDArray[np.int64] = cache[key]
+        cache[key] = np.argsort(np.array(cluster.nodes.names, dtype=np.str_), kind="stable")
+    found: NDArray[np.intp] = cache[key]
     return found
+
+
+def best_columns(scores: NDArray[np.float64], rank: NDArray[np.int64], count: int) -> NDArray[np.intp]:
+    """The columns of the `count` best nodes by score and rank, in no order; −inf: not among them."""
+    open_ = np.flatnonzero(scores > -np.inf)
+    if len(open_) <= count:
+        return open_
+    known = scores[open_]
+    least = np.partition(known, len(open_) - count)[len(open_) - count]
+    above, equal = open_[known > least], open_[known == least]
+    left = count - len(above)
+    if len(equal) > left:
+        equal = equal[np.argpartition(rank[equal], left - 1)[:left]]
+    return np.concatenate((above, equal))

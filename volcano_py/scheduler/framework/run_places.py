@@ -12,9 +12,9 @@ import heapq
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from volcano_py.scheduler.framework.class_view import ClassView, look
+from volcano_py.scheduler.framework.node_rank import best_columns
 from volcano_py.scheduler.model.node_table import FilledNodes
 from volcano_py.scheduler.model.task import Task
 
@@ -34,7 +34,7 @@ def places_of_run(view: ClassView, task: Task, count: int, placement: Placement)
     `view`: up to date, and `foreseeable`.
     """
     rank = placement.rank
-    first = _best(view.masked, rank, count)
+    first = best_columns(view.masked, rank, count)
     scores = (-view.masked[first]).tolist()
     heap: list[_Entry] = list(zip(scores, rank[first].tolist(), first.tolist(), [0] * len(first), strict=True))
     heapq.heapify(heap)
@@ -49,20 +49,6 @@ def places_of_run(view: ClassView, task: Task, count: int, placement: Placement)
         else:
             heapq.heapreplace(heap, (-score, of_rank, node, has + 1))
     return places
-
-
-def _best(masked: NDArray[np.float64], rank: NDArray[np.int64], count: int) -> NDArray[np.intp]:
-    """The columns of the `count` best nodes, in no order: a run of that many tasks can touch no others."""
-    open_ = np.flatnonzero(masked > -np.inf)
-    if len(open_) <= count:
-        return open_
-    scores = masked[open_]
-    least = np.partition(scores, len(open_) - count)[len(open_) - count]
-    above, equal = open_[scores > least], open_[scores == least]
-    room = count - len(above)
-    if len(equal) > room:
-        equal = equal[np.argpartition(rank[equal], room - 1)[:room]]
-    return np.concatenate((above, equal))
 
 
 class _Ahead:

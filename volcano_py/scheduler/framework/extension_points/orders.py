@@ -36,15 +36,19 @@ class Orders(ExtensionPoints):
 
     def job_key(self, job: SessionJob) -> tuple[Any, ...]:
         """The sort key of a job."""
-        return (*self.callbacks.key("job_order", job), job.created, job.uid)
+        return (*self.job_rank(job), job.created, job.uid)
 
     def job_before(self, left: SessionJob, right: SessionJob) -> bool:
         """Whether the left job comes first."""
         return self.job_key(left) < self.job_key(right)
 
+    def job_rank(self, job: SessionJob) -> tuple[Any, ...]:
+        """What the plugins say about a job; `job_key` has the rest of the order."""
+        return self.callbacks.key("job_order", job)
+
     def job_compare(self, left: SessionJob, right: SessionJob) -> int:
         """−1, 0 or 1 by the plugins' keys alone."""
-        a, b = self.callbacks.key("job_order", left), self.callbacks.key("job_order", right)
+        a, b = self.job_rank(left), self.job_rank(right)
         return (a > b) - (a < b)
 
     def add_sub_job_order(self, fn: Callable[[SubJob], Comparable]) -> None:
@@ -80,9 +84,10 @@ class Orders(ExtensionPoints):
         """What the plugins say about a task; `task_before` has the rest of the order."""
         return self.callbacks.key("task_order", task)
 
-    def task_before(self, left: Task, right: Task) -> bool:
-        """Whether the left task comes first."""
-        a, b = self.task_key(left), self.task_key(right)
+    def task_before(self, left: Task, right: Task, task_key: Callable[[Task], tuple[Any, ...]] | None = None) -> bool:
+        """Whether the left task comes first. `task_key`: keeps what the method of that name says."""
+        key = task_key or self.task_key
+        a, b = key(left), key(right)
         if a != b:
             return a < b
         if left.index is not None and right.index is not None and left.index != right.index:

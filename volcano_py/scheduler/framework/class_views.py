@@ -1,0 +1,220 @@
+"""ClassViews: the arrays of all classes of pods in one session, made by a vector pass, then updated column by column.
+Volcano: PredicateNodes and PrioritizeNodes, which look at every node for every task.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from volcano_py.scheduler.framework.broken_rules import RejectAll, broken
+from volcano_py.scheduler.framework.callbacks import Callbacks
+from volcano_py.scheduler.framework.class_view import ClassView, foreseeable, look, shares, total_of_node
+from volcano_py.scheduler.framework.node_rules import (
+    DOMAIN,
+    LOCAL,
+    STATIC,
+    Bools,
+    Codes,
+    Filter,
+    Score,
+    WholeFilter,
+    is_idle_gate,
+)
+from volcano_py.scheduler.model.node_table import (
+    NodeNumbers,
+    NodeTable,
+    Numbers,
+    SomeNodes,
+    arrays_kept,
+    drop_oldest,
+)
+from volcano_py.scheduler.model.resource import EPS
+from volcano_py.scheduler.model.spec_class import SpecClass
+from volcano_py.scheduler.model.task import Task
+
+FEW_COLUMNS = 4
+"""Up to this number of changed columns are computed one by one; more in one vector pass."""
+ALL_NODES = slice(None)
+
+
+class ClassViews:
+    """The rules of one session, and what they say of its nodes for each class."""
+
+    def __init__(
+        self,
+        table: NodeTable,
+        numbers: NodeNumbers,
+        filters: list[tuple[str, Filter]],
+        scores: list[tuple[str, Score]],
+        cache: dict[tuple[str, int], Any],
+        callbacks: Callbacks,
+    ) -> None:
+        self.table = table
+        self.numbers = numbers
+        self.filters = filters
+        self.scores = scores
+        self.passes = 0
+        """Vector passes over all nodes."""
+        self.columns = 0
+        """Single columns brought up to date."""
+        self.may_fail = any(getattr(s, "may_fail", False) for _, s in scores)
+        """Some score may have no answer for a node (NaN): the first of its two sums is 0 then."""
+        self._cache = cache
+        self._callbacks = callbacks
+        self._views: dict[int, ClassView] = {}
+        self._kept = arrays_kept(len(table))
+        self._domain_filters: list[WholeFilter] = [f for _, f in filters if f.scope is DOMAIN]
+
+    def view(self, task: Task) -> ClassView:
+        """The class's arrays, brought up to date."""
+        view = self._views.get(task.spec_class.id)
+        if view is None:
+            view = self._make(task)
+            drop_oldest(self._views, self._kept // 2)
+            self._views[task.spec_class.id] = view
+        elif view.position != self.numbers.log.position:
+            self._refresh(view, task)
+        return view
+
+    def _make(self, task: Task) -> ClassView:
+        v = ClassView()
+        cls = task.spec_class
+        v.vector = cls.vector(self.table)
+        v.rows = cls.checked_rows(self.table)
+        v.need = v.vector[v.rows, None]
+        v.all_rows = len(v.rows) == len(self.table.rows)
+        v.domain_filters = [f for f in self._domain_filters if f.applies(task)]
+        v.fit_errors = None
+        v.filters = [f for _, f in self.filters if f.scope is LOCAL and f.applies(task)]
+        count = len(self.table)
+        v.static = self._static_ok(task)
+        static = lambda s: self._cached(s.name, cls, lambda: s.score(task))  # noqa: E731
+        v.order, v.batch = shares(task, self.scores, False, static), shares(task, self.scores, True, static)
+        v.uneven = [part for part in (*v.order, *v.batch) if part.domain]
+        v.position = self.numbers.log.position
+        v.gates = [f for f in v.filters if is_idle_gate(f)]
+        v.future_differs = self.numbers.future_differs or bool(v.gates)
+        v.stale = False
+        v.ok, v.idle = np.empty(count, dtype=bool), np.empty(count, dtype=bool)
+        v.future = np.empty(count, dtype=bool) if v.future_differs else v.idle
+        v.masked = np.empty(count)
+        self.even(v, task)
+        self._pass(v, task, ALL_NODES)
+        self.passes += 1
+        v.foreseeable = not (v.domain_filters or self.may_fail) and foreseeable(v, task)
+        return v
+
+    def _static_ok(self, task: Task) -> Bools | None:
+        ok: Bools | None = None
+        for _, f in self.filters:
+            if f.scope is STATIC and f.applies(task):
+                codes = self.codes(f, task)
+                ok = codes == 0 if ok is None else ok & (codes == 0)
+        return ok
+
+    def codes(self, f: Filter, task: Task) -> Codes:
+        """What one filter says of every node: 0, or which of its reasons."""
+        if f.scope is LOCAL:
+            return f.filter(task, self.numbers)
+        if f.scope is STATIC:
+            codes: Codes = self._cached(f.name, task.spec_class, lambda: f.filter(task))
+            return codes
+        return f.filter(task)
+
+    def _cached(self, rule: str, cls: SpecClass, make: Any) -> Any:
+        key = (rule, cls.id)
+        if key not in self._cache:
+            made = make()
+            drop_oldest(self._cache, self._kept)
+            self._cache[key] = made
+        return self._cache[key]
+
+    def _pass(self, v: ClassView, task: Task, nodes: Any) -> None:
+        """One vector pass over some nodes, or over all (`ALL_NODES`)."""
+        numbers: Numbers = self.numbers if nodes is ALL_NODES else SomeNodes(self.numbers, nodes)
+        v.ok[nodes], v.idle[nodes], future, v.masked[nodes] = look(v, task, numbers, nodes)
+        if v.future_differs:
+            v.future[nodes] = future
+        v.stale = v.stale and nodes is not ALL_NODES
+
+    def _refresh(self, v: ClassView, task: Task) -> None:
+        log = self.numbers.log
+        if self.numbers.future_differs and not v.future_differs:
+            v.future_differs = True
+            v.future = np.empty(len(v.idle), dtype=bool)
+            v.position = log.position
+            self._pass(v, task, ALL_NODES)
+            return
+        changed = log.since(v.position)
+        v.position = log.position
+        self.columns += len(changed)
+        if len(changed) > FEW_COLUMNS:
+            some = len(changed) * 4 < len(self.table)
+            self._pass(v, task, np.asarray(changed, dtype=np.intp) if some else ALL_NODES)
+            return
+        for node in changed:
+            self._one(v, task, int(node))
+
+    def _one(self, v: ClassView, task: Task, node: int) -> None:
+        """The same for one column, without arrays."""
+        n = self.numbers
+        idle = future = True
+        for row in v.rows:
+            need = v.vector.item(row)
+            free = n.idle.item(row, node)
+            if need - free >= EPS:
+                idle = False
+            if v.future_differs and need - (free + n.releasing.item(row, node) - n.pipelined.item(row, node)) >= EPS:
+                future = False
+        idle = idle and all(gate.idle_node(task, node) for gate in v.gates)
+        v.idle[node] = idle
+        if v.future_differs:
+            v.future[node] = future
+        ok = v.static is None or bool(v.static[node])
+        for f in v.filters:
+            ok = ok and f.filter_node(task, node) == 0
+        v.ok[node] = ok
+        if not (ok and idle and future):
+            v.masked[node] = -np.inf
+            return
+        v.masked[node] = total_of_node(v, task, node)
+
+    def even(self, v: ClassView, task: Task) -> bool:
+        """Whether the DOMAIN scores rate all nodes the same; what each plugin then adds is noted in its `Share`."""
+        for part in v.uneven:
+            constant = 0.0
+            for d in part.domain:
+                rate = d.constant(task)
+                if rate is None:
+                    return False
+                constant += rate
+            if constant != part.constant:
+                part.constant = constant
+                v.stale = True
+        return True
+
+    def up_to_date(self, v: ClassView, task: Task) -> bool:
+        """Whether `masked` holds the complete scores."""
+        if not self.even(v, task):
+            return False
+        if v.stale:
+            self._pass(v, task, ALL_NODES)
+        return True
+
+    def replace_broken_rules(self, task: Task) -> bool:
+        """Report the plugins whose rules raise for a task, and replace these rules; whether there were any."""
+        filters = {id(f): (plugin, f, e) for plugin, f, e in broken(self.filters, task, self.numbers)}
+        scores = {id(s): (plugin, s, e) for plugin, s, e in broken(self.scores, task, self.numbers)}
+        for point, found in (("predicate", filters), ("node_order", scores)):
+            for plugin, _, error in found.values():
+                self._callbacks.fault(plugin, point, error, task.key)
+        count = len(self.table)
+        self.filters = [(p, RejectAll(f.name, p, count) if id(f) in filters else f) for p, f in self.filters]
+        self.scores = [(p, s) for p, s in self.scores if id(s) not in scores]
+        self._domain_filters = [f for _, f in self.filters if f.scope is DOMAIN]
+        self._views.clear()
+        for key in [key for key in self._cache if key[0] in {f.name for _, f, _ in filters.values()}]:
+            del self._cache[key]
+        return bool(filters or scores)
