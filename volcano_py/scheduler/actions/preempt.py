@@ -7,13 +7,12 @@ the same job.
 
 from __future__ import annotations
 
-import numpy as np
 from msgspec import field
-from numpy.typing import NDArray
 
 from volcano_py.scheduler.actions.eviction.commit_evictions import breaks_own_gang, commit_evictions, is_needless
 from volcano_py.scheduler.actions.eviction.dry_run import best_candidate
 from volcano_py.scheduler.actions.eviction.free_capacity import free_capacity_for
+from volcano_py.scheduler.actions.eviction.node_order import best_first
 from volcano_py.scheduler.actions.eviction.placed_tasks import Bools, PermittedVictims, PlacedTasks, Select
 from volcano_py.scheduler.actions.task_queue import task_queue
 from volcano_py.scheduler.framework.plugin import Action, ActionArguments
@@ -27,7 +26,7 @@ from volcano_py.scheduler.model.task import Task
 
 _COUNTED_BEFORE = ("InterPodAffinity", "PodTopologySpread")
 """Rules for which Volcano counts pods before it evicts, and not again."""
-Rejected = dict[tuple[str, str], NDArray[np.bool_]]
+Rejected = dict[tuple[str, str], Bools]
 """By job and role: the nodes that rejected one of its pods in this action, with or without evictions."""
 
 
@@ -160,10 +159,10 @@ def preempt_for(
         return False
     queue = session.queues[session.jobs[task.job].queue]
     if arguments.topology_aware:
-        nodes = _best_first(session, task, rejected)
-        if arguments.candidates(len(nodes)) <= 0 and not session.deviations.fewest_victims:
+        ordered = list(best_first(session, task, _candidates(session, task, rejected)))
+        if arguments.candidates(len(ordered)) <= 0 and not session.deviations.fewest_victims:
             return False
-        chosen = best_candidate(session, task, nodes, permitted.includes, arguments.most_nodes)
+        chosen = best_candidate(session, task, ordered, permitted.includes, arguments.most_nodes)
         if chosen is None:
             return False
         for victim in chosen.victims:
@@ -188,13 +187,12 @@ def preempt_for(
         return counted[node] and placement.accepts_but(task, node, _COUNTED_BEFORE)
 
     placed = session.shared(PlacedTasks, lambda: PlacedTasks(session))
-    freeable = placed.freeable(task, permitted)
-    nodes = _best_first(session, task, rejected)
-    return free_capacity_for(session, statement, task, nodes, freeable, victims, fits, "preempt")
+    nodes = best_first(session, task, _candidates(session, task, rejected) & placed.freeable(task, permitted))
+    return free_capacity_for(session, statement, task, nodes, victims, fits, "preempt")
 
 
-def _best_first(session: Session, task: Task, rejected: Rejected | None) -> list[int]:
-    """The nodes that evictions could make fit, best score first."""
+def _candidates(session: Session, task: Task, rejected: Rejected | None) -> Bools:
+    """The nodes that evictions could make fit."""
     mask = session.placement.resolvable(task)
     errors = session.jobs[task.job].fit_errors.get(task.key)
     hopeless = None if errors is None else errors.unresolvable
@@ -206,16 +204,7 @@ def _best_first(session: Session, task: Task, rejected: Rejected | None) -> list
             mask = mask & ~before
     if hopeless is not None:
         mask = mask & ~hopeless
-    candidates = np.flatnonzero(mask)
-    if not len(candidates):
-        return []
-    scores = session.placement.scores_of(task, candidates)
-    order = np.lexsort((session.placement.rank[candidates], -scores))
-    ordered: list[int] = candidates[order].tolist()
-    shard = session.placement.shard
-    if shard is not None:  # own nodes first; with a hard shard there are no others
-        ordered.sort(key=lambda n: not shard[n])
-    return ordered
+    return mask
 
 
 def may_preempt(session: Session, task: Task) -> bool:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from volcano_py.scheduler.actions.eviction.commit_evictions import commit_evictions
 from volcano_py.scheduler.actions.eviction.free_capacity import free_capacity_for
 from volcano_py.scheduler.actions.eviction.placed_tasks import Bools, PermittedVictims, PlacedTasks, Select
@@ -60,11 +58,6 @@ def _reclaim_for(session: Session, statement: Statement, task: Task) -> None:
     errors = session.jobs[task.job].fit_errors.get(task.key)
     if errors is not None and errors.unresolvable is not None:
         mask = mask & ~errors.unresolvable
-    open_nodes = np.flatnonzero(mask)
-    nodes: list[int] = open_nodes[np.argsort(by_name(session.cluster)[open_nodes])].tolist()
-    shard = placement.shard
-    if shard is not None:
-        nodes.sort(key=lambda n: not shard[n])
     job = session.jobs[task.job]
     queue = session.queues[job.queue]
     sure = session.deviations.sure_evictions
@@ -84,7 +77,13 @@ def _reclaim_for(session: Session, statement: Statement, task: Task) -> None:
         return not sure or (placement.accepts(task, node) and session.allocatable(queue, task))
 
     placed = session.shared(PlacedTasks, lambda: PlacedTasks(session))
-    free_capacity_for(session, statement, task, nodes, placed.freeable(task, permitted), victims, fits, "reclaim")
+    mask = mask & placed.freeable(task, permitted)
+    in_order = by_name(session.cluster)
+    nodes: list[int] = in_order[mask[in_order]].tolist()
+    shard = placement.shard
+    if shard is not None:
+        nodes.sort(key=lambda n: not shard[n])
+    free_capacity_for(session, statement, task, nodes, victims, fits, "reclaim")
 
 
 def _of_other_queues(session: Session, job: SessionJob) -> PermittedVictims:

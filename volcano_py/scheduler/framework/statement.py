@@ -79,9 +79,12 @@ class Statement:
         return job.last_transaction.get(task.key) if job is not None and job.last_transaction else None
 
     def spare(self, holds: Callable[[], bool]) -> None:
-        """Undo each eviction without which `holds` is still true, the last one first."""
+        """Undo each eviction without which `holds` is still true, the last one first.
+
+        The last one is needed: the caller evicts until `holds` is true.
+        """
         session = self._session
-        for step in [s for s in reversed(self.steps) if s.kind == "evict"]:
+        for step in [s for s in reversed(self.steps) if s.kind == "evict"][1:]:
             session.take_back_eviction(step.task)
             if holds():
                 self.steps.remove(step)

@@ -13,6 +13,7 @@ from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.framework.session_job import SessionJob
 from volcano_py.scheduler.framework.statement import Statement, Step
 from volcano_py.scheduler.model import status as st
+from volcano_py.scheduler.model.resource import EPS
 from volcano_py.scheduler.model.task import Task
 
 
@@ -63,11 +64,25 @@ def _undo_needless(session: Session, statement: Statement) -> None:
         if step.kind == "pipeline":
             pipelined.setdefault(step.node, []).append(step)
     for step in [s for s in reversed(statement.steps) if s.kind == "evict"]:
+        if any(_lacks(session, p, step.task) for p in pipelined.get(step.node, ())):
+            continue
         session.take_back_eviction(step.task)
         if all(_still_fits(session, p) for p in pipelined.get(step.node, ())):
             statement.steps.remove(step)
         else:
             session.start_eviction(step.task)
+
+
+def _lacks(session: Session, step: Step, victim: Task) -> bool:
+    """Whether a pipelined task lacks capacity where it is, if the victim stays. The numbers alone say so in most cases;
+    taking the eviction back costs what every plugin does about it."""
+    n, node = session.numbers, step.node
+    stays = victim.spec_class.vector(session.table)
+    for row in step.task.spec_class.checked_rows(session.table):
+        left = n.idle.item(row, node) + n.releasing.item(row, node) - n.pipelined.item(row, node)
+        if stays.item(row) - left >= 2 * EPS:
+            return True
+    return False
 
 
 def _still_fits(session: Session, step: Step) -> bool:

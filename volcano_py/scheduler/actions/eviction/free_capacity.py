@@ -25,24 +25,24 @@ def free_capacity_for(
     statement: Statement,
     task: Task,
     nodes: Iterable[int],
-    freeable: NDArray[np.bool_],
     victims: Victims,
     fits: Callable[[int], bool],
     reason: str,
 ) -> bool:
     """Evict on one of the nodes until the task fits, and pipeline it there; whether that was possible.
 
-    `freeable`: the nodes that would have the capacity if all permitted victims left; others are not tried. The first
-    node that works is used; with fewest-victims it is compared with the hundred that follow.
+    `nodes`: those that would have the capacity if all permitted victims left, in the order in which they are tried. The
+    first node that works is used; with fewest-victims it is compared with the hundred that follow.
     """
     fewest = session.deviations.fewest_victims
-    if fewest:
+    if fewest and (accepted := session.placement.accepted(task)).any():
+        # There can be nodes that need no victim, for one member of a gang that does not fit as a whole.
         nodes = list(nodes)
-        for node in _free_already(session, task, nodes):
+        for node in (node for node in nodes if accepted[node]):
             without_victims = Statement(session, statement.beneficiary)
             if fits(node) and _pipeline(session, statement, without_victims, task, node, reason):
                 return True
-    floor = _fewest_anywhere(session, task) if fewest else 0
+    floor = _fewest_anywhere(session, task) if fewest else None
     best: tuple[int, int] | None = None
     compared = 0
     for node in nodes:
@@ -50,14 +50,14 @@ def free_capacity_for(
             compared += 1
             if compared > _MOST_NODES:
                 break
-        if not freeable[node] or (best is not None and _fewest_on(session, task, node) >= best[0]):
+        if best is not None and _fewest_on(session, task, node) >= best[0]:
             continue
         found = victims(node)
-        own = None if found is None else _free(session, statement, task, node, found, fits, reason, fewest)
+        own = None if found is None else _free(session, statement, task, node, found, fits, reason, floor)
         if own is None:
             continue
         cost = len(own.steps)
-        if not fewest or cost <= floor:
+        if floor is None or cost <= floor:
             if _pipeline(session, statement, own, task, node, reason):
                 return True
             continue
@@ -66,14 +66,8 @@ def free_capacity_for(
             best = (cost, node)
     if best is None:
         return False
-    own = _free(session, statement, task, best[1], victims(best[1]) or [], fits, reason, fewest)
+    own = _free(session, statement, task, best[1], victims(best[1]) or [], fits, reason, floor)
     return own is not None and _pipeline(session, statement, own, task, best[1], reason)
-
-
-def _free_already(session: Session, task: Task, nodes: list[int]) -> list[int]:
-    """The nodes that need no victim: there can be some for one member of a gang that does not fit as a whole."""
-    accepted = session.placement.accepted(task)
-    return [node for node in nodes if accepted[node]] if accepted.any() else []
 
 
 def _fewest_anywhere(session: Session, task: Task) -> int:
@@ -113,9 +107,12 @@ def _free(
     victims: list[Task],
     fits: Callable[[int], bool],
     reason: str,
-    fewest: bool,
+    floor: int | None,
 ) -> Statement | None:
-    """Evict in the order of least loss until the task fits; None, and no pod evicted, if it never does."""
+    """Evict in the order of least loss until the task fits; None, and no pod evicted, if it never does.
+
+    `floor`: no node needs fewer victims, and those without which the task fits as well are undone; None: they stay.
+    """
     own = Statement(session, statement.beneficiary)
     order = victims_queue(session, victims, task)
     while order and not fits(node):
@@ -123,7 +120,7 @@ def _free(
     if not fits(node):
         own.discard()
         return None
-    if fewest:
+    if floor is not None and len(own.steps) > floor:
         own.spare(lambda: fits(node))
     return own
 

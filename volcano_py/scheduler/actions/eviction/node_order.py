@@ -1,0 +1,104 @@
+"""In which order the nodes are tried for a task that may evict: best score first. Volcano: PrioritizeNodes and
+SortNodes in preempt.
+
+Equal tasks follow one another, and each of them changes few nodes: the scores of a class are kept and updated for the
+nodes that changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from volcano_py.scheduler.framework.broken_rules import isolating
+from volcano_py.scheduler.framework.class_view import total_of_node, total_of_nodes
+from volcano_py.scheduler.framework.class_views import ALL_NODES, FEW_COLUMNS
+from volcano_py.scheduler.framework.node_rank import best_columns
+from volcano_py.scheduler.framework.node_rules import Bools, Floats, Indices
+from volcano_py.scheduler.framework.placement import Placement
+from volcano_py.scheduler.framework.session import Session
+from volcano_py.scheduler.model.node_table import SomeNodes
+from volcano_py.scheduler.model.task import Task
+
+_FIRST = 128
+"""How many nodes are sorted first; in most cases one of them is taken."""
+_KEPT = 8
+"""Classes whose scores are kept."""
+
+
+class _Known(NamedTuple):
+    """The complete scores of all nodes for one class, up to a position in the log of changed columns."""
+
+    position: int
+    constants: list[float]
+    """What the DOMAIN scores added, the same for all nodes."""
+    rules: object
+    scores: Floats
+
+
+class NodeScores:
+    """The complete scores of all nodes, by class."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._known: dict[int, _Known] = {}
+
+    def of(self, task: Task, candidates: Indices) -> Floats:
+        """The scores of some nodes."""
+        placement = self._session.placement
+        view = placement.view(task)
+        if placement.may_fail or not placement.even(view, task):
+            return placement.scores_of(task, candidates)
+        constants = [part.constant for part in view.uneven]
+        known = self._known.pop(task.spec_class.id, None)
+        if known is not None and known.constants == constants and known.rules is placement.scores:
+            scores = known.scores
+            _update(placement, task, scores, known.position)
+        else:
+            scores = _all(placement, task)
+        if len(self._known) >= _KEPT:
+            del self._known[next(iter(self._known))]
+        self._known[task.spec_class.id] = _Known(placement.numbers.log.position, constants, placement.scores, scores)
+        return scores[candidates]
+
+
+@isolating
+def _all(placement: Placement, task: Task) -> Floats:
+    view, numbers = placement.view(task), placement.numbers
+    placement.passes += 1
+    scores: Floats = np.zeros(len(placement.table)) + total_of_nodes(view, task, numbers, ALL_NODES)
+    return scores
+
+
+@isolating
+def _update(placement: Placement, task: Task, scores: Floats, position: int) -> None:
+    view, changed = placement.view(task), placement.numbers.log.since(position)
+    if len(changed) > FEW_COLUMNS:
+        nodes = np.asarray(changed, dtype=np.intp)
+        scores[nodes] = total_of_nodes(view, task, SomeNodes(placement.numbers, nodes), nodes)
+        return
+    for node in changed:
+        scores[node] = total_of_node(view, task, int(node))
+
+
+def best_first(session: Session, task: Task, nodes: Bools) -> Iterator[int]:
+    """The nodes with the best score first, and among equals by rank; nodes of the own shard before all others."""
+    candidates = np.flatnonzero(nodes)
+    if not len(candidates):
+        return iter(())
+    scores = session.shared(NodeScores, lambda: NodeScores(session)).of(task, candidates)
+    rank, shard = session.placement.rank[candidates], session.placement.shard
+    if shard is not None:
+        return iter(candidates[np.lexsort((rank, -scores, ~shard[candidates]))].tolist())
+    return _sorted(candidates, scores, rank)
+
+
+def _sorted(candidates: Indices, scores: Floats, rank: NDArray[np.int64]) -> Iterator[int]:
+    """In two parts: the rest is sorted only if none of the first is taken."""
+    first = best_columns(scores, rank, _FIRST)
+    yield from candidates[first][np.lexsort((rank[first], -scores[first]))].tolist()
+    rest = np.setdiff1d(np.arange(len(candidates)), first)
+    yield from candidates[rest][np.lexsort((rank[rest], -scores[rest]))].tolist()
