@@ -8,6 +8,7 @@ from fake_api import pod, status
 
 from volcano_py.kube import Client
 from volcano_py.kube.credentials import Credentials
+from volcano_py.scheduler.dispatch.machine import follow_ups
 from volcano_py.scheduler.dispatch.writes import NotLeading, Writer
 from volcano_py.scheduler.model.plan import (
     Bind,
@@ -193,6 +194,19 @@ async def test_an_event_names_the_kind_of_its_object(api, writer):
         "name": "g",
     }
     assert made["source"]["component"] == "volcano"
+
+
+async def test_the_event_of_an_eviction_names_the_job_that_it_is_for(api, writer):
+    first, *_ = follow_ups(Evict("default", "a", "uid-a", "default/g", "reclaim", "other/starving"))
+    assert await writer.write(first) is None
+    (made,) = [o for (p, _, _), o in api.objects.items() if p == "events"]
+    assert made["message"] == "Pod is evicted, because of reclaim"
+    assert made["related"] == {
+        "apiVersion": "scheduling.volcano.sh/v1beta1",
+        "kind": "PodGroup",
+        "namespace": "other",
+        "name": "starving",
+    }
 
 
 @pytest.mark.parametrize(

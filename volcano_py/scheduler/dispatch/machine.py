@@ -380,10 +380,11 @@ def follow_ups(op: Operation | StepWrite) -> list[Operation]:
             text = f"Successfully assigned {op.namespace}/{op.name} to {op.node}"
             return [Event("Pod", op.namespace, op.name, op.uid, "Normal", "Scheduled", text)]
         case Evict():
+            pod = ("Pod", op.namespace, op.name, op.uid)
             if op.event:
-                return [Event("Pod", op.namespace, op.name, op.uid, "Normal", "Preempted", op.event)]
+                return [Event(*pod, "Normal", "Preempted", op.event, op.beneficiary)]
             text = f"Pod is evicted, because of {op.reason}"
-            events: list[Operation] = [Event("Pod", op.namespace, op.name, op.uid, "Warning", "Evict", text)]
+            events: list[Operation] = [Event(*pod, "Warning", "Evict", text, op.beneficiary)]
             kind, key = reference(op.group)
             namespace, _, name = key.partition("/")
             if name:

@@ -110,9 +110,8 @@ class Process:
                 user_agent="volcano-py/dispatcher",
             ) as client,
             # The Lease must not queue behind a thousand binds; the election itself repeats what fails.
-            Client.for_flags(
-                settings.kubeconfig,
-                settings.master,
+            Client(
+                client.credentials,
                 timeout=settings.renew_deadline / 2,
                 retries=0,
                 gate=leadership.attempting,

@@ -24,7 +24,7 @@ from volcano_py.scheduler.dispatch.pre_bind_writes import NotYet
 from volcano_py.scheduler.dispatch.step_failed import StepFailed
 from volcano_py.scheduler.dispatch.versions import Versions
 from volcano_py.scheduler.dispatch.waiting import object_key
-from volcano_py.scheduler.model.group_names import NATIVE
+from volcano_py.scheduler.model.group_names import NATIVE, reference
 from volcano_py.scheduler.model.plan import (
     Bind,
     Event,
@@ -222,6 +222,16 @@ class Writer:
         ref = {key: value for key, value in ref.items() if value}
         write = self._correlator.correlate(ref, op.type, op.reason, op.message, self._wall())
         if write is not None:
+            if op.related:
+                kind, key = reference(op.related)
+                namespace, _, name = key.partition("/")
+                group = _BY_KIND[kind]
+                write.create["related"] = {
+                    "apiVersion": group.api_version,
+                    "kind": group.kind,
+                    "namespace": namespace,
+                    "name": name,
+                }
             await send(self._client, self._correlator, write)
 
     async def _pod(self, namespace: str, name: str) -> PodAnswer | None:

@@ -153,6 +153,8 @@ class Errands:
                 self._report(name, str(e))
                 if 400 <= e.status < 500 and e.status not in (409, 429):
                     return
+                if e.status == 409 and "resourceVersion" in patch.patch.get("metadata", {}):
+                    return  # the object has changed since the patch was decided
             except (KubeError, OSError) as e:
                 self._report(name, str(e))
             await asyncio.sleep(_PAUSE)
