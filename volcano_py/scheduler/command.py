@@ -83,6 +83,8 @@ _IGNORED = [
 @click.option("--cache-dump-dir", default="/tmp", help="Folder for that file.")
 @click.option("--record", default="", metavar="DIR", help="Keep recent cycles in this folder, for volcano-py replay.")
 @click.option("--record-limit", type=click.IntRange(1), default=256, help="Limit of that folder in MB.")
+@click.option("--shadow", is_flag=True, help="Write nothing: compare decisions with those of the live scheduler.")
+@click.option("--shadow-settle", type=Duration(), default="3s", help="Time without an event until --shadow compares.")
 @click.option(
     "--ignored-provisioners",
     multiple=True,
@@ -151,6 +153,7 @@ def options_of(given: dict[str, Any]) -> Options:
         raise click.BadParameter("--schedule-period must be longer than 0")
     if given["leader_elect"] and not given["lease_duration"] > given["renew_deadline"] > 1.2 * given["retry_period"]:
         raise click.BadParameter("leader election needs lease duration > renew deadline > 1.2 x retry period")
+    _check_shadow(given)
     for name in ("scheduler_conf", "config", "plugins_dir"):
         given[name] = os.path.expanduser(given[name])
     given["scheduler_configmap"] = _configmap(given["scheduler_configmap"])
@@ -158,6 +161,20 @@ def options_of(given: dict[str, Any]) -> Options:
         raise click.BadParameter("--scheduler-conf and --scheduler-configmap are both set; use one of them")
     known = {entry.name for entry in fields(Options)}
     return Options(**{key: value for key, value in given.items() if key in known}, ignored=ignored)
+
+
+def _check_shadow(given: dict[str, Any]) -> None:
+    """Raises click.BadParameter for what shadow mode does not go with."""
+    if not given["shadow"]:
+        return
+    other = {"config": "--config", "record": "--record"}
+    used = [flag for name, flag in other.items() if given[name]]
+    if given["sharding_mode"] != "none":
+        used.append("--scheduler-sharding-mode")
+    if used:
+        raise click.BadParameter(f"--shadow does not go with {used[0]}; leave one of them out")
+    if given["shadow_settle"] <= 0:
+        raise click.BadParameter("--shadow-settle must be longer than 0")
 
 
 def _configmap(text: str) -> tuple[str, str, str] | None:

@@ -17,7 +17,7 @@ from volcano_py.api.core import ConfigMap
 from volcano_py.api.kinds import CONFIGMAP
 from volcano_py.kube.backoff import Backoff
 from volcano_py.kube.client import Client
-from volcano_py.kube.errors import Forbidden, NotFound
+from volcano_py.kube.errors import Forbidden, NotFound, Unauthorized
 from volcano_py.kube.events import Correlator, send
 from volcano_py.kube.informer import Informer
 from volcano_py.kube.remedies import remedy
@@ -77,7 +77,7 @@ class ConfigurationMap(ConfigurationSource):
             raise
 
     async def _permitted(self, client: Client) -> ConfigMap | None:
-        """The ConfigMap, None if there is none. Waits for the permission to read it. Raises KubeError."""
+        """The ConfigMap, None if there is none. Waits for permission and valid credentials. Raises KubeError."""
         backoff = Backoff()
         while True:
             try:
@@ -85,10 +85,10 @@ class ConfigurationMap(ConfigurationSource):
                 return found
             except NotFound:
                 return None
-            except Forbidden as error:
+            except (Forbidden, Unauthorized) as error:
                 if backoff.failures in (0, 10, 100):
                     what = remedy(error, CONFIGMAP, ("get", "list", "watch"), self._namespace)
-                    log.error("%s; %s; retrying", error, what)
+                    log.error("%s%s; retrying", error, f"; {what}" if what else "")
                 await asyncio.sleep(backoff.next())
 
     def parts(self) -> dict[str, Coroutine[Any, Any, None]]:

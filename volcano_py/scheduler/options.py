@@ -44,6 +44,10 @@ class Options:
     """Folder for recent cycles; empty: none are recorded."""
     record_limit: int = 256
     """Megabytes in that folder."""
+    shadow: bool = False
+    """Decide beside a live scheduler, and write nothing."""
+    shadow_settle: float = 3.0
+    """Seconds without an event after which the comparison takes a decision as complete."""
     ignored_provisioners: tuple[str, ...] = ()
     """In addition to those that always are."""
     priority_class: bool = True

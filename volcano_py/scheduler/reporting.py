@@ -10,7 +10,7 @@ from volcano_py.scheduler.cache.cache import Cache
 from volcano_py.scheduler.dispatch.handle import DispatcherHandle
 from volcano_py.scheduler.dispatch.messages import Result
 from volcano_py.scheduler.metrics import Metrics
-from volcano_py.scheduler.model.plan import Event, Operation
+from volcano_py.scheduler.model.plan import Event, NativeGroupStatus, Operation, PodGroupStatus, QueueStatus
 from volcano_py.scheduler.reload import ConfigurationSource
 from volcano_py.scheduler.run_once import Report
 
@@ -36,9 +36,9 @@ class Reporter:
         """Report warnings again that occur with the new configuration, too."""
         self._reported_warnings.clear()
 
-    def cycle(self, number: int, report: Report, seconds: float) -> None:
-        """Report a cycle that has ended."""
-        if report.bound or report.evicted:
+    def cycle(self, number: int, report: Report, seconds: float, written: bool = True) -> None:
+        """Report a cycle that has ended. `written`: its plan goes to the API server."""
+        if written and (report.bound or report.evicted):
             log.info("cycle %d: %d bound, %d evicted in %.0f ms", number, report.bound, report.evicted, seconds * 1000)
         try:
             self.metrics.cycle(report, seconds)
@@ -52,7 +52,7 @@ class Reporter:
         self.metrics.result(op, result, self._cache.model, time.time())
         if result.outcome == "failed":
             log.log(
-                logging.DEBUG if isinstance(op, Event) else logging.WARNING,
+                logging.DEBUG if isinstance(op, Event) or _was_deleted(op, result.message) else logging.WARNING,
                 "%s of %s: %s%s",
                 type(op).__name__,
                 f"{getattr(op, 'namespace', '')}/{op.name}".strip("/"),
@@ -93,3 +93,12 @@ class Reporter:
             self._reported_warnings.add(key)
             log.warning("%s", text)
         return new
+
+
+def _was_deleted(op: Operation, message: str) -> bool:
+    """Whether a status came too late, as the object had just been deleted: that is normal operation.
+
+    A missing kind has another message, and is a warning.
+    """
+    statuses = isinstance(op, PodGroupStatus | NativeGroupStatus | QueueStatus)
+    return statuses and message.endswith(f'"{op.name}" not found')

@@ -55,6 +55,9 @@ from volcano_py.scheduler.remote.extender_calls import ExtenderCalls
 from volcano_py.scheduler.remote.usage_source import UsageSource
 from volcano_py.scheduler.reporting import Reporter
 from volcano_py.scheduler.run_once import REGISTRY, Report, run_once
+from volcano_py.scheduler.shadow.handle import SilentHandle
+from volcano_py.scheduler.shadow.observed import ObservedCluster
+from volcano_py.scheduler.shadow.shadow import Shadow
 
 log = logging.getLogger(__name__)
 
@@ -77,11 +80,14 @@ class Scheduler:
         self._seed = options.seed if seed is None else seed
         profiles = ProfilesFile(options, profile_plugins(options.plugins_dir)) if options.config else None
         names = (*options.scheduler_names, *(profiles.names if profiles is not None else ()))
-        self.handle = DispatcherHandle(settings_of(options), self._handle_result, self._leadership_changed)
+        if options.shadow:
+            self.handle: DispatcherHandle = SilentHandle(settings_of(options))
+        else:
+            self.handle = DispatcherHandle(settings_of(options), self._handle_result, self._leadership_changed)
         # A cycle may last as long as the dispatcher waits for a heartbeat.
         progress = Progress(options.heartbeat_timeout)
         gates = enabled_gates(options.feature_gates, options.priority_class)
-        model = (RecordedCluster if options.record else Cluster)(
+        model = (ObservedCluster if options.shadow else RecordedCluster if options.record else Cluster)(
             shadow_schedulers=frozenset(options.scheduler_names),
             default_queue=options.default_queue,
             features=gates,
@@ -100,6 +106,9 @@ class Scheduler:
         )
         self.cycle_loop = CycleLoop(self.cache, self.handle, progress, options.schedule_period, self._run_cycle)
         metrics = Metrics(lambda: self.cache.model.keep(DeviceBooks))
+        self.shadow: Shadow | None = None
+        if isinstance(model, ObservedCluster):
+            self.shadow = Shadow(model, metrics.registry, options.shadow_settle, self._try)
         self.reporter = Reporter(metrics, self.cache, self.handle, self.source)
         self.profiles: LiveProfiles | None = None
         if profiles is not None:
@@ -121,11 +130,12 @@ class Scheduler:
         """
         options = self.options
         async with (
-            Client.for_flags(options.kubeconfig, options.master, user_agent="volcano-py/scheduler") as client,
+            Client.for_flags(options.kubeconfig, options.master, user_agent=_agent(options)) as client,
             self._endpoints() as self.ports,
         ):
             await self.source.start(client)
-            await ensure_queues(client, options.default_queue)
+            if self.shadow is None:
+                await ensure_queues(client, options.default_queue)
             self.cache.start(client)
             add_informers(self.health, self.cache)
             parts = {
@@ -150,6 +160,8 @@ class Scheduler:
             if self.profiles is not None:
                 parts["profiles"] = self.profiles.run()
                 parts["profile plugins"] = self.errands.run(client)
+            if self.shadow is not None:
+                parts["shadow"] = self.shadow.run()
             parts["extenders"] = self.extenders.run()
             usage = UsageSource(client, lambda: self.source.configuration.metrics, self._node_names, self._put_usage)
             parts["usage"] = usage.run()
@@ -165,6 +177,7 @@ class Scheduler:
         o = self.options
         async with serving(
             metrics=(o.listen_address, self.reporter.expose) if o.enable_metrics else None,
+            documents={"/shadow": self.shadow.document} if self.shadow is not None else {},
             healthz=(o.healthz_address, self.health) if o.enable_healthz else None,
             tls=tls_context(o.ca_cert_file, o.tls_cert_file, o.tls_private_key_file),
         ) as ports:
@@ -176,7 +189,9 @@ class Scheduler:
         begun = time.monotonic()
         self.cycles += 1
         configuration, now, seed = self.source.configuration, time.time(), self._seed
-        budget, sample_size = self.options.cycle_budget or None, self.options.sample_size
+        sample_size = self.options.sample_size
+        # A shadow's plans are not assumed: what one cycle left, the next one would decide alone.
+        budget = None if self.shadow is not None else self.options.cycle_budget or None
         shard = self.shards.shard if self.shards is not None else None
         if self.recorder is not None:
             self.recorder.begin(configuration, now, seed, budget, shard, sample_size)
@@ -188,11 +203,12 @@ class Scheduler:
                 now,
                 seed,
                 budget,
-                self._send,
+                None if self.shadow is not None else self._send,
                 registry=self.registry,
                 shard=shard,
                 sample_size=sample_size,
                 timer=self.reporter.metrics.timer,
+                assume=self.shadow is None,
             )
             decided = report.plan
         except Exception:
@@ -200,11 +216,21 @@ class Scheduler:
             self.cache.model.dirty = False
         else:
             self.last_report = report
-            self.reporter.cycle(self.cycles, report, time.monotonic() - begun)
+            if self.shadow is not None:
+                self.shadow.decided(report)
+            self.reporter.cycle(self.cycles, report, time.monotonic() - begun, written=self.shadow is None)
             self.extenders.wake()
         finally:
             if self.recorder is not None:
                 self.recorder.end(decided)
+
+    def _try(self) -> Report:
+        """A cycle of which nothing is kept."""
+        configuration, sample_size = self.source.configuration, self.options.sample_size
+        model = self.cache.model
+        return run_once(
+            model, configuration, time.time(), self._seed, registry=self.registry, sample_size=sample_size, assume=False
+        )
 
     def _send(self, operations: Sequence[Operation]) -> None:
         self.handle.emit(operations)
@@ -298,6 +324,10 @@ class Scheduler:
         """Log what the model has: nodes, jobs, HyperNodes and memory."""
         for line in summary.lines(self.cache.model):
             log.info("%s", line)
+
+
+def _agent(options: Options) -> str:
+    return "volcano-py/scheduler-shadow" if options.shadow else "volcano-py/scheduler"
 
 
 def settings_of(options: Options) -> Settings:

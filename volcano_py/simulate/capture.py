@@ -55,7 +55,7 @@ async def _all(client: Client, rt: ResourceType, optional: bool, unread: list[Un
         return await _list(client, rt, None, unread)
     except NotFound as error:
         if not optional:
-            unread.append(Unread(rt.kind, f"{error.message or error}"))
+            unread.append(Unread(_name(rt), f"{error.message or error}"))
     except Forbidden as error:
         if rt.namespaced and client.namespace:
             try:
@@ -63,13 +63,13 @@ async def _all(client: Client, rt: ResourceType, optional: bool, unread: list[Un
             except ApiError:
                 pass
             else:
-                unread.append(Unread(rt.kind, f"only those of namespace {client.namespace}; others are forbidden"))
+                unread.append(Unread(_name(rt), f"only those of namespace {client.namespace}; others are forbidden"))
                 return found
-        unread.append(Unread(rt.kind, str(error)))
+        unread.append(Unread(_name(rt), str(error)))
     except ApiError as error:
         if error.status == 401:
             raise
-        unread.append(Unread(rt.kind, str(error)))
+        unread.append(Unread(_name(rt), str(error)))
     return []
 
 
@@ -92,7 +92,7 @@ async def _list(client: Client, rt: ResourceType, namespace: str | None, unread:
         bad.clear()
         await take(await client.raw("GET", rt.path(namespace)))
     for name in bad:
-        unread.append(Unread(rt.kind, f"{name} cannot be decoded and is left out"))
+        unread.append(Unread(_name(rt), f"{name} cannot be decoded and is left out"))
     return [core.detach(obj) for obj in found] if rt.kind == "Pod" else found
 
 
@@ -129,3 +129,9 @@ async def _device_configuration(client: Client, text: str, unread: list[Unread])
         unread.append(Unread("ConfigMap", str(error)))
         return None
     return found
+
+
+def _name(rt: ResourceType) -> str:
+    """A kind as the user reads it; with its group if several groups have one of this name."""
+    several = sum(entry.rt.kind == rt.kind for entry in TABLE) > 1
+    return f"{rt.kind}.{rt.group}" if several else rt.kind

@@ -56,6 +56,8 @@ def test_numbers_are_no_part_of_the_meaning_and_names_are() -> None:
     [
         ("cpu", 1500.0, "1500m"),
         ("cpu", 4000.0, "4"),
+        ("cpu", 230_400.0, "230.4"),
+        ("cpu", 10_005.0, "10.005"),
         ("memory", 1.5 * 2**30, "1.5Gi"),
         ("memory", 2.0**63, "unlimited"),
         ("pods", 3.0, "3"),
