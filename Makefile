@@ -7,7 +7,7 @@ KEEP ?=
 CLUSTER ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow e2e e2e-kind e2e-envtest coverage mutation conformance lint explore reference-long bench performance manifests docs clean
+.PHONY: help setup demo dashboard screenshots test test-slow e2e e2e-kind e2e-envtest coverage mutation conformance lint explore reference-long bench performance manifests docs clean
 
 help: ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -22,14 +22,23 @@ $(VENV)/.ready: pyproject.toml
 	@$(BIN)/python -m tests.kubectl
 	@touch $@
 
+# The dashboard's packages are as many as all others: only what needs them installs them.
+$(VENV)/.dashboard: $(VENV)/.ready
+	@echo "Installing the extra [dashboard] with what its tests need (once)"
+	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[dashboard-dev]'
+	@touch $@
+
 demo: setup ## show a gang job scheduled on an embedded cluster (KEEP=1 leaves the cluster up)
 	@$(BIN)/volcano-py demo $(if $(KEEP),--keep)
 
-test: setup ## run the test suite
+dashboard: setup $(VENV)/.dashboard ## the demo with its dashboard; the cluster and the page stay up
+	@$(BIN)/volcano-py demo --keep
+
+test: setup $(VENV)/.dashboard ## run the test suite
 	@$(BIN)/python -m pytest -m "not slow" -n 2
 
-test-slow: setup ## run the suites that need a cluster or minutes
-	@$(BIN)/python -m pytest -m slow --ignore=tests/reference
+test-slow: setup $(VENV)/.dashboard ## run the suites that need a cluster or minutes
+	@$(BIN)/python -m pytest -rs -m slow --ignore=tests/reference
 	@# alone: what hypothesis draws depends on which modules are loaded; -s: it prints what it has covered
 	@$(BIN)/python -m pytest -s -m slow tests/reference
 
@@ -51,6 +60,9 @@ mutation: setup ## how many small faults, put into gang, drf, proportion, capaci
 
 conformance: setup ## compare with recorded answers: make conformance DATA=<folder>
 	@$(BIN)/python -m tests.conformance $(if $(DATA),--data $(DATA))
+
+screenshots: setup $(VENV)/.dashboard ## take the pictures of the dashboard in headless Chromium
+	@$(BIN)/python -m tests.dashboard.screenshots
 
 lint: setup ## ruff, mypy, import contracts, Dockerfile, YAML; prints the longest modules
 	@$(BIN)/ruff check .

@@ -50,7 +50,7 @@ async def test_who_may_not_see_what_is_optional_goes_without(sandbox: Sandbox) -
         }
         await client.create(ROLEBINDING, binding, "default")
         admin = client.credentials
-        guest = Credentials(admin.server, admin.ssl, lambda: {"Authorization": "Bearer guest-token"})
+        guest = Credentials(admin.server, admin.tls, lambda: {"Authorization": "Bearer guest-token"})
         seen, hidden = Source(CONFIGMAP, "default"), Source(SECRET, "default")
         async with Client(guest) as other:
             async with following(other, seen, hidden._replace(optional=True)) as followed:

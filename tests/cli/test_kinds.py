@@ -101,7 +101,8 @@ async def test_from_a_file_and_back(
 
     code, out = await vcctl(word, "list")
     assert code == 0 and _aged(cells(out)[1]) == row
-    assert await vcctl(word, "get", "-N", name) == (0, out)
+    code, one = await vcctl(word, "get", "-N", name)
+    assert code == 0 and cells(one)[0] == cells(out)[0] and _aged(cells(one)[1]) == row
     _, out = await vcctl(word, "list", "-o", "wide")
     assert _aged(cells(out)[1]) == row + wide
     group = obj["apiVersion"].split("/")[0]

@@ -22,7 +22,7 @@ async def test_every_gang_of_the_story_ran_whole(tmp_path: Path, seed: int) -> N
     command = [sys.executable, "-m", "volcano_py.cli.main"]
     demo = await asyncio.create_subprocess_exec(
         *command,
-        *("demo", "--keep", "--seed", str(seed), "--kubeconfig", str(kubeconfig)),
+        *("demo", "--keep", "--no-dashboard", "--seed", str(seed), "--kubeconfig", str(kubeconfig)),
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
     )

@@ -13,6 +13,9 @@ from volcano_py.cli.errors import describe_os_error, fail
 
 @click.command()
 @click.option("--keep", is_flag=True, help="Keep the cluster running afterwards.")
+@click.option(
+    "--dashboard/--no-dashboard", default=True, show_default=True, help="Serve the dashboard, where it is installed."
+)
 @click.option("--seed", type=int, default=0, help="Seed of the names, sizes and times.")
 @click.option(
     "--kubeconfig",
@@ -20,7 +23,7 @@ from volcano_py.cli.errors import describe_os_error, fail
     default=Path(".sandbox/demo/kubeconfig"),
     show_default=True,
 )
-def demo(keep: bool, seed: int, kubeconfig: Path) -> None:
+def demo(keep: bool, dashboard: bool, seed: int, kubeconfig: Path) -> None:
     """Show a gang job scheduled on an embedded cluster (about 30 seconds)."""
     from volcano_py.demo.play import DemoError, play
     from volcano_py.demo.story import story
@@ -29,7 +32,7 @@ def demo(keep: bool, seed: int, kubeconfig: Path) -> None:
     # ended from outside the cluster of the demo ends, too, as with Ctrl-C
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        completed = asyncio.run(play(story(seed), kubeconfig.absolute(), keep))
+        completed = asyncio.run(play(story(seed), kubeconfig.absolute(), keep, dashboard))
     except (DemoError, ApiError, Unreachable) as e:
         fail(str(e))
     except OSError as e:

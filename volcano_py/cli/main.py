@@ -16,6 +16,7 @@ COMMANDS = {
     "demo": ("volcano_py.cli.demo", "demo", "Show a gang job scheduled on an embedded cluster."),
     "sandbox": ("volcano_py.sandbox.options", "sandbox", "Run a complete cluster on this machine."),
     "simulate": ("volcano_py.cli.simulate", "simulate", "Decide for clusters that are described in files."),
+    "dashboard": ("volcano_py.dashboard.command", "dashboard", "Serve pages about queues, jobs and nodes."),
     "snapshot": ("volcano_py.cli.snapshot", "snapshot", "Save what decides in a cluster as one file."),
     "replay": ("volcano_py.cli.replay", "replay", "Run recorded cycles once more."),
     "scheduler": ("volcano_py.scheduler.command", "scheduler", "Run the scheduler."),

@@ -126,7 +126,7 @@ def _job_row(group: Manifest) -> JobRow:
         why = why_pending([group])  # what Volcano's scheduler reports
     return JobRow(
         metadata.get("namespace", ""),
-        _job_name(group),
+        job_name(group),
         spec.get("queue") or "default",
         phase,
         int(status.get("running") or 0),
@@ -137,7 +137,7 @@ def _job_row(group: Manifest) -> JobRow:
     )
 
 
-def _job_name(group: Manifest) -> str:
+def job_name(group: Manifest) -> str:
     """The name of the Job that a PodGroup was made for, else its own."""
     metadata = group["metadata"]
     for owner in metadata.get("ownerReferences") or ():
@@ -202,7 +202,12 @@ def held_by(pod: Manifest) -> Manifest:
 
 def resources(found: Facts) -> list[str]:
     """The resources that nodes have, cpu and memory first, without those that count things."""
+    return resources_of(found.total)
+
+
+def resources_of(total: Amounts) -> list[str]:
+    """The resources of which there is something; cpu and memory of an empty cluster."""
     hidden = ("pods", "ephemeral-storage")
-    names = {r for r, amount in found.total.items() if amount > 0 and r not in hidden and not r.startswith("hugepages")}
-    first = [r for r in ("cpu", "memory") if r in names or not found.total]
+    names = {r for r, amount in total.items() if amount > 0 and r not in hidden and not r.startswith("hugepages")}
+    first = [r for r in ("cpu", "memory") if r in names or not total]
     return first + sorted(names - {"cpu", "memory"})

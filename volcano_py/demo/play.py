@@ -19,6 +19,7 @@ from volcano_py.demo.watcher import Watcher
 from volcano_py.kube.client import Client
 from volcano_py.kube.errors import ApiError, Unreachable
 from volcano_py.sandbox import running
+from volcano_py.sandbox.volcano import free_port, has_dashboard
 
 START_SECONDS = 30.0
 LONGEST = 80.0
@@ -30,8 +31,8 @@ class DemoError(Exception):
 
 
 @contextlib.asynccontextmanager
-async def cluster(story: Story, kubeconfig: Path, keep: bool) -> AsyncIterator[Client]:
-    """A sandbox for the story; it stays up afterwards if `keep`."""
+async def cluster(story: Story, kubeconfig: Path, keep: bool, dashboard: int) -> AsyncIterator[Client]:
+    """A sandbox for the story; it stays up afterwards if `keep`. `dashboard`: the dashboard's port, 0 for none."""
     if running.find(kubeconfig) is not None:
         raise DemoError(
             f"a sandbox is up with {kubeconfig}; stop it with "
@@ -53,6 +54,7 @@ async def cluster(story: Story, kubeconfig: Path, keep: bool) -> AsyncIterator[C
             f"cpu={story.cpus},memory=64Gi",
             "--kubeconfig",
             str(kubeconfig),
+            *(("--dashboard", "--dashboard-port", str(dashboard)) if dashboard else ()),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=output,
             stderr=output,
@@ -91,25 +93,28 @@ def _last_line(log: Path) -> str:
     return lines[-1] if lines else f"see {log}"
 
 
-async def play(story: Story, kubeconfig: Path, keep: bool) -> bool:
-    """Run the demo; True if everything ended as it should."""
+async def play(story: Story, kubeconfig: Path, keep: bool, with_dashboard: bool) -> bool:
+    """Run the demo; True if everything ended as it should. `with_dashboard`: serve the dashboard if it is installed."""
     console = Console()
     if not console.is_terminal:
         console = Console(width=120)
     began = time.monotonic()
     console.print(f"Starting a cluster of {story.nodes} nodes with {story.cpus} cpu each …")
-    async with cluster(story, kubeconfig, keep) as client:
+    dashboard = free_port() if with_dashboard and has_dashboard() else 0
+    async with cluster(story, kubeconfig, keep, dashboard) as client:
         watcher = Watcher(client)
         await watcher.start()
         await _open_queues(story, watcher, client)
         took = time.monotonic() - began
+        if dashboard:
+            console.print(f"The dashboard is at http://127.0.0.1:{dashboard}/ in a few seconds.")
         console.print(f"It is up after {took:.1f} s: API server, scheduler and controllers. The story begins.\n")
         watcher.started = time.monotonic()
         try:
             await _story(story, watcher, client, console)
         finally:
             await watcher.stop()
-        console.print(summary(story, watcher, str(kubeconfig) if keep else None))
+        console.print(summary(story, watcher, str(kubeconfig) if keep else None, dashboard))
     return all(h.phase == "Completed" for h in watcher.histories.values())
 
 

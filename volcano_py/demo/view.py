@@ -13,6 +13,7 @@ from volcano_py.api.kinds import NODE, POD
 from volcano_py.api.quantity import milli_value
 from volcano_py.demo.story import Story
 from volcano_py.demo.watcher import Watcher, cpu_of
+from volcano_py.sandbox.volcano import has_dashboard
 
 _COLOURS = {"Running": "green", "Completed": "cyan", "Pending": "yellow", "Inqueue": "yellow"}
 
@@ -91,8 +92,8 @@ def _nodes(watcher: Watcher) -> Table:
     return table
 
 
-def summary(story: Story, watcher: Watcher, keep: str | None) -> RenderableType:
-    """What happened, how long it took, what to try next."""
+def summary(story: Story, watcher: Watcher, keep: str | None, dashboard: int) -> RenderableType:
+    """What happened, how long it took, what to try next. `dashboard`: its port, 0 for none."""
     table = _table("JOB", "QUEUE", "PODS", "WAITED", "BOUND IN", "RAN", "NODES", "RESULT")
     for step in story.steps:
         h = watcher.histories[step.name]
@@ -132,6 +133,10 @@ def summary(story: Story, watcher: Watcher, keep: str | None) -> RenderableType:
             Text("  .venv/bin/volcano-py sandbox up  a cluster of your own, for kubectl"),
             Text("  README.md                        the five-minute tour"),
         ]
+    if not has_dashboard():
+        lines.append(Text("  make dashboard                   the demo and its cluster in the browser"))
+    elif keep and dashboard:
+        lines.append(Text(f"  http://127.0.0.1:{dashboard}/           the dashboard"))
     return Panel(Group(*lines), title="What happened", title_align="left", padding=(1, 2))
 
 

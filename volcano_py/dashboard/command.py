@@ -1,0 +1,137 @@
+"""`volcano-py dashboard`. Not in Volcano."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import importlib.util
+import ipaddress
+import logging
+import os
+import secrets
+import socket
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from volcano_py.cli.connection import api_options, call
+from volcano_py.cli.errors import fail
+
+if TYPE_CHECKING:
+    from volcano_py.kube.client import Client
+
+PORT = 8090
+_EXTRA = "the dashboard needs the extra [dashboard]; install it: pip install 'volcano-py[dashboard]'"
+
+
+@click.command()
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on; others require a token.")
+@click.option("--port", type=click.IntRange(0, 65535), default=PORT, show_default=True, help="0 takes a free one.")
+@click.option("-n", "--namespace", default="", help="What is shown where you may not list all namespaces.")
+@click.option("--metrics", default="", metavar="URL", help="The scheduler's /metrics; default: the chart's Service.")
+@click.option(
+    "--token-file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Require the token in this file; default: none on a loopback address, a new one elsewhere.",
+)
+@click.option("--allow-host", multiple=True, metavar="NAME", help="A name in the address bar beside localhost.")
+@click.option("--scheduler-name", default="volcano", show_default=True, help="Whose pods are explained.")
+@click.option("--lease", default="volcano-system/volcano", show_default=True, help="The scheduler's Lease.")
+@click.option("--nice", type=click.IntRange(0, 19), default=0, help="Leave the processor to others, as nice -n does.")
+@api_options
+def dashboard(
+    host: str,
+    port: int,
+    namespace: str,
+    metrics: str,
+    token_file: Path | None,
+    allow_host: tuple[str, ...],
+    scheduler_name: str,
+    lease: str,
+    nice: int,
+    kubeconfig: str,
+    master: str,
+) -> None:
+    """Serve pages about queues, jobs and nodes until Ctrl-C (docs/dashboard.md).
+
+    The cluster is watched, and changed, with the rights of your kubeconfig.
+    """
+    if importlib.util.find_spec("nicegui") is None:
+        fail(_EXTRA, 2)
+    os.nice(nice)
+    token = _token(host, token_file)
+    listening = _listen(host, port)
+    explain = ["--scheduler-name", scheduler_name, "--lease", lease]
+    explain += ["--kubeconfig", kubeconfig] if kubeconfig else []
+    explain += ["--master", master] if master else []
+
+    async def work(client: Client) -> None:
+        from volcano_py.dashboard.actions import Actions
+        from volcano_py.dashboard.endpoint import Endpoint
+        from volcano_py.dashboard.explaining import Explainer
+        from volcano_py.dashboard.models import Models
+        from volcano_py.dashboard.ui.app import serve
+        from volcano_py.dashboard.ui.site import Site
+        from volcano_py.dashboard.watches import Watches
+
+        # what informers retry is in the banner of each page
+        logging.getLogger("volcano_py.kube").setLevel(logging.CRITICAL)
+        watches = Watches(client, namespace or client.namespace)
+        site = Site(
+            watches,
+            Models(watches),
+            Actions(client),
+            Explainer(explain),
+            Endpoint(client, metrics),
+            client.credentials.server,
+        )
+
+        def ready() -> None:
+            bound = listening.getsockname()
+            name = f"[{bound[0]}]" if ":" in bound[0] else bound[0]
+            click.echo(f"The dashboard is at http://{name}:{bound[1]}/{f'?token={token}' if token else ''}")
+            click.echo(f"It shows {client.credentials.server} with the rights of your kubeconfig. Ctrl-C stops it.")
+
+        # the first page need not wait for the lists
+        with watches.viewer(), contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(watches.synced(), 5.0)
+        try:
+            await serve(site, listening, allow_host, token, ready)
+        finally:
+            watches.stop()
+
+    try:
+        call("serve the dashboard", kubeconfig, master, work)
+    except KeyboardInterrupt:
+        raise SystemExit(0) from None
+
+
+def _token(host: str, file: Path | None) -> str:
+    """The token that viewers need; empty: none."""
+    if file is not None:
+        text = file.read_text(encoding="utf-8").strip()
+        if len(text) < 16:
+            fail(f"{file}: a token has at least 16 characters; write a longer one", 2)
+        return text
+    return "" if _is_loopback(host) else secrets.token_urlsafe(24)
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        listening = socket.socket(family, kind, protocol)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind(address)
+        listening.listen(128)
+    except OSError as error:
+        why = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
+        fail(f"cannot listen on {host}:{port} ({why}); choose another with --host or --port", 2)
+    return listening
