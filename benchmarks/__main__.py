@@ -12,8 +12,11 @@ from benchmarks.control_plane import control_plane
 from benchmarks.decision import decision, run_one
 from benchmarks.explaining import explaining
 from benchmarks.growth import growth
+from benchmarks.limits import limits
 from benchmarks.packing import packing
 from benchmarks.profiles import profiles
+from benchmarks.requests import requests
+from benchmarks.restart import restart
 from benchmarks.sandbox import sandbox
 from benchmarks.sizing import sizing
 from benchmarks.watching import watching
@@ -34,8 +37,11 @@ main.add_command(decision)
 main.add_command(churn)
 main.add_command(explaining)
 main.add_command(growth)
+main.add_command(limits)
 main.add_command(packing)
 main.add_command(profiles)
+main.add_command(requests)
+main.add_command(restart)
 main.add_command(sandbox)
 main.add_command(control_plane)
 main.add_command(sizing)

@@ -133,7 +133,7 @@ def _pod(work: Spec, group: str, names: dict[str, int], cpu: str, memory: str) -
         "priority": work.get("priority", 0),
         "containers": [{"name": "main", "image": "busybox", "resources": {"requests": {"cpu": cpu, "memory": memory}}}],
     }
-    spec |= work.get("pod_spec") or {}
+    spec |= _filled(work.get("pod_spec") or {}, names)
     if work.get("node"):
         at = re.sub(r"<([^<>]+)>", lambda m: f"{evaluate(m[1], names):05d}", work["node"])
         spec["nodeName"] = at
@@ -148,6 +148,15 @@ def _pod(work: Spec, group: str, names: dict[str, int], cpu: str, memory: str) -
         "spec": spec,
         "status": {"phase": work["phase"]},
     }
+
+
+def _filled(value: Any, names: dict[str, int]) -> Any:
+    """The same with the expressions of all its texts replaced."""
+    if isinstance(value, dict):
+        return {key: _filled(part, names) for key, part in value.items()}
+    if isinstance(value, list):
+        return [_filled(part, names) for part in value]
+    return fill(value, names) if isinstance(value, str) else value
 
 
 def times(quantity: str, factor: int) -> str:

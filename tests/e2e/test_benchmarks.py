@@ -55,3 +55,26 @@ def test_the_sandbox_is_measured(tmp_path: Path) -> None:
     assert figures["creations_kept_per_s"] > 0 and figures["deliveries_per_s"] > 0
     assert 0 < figures["paged_stall_ms"] / 1000 <= figures["paged_s"]
     assert "pod creations" in done.stdout and "target" in done.stdout.splitlines()[0]
+
+
+@pytest.mark.slow
+def test_limits_are_measured_case_by_case() -> None:
+    done = run("limits", "--small")
+    assert done.returncode == 0, done.stderr
+    assert [line.split("  ")[0] for line in done.stdout.splitlines()[1:4]] == [
+        "single pods of as many classes",
+        "one pod with 1,000 anti-affinity terms",
+        "one job of 100,000 tasks",
+    ]
+    assert done.stdout.count("junk updates of running pods") == 2
+
+
+@pytest.mark.slow
+def test_requests_are_counted_by_program() -> None:
+    done = run("requests", "--pods", "20", "--size", "10")
+    assert done.returncode == 0, done.stderr
+    bare, jobs = done.stdout.split("Jobs of 10")
+    for text in (bare, jobs):
+        assert "dispatcher           create   pods/binding              1.000 a pod" in text
+    assert "vc-controller-manager create   podgroups                 1.000 a pod" in bare
+    assert "vc-controller-manager create   podgroups                 0.100 a pod" in jobs
