@@ -149,8 +149,9 @@ class Tasks:
             if ours and one.alive and one.task is not asyncio.current_task():
                 assert one.task is not None
                 one.error = error if error is not None else Killed(f"{name} was killed by a test")
-                one.task.get_loop().call_soon_threadsafe(one.task.cancel)
-                return one
+                with contextlib.suppress(RuntimeError):  # the loop of its thread may be closed since
+                    one.task.get_loop().call_soon_threadsafe(one.task.cancel)
+                    return one
         raise LookupError(f"no living task {name!r}; there are {', '.join(self.alive()) or 'none'}")
 
     def _factory(self, loop: asyncio.AbstractEventLoop, coro: Any, **options: Any) -> asyncio.Task[Any]:

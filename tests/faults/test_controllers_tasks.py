@@ -67,11 +67,12 @@ class Deaths:
     async def all(self, names: Iterable[str]) -> None:
         """Kill a task of each name, the one that lives or else the next one: the component ends, or goes on to work."""
         for name in names:
-            if name in self._tasks.alive(*OURS):
+            try:
                 killed = self._tasks.kill(name, owners=OURS)
-                await until(lambda: killed.raised or not killed.alive, lambda: f"{name} is not killed")  # noqa: B023
-            else:
+            except LookupError:  # a task of kopf's thread may end at any moment
                 self._tasks.kill_next(self._tasks.coroutine_of(name))
+            else:
+                await until(lambda: killed.raised or not killed.alive, lambda: f"{name} is not killed")  # noqa: B023
             await self.works(name)
             if self._running and self._tasks.armed:  # a task of its start
                 await self._component.stop()
