@@ -65,7 +65,7 @@ def changed(manifest: Manifest, **spec: Any) -> Manifest:
 REFUSED = {
     "a wrong type": (
         changed(job("odd", 1, "1"), minAvailable="one"),
-        'is invalid: spec.minAvailable: Invalid value: "one": spec.minAvailable in body must be of type integer',
+        'is invalid: spec.minAvailable: Invalid value: "string": spec.minAvailable in body must be of type integer',
     ),
     "a negative number": (
         changed(job("odd", 1, "1"), maxRetry=-1, minAvailable=-1),
