@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import time
 from collections import Counter
 from pathlib import Path
 from random import Random
@@ -93,15 +94,49 @@ def jobs() -> dict[str, tuple[str, dict[str, Any]]]:
     return dict(list(made.items())[:JOBS])
 
 
-async def lives(tmp_path: Path, disturb: bool) -> tuple[dict[str, str], Counter[str], int]:
-    """(phase of each job at the end, pods made for each, kills)."""
-    made: Counter[str] = Counter()
+class Lives:
+    """What a watch showed of the pods of each job."""
+
+    def __init__(self) -> None:
+        self.made: Counter[str] = Counter()
+        self._seen: dict[str, list[str]] = {}
+
+    def add(self, pod: dict[str, Any]) -> None:
+        self.made[pod["metadata"]["labels"]["volcano.sh/job-name"]] += 1
+        self._note("added", pod)
+
+    def update(self, _old: dict[str, Any], pod: dict[str, Any]) -> None:
+        self._note("updated", pod)
+
+    def delete(self, pod: dict[str, Any]) -> None:
+        self._note("deleted", pod)
+
+    def killed(self) -> None:
+        for seen in self._seen.values():
+            seen.append(f"{time.time():.3f} kill -9")
+
+    def story(self, job: str) -> str:
+        return "\n".join(self._seen[job])
+
+    def _note(self, change: str, pod: dict[str, Any]) -> None:
+        metadata, status = pod["metadata"], pod.get("status") or {}
+        version = (metadata.get("annotations") or {}).get("volcano.sh/job-version")
+        ends = " terminating" if "deletionTimestamp" in metadata else ""
+        self._seen.setdefault(metadata["labels"]["volcano.sh/job-name"], []).append(
+            f"{time.time():.3f} {change} {metadata['name']} {metadata['uid'][:8]} version {version} "
+            f"{status.get('phase')}{ends}"
+        )
+
+
+async def lives(tmp_path: Path, disturb: bool) -> tuple[dict[str, str], Lives, int]:
+    """(phase of each job at the end, its pods, kills)."""
+    made = Lives()
     async with cluster(tmp_path, nodes=40, shape="cpu=64,memory=256Gi") as (sandbox, client):
         watching: Informer[Any] = Informer(client, POD)
-        watching.on(add=lambda pod: made.update([pod["metadata"]["labels"]["volcano.sh/job-name"]]))
+        watching.on(add=made.add, update=made.update, delete=made.delete)
         tasks = [asyncio.create_task(watching.run())]
         await watching.synced.wait()
-        killing = asyncio.create_task(_kill(sandbox)) if disturb else None
+        killing = asyncio.create_task(_kill(sandbox, made)) if disturb else None
         wanted = jobs()
         for _, manifest in wanted.values():
             await client.create(JOB, manifest)
@@ -117,7 +152,7 @@ async def lives(tmp_path: Path, disturb: bool) -> tuple[dict[str, str], Counter[
         return phases, made, kills
 
 
-async def _kill(sandbox: Sandbox) -> int:
+async def _kill(sandbox: Sandbox, made: Lives) -> int:
     kills = 0
     try:
         while True:
@@ -126,6 +161,7 @@ async def _kill(sandbox: Sandbox) -> int:
             process = sandbox.components.processes["controller-manager"]
             os.kill(process.pid, signal.SIGKILL)
             kills += 1
+            made.killed()
             await asyncio.shield(process.wait())
             await asyncio.shield(sandbox.components.start(["controller-manager"]))
     except asyncio.CancelledError:
@@ -148,9 +184,11 @@ async def test_every_job_ends_as_it_would_have_and_no_pod_is_made_twice(tmp_path
     calm, calm_pods, _ = await lives(tmp_path / "calm", disturb=False)
     assert calm == {name: end for name, (end, _) in wanted.items()}
     stormy, stormy_pods, kills = await lives(tmp_path / "stormy", disturb=True)
-    ends, pods = dict(Counter(stormy.values())), sum(stormy_pods.values())
+    ends, pods = dict(Counter(stormy.values())), sum(stormy_pods.made.values())
     print(f"\n{kills} kills during {JOBS} jobs: {ends}; {pods} pods made")
     assert kills >= 4
     assert {name: (calm[name], phase) for name, phase in stormy.items() if phase != calm[name]} == {}
-    more = {name: (calm_pods[name], count) for name, count in stormy_pods.items() if count != calm_pods[name]}
-    assert more == {}
+    other = [name for name, count in stormy_pods.made.items() if count != calm_pods.made[name]]
+    assert not other, "\n".join(
+        f"{name}: {calm_pods.made[name]} pods without kills\n{stormy_pods.story(name)}" for name in other
+    )
