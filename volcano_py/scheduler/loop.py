@@ -2,8 +2,10 @@
 
 * Never before every watched kind has been listed, nor without leadership, nor while too many operations wait for their
   results.
-* Soon after a change (20 ms, so that a burst of changes is one cycle), and without a change once in `--schedule-period`
-  while anything is pending, because some rules depend on the time.
+* Soon after a change, at most 20 ms later and 20 ms after the cycle before, so that a burst of changes is one cycle.
+* Without a change once in `--schedule-period` while anything is pending, because some rules depend on the time.
+* When pods and PodGroups of jobs change and nothing is pending, only statuses follow: their cycle waits for the next
+  pending pod, or 0.2 s.
 * Not at all while the model is not dirty and nothing is pending: pods without a job (those of profiles and of other
   schedulers) cause no cycle then.
 """
@@ -21,11 +23,13 @@ from volcano_py.scheduler.model import status as st
 from volcano_py.scheduler.model.cluster import Cluster
 
 MIN_PAUSE = 0.02
-"""Seconds between two cycles, in which changes are collected."""
-QUIET = 0.005
+"""Seconds between two cycles, in which changes are collected, and how long a burst may delay the first cycle."""
+QUIET = 0.003
 """Seconds without a change after which a burst counts as over."""
-WAITING_PHASES = ("", "Pending", "Inqueue")
-"""Phases of PodGroups that wait for a cycle."""
+STATUS_DELAY = 0.2
+"""Seconds that a cycle waits which would only write statuses."""
+WAITING_PHASES = ("", "Pending")
+"""Phases of PodGroups that wait to be admitted."""
 
 
 class CycleLoop:
@@ -78,12 +82,16 @@ class CycleLoop:
         """Return when a cycle should run."""
         await self._wait_for_burst_to_end()
         model = self._cache.model
+        statuses_due: float | None = None
         while not model.dirty:
             limit = None
             if self._handle.leading and has_pending(model):
-                if model.others_moved:
+                if model.jobs_moved or model.others_moved:
                     return
                 limit = max(0.0, self._ended + self._schedule_period - time.monotonic())
+            elif self._handle.leading and model.jobs_moved:
+                statuses_due = statuses_due or time.monotonic() + STATUS_DELAY
+                limit = max(0.0, statuses_due - time.monotonic())
             if not self._changed.is_set():
                 self._progress.idle(limit)
             try:
@@ -97,12 +105,15 @@ class CycleLoop:
 
     async def _wait_for_burst_to_end(self) -> None:
         # A burst of changes belongs to one cycle, but the wait is no longer than the last cycle was.
-        await asyncio.sleep(max(0.0, self._ended + MIN_PAUSE - time.monotonic()) or MIN_PAUSE)
-        latest = self._ended + min(self._duration, self._schedule_period)
-        seen = -1
-        while seen != self._cache.events and time.monotonic() < latest:
+        begun = time.monotonic()
+        latest = max(begun + MIN_PAUSE, self._ended + min(self._duration, self._schedule_period))
+        pause = max(QUIET, self._ended + MIN_PAUSE - begun)
+        while True:
             seen = self._cache.events
-            await asyncio.sleep(QUIET)
+            await asyncio.sleep(pause)
+            if seen == self._cache.events or time.monotonic() >= latest:
+                return
+            pause = QUIET
 
 
 def has_pending(model: Cluster) -> bool:

@@ -88,7 +88,7 @@ def run_once(
     """
     planner = Planner(model, emit)
     timed = timer or (lambda _kind, _name: nullcontext())
-    model.dirty = model.others_moved = False
+    model.dirty = model.jobs_moved = model.others_moved = False
     with timed("session", "open"):
         session = Session(model, configuration, now, seed, planner.submit, budget, shard, sample_size)
     report = Report(session, planner.operations)
@@ -106,7 +106,8 @@ def run_once(
     report.faults = session.callbacks.faults
     report.bound, report.evicted = planner.count(Bind), planner.count(Evict)
     report.unfinished = session.work.exhausted
-    model.dirty = report.unfinished or planner.count(Bind, Evict) > 0 or bool(session.new_statuses)
+    model.dirty = report.unfinished
+    model.jobs_moved = planner.count(Bind, Evict) > 0 or bool(session.new_statuses)
     return report
 
 

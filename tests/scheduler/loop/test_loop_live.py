@@ -12,6 +12,7 @@ import yaml
 from fake_api import status
 
 from tests.waiting import budget
+from volcano_py.scheduler import loop
 from volcano_py.scheduler.options import Options
 from volcano_py.scheduler.server import Scheduler
 
@@ -149,6 +150,25 @@ async def test_no_session_without_anything_to_do(tmp_path, api):
         assert live.scheduler.cycles == before
         put_gang(api, "later", 1)
         await live.until(lambda: live.bound("later"))
+
+
+async def test_statuses_alone_wait_for_the_next_pending_pod(tmp_path, api, monkeypatch):
+    monkeypatch.setattr(loop, "STATUS_DELAY", 3600.0)
+    put_node(api, "n1")
+    put_gang(api, "g", 2)
+    async with Live(tmp_path, api) as live:
+        await live.until(lambda: len(live.bound()) == 2)
+        await live.quiet()
+        before = live.scheduler.cycles
+        for i in range(2):
+            stored = api.objects[("pods", "default", f"g-{i}")]
+            api.put("pods", {**stored, "status": {"phase": "Running"}})
+        queue = api.objects[("queues", "", "default")]
+        api.put("queues", {**queue, "status": {**queue["status"], "running": 1}})
+        await live.quiet()
+        assert live.scheduler.cycles == before and live.phase("g") != "Running"
+        put_gang(api, "later", 1)
+        await live.until(lambda: live.bound("later") and live.phase("g") == "Running")
 
 
 async def test_pending_work_gets_a_cycle_once_a_period(tmp_path, api):

@@ -36,14 +36,15 @@ POD: Manifest = {
     "status": {"phase": "Running", "containerStatuses": [{"name": "main", "ready": True, "restartCount": 1}]},
 }
 
+GROUP: Manifest = {"kind": "PodGroup", "metadata": {"name": "g", "namespace": "d"}, "spec": {"minMember": 1}}
+
 
 def running() -> Cluster:
     node = {"kind": "Node", "metadata": {"name": "n"}, "status": {"allocatable": {"cpu": "8", "pods": "10"}}}
-    group = {"kind": "PodGroup", "metadata": {"name": "g", "namespace": "d"}, "spec": {"minMember": 1}}
     model = Cluster()
-    for manifest in (node, group, POD):
+    for manifest in (node, GROUP, POD):
         take(model, manifest)
-    model.dirty = False
+    model.dirty = model.jobs_moved = False
     return model
 
 
@@ -77,7 +78,7 @@ def test_what_scheduling_does_not_read_changes_nothing(path: str, value: Any) ->
     model = running()
     task = model.tasks["d/p"]
     update(model, path, value)
-    assert model.tasks["d/p"] is task and not model.dirty
+    assert model.tasks["d/p"] is task and not (model.dirty or model.jobs_moved)
     assert task.pod.metadata.resource_version == ("7" if path.endswith("Version") else "2")
 
 
@@ -102,4 +103,13 @@ def test_what_scheduling_reads_reaches_the_job(path: str, value: Any) -> None:
     model = running()
     task = model.tasks["d/p"]
     update(model, path, value)
-    assert model.tasks["d/p"] is not task and model.dirty
+    assert model.tasks["d/p"] is not task and model.jobs_moved
+
+
+def test_a_pod_group_that_repeats_what_was_assumed_changes_nothing() -> None:
+    model = running()
+    job = model.jobs["d/g"]
+    take(model, {**GROUP, "metadata": {**GROUP["metadata"], "resourceVersion": "8"}})
+    assert not model.jobs_moved and job.pod_group is not None and job.pod_group.metadata.resource_version == "8"
+    take(model, {**GROUP, "status": {"phase": "Inqueue"}})
+    assert model.jobs_moved and job.pod_group.status.phase == "Inqueue"

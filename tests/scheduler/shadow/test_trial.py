@@ -100,6 +100,7 @@ def test_the_model_is_afterwards_as_before() -> None:
             {key: (t.status, t.pod.spec.node_name) for key, t in model.tasks.items()},
             {uid: (tuple(j.counts), j.allocated.as_dict(), j.pod_group) for uid, j in model.jobs.items()},
             model.dirty,
+            model.jobs_moved,
             dict(model.arrived),
         )
 

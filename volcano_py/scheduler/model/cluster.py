@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from volcano_py.api import core
+from volcano_py.api import core, scheduling
 from volcano_py.scheduler.model import status
 from volcano_py.scheduler.model.amounts import allocatable, check_quota, oversubscribed
 from volcano_py.scheduler.model.assumed_plans import AssumedPlans
@@ -22,7 +22,6 @@ from volcano_py.scheduler.model.native_gangs import NativeGroups
 from volcano_py.scheduler.model.node_table import NodeTable
 from volcano_py.scheduler.model.node_usage import NodeUsage
 from volcano_py.scheduler.model.placed_pods import PlacedPods
-from volcano_py.scheduler.model.pod_changes import changes_scheduling
 from volcano_py.scheduler.model.pod_claims import KINDS as CLAIM_KINDS
 from volcano_py.scheduler.model.pod_claims import PodClaims
 from volcano_py.scheduler.model.queue import Queue
@@ -30,6 +29,7 @@ from volcano_py.scheduler.model.queue_parents import parents_of
 from volcano_py.scheduler.model.reported import Nominations, Reported
 from volcano_py.scheduler.model.spec_class import SpecClasses
 from volcano_py.scheduler.model.task import Task
+from volcano_py.scheduler.model.updates import changes_scheduling, counts_only, repeats
 from volcano_py.scheduler.model.usable_capacity import UsableCapacity
 
 T = TypeVar("T")
@@ -79,6 +79,8 @@ class Cluster(AssumedPlans):
         """Number of the last session."""
         self.dirty = True
         """Something that a decision could depend on has changed since the last session closed."""
+        self.jobs_moved = False
+        """Pods or PodGroups of jobs have changed since then: a decision while a job is pending, else only statuses."""
         self.others_moved = False
         """Pods without a job have come, changed or gone since then, which matters only to jobs that are pending."""
         self.job_changes = Changes()
@@ -146,14 +148,13 @@ class Cluster(AssumedPlans):
         elif kind == "Node":
             self._put_node(obj)
         elif kind == "PodGroup":
-            self._put_pod_group(obj.metadata.key, lambda job: job.set_pod_group(obj, self.default_queue))
+            job = self.jobs.get(obj.metadata.key)
+            if job is None or not repeats(job.pod_group, obj):
+                self._put_pod_group(obj.metadata.key, lambda job: job.set_pod_group(obj, self.default_queue))
         elif kind == NATIVE:
             self._put_pod_group(native_uid(obj.metadata.key), lambda job: self.native_groups.put(job, obj))
         elif kind == "Queue":
-            self.dirty = True
-            self._hierarchy = None
-            self.queues.pop(obj.metadata.name, None)
-            self.queues[obj.metadata.name] = Queue(obj)
+            self._put_queue(obj)
         elif kind == "PriorityClass":
             self.priority_classes[obj.metadata.name] = obj
             self.dirty = True
@@ -288,11 +289,23 @@ class Cluster(AssumedPlans):
             job.unset_pod_group()
             self._forget_if_terminated(job)
             raise
+        self.jobs_moved = True
+
+    def _put_queue(self, queue: scheduling.Queue) -> None:
+        name = queue.metadata.name
+        old = self.queues.get(name)
+        if old is not None and counts_only(old.object, queue):
+            self.jobs_moved |= old.object.status.allocated != queue.status.allocated
+            old.object = queue
+            return
         self.dirty = True
+        self._hierarchy = None
+        self.queues.pop(name, None)
+        self.queues[name] = Queue(queue)
 
     def _pod_moved(self, task: Task | None) -> None:
         if task is not None and task.job:
-            self.dirty = True
+            self.jobs_moved = True
         self.others_moved = True
 
     def _nominate(self, key: str, node: str) -> None:

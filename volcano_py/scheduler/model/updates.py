@@ -1,12 +1,14 @@
-"""Which updates of a pod matter to scheduling. Volcano rebuilds its TaskInfo for each of them.
+"""Which updates of pods, PodGroups and Queues matter to scheduling. Volcano rebuilds its TaskInfo for each of them.
 
 Most updates of a running pod report restarts and states of its containers. The scheduler reads neither: of a
-container's status only what it was given (resizing in place).
+container's status only what it was given (resizing in place). The update that follows a status that the scheduler
+wrote itself shows what the model has already assumed.
 """
 
 from __future__ import annotations
 
 from volcano_py.api.core import ContainerStatus, Pod, PodStatus
+from volcano_py.api.scheduling import PodGroup, Queue
 
 _OF_CONTAINERS = ("container_statuses", "init_container_statuses")
 _COMPARED = tuple(name for name in PodStatus.__struct_fields__ if name not in _OF_CONTAINERS)
@@ -22,6 +24,20 @@ def changes_scheduling(old: Pod, new: Pod) -> bool:
         or any(getattr(a, name) != getattr(b, name) for name in _COMPARED)
         or any(_given(getattr(a, name)) != _given(getattr(b, name)) for name in _OF_CONTAINERS)
     )
+
+
+def repeats(old: PodGroup | None, new: PodGroup) -> bool:
+    """Whether only the version differs. The older object gets the new version."""
+    if old is None:
+        return False
+    old.metadata.resource_version = new.metadata.resource_version
+    return old == new
+
+
+def counts_only(old: Queue, new: Queue) -> bool:
+    """Whether nothing differs but the version and the counts in the status. The older object gets the new version."""
+    old.metadata.resource_version = new.metadata.resource_version
+    return old.metadata == new.metadata and old.spec == new.spec and old.status.state == new.status.state
 
 
 def _given(statuses: list[ContainerStatus] | None) -> list[tuple[object, ...]]:

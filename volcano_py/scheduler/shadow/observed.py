@@ -74,7 +74,7 @@ class ObservedCluster(Cluster):
             if known is None or (known.spec, known.status.phase) != (obj.spec, obj.status.phase):
                 self.arrived[key] = now
         elif task is not None and before is not None and before.metadata.uid == obj.metadata.uid:
-            self._pod_changes(task, before, obj, now)
+            self._updates(task, before, obj, now)
         elif kind == "Pod" and task is not None:
             self._note_end(task, now)
         super().upsert(kind, obj)
@@ -106,7 +106,7 @@ class ObservedCluster(Cluster):
         """A start needs not be kept any more."""
         del self.starts[start.job]
 
-    def _pod_changes(self, task: Task, before: core.Pod, after: core.Pod, now: float) -> None:
+    def _updates(self, task: Task, before: core.Pod, after: core.Pod, now: float) -> None:
         job = self.jobs.get(task.job)
         if job is not None and after.spec.node_name and not before.spec.node_name:
             self.last_bind = now

@@ -50,7 +50,7 @@ class Shadow:
             model.clock = time.time
         self.comparison.decided(jobs, self._is_unclear, time.time())
         # The plan was not assumed: the model stays as it is until an event changes it.
-        model.dirty = False
+        model.dirty = model.jobs_moved = False
 
     async def run(self) -> None:
         """Compare until cancelled; then log the report."""

@@ -88,7 +88,7 @@ def _moments(model: ObservedCluster, start: Start, settle: float) -> list[float]
 @contextmanager
 def changed(model: ObservedCluster, state: State) -> Iterator[None]:
     """The model in another state. The events of these changes are not noted."""
-    clock, dirty, moved = model.clock, model.dirty, model.others_moved
+    clock, moved = model.clock, (model.dirty, model.jobs_moved, model.others_moved)
     tasks = {key: model.tasks.get(key) for key in state.pods}
     pods = {key: task.pod if task is not None else None for key, task in tasks.items()}
     groups = {group.metadata.key: _group(model, group.metadata.key) for group in state.groups}
@@ -107,7 +107,7 @@ def changed(model: ObservedCluster, state: State) -> Iterator[None]:
                 model.upsert("PodGroup", now)
             else:
                 model.remove("PodGroup", *key.split("/"))
-        model.clock, model.dirty, model.others_moved = clock, dirty, moved
+        model.clock, (model.dirty, model.jobs_moved, model.others_moved) = clock, moved
 
 
 def _put(model: Cluster, key: str, pod: core.Pod | None) -> None:
