@@ -7,6 +7,7 @@ import sys
 import click
 import orjson
 
+from benchmarks.apiserver import apiserver
 from benchmarks.churn import churn
 from benchmarks.control_plane import control_plane
 from benchmarks.decision import decision, run_one
@@ -34,6 +35,7 @@ def one() -> None:
 
 
 main.add_command(decision)
+main.add_command(apiserver)
 main.add_command(churn)
 main.add_command(explaining)
 main.add_command(growth)

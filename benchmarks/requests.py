@@ -12,7 +12,7 @@ from collections import Counter
 import click
 import orjson
 
-from benchmarks.cluster import Cluster, cluster, cpu_seconds, descendants, pod, rate, until_running
+from benchmarks.cluster import Cluster, Manifest, cluster, cpu_seconds, descendants, pod, rate, until_running
 from benchmarks.control_plane import CONTROLLERS, job, process
 from volcano_py.api.kinds import JOB, POD
 
@@ -21,7 +21,7 @@ LEFT_OUT = {("get", "leases"), ("update", "leases")}
 Key = tuple[str, str, str]
 
 
-def bare(i: int) -> dict[str, object]:
+def bare(i: int) -> Manifest:
     """A pod without a PodGroup: the controllers make one."""
     made = pod(i)
     made["spec"]["schedulerName"] = "volcano"
