@@ -1,0 +1,86 @@
+"""The clusters that every run compares: drawn once, and chosen so that few of them let each rule decide something.
+
+    python -m tests.reference.choice [DRAWN [SEED]]
+
+draws clusters, chooses among them, and writes `chosen.jsonl` anew. What hypothesis draws depends on the modules that
+are loaded, so a test that expects something of its clusters needs a list.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from hypothesis import HealthCheck, Phase, given, seed, settings
+
+from tests.reference.comparison import Case, decide_plainly, difference, is_open
+from tests.reference.strategies import cases, each_another
+
+CHOSEN = Path(__file__).parent / "chosen.jsonl"
+TIMES = 2
+"""Clusters in which each rule decides something, if so many were drawn."""
+OFTEN = {"pods are bound": 10, "pods are evicted": 8}
+
+
+def happenings(case: Case) -> set[str]:
+    """The rules that decide something in a case, its rarities, and whether pods are bound and evicted."""
+    plain = decide_plainly(case)
+    found = {f"{rule} decides" for r in plain for rule in r.said} | {f"rare: {x}" for r in plain for x in r.rarities}
+    found |= {"pods are bound"} if any(r.bound for r in plain) else set()
+    return found | ({"pods are evicted"} if any(r.evicted for r in plain) else set())
+
+
+def chosen() -> list[Case]:
+    """The cases of the list."""
+    return [json.loads(line) for line in CHOSEN.read_text().splitlines()]
+
+
+def wanted(of: Sequence[set[str]]) -> Mapping[str, int]:
+    """How many cases the list should have for each happening."""
+    return {what: min(n, OFTEN.get(what, TIMES)) for what, n in Counter(x for one in of for x in one).items()}
+
+
+def choose(drawn: Sequence[tuple[Case, set[str]]]) -> list[Case]:
+    """Few and small cases with all that is wanted: again and again the one that adds most for its size."""
+    missing = Counter(wanted([what for _, what in drawn]))
+    left = [(case, what, len(json.dumps(case))) for case, what in drawn]
+    found = []
+    while any(n > 0 for n in missing.values()):
+        best = max(left, key=lambda row: sum(missing[x] > 0 for x in row[1]) / row[2])
+        left.remove(best)
+        missing.subtract(best[1])
+        found.append(best[0])
+    return found
+
+
+def draw(count: int, seeded: int) -> list[tuple[Case, set[str]]]:
+    drawn: list[tuple[Case, set[str]]] = []
+
+    @seed(seeded)
+    @settings(
+        max_examples=count,
+        deadline=None,
+        database=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(cases())
+    def keep(case: Case) -> None:
+        if not is_open(case):
+            assert not (found := difference(case)), found
+            drawn.append((case, happenings(case)))
+
+    with each_another():
+        keep()
+    return drawn
+
+
+if __name__ == "__main__":
+    numbers = [int(text) for text in sys.argv[1:]]
+    of = draw(*(numbers + [1000, 7][len(numbers) :]))
+    lines = [json.dumps(case, separators=(",", ":")) for case in choose(of)]
+    CHOSEN.write_text("".join(f"{line}\n" for line in lines))
+    print(f"{len(lines)} of {len(of)} clusters, {CHOSEN.stat().st_size // 1000} kB")
