@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from volcano_py.api import codec, core, duration, kinds, meta, selector
+from volcano_py.api import affinity, codec, core, duration, kinds, meta, selector
 from volcano_py.api.batch import Job
 from volcano_py.api.meta import LabelSelector, LabelSelectorRequirement
 from volcano_py.api.scheduling import PodGroup
@@ -46,23 +46,24 @@ def test_pod_reads_what_is_needed_and_accepts_null():
     assert pod.metadata.controller.name == "o"
     assert pod.spec.containers[0].ports[0].host_ip == "10.0.0.1"
     assert pod.spec.containers[0].resources.requests == {"cpu": 1, "memory": "1Gi"}
-    affinity = core.decode_affinity(pod.spec)
-    terms = affinity.node_affinity.required_during_scheduling_ignored_during_execution.node_selector_terms
+    terms = affinity.decode_affinity(
+        pod.spec
+    ).node_affinity.required_during_scheduling_ignored_during_execution.node_selector_terms
     assert terms[0].match_expressions[0].values == ["v"]
-    assert core.decode_topology_spread(pod.spec)[0].max_skew == 2
+    assert affinity.decode_topology_spread(pod.spec)[0].max_skew == 2
 
 
 def test_absent_and_null_raw_parts():
-    assert core.decode_affinity(core.PodSpec()) is None
-    assert core.decode_topology_spread(core.PodSpec()) == []
+    assert affinity.decode_affinity(core.PodSpec()) is None
+    assert affinity.decode_topology_spread(core.PodSpec()) == []
     spec = codec.from_manifest(core.PodSpec, {"affinity": None, "topologySpreadConstraints": None})
-    assert core.decode_affinity(spec) is None
-    assert core.decode_topology_spread(spec) == []
+    assert affinity.decode_affinity(spec) is None
+    assert affinity.decode_topology_spread(spec) == []
 
 
 def test_detach_keeps_the_content():
     pod = core.detach(codec.from_manifest(core.Pod, POD))
-    assert core.decode_topology_spread(pod.spec)[0].topology_key == "zone"
+    assert affinity.decode_topology_spread(pod.spec)[0].topology_key == "zone"
 
 
 def test_a_wrong_type_is_an_error_that_names_the_field():

@@ -9,7 +9,8 @@ from typing import Any
 
 from msgspec import field
 
-from volcano_py.api.core import NodeSelector, Toleration
+from volcano_py.api.affinity import NodeSelector
+from volcano_py.api.core import Toleration
 from volcano_py.api.meta import ApiObject, ApiType
 from volcano_py.api.quantity import Quantity
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from msgspec import field
 
+from volcano_py.api.affinity import NodeSelector
 from volcano_py.api.core import (
     AWSElasticBlockStoreVolumeSource,
     CSIVolumeSource,
     GCEPersistentDiskVolumeSource,
-    NodeSelector,
     ResourceList,
     ResourceRequirements,
 )

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from volcano_py.api.core import Affinity
+from volcano_py.api.affinity import Affinity
 from volcano_py.simulate.manifests import Manifest
 
 

@@ -8,7 +8,8 @@ from typing import Any
 from tests.conformance.functions.adapter import Data
 from volcano_py.api.codec import from_manifest
 from volcano_py.api.core import Pod
-from volcano_py.scheduler.model.resource import INFINITY, PODS, ZERO, Resource
+from volcano_py.scheduler.model.resource import INFINITY, ZERO, Resource
+from volcano_py.scheduler.model.resource_names import PODS
 
 
 def alike(got: Any, wanted: Any) -> bool:

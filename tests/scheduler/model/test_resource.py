@@ -12,11 +12,11 @@ from volcano_py.scheduler.model.resource import (
     Resource,
     exceeded_part,
     intersection,
-    is_scalar_name,
     maximum,
     minimum,
     share,
 )
+from volcano_py.scheduler.model.resource_names import is_scalar_name
 
 GPU = "nvidia.com/gpu"
 

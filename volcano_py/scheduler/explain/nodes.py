@@ -19,7 +19,8 @@ from volcano_py.scheduler.explain.selectors import selector_text, untolerated
 from volcano_py.scheduler.framework.cause import Cause, Value
 from volcano_py.scheduler.framework.node_rules import Filter
 from volcano_py.scheduler.framework.session import Session
-from volcano_py.scheduler.model.resource import CPU, EPS, PODS
+from volcano_py.scheduler.model.resource import EPS
+from volcano_py.scheduler.model.resource_names import CPU, PODS
 from volcano_py.scheduler.model.task import Task
 
 Bools = NDArray[np.bool_]

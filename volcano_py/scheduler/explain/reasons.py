@@ -13,7 +13,8 @@ from enum import Enum
 
 from volcano_py.api import quantity
 from volcano_py.scheduler.framework.cause import Cause, Value
-from volcano_py.scheduler.model.resource import CPU, MAX, MAX_INT, MEMORY, PODS
+from volcano_py.scheduler.model.resource import MAX, MAX_INT
+from volcano_py.scheduler.model.resource_names import CPU, MEMORY, PODS
 
 
 class Kind(Enum):

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from volcano_py.scheduler.framework.session_job import SessionJob
 from volcano_py.scheduler.framework.sub_job import SubJob
 from volcano_py.scheduler.model import status as st
-from volcano_py.scheduler.model.resource import EPS, PODS
+from volcano_py.scheduler.model.resource import EPS
+from volcano_py.scheduler.model.resource_names import PODS
 
 if TYPE_CHECKING:
     from volcano_py.scheduler.framework.session import Session

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from volcano_py.api.core import Node, Taint
-from volcano_py.scheduler.model.resource import PODS
+from volcano_py.scheduler.model.resource_names import PODS
 from volcano_py.scheduler.model.task import Task
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from volcano_py.scheduler.framework.session_job import SessionJob
 from volcano_py.scheduler.model import status as st
 from volcano_py.scheduler.model.cluster import Cluster
 from volcano_py.scheduler.model.job import Job
-from volcano_py.scheduler.model.resource import CPU, MEMORY
+from volcano_py.scheduler.model.resource_names import CPU, MEMORY
 
 T = TypeVar("T")
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from volcano_py.api import dra, quantity
-from volcano_py.api.core import NodeSelector
+from volcano_py.api.affinity import NodeSelector
 
 DeviceId = tuple[str, str, str]
 """Driver, pool, device."""

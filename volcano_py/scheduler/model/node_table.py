@@ -22,7 +22,8 @@ from numpy.typing import NDArray
 
 from volcano_py.api.core import Node
 from volcano_py.scheduler.model.column_log import ColumnLog
-from volcano_py.scheduler.model.resource import CPU, MEMORY, PODS, Resource
+from volcano_py.scheduler.model.resource import Resource
+from volcano_py.scheduler.model.resource_names import CPU, MEMORY, PODS
 
 Floats = NDArray[np.float64]
 

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from volcano_py.api import quantity
 from volcano_py.api.core import Pod, ResourceList
-from volcano_py.scheduler.model.resource import CPU, MEMORY
+from volcano_py.scheduler.model.resource_names import CPU, MEMORY
 
 GUARANTEED, BURSTABLE, BEST_EFFORT = "Guaranteed", "Burstable", "BestEffort"
 _COUNTED = (CPU, MEMORY)

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from volcano_py.api import quantity
 from volcano_py.api.core import Container, ContainerStatus, Pod, ResourceList
-from volcano_py.scheduler.model.resource import CPU, MEMORY, PODS, Resource
+from volcano_py.scheduler.model.resource import Resource
+from volcano_py.scheduler.model.resource_names import CPU, MEMORY, PODS
 
 DEFAULT_MILLI_CPU = 100
 DEFAULT_MEMORY = 200 * 1024 * 1024

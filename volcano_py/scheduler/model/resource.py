@@ -10,13 +10,12 @@ Names of operators follow Volcano's, in snake case. A rule "for a missing value"
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
-from functools import lru_cache
 from sys import float_info
 from typing import Protocol
 
-from volcano_py.api import names, quantity
+from volcano_py.api import quantity
+from volcano_py.scheduler.model.resource_names import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, is_scalar_name
 
 EPS = 0.1
 """Amounts that differ by less are equal."""
@@ -28,35 +27,6 @@ MAX_INT = float(2**63 - 1)
 
 EXACT = 2.0**53
 """Below this amounts are whole numbers, and what was added can be taken away again to the last unit."""
-
-CPU = "cpu"
-MEMORY = "memory"
-PODS = "pods"
-EPHEMERAL_STORAGE = "ephemeral-storage"
-NVIDIA_GPU = "nvidia.com/gpu"
-ATTACHABLE_PREFIX = "attachable-volumes-"
-
-
-_LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
-_EXTENDED = re.compile(rf"({_LABEL}(?:\.{_LABEL})*)/(?:[A-Za-z0-9][-A-Za-z0-9_.]{{0,61}})?[A-Za-z0-9]", re.ASCII)
-_PART_OF_CHIP = re.compile(r"huawei\.com/Ascend\w+-(?:memory|core)", re.ASCII)
-_LONGEST_DOMAIN = 253 - len("requests.")
-"""A quota names the resource with that in front, and has to be a name as well."""
-
-
-@lru_cache(maxsize=4096)
-def is_scalar_name(name: str) -> bool:
-    """Whether kube-scheduler counts this name as a scalar resource (extended, hugepages, native, volumes).
-
-    A percentage of a card's memory, and memory and cores of Ascend chips, are no amounts of a node, which therefore has
-    none of it: the plugin deviceshare reads them, and no capacity is compared with them.
-    """
-    if name == names.VGPU_MEMORY_PERCENTAGE or _PART_OF_CHIP.fullmatch(name):
-        return False
-    if "/" in name and "kubernetes.io/" not in name:
-        qualified = _EXTENDED.fullmatch(name)
-        return qualified is not None and len(qualified[1]) <= _LONGEST_DOMAIN and not name.startswith("requests.")
-    return name.startswith(("hugepages-", ATTACHABLE_PREFIX)) or "kubernetes.io/" in name
 
 
 class Resource:

@@ -16,23 +16,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from volcano_py.api import names
-from volcano_py.api.core import (
+from volcano_py.api.affinity import (
     Affinity,
-    Container,
-    ContainerPort,
-    Pod,
     PodAffinity,
-    Toleration,
     TopologySpreadConstraint,
     decode_affinity,
     decode_topology_spread,
 )
+from volcano_py.api.core import Container, ContainerPort, Pod, Toleration
 from volcano_py.api.meta import LabelSelector
 from volcano_py.api.selector import check
 from volcano_py.scheduler.model.demand import NONE, Demand
 from volcano_py.scheduler.model.node_table import NodeTable
 from volcano_py.scheduler.model.pod_request import non_zero_request, pod_request
-from volcano_py.scheduler.model.resource import PODS, Resource
+from volcano_py.scheduler.model.resource import Resource
+from volcano_py.scheduler.model.resource_names import PODS
 
 DECLARED = (
     names.RESOURCE_STRATEGY_SCORING_TYPE,

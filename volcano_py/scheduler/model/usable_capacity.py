@@ -13,7 +13,8 @@ import numpy as np
 
 from volcano_py.api.core import Taint, Toleration
 from volcano_py.scheduler.model.node_table import NodeTable
-from volcano_py.scheduler.model.resource import CPU, MEMORY, Resource
+from volcano_py.scheduler.model.resource import Resource
+from volcano_py.scheduler.model.resource_names import CPU, MEMORY
 from volcano_py.scheduler.model.task import Task
 from volcano_py.scheduler.model.tolerations import repelling, tolerated
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from volcano_py.api import core, dra
+from volcano_py.api import affinity, dra
 from volcano_py.scheduler.framework.node_rules import Codes
 from volcano_py.scheduler.model.cluster import Cluster
 from volcano_py.scheduler.model.device_pools import Device, DeviceId, Pool
@@ -137,7 +137,7 @@ class DeviceChoice:
         selector = allocation.get("nodeSelector")
         if not selector:
             return True
-        return bool(node_mask(self._cluster, msgspec.convert(selector, core.NodeSelector))[node])
+        return bool(node_mask(self._cluster, msgspec.convert(selector, affinity.NodeSelector))[node])
 
     def _inventory(self, node: int) -> Inventory:
         generations = self._generations()

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from volcano_py.api.core import NodeSelectorTerm, PreferredSchedulingTerm
+from volcano_py.api.affinity import NodeSelectorTerm, PreferredSchedulingTerm
 from volcano_py.scheduler.framework.fit_errors import Code, Reason
 from volcano_py.scheduler.framework.node_rules import DOMAIN, STATIC, Codes, Floats, Scope
 from volcano_py.scheduler.framework.session import Session

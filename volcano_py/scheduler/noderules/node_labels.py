@@ -7,7 +7,8 @@ import re
 import numpy as np
 from numpy.typing import NDArray
 
-from volcano_py.api.core import Node, NodeSelectorRequirement, NodeSelectorTerm
+from volcano_py.api.affinity import NodeSelectorRequirement, NodeSelectorTerm
+from volcano_py.api.core import Node
 from volcano_py.scheduler.model.cluster import Cluster
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 
-from volcano_py.api.core import NodeSelector, NodeSelectorTerm
+from volcano_py.api.affinity import NodeSelector, NodeSelectorTerm
 from volcano_py.scheduler.framework.node_rules import Bools
 from volcano_py.scheduler.model.cluster import Cluster
 from volcano_py.scheduler.noderules.node_labels import term_matches

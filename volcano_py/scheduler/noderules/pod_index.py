@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from volcano_py.api.core import PodAffinity, PodAffinityTerm
+from volcano_py.api.affinity import PodAffinity, PodAffinityTerm
 from volcano_py.api.meta import LabelSelector
 from volcano_py.api.selector import matches
 from volcano_py.scheduler.framework.session import Session

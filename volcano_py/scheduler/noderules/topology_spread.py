@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from volcano_py.api.core import TopologySpreadConstraint
+from volcano_py.api.affinity import TopologySpreadConstraint
 from volcano_py.api.meta import LabelSelector
 from volcano_py.api.selector import check, matches
 from volcano_py.scheduler.framework.fit_errors import Code, Reason

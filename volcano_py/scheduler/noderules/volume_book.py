@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from volcano_py.api import core, quantity, storage
+from volcano_py.api import affinity, quantity, storage
 from volcano_py.api.selector import matches
 from volcano_py.scheduler.framework.node_rules import Bools
 from volcano_py.scheduler.model.cluster import Cluster
@@ -206,7 +206,7 @@ def _move(table: dict[str, list[str]], key: str, value: str, sign: int) -> None:
             del table[key]
 
 
-def _required(volume: storage.PersistentVolume) -> core.NodeSelector | None:
+def _required(volume: storage.PersistentVolume) -> affinity.NodeSelector | None:
     return volume.spec.node_affinity.required if volume.spec.node_affinity is not None else None
 
 

@@ -13,7 +13,8 @@ from volcano_py.scheduler.framework.node_rules import LOCAL, Floats, Scope
 from volcano_py.scheduler.framework.plugin import Plugin, PluginArguments
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.node_table import Numbers
-from volcano_py.scheduler.model.resource import CPU, EPS, MEMORY
+from volcano_py.scheduler.model.resource import EPS
+from volcano_py.scheduler.model.resource_names import CPU, MEMORY
 from volcano_py.scheduler.model.task import Task
 
 _PREFIX = "binpack.resources."

@@ -23,7 +23,8 @@ from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.framework.session_job import SessionJob
 from volcano_py.scheduler.framework.sub_job import Constraint, SubJob
 from volcano_py.scheduler.framework.topology import Topology
-from volcano_py.scheduler.model.resource import CPU, MEMORY, ZERO, Resource
+from volcano_py.scheduler.model.resource import ZERO, Resource
+from volcano_py.scheduler.model.resource_names import CPU, MEMORY
 from volcano_py.scheduler.model.task import Task
 
 _PREFIX = "hypernode.binpack.resources."

@@ -12,7 +12,8 @@ from volcano_py.scheduler.framework.callbacks import Vote
 from volcano_py.scheduler.framework.plugin import Plugin, PluginArguments
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.framework.session_job import SessionJob
-from volcano_py.scheduler.model.resource import CPU, Resource
+from volcano_py.scheduler.model.resource import Resource
+from volcano_py.scheduler.model.resource_names import CPU
 from volcano_py.scheduler.plugins.queue_shares.inqueue import format_names, gated_deducted, inqueue_resource
 
 _DEFAULT = 1.2

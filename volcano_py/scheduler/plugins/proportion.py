@@ -18,18 +18,8 @@ from volcano_py.scheduler.framework.plugin import Plugin
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.framework.session_job import SessionJob
 from volcano_py.scheduler.model.queue import Queue
-from volcano_py.scheduler.model.resource import (
-    CPU,
-    EPS,
-    INFINITY,
-    MAX,
-    MEMORY,
-    PODS,
-    ZERO,
-    Resource,
-    exceeded_part,
-    maximum,
-)
+from volcano_py.scheduler.model.resource import EPS, INFINITY, MAX, ZERO, Resource, exceeded_part, maximum
+from volcano_py.scheduler.model.resource_names import CPU, MEMORY, PODS
 from volcano_py.scheduler.model.task import Task
 from volcano_py.scheduler.plugins.queue_shares.demand import Demand, demands_of
 from volcano_py.scheduler.plugins.queue_shares.guarantee import guarantee_of

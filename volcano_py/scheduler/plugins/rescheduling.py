@@ -18,7 +18,7 @@ from volcano_py.scheduler.framework.plugin import Plugin, PluginArguments
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.node_usage import PERIOD
 from volcano_py.scheduler.model.pod_qos import BEST_EFFORT, BURSTABLE, GUARANTEED, qos_of
-from volcano_py.scheduler.model.resource import CPU, MEMORY
+from volcano_py.scheduler.model.resource_names import CPU, MEMORY
 from volcano_py.scheduler.model.task import Task
 
 LOW_NODE_UTILIZATION = "lowNodeUtilization"

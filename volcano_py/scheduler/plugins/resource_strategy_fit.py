@@ -17,7 +17,8 @@ from volcano_py.scheduler.framework.node_rules import DOMAIN, LOCAL, Codes, Floa
 from volcano_py.scheduler.framework.plugin import Plugin, PluginArguments
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.node_table import NodeNumbers, Numbers
-from volcano_py.scheduler.model.resource import CPU, EPS, MEMORY
+from volcano_py.scheduler.model.resource import EPS
+from volcano_py.scheduler.model.resource_names import CPU, MEMORY
 from volcano_py.scheduler.model.task import Task
 
 MOST = "MostAllocated"

@@ -12,7 +12,7 @@ from volcano_py.scheduler.framework.cause import Cause
 from volcano_py.scheduler.framework.plugin import Plugin
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.framework.session_job import SessionJob
-from volcano_py.scheduler.model.resource import MEMORY, PODS
+from volcano_py.scheduler.model.resource_names import MEMORY, PODS
 
 Amounts = dict[str, Fraction]
 

@@ -21,7 +21,8 @@ from volcano_py.scheduler.framework.plugin import Plugin, PluginArguments
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.framework.session_job import SessionJob
 from volcano_py.scheduler.model import status as st
-from volcano_py.scheduler.model.resource import CPU, EPS, MEMORY, Resource
+from volcano_py.scheduler.model.resource import EPS, Resource
+from volcano_py.scheduler.model.resource_names import CPU, MEMORY
 from volcano_py.scheduler.model.task import Task
 
 AFFINITY = "volcano.sh/task-topology-affinity"

@@ -13,7 +13,7 @@ from typing import NamedTuple, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from volcano_py.api.core import NodeSelector
+from volcano_py.api.affinity import NodeSelector
 from volcano_py.scheduler.framework.node_rules import Codes
 from volcano_py.scheduler.model.cluster import Cluster as Model
 from volcano_py.scheduler.noderules.node_masks import node_mask

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from volcano_py.api import quantity
 from volcano_py.api.core import Node, ResourceList
-from volcano_py.scheduler.model.resource import CPU, MEMORY
+from volcano_py.scheduler.model.resource_names import CPU, MEMORY
 from volcano_py.scheduler.profiles.pod_info import PodInfo
 
 

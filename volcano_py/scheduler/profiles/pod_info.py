@@ -7,22 +7,20 @@ from collections.abc import Mapping
 
 import msgspec
 
-from volcano_py.api.core import (
+from volcano_py.api.affinity import (
     Affinity,
-    ContainerPort,
     NodeAffinity,
-    Pod,
     PodAffinity,
     PodAffinityTerm,
-    Toleration,
     TopologySpreadConstraint,
     decode_affinity,
     decode_topology_spread,
 )
+from volcano_py.api.core import ContainerPort, Pod, Toleration
 from volcano_py.api.meta import parse_time
 from volcano_py.api.selector import matches
 from volcano_py.scheduler.model.pod_request import non_zero_request, pod_request
-from volcano_py.scheduler.model.resource import CPU, PODS
+from volcano_py.scheduler.model.resource_names import CPU, PODS
 from volcano_py.scheduler.model.storage import claim_names
 
 FIRST = (CPU, "memory", "ephemeral-storage")

@@ -16,7 +16,8 @@ from volcano_py.scheduler.framework.cause import Cause
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.framework.session_job import SessionJob
 from volcano_py.scheduler.model import status as st
-from volcano_py.scheduler.model.resource import EPS, PODS, Resource
+from volcano_py.scheduler.model.resource import EPS, Resource
+from volcano_py.scheduler.model.resource_names import PODS
 from volcano_py.scheduler.model.task import Task
 from volcano_py.simulate.unblock.suggestion import Change
 from volcano_py.simulate.unblock.trials import Edit

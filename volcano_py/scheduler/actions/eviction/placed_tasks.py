@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from volcano_py.scheduler.framework.session import Session
-from volcano_py.scheduler.model.resource import EPS, PODS
+from volcano_py.scheduler.model.resource import EPS
+from volcano_py.scheduler.model.resource_names import PODS
 from volcano_py.scheduler.model.task import Task
 
 Bools = NDArray[np.bool_]

@@ -18,7 +18,8 @@ from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.framework.session_job import SessionJob
 from volcano_py.scheduler.framework.victim_order import victims_queue
 from volcano_py.scheduler.model.queue import Queue
-from volcano_py.scheduler.model.resource import CPU, EPS, MEMORY, PODS, ZERO, Resource, intersection
+from volcano_py.scheduler.model.resource import EPS, ZERO, Resource, intersection
+from volcano_py.scheduler.model.resource_names import CPU, MEMORY, PODS
 from volcano_py.scheduler.model.task import Task
 from volcano_py.scheduler.plugins.capacity.causes import admission_cause, limit_cause
 from volcano_py.scheduler.plugins.capacity.device_quota import DeviceQuotas

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.queue import Queue
-from volcano_py.scheduler.model.resource import CPU, EPS, MEMORY, Resource
+from volcano_py.scheduler.model.resource import EPS, Resource
+from volcano_py.scheduler.model.resource_names import CPU, MEMORY
 
 
 def guarantee_of(session: Session, queue: Queue) -> Resource:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from volcano_py.scheduler.framework.session_job import SessionJob
-from volcano_py.scheduler.model.resource import CPU, EPHEMERAL_STORAGE, MEMORY, Resource
+from volcano_py.scheduler.model.resource import Resource
+from volcano_py.scheduler.model.resource_names import CPU, EPHEMERAL_STORAGE, MEMORY
 
 
 def inqueue_resource(job: SessionJob) -> Resource:

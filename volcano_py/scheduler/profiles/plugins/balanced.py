@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 
 from volcano_py.scheduler.framework.node_rules import LOCAL
-from volcano_py.scheduler.model.resource import CPU, MEMORY
+from volcano_py.scheduler.model.resource_names import CPU, MEMORY
 from volcano_py.scheduler.noderules.allocation import even
 from volcano_py.scheduler.profiles.columns import AnyColumns, Ints
 from volcano_py.scheduler.profiles.cycle_state import CycleState

@@ -9,7 +9,7 @@ import msgspec
 
 from volcano_py.api.core import Node
 from volcano_py.scheduler.framework.node_rules import LOCAL
-from volcano_py.scheduler.model.resource import CPU, MEMORY
+from volcano_py.scheduler.model.resource_names import CPU, MEMORY
 from volcano_py.scheduler.profiles.columns import AnyColumns, Bools, Ints
 from volcano_py.scheduler.profiles.cycle_state import CycleState
 from volcano_py.scheduler.profiles.events import NODES, PODS, Action, Interest

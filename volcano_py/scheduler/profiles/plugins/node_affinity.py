@@ -7,14 +7,9 @@ from collections.abc import Collection, Sequence
 import msgspec
 import numpy as np
 
-from volcano_py.api.core import (
-    Node,
-    NodeSelector,
-    NodeSelectorRequirement,
-    NodeSelectorTerm,
-    PreferredSchedulingTerm,
-)
-from volcano_py.api.core import NodeAffinity as NodeAffinityRules
+from volcano_py.api.affinity import NodeAffinity as NodeAffinityRules
+from volcano_py.api.affinity import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, PreferredSchedulingTerm
+from volcano_py.api.core import Node
 from volcano_py.scheduler.framework.node_rules import STATIC
 from volcano_py.scheduler.noderules.node_labels import term_matches
 from volcano_py.scheduler.profiles.columns import AnyColumns, Bools, Columns, Ints

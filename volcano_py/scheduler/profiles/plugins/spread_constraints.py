@@ -7,7 +7,8 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from volcano_py.api.core import Node, TopologySpreadConstraint
+from volcano_py.api.affinity import TopologySpreadConstraint
+from volcano_py.api.core import Node
 from volcano_py.api.meta import LabelSelector, LabelSelectorRequirement
 from volcano_py.api.selector import is_empty, matches
 from volcano_py.scheduler.profiles.cluster import ZONE, Cluster
