@@ -40,6 +40,8 @@ _PANELS: tuple[tuple[str, str, dict[str, str]], ...] = (
     ("Objects that cannot be used", "short", {"{{kind}}": "volcano_py_quarantined_objects"}),
     ("Plugin faults", "short", {"{{plugin}}": "increase(volcano_py_plugin_faults_total[5m])"}),
     ("Failed reconciliations per second", "short", {"{{controller}}": "rate(volcano_py_reconcile_failures_total[5m])"}),
+    ("Shadow mode: agreement", "percentunit", {"{{pod}}": "volcano_py_shadow_agreement"}),
+    ("Shadow mode: differences", "short", {"{{reason}}": "increase(volcano_py_shadow_differences_total[5m])"}),
 )
 """Title, unit, and legend to query of each panel."""
 _COLUMNS, _WIDTH, _HEIGHT = 3, 8, 7
