@@ -37,8 +37,12 @@ async def test_each_does_its_thing(tmp_path: Path, tool: Tool, vcctl: Vcctl, mon
         _, out, _ = await tool("vjobs", "-n", "one")
         assert "Name:       \tone" in out and "Conditions:" not in out
         assert "Conditions:" in (await vcctl("job", "view", "-N", "one"))[1]
-        _, out, _ = await tool("vqueues", "-n", "default")
-        assert out.splitlines()[1].split() == ["default", "1", "Open", "0", "0", "1", "0"], "the PodGroups are counted"
+
+        async def running_groups() -> bool:
+            _, out, _ = await tool("vqueues", "-n", "default")
+            return out.splitlines()[1].split() == ["default", "1", "Open", "0", "0", "1", "0"]
+
+        await until(running_groups, "the queue counts the job's PodGroup as running")
         assert (await tool("vqueues"))[1].splitlines()[0] == (
             "Name                     Weight  State   Inqueue Pending Running Unknown "
         )
