@@ -6,7 +6,7 @@ import os
 import pytest
 
 from volcano_py.webhooks.configuration import AdmissionConfiguration, parse
-from volcano_py.webhooks.options import Options, check
+from volcano_py.webhooks.options import Options, check, warnings_about
 
 GROUPS = """
 resourceGroups:
@@ -73,3 +73,14 @@ def test_flags_that_do_not_go_together(given, words):
     check(Options(webhook_url="https://localhost:8443"))
     with pytest.raises(ValueError, match=words):
         check(Options(**({"webhook_url": "https://localhost:8443"} | given)))
+
+
+def test_a_gate_without_effect_is_reported_with_its_remedy() -> None:
+    gate = {"SchedulingGatesQueueAdmission": True}
+    on = ("/pods/mutate",)
+    (missing_path,) = warnings_about(Options(feature_gates=gate, admission_conf="conf"))
+    assert missing_path.endswith("has no effect on pods: add --enabled-admission with /pods/mutate")
+    (missing_file,) = warnings_about(Options(feature_gates=gate, enabled_admission=on))
+    assert missing_file.endswith("has no effect on pods: add --admission-conf; the file may be empty")
+    assert warnings_about(Options(feature_gates=gate, enabled_admission=on, admission_conf="conf")) == []
+    assert warnings_about(Options(enabled_admission=on)) == []

@@ -36,7 +36,7 @@ from volcano_py.kube.supervise import run_all
 from volcano_py.webhooks import keeping, registration, server
 from volcano_py.webhooks.configuration import AdmissionConfiguration
 from volcano_py.webhooks.lookup import Manifest, QueueIndex
-from volcano_py.webhooks.options import Options
+from volcano_py.webhooks.options import Options, warnings_about
 from volcano_py.webhooks.paths import PATHS, Surroundings
 
 log = logging.getLogger(__name__)
@@ -53,6 +53,8 @@ async def run(client: Client, options: Options, *, started: asyncio.Event | None
 
     Raises what ended the part, or TaskEnded; OSError for an address that is in use or files that cannot be read.
     """
+    for warning in warnings_about(options):
+        log.warning("%s", warning)
     queues = QueueIndex()
     informers: list[Informer[Any]] = [Informer(client, QUEUE)]
     informers[0].on(add=queues.put, update=lambda old, new: queues.put(new), delete=_removal(queues))

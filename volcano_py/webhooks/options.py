@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 
 from volcano_py.webhooks.paths import PATHS
+from volcano_py.webhooks.pods import QUEUE_GATE
 from volcano_py.webhooks.queues import MAX_DEPTH
 from volcano_py.webhooks.server import MOST_BYTES
 
@@ -88,3 +89,13 @@ def check(options: Options) -> None:
         raise ValueError(f"{' and '.join(lacking)} must be given, too; without all three the certificate is ours")
     if lacking and not options.webhook_url and not (options.webhook_namespace and options.webhook_service_name):
         raise ValueError("a certificate of our own needs --webhook-service-name and --webhook-namespace")
+
+
+def warnings_about(options: Options) -> list[str]:
+    """Legal options that have no effect, each with the remedy."""
+    found = []
+    pods = "/pods/mutate" in options.enabled_admission
+    if options.feature_gates.get(QUEUE_GATE) and not (pods and options.admission_conf):
+        missing = "--enabled-admission with /pods/mutate" if not pods else "--admission-conf; the file may be empty"
+        found.append(f"--feature-gates: {QUEUE_GATE}=true has no effect on pods: add {missing}")
+    return found

@@ -114,7 +114,7 @@ def _podgroup_validate(asked: Asked, around: Surroundings) -> Verdict:
 def _pod_mutate(asked: Asked, around: Surroundings) -> Verdict:
     if around.resource_groups is None:
         return Verdict()
-    gate = around.feature_gates.get("SchedulingGatesQueueAdmission", False)
+    gate = around.feature_gates.get(pods.QUEUE_GATE, False)
     pod = _object(asked)
     if asked.namespace and not (pod.get("metadata") or {}).get("namespace"):
         pod = {**pod, "metadata": {**(pod.get("metadata") or {}), "namespace": asked.namespace}}

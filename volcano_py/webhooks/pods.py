@@ -17,6 +17,8 @@ from volcano_py.webhooks.lookup import Manifest
 ResourceGroup = Mapping[str, Any]
 """One entry of `resourceGroups` in the admission configuration: which pods, and what they are given."""
 
+QUEUE_GATE = "SchedulingGatesQueueAdmission"
+"""The feature gate by which pods wait for their queue behind a scheduling gate."""
 _BUDGETS = (names.JDB_MIN_AVAILABLE, names.JDB_MAX_UNAVAILABLE)
 _GROUPS = (names.GROUP_NAME, names.VOLCANO_GROUP_NAME, names.RESOURCE_GROUP)
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
