@@ -13,7 +13,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -59,9 +59,14 @@ def steps_of(path: Path) -> list[Step]:
     return steps
 
 
-APART = {EXAMPLES / "sticky-vm", EXAMPLES / "remote-plugin", EXAMPLES / "gang-permit"}
+PROGRAMS = ("usage", "extender", "queue-admission")
+"""Folders whose README.md starts a cluster and programs of its own; `test_example_programs` goes through them."""
+APART = {EXAMPLES / name for name in ("sticky-vm", "remote-plugin", "gang-permit", *PROGRAMS)}
 """Folders with a program or a scheduler configuration of their own; tests of their own go through them."""
-FOUND = {str(path.relative_to(EXAMPLES)): path for path in sorted(EXAMPLES.rglob("*.yaml")) if steps_of(path)}
+STATED = {str(path.relative_to(EXAMPLES)): path for path in sorted(EXAMPLES.rglob("*.yaml")) if steps_of(path)}
+"""Every manifest that states steps."""
+FOUND = {name: path for name, path in STATED.items() if path.parent not in APART}
+"""Those for the one cluster that examples/README.md starts."""
 
 
 def applied_by_others() -> set[Path]:
@@ -102,7 +107,7 @@ def test_every_manifest_belongs_to_an_example() -> None:
 
 def test_the_table_names_every_example() -> None:
     table = (EXAMPLES / "README.md").read_text()
-    assert [name for name in FOUND if f"({name})" not in table] == []
+    assert [name for name in STATED if f"({name})" not in table] == []
 
 
 async def test_every_folder_can_be_applied_as_a_whole(tmp_path: Path) -> None:
@@ -170,11 +175,23 @@ class Cluster:
         )
         return ran.returncode, ran.stdout
 
+    def serves(self) -> bool:
+        """Whether the API server answers."""
+        return self.kubeconfig.exists() and self.run("kubectl get nodes", ROOT)[0] == 0
+
+    def has_open_queue(self) -> bool:
+        """Whether the queue `default` is open."""
+        return "Open" in self.run("vcctl queue get -n default", ROOT)[1]
+
     def start(self, *arguments: str) -> subprocess.Popen[str]:
         """A component in the background."""
-        with (self.folder / f"{arguments[0]}.log").open("w") as log:
+        return self.start_program([*PROGRAM, *arguments, "--kubeconfig", str(self.kubeconfig)], arguments[0])
+
+    def start_program(self, command: list[str], name: str) -> subprocess.Popen[str]:
+        """Any program in the background; what it prints is in NAME.log."""
+        with (self.folder / f"{name}.log").open("w") as log:
             return subprocess.Popen(
-                [*PROGRAM, *arguments, "--kubeconfig", str(self.kubeconfig)],
+                command,
                 env=self.environment,
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -189,24 +206,24 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     shapes = [word for shape in SHAPES for word in ("--node-shape", shape)]
     up = ("up", "--nodes", str(NODES), *shapes, "--run-commands", "--components", "controller-manager")
     with contextlib.ExitStack() as stack:
-        stack.callback(_end, sandbox := here.start("sandbox", *up))
-        _until(lambda: here.kubeconfig.exists() and here.run("kubectl get nodes", ROOT)[0] == 0, sandbox)
+        stack.callback(end, sandbox := here.start("sandbox", *up))
+        until(here.serves, sandbox)
         conf = str(EXAMPLES / "scheduler.conf")
         profiles = str(EXAMPLES / "profiles" / "scheduler.conf")
         flags = ("--scheduler-conf", conf, "--config", profiles, "--leader-elect=false")
-        stack.callback(_end, scheduler := here.start("scheduler", *flags))
-        _until(lambda: "Open" in here.run("vcctl queue get -n default", ROOT)[1], scheduler)
+        stack.callback(end, scheduler := here.start("scheduler", *flags))
+        until(here.has_open_queue, scheduler)
         yield here
 
 
-def _until(holds: object, process: subprocess.Popen[str]) -> None:
+def until(holds: Callable[[], bool], process: subprocess.Popen[str]) -> None:
     deadline = time.monotonic() + waiting.budget()
-    while not holds():  # type: ignore[operator]
+    while not holds():
         assert process.poll() is None and time.monotonic() < deadline, f"{process.args} does not come up"
         time.sleep(0.2)
 
 
-def _end(process: subprocess.Popen[str]) -> None:
+def end(process: subprocess.Popen[str]) -> None:
     process.send_signal(signal.SIGINT)
     try:
         process.wait(waiting.budget())
@@ -225,7 +242,7 @@ def test_it_reaches_its_end(cluster: Cluster, name: str) -> None:
         code, out = cluster.run(f"kubectl apply -f {path.name}", path.parent)
         assert code == 0, out
         for step in steps_of(path):
-            _take(cluster, step, path.parent)
+            take(cluster, step, path.parent)
             words = shlex.split(step.command)
             if words[:2] == ["kubectl", "apply"]:
                 files.append(words[words.index("-f") + 1])
@@ -233,7 +250,7 @@ def test_it_reaches_its_end(cluster: Cluster, name: str) -> None:
         for file in reversed(files):
             cluster.run(f"kubectl delete --ignore-not-found --wait -f {file}", path.parent)
         gone = Step("kubectl get pods", "No resources found")
-        _take(cluster, gone, ROOT)
+        take(cluster, gone, ROOT)
         cluster.run("kubectl delete events --all", ROOT)
 
 
@@ -253,12 +270,12 @@ def test_a_whole_folder_runs(cluster: Cluster, folder: Path) -> None:
                 assert time.monotonic() < deadline, f"{name} is {found!r} and not one of {good}"
                 found = cluster.run(phase, ROOT)[1].strip()
     finally:
-        _take(cluster, Step(f"kubectl delete --ignore-not-found --wait -f {folder}/"), ROOT, retry=True)
-        _take(cluster, Step("kubectl get pods", "No resources found"), ROOT)
+        take(cluster, Step(f"kubectl delete --ignore-not-found --wait -f {folder}/"), ROOT, retry=True)
+        take(cluster, Step("kubectl get pods", "No resources found"), ROOT)
         cluster.run("kubectl delete events --all", ROOT)
 
 
-def _take(cluster: Cluster, step: Step, where: Path, retry: bool = False) -> None:
+def take(cluster: Cluster, step: Step, where: Path, retry: bool = False) -> None:
     deadline = time.monotonic() + waiting.budget()
     while True:
         code, out = cluster.run(step.command, where)
