@@ -13,7 +13,7 @@ from volcano_py.webhooks import cronjobs
 from volcano_py.webhooks.dependencies import check_graph
 from volcano_py.webhooks.jobs import dependency_order, mutate_job
 from volcano_py.webhooks.lookup import QueueIndex
-from volcano_py.webhooks.paths import PATHS, Asked, Surroundings, judge
+from volcano_py.webhooks.paths import PATHS, AdmissionContext, AdmissionRequest, evaluate
 from volcano_py.webhooks.queues import check_against_children, check_against_parent, check_parent
 from volcano_py.webhooks.tasks import check_topology_policy
 
@@ -121,7 +121,7 @@ def _queues(case: Data) -> QueueIndex:
 def _ask(case: Data) -> tuple[list[str], Data | None]:
     request, config = case["request"], case.get("config") or {}
     namespaces = [o for o in case.get("existing") or () if o.get("kind") == "Namespace"]
-    around = Surroundings(
+    around = AdmissionContext(
         queues=_queues(case),
         namespaces={o["metadata"]["name"]: o for o in namespaces},
         scheduler_names=config.get("schedulerNames") or ["volcano"],
@@ -134,8 +134,8 @@ def _ask(case: Data) -> tuple[list[str], Data | None]:
     )
     obj = request.get("object")
     namespace = ((obj or {}).get("metadata") or {}).get("namespace", "")
-    asked = Asked(request["operation"], obj, request.get("oldObject"), request.get("name") or "", namespace)
-    verdict = judge(PATHS[case["webhook"]], asked, around)
+    asked = AdmissionRequest(request["operation"], obj, request.get("oldObject"), request.get("name") or "", namespace)
+    verdict = evaluate(PATHS[case["webhook"]], asked, around)
     return list(verdict.problems), verdict.obj
 
 

@@ -29,7 +29,7 @@ def job(**spec: Any) -> dict[str, Any]:
 BAD: list[tuple[ResourceType, str, dict[str, Any], str]] = [
     (JOB, "no-queue", job(queue="missing"), "queue 'missing' not found: create it"),
     (JOB, "root", job(queue="root"), "can not submit job to root queue"),
-    (JOB, "inner", job(queue="parent"), "name one below it, such as child"),
+    (JOB, "inner", job(queue="parent"), "use a leaf queue below it, such as child"),
     (JOB, "circle", job(tasks=[task("a", 1, dependsOn={"name": ["a"]})]), "look at dependsOn of a"),
     (JOB, "too-few", job(minAvailable=5), "job 'minAvailable' should not be greater than total replicas"),
     (JOB, "plugin", job(plugins={"nothing": []}), "unable to find job plugin: nothing"),

@@ -9,9 +9,11 @@ from volcano_py.sandbox.apiserver.cel.expressions import evaluate_with
 from volcano_py.webhooks import cel_queue_rules, cel_rules
 from volcano_py.webhooks.cel_rules import Rule
 from volcano_py.webhooks.lookup import QueueIndex
-from volcano_py.webhooks.paths import PATHS, Asked, Surroundings, judge
+from volcano_py.webhooks.paths import PATHS, AdmissionContext, AdmissionRequest, evaluate
 
-AROUND = Surroundings(queues=QueueIndex([{"metadata": {"name": "default"}, "spec": {}, "status": {"state": "Open"}}]))
+AROUND = AdmissionContext(
+    queues=QueueIndex([{"metadata": {"name": "default"}, "spec": {}, "status": {"state": "Open"}}])
+)
 RULES = {
     "/jobs/validate": cel_rules.JOBS,
     "/queues/validate": cel_queue_rules.QUEUES,
@@ -51,7 +53,7 @@ def refused_beside(path: str, others: list[Any], obj: Any, old: Any = None, oper
 
 def problems(path: str, obj: Any, old: Any = None, operation: str = "") -> list[str]:
     operation = operation or ("UPDATE" if old is not None else "CREATE")
-    return list(judge(PATHS[path], Asked(operation, obj, old), AROUND).problems)
+    return list(evaluate(PATHS[path], AdmissionRequest(operation, obj, old), AROUND).problems)
 
 
 def task(**fields: Any) -> dict[str, Any]:

@@ -22,10 +22,10 @@ resourceGroups:
     [
         ("a: [", "line 1"),
         ("- a", "a mapping with resourceGroups"),
-        ("resourceGroups: 3", "a list is expected"),
-        ("resourceGroups: [3]", r"resourceGroups\[0\]: a mapping"),
-        ("resourceGroups: [{labels: x}]", r"resourceGroups\[0\].labels: a mapping"),
-        ("resourceGroups: [{object: {value: x}}]", r"resourceGroups\[0\].object: key is a text"),
+        ("resourceGroups: 3", "must be a list"),
+        ("resourceGroups: [3]", r"resourceGroups\[0\]: must be a mapping"),
+        ("resourceGroups: [{labels: x}]", r"resourceGroups\[0\].labels: must be a mapping"),
+        ("resourceGroups: [{object: {value: x}}]", r"resourceGroups\[0\].object: key must be a string"),
     ],
 )
 def test_refused_with_the_place(text, words):
@@ -54,7 +54,7 @@ def test_a_change_is_seen_and_a_mistake_leaves_the_last_good_one(tmp_path, caplo
         assert not write("resourceGroups: 3")
         assert not read.refresh()
     assert len(caplog.records) == 1
-    assert "the last good one stays in force" in caplog.text
+    assert "the last valid one stays active" in caplog.text
     assert read.groups[0]["resourceGroup"] == "management"
 
 
@@ -63,10 +63,10 @@ def test_a_change_is_seen_and_a_mistake_leaves_the_last_good_one(tmp_path, caplo
     [
         ({"enabled_admission": ("/job/mutate",)}, "did you mean /jobs/mutate"),
         ({"port": 0}, "--port"),
-        ({"webhook_url": ""}, "says how we are reached"),
-        ({"webhook_url": "http://a"}, "is not https"),
-        ({"tls_cert_file": "a"}, "--ca-cert-file and --tls-private-key-file must be given"),
-        ({"webhook_url": "", "webhook_namespace": "a"}, "needs --webhook-service-name"),
+        ({"webhook_url": ""}, "the webhooks' address"),
+        ({"webhook_url": "http://a"}, "must start with https"),
+        ({"tls_cert_file": "a"}, "--ca-cert-file and --tls-private-key-file must be set"),
+        ({"webhook_url": "", "webhook_namespace": "a"}, "set --webhook-service-name"),
     ],
 )
 def test_flags_that_do_not_go_together(given, words):

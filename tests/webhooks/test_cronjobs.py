@@ -41,7 +41,7 @@ def test_allowed(allowed):
         (cronjob(schedule="@noon"), "'@noon' is none of @yearly"),
         (cronjob(schedule="@every soon"), "invalid duration 'soon'"),
         (cronjob(schedule=f"@every {'9' * 400}h"), "longer than Go's longest duration"),
-        (cronjob(timeZone=""), "got empty string; leave it out"),
+        (cronjob(timeZone=""), "got empty string; omit it"),
         (cronjob(timeZone="Local"), "timeZone can't be Local"),
         (cronjob(timeZone="Europe"), "'Europe': invalid timeZone"),
         (cronjob(timeZone="Europe/Bärlin"), "unknown timeZone: 'Bärlin'"),

@@ -30,8 +30,8 @@ def test_flows_that_can_run(allowed):
     ("denied", "message"),
     [
         (jobflow(a=["ghost"]), "vertex is not defined: ghost, on which a depends"),
-        (jobflow(a=["a"]), "a waits for a"),
-        (jobflow(a=["c"], b=["a"], c=["b"]), "waits for"),
+        (jobflow(a=["a"]), "a depends on a"),
+        (jobflow(a=["c"], b=["a"], c=["b"]), "depends on"),
     ],
 )
 def test_flows_that_never_end(denied, message):
@@ -42,9 +42,9 @@ def test_flows_that_never_end(denied, message):
 
 def test_a_circle_is_told_in_the_order_of_waiting():
     assert check_graph({"a": ["b"], "b": ["c"], "c": ["a"]}) in (
-        "a waits for b waits for c waits for a",
-        "b waits for c waits for a waits for b",
-        "c waits for a waits for b waits for c",
+        "a depends on b depends on c depends on a",
+        "b depends on c depends on a depends on b",
+        "c depends on a depends on b depends on c",
     )
 
 

@@ -158,7 +158,7 @@ DENIED = [
     (container(name="Main"), "containers[0].name: Invalid value"),
     (container(ports=[{"containerPort": 70000}]), "between 1 and 65535"),
     (container(env=[{"name": "A=B"}]), "must not contain '='"),
-    (container(volumeMounts=[{"name": "v", "mountPath": "/v"}]), "no volume of the pod has this name"),
+    (container(volumeMounts=[{"name": "v", "mountPath": "/v"}]), "the pod has no volume with this name"),
     (container(resources={"requests": {"cpu": "two"}}), "is not a quantity"),
     (container(resources={"requests": {"cpu": 2}, "limits": {"cpu": 1}}), "less than or equal to cpu limit"),
     (container(resources={"requests": {"nvidia.com/gpu": 1}}), "a limit must be set"),

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.webhooks.policies import BESIDE, RULES, changed, cronjob, job, problems, queue, refused, refused_beside, task
 from volcano_py.webhooks.lookup import QueueIndex
-from volcano_py.webhooks.paths import PATHS, Asked, Surroundings, judge
+from volcano_py.webhooks.paths import PATHS, AdmissionContext, AdmissionRequest, evaluate
 
 PATH, WEIGHTS = "volcano.sh/hierarchy", "volcano.sh/hierarchy-weights"
 PARTED = {"totalPartitions": 2, "partitionSize": 2}
@@ -90,7 +90,7 @@ REFUSED: list[tuple[str, Any, str]] = [
     (
         "/jobs/validate",
         job(task(template={"spec": {"containers": [{"name": "a", "image": "b"}] * 2}})),
-        "Duplicate value: call each container differently",
+        "Duplicate value: use unique container names",
     ),
     ("/jobs/validate", job(task(topologyPolicy="restricted")), "the cpu request isn't an integer"),
     ("/queues/validate", queue(capability={"example.com/gpu": "500m"}), "must be an integer"),
@@ -133,7 +133,7 @@ REFUSED: list[tuple[str, Any, str]] = [
     (
         "/jobflows/validate",
         {"metadata": {"name": "f"}, "spec": {"flows": [{"name": "a", "dependsOn": {"targets": ["a"]}}]}},
-        "wait for itself",
+        "depend on itself",
     ),
 ]
 
@@ -257,8 +257,8 @@ def test_no_queue_is_refused_beside_others_that_the_functions_allow(one: Any, a:
     others = [{"metadata": {"name": name}, "spec": spec} for name, spec in (("a", a), ("b", b))]
     obj = {"metadata": {"name": "q"}, "spec": one}
     old = {"metadata": {"name": "q"}, "spec": {}} if exists else None
-    around = Surroundings(queues=QueueIndex([*others, *([old] if old else [])]))
-    verdict = judge(PATHS["/queues/validate"], Asked("UPDATE" if old else "CREATE", obj, old), around)
+    around = AdmissionContext(queues=QueueIndex([*others, *([old] if old else [])]))
+    verdict = evaluate(PATHS["/queues/validate"], AdmissionRequest("UPDATE" if old else "CREATE", obj, old), around)
     if not verdict.problems:
         assert refused_beside("/queues/validate", others, obj, old) == []
 

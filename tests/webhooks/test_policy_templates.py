@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.webhooks.policies import changed, job, problems, refused, task
-from volcano_py.webhooks.jobs import _TOLD_APART
+from volcano_py.webhooks.jobs import _POINTERS
 
 CHANGES: list[tuple[Any, ...]] = [
     ("hostNetwork", True),
@@ -110,7 +110,7 @@ def with_empty(value: Any, random: Any) -> Any:
     """The same with some of the empty values that mean nothing taken out."""
     if isinstance(value, dict):
         rows = {key: with_empty(one, random) for key, one in value.items()}
-        return {key: one for key, one in rows.items() if key in _TOLD_APART or one or random.random() < 0.5}
+        return {key: one for key, one in rows.items() if key in _POINTERS or one or random.random() < 0.5}
     return [with_empty(one, random) for one in value] if isinstance(value, list) else value
 
 

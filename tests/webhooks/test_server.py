@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 from volcano_py.api import names
 from volcano_py.webhooks import server
 from volcano_py.webhooks.lookup import QueueIndex
-from volcano_py.webhooks.paths import PATHS, Path, Surroundings, Verdict
+from volcano_py.webhooks.paths import PATHS, AdmissionContext, Path, Verdict
 from volcano_py.webhooks.review import answer, json_patch
 
 OPEN = {"metadata": {"name": "default"}, "spec": {}, "status": {"state": "Open"}}
-AROUND = Surroundings(queues=QueueIndex([OPEN]))
+AROUND = AdmissionContext(queues=QueueIndex([OPEN]))
 JSON = "application/json"
 
 
@@ -73,12 +73,12 @@ async def test_what_is_no_review_of_ours():
         assert (await post("/jobs/mutate", review(job())))[0] == 404
         assert (await post("/jobs/validate", b"{}", "text/plain"))[0] == 415
         for body, words in (
-            (b'{"kind": "Admiss', "cannot be read"),
-            (b"[" * 5000, "cannot be read"),
-            ([], "only AdmissionReviews"),
-            ({"kind": "Pod"}, "only AdmissionReviews"),
+            (b'{"kind": "Admiss', "invalid AdmissionReview"),
+            (b"[" * 5000, "invalid AdmissionReview"),
+            ([], "must be an AdmissionReview"),
+            ({"kind": "Pod"}, "must be an AdmissionReview"),
             ({"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1beta1"}, "admissionReviewVersions"),
-            ({"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "request": None}, "asks nothing"),
+            ({"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "request": None}, "contains no request"),
             (review(job(), uid=7), "request.uid"),
             (review([1]), "request.object"),
             (review(job(), operation="CONNECT"), "expect operation to be"),
@@ -94,7 +94,7 @@ async def test_size_is_bounded():
     async with serving() as post:
         status, text = await post("/jobs/validate", review(job(comment="x" * (3 << 20))))
         assert status == 413
-        assert "make the object smaller" in text
+        assert "reduce the object" in text
         status, _ = await post("/jobs/validate", review(job(comment="x" * (900 << 10))))
         assert status == 200
 
@@ -116,7 +116,7 @@ async def test_time_is_bounded_and_others_are_not_held_up(monkeypatch):
             assert time.monotonic() - before < 10
             status, text = await large
             assert status == 504
-            assert "no answer within" in text
+            assert "no response within" in text
         finally:
             free.set()
 
@@ -177,7 +177,7 @@ SPECIMENS = {
     "cronjobs": {"metadata": {"name": "c"}, "spec": {"schedule": "* * * * *", "timeZone": "UTC"}},
     "jobflows": {"metadata": {"name": "f"}, "spec": {"flows": [{"name": "a", "dependsOn": {"targets": ["b"]}}]}},
 }
-GROUPS = Surroundings(queues=AROUND.queues, resource_groups=[{"resourceGroup": "r", "tolerations": [{"key": "b"}]}])
+GROUPS = AdmissionContext(queues=AROUND.queues, resource_groups=[{"resourceGroup": "r", "tolerations": [{"key": "b"}]}])
 
 
 @settings(max_examples=600)

@@ -83,19 +83,21 @@ async def _queues(kubeconfig: str, master: str) -> list[Manifest] | str:
 def admitted(rt: ResourceType, obj: Manifest, queues: list[Manifest] | None) -> tuple[Manifest, list[str]]:
     """An object as admission changes it, and the problems. `queues` None: unknown, every queue counts as open."""
     from volcano_py.webhooks.lookup import QueueIndex
-    from volcano_py.webhooks.paths import CREATE, PATHS, Asked, Surroundings, judge
+    from volcano_py.webhooks.paths import CREATE, PATHS, AdmissionContext, AdmissionRequest, evaluate
 
     namespace = obj["metadata"].get("namespace", "")
     if queues is None:
-        around = Surroundings(QueueIndex([_open((obj.get("spec") or {}).get("queue") or "default")]))
+        around = AdmissionContext(QueueIndex([_open((obj.get("spec") or {}).get("queue") or "default")]))
     else:
-        around = Surroundings(QueueIndex(queues))
+        around = AdmissionContext(QueueIndex(queues))
     problems: list[str] = []
     paths = [path for path in PATHS.values() if path.rt == rt and CREATE in path.operations]
     for path in sorted(paths, key=lambda path: not path.mutates):
         if rt == QUEUE and queues is None and not path.mutates:
             continue
-        verdict = judge(path, Asked(CREATE, obj, name=obj["metadata"].get("name", ""), namespace=namespace), around)
+        verdict = evaluate(
+            path, AdmissionRequest(CREATE, obj, name=obj["metadata"].get("name", ""), namespace=namespace), around
+        )
         problems += verdict.problems
         obj = verdict.obj if verdict.obj is not None else obj
     return obj, problems

@@ -31,7 +31,7 @@ from volcano_py.sandbox.apiserver.registry.request import Request
 from volcano_py.sandbox.apiserver.storage.store import ADDED, DELETED, Event
 from volcano_py.webhooks import paths, pods
 from volcano_py.webhooks.lookup import Manifest, QueueIndex, Queues
-from volcano_py.webhooks.paths import PATHS, Asked, Surroundings, judge
+from volcano_py.webhooks.paths import PATHS, AdmissionContext, AdmissionRequest, evaluate
 
 SYSTEM_NAMESPACE = "volcano-system"
 QUEUES = "queues.scheduling.volcano.sh"
@@ -218,14 +218,14 @@ def deny(webhook: str, problems: Sequence[str]) -> None:
 def install_admission(api: Api) -> None:
     """Put Volcano's rules into the chain, and those for pods before it."""
     _install_for_pods(api)
-    around = Surroundings(queues=StoredQueues(api), namespaces=StoredNamespaces(api))
+    around = AdmissionContext(queues=StoredQueues(api), namespaces=StoredNamespaces(api))
     for path in PATHS.values():
         if path.rt is not kinds.POD:
             chain = api.mutating if path.mutates else api.validating
             chain.setdefault(f"{path.rt.plural}.{path.rt.group}", []).append(_admission(path, around))
 
 
-def _admission(path: paths.Path, around: Surroundings) -> Admission:
+def _admission(path: paths.Path, around: AdmissionContext) -> Admission:
     async def admit(attributes: Attributes) -> None:
         if attributes.operation not in path.operations or attributes.request.subresource:
             return
@@ -233,8 +233,8 @@ def _admission(path: paths.Path, around: Surroundings) -> Admission:
             await _queue_has_state(around.queues, (attributes.obj or {}).get("spec") or {})
         old = attributes.old
         name = old["metadata"]["name"] if old is not None else ""
-        review = Asked(attributes.operation, attributes.obj, old, name, attributes.request.namespace)
-        verdict = judge(path, review, around)
+        review = AdmissionRequest(attributes.operation, attributes.obj, old, name, attributes.request.namespace)
+        verdict = evaluate(path, review, around)
         deny(f"{path.webhook}.volcano.sh", verdict.problems)
         if verdict.obj is not None:
             attributes.obj = verdict.obj
@@ -260,7 +260,7 @@ def _install_for_pods(api: Api) -> None:
     """Validate new pods of Volcano. There are no resource groups here, so pods are not changed."""
     resource = api.resource("", "pods")
     before = resource.strategy.admit_create
-    path, around = PATHS["/pods/validate"], Surroundings()
+    path, around = PATHS["/pods/validate"], AdmissionContext()
 
     def admit(api: Api, pod: dict[str, Any], request: Request) -> None:
         if before is not None:
@@ -270,7 +270,7 @@ def _install_for_pods(api: Api) -> None:
         except (TypeError, AttributeError):
             concerned = True  # its shape is wrong; the rules report it
         if concerned:
-            deny(f"{path.webhook}.volcano.sh", judge(path, Asked("CREATE", pod), around).problems)
+            deny(f"{path.webhook}.volcano.sh", evaluate(path, AdmissionRequest("CREATE", pod), around).problems)
 
     # the strategy is shared by all API servers of the process
     resource.strategy = replace(resource.strategy, admit_create=admit)

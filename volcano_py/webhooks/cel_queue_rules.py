@@ -1,8 +1,8 @@
-"""Rules of admission for queues, in CEL: for a queue by itself, and beside every other queue of the cluster.
+"""Admission rules for queues in CEL: rules for one queue, and rules for a queue and each other queue of the cluster.
 
-The latter are rules of policies with parameters (`paramKind`): the API server evaluates them once for each queue, as
-`params`. So they compare two queues. What needs three or more (sums over siblings, chains of ancestors), or a queue
-that is missing, is left to the webhooks and the queue controller.
+The second group uses policies with parameters (`paramKind`): the API server evaluates them once per queue, with that
+queue as `params`. They compare two queues. Rules over three or more queues (sums over siblings, chains of ancestors)
+or over a missing queue are left to the webhooks and the queue controller.
 """
 
 from __future__ import annotations
@@ -75,17 +75,17 @@ _OF_JOB = f"request.operation != 'CREATE' || {_JOBS_QUEUE} != {_NAME}"
 JOBS_BESIDE = [
     Rule(
         f"{_OF_JOB} || {_STATE} == '{QUEUE_OPEN}'",
-        "spec.queue: can only submit job to queue with state `Open`; open it, or name another",
+        "spec.queue: can only submit job to queue with state `Open`; open it, or use another queue",
     ),
     Rule(
         f"request.operation != 'CREATE' || {_JOBS_QUEUE} == '{ROOT_QUEUE}' || {_PARENT} != {_JOBS_QUEUE}",
-        "spec.queue: can only submit job to leaf queue; name one below it",
+        "spec.queue: can only submit job to leaf queue; use one of its descendants",
     ),
 ]
 PODGROUPS_BESIDE = [
     Rule(
         f"object.spec.?queue.orValue('') != {_NAME} || {_STATE} == '{QUEUE_OPEN}'",
-        "spec.queue: can only submit PodGroup to queue with state `Open`; open it, or name another",
+        "spec.queue: can only submit PodGroup to queue with state `Open`; open it, or use another queue",
     ),
 ]
 
@@ -98,18 +98,18 @@ _UNCHANGED = "request.operation == 'UPDATE' && " + " && ".join(
 
 
 def _of(queue: str, text: str) -> str:
-    """An expression about `object` for another variable."""
+    """An expression about `object`, rewritten for another variable."""
     return text.replace("object.", f"{queue}.").replace(".spec.", ".?spec.")
 
 
 def _within(inner: str, outer: str) -> str:
-    """Whether amounts are within others, where a missing one is zero."""
+    """An expression: every amount of `inner` is at most that of `outer`; a missing amount is zero."""
     more = f"quantity(string({inner}[k])).isGreaterThan(quantity(string({outer}[k])))"
     return f"{inner}.all(k, k in {outer} ? !{more} : sign(quantity(string({inner}[k]))) <= 0)"
 
 
 def _capability_within(inner: str, outer: str) -> str:
-    """Whether capabilities are within others, where a missing or zero one is no limit."""
+    """An expression: every capability of `inner` is at most that of `outer`; missing or zero means unlimited."""
     more = f"quantity(string({inner}[k])).isGreaterThan(quantity(string({outer}[k])))"
     return f"{inner}.all(k, !(k in {outer}) || sign(quantity(string({outer}[k]))) <= 0 || !{more})"
 

@@ -1,8 +1,8 @@
-"""Those rules of admission that CEL can say, in CEL. Volcano: its ValidatingAdmissionPolicies.
+"""The admission rules that CEL can express, in CEL. Volcano: its ValidatingAdmissionPolicies.
 
-Each stands for what a plain function of this package says; `tests/webhooks/test_policy_documents.py` holds the two
-together. Rules of queues are in `cel_queue_rules`. What of the pod templates of a changed Job is compared is in
-`cel_template_rules`. Graphs, whole pod templates and cron expressions are left to the webhooks.
+Each rule corresponds to a Python function of this package; `tests/webhooks/test_policy_documents.py` verifies that
+both give the same result. Rules for queues are in `cel_queue_rules`. The comparison of the pod templates of an updated
+Job is in `cel_template_rules`. Graphs, whole pod templates and cron expressions are left to the webhooks.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _UPDATE = "request.operation != 'UPDATE'"
 
 
 class Rule(NamedTuple):
-    """`expression` is true where all is well; `message` is what is said where it is not."""
+    """`expression` is true for a valid object; `message` is the message of the denial."""
 
     expression: str
     message: str
@@ -35,23 +35,23 @@ def listed(words: Sequence[str]) -> str:
 
 
 def _each(items: str, name: str, rules: Sequence[Rule]) -> list[Rule]:
-    """The rules for every item of a list; `name` stands for the item in their expressions."""
+    """The rules, applied to every item of a list; `name` is the variable of the item in their expressions."""
     return [Rule(f"{items}.all({name}, {rule.expression})", rule.message) for rule in rules]
 
 
 def _policies(at: str, where: str) -> list[Rule]:
-    """Lifecycle policies at a path; `where` is what they are called in messages."""
+    """Rules for the lifecycle policies at a path; `where` is the path in messages."""
     each = f"{at}.?policies.orValue([])"
     named = "(has(p.event) && p.event != '' ? [p.event] : []) + p.?events.orValue([])"
     every = f"{each}.map(p, {named})"
     return [
         Rule(
             f"{each}.all(p, !(has(p.exitCode) && ({named}).size() > 0))",
-            f"{where}: must not specify event and exitCode simultaneously; make two policies of it",
+            f"{where}: must not specify event and exitCode simultaneously; split it into two policies",
         ),
         Rule(
             f"{each}.all(p, has(p.exitCode) || ({named}).size() > 0)",
-            f"{where}: either event and exitCode should be specified: give each policy one of the two",
+            f"{where}: either event and exitCode should be specified: set one of the two in each policy",
         ),
         Rule(
             f"{each}.all(p, has(p.exitCode) || ({named}).all(e, e in {listed(EVENTS)}))",
@@ -64,21 +64,21 @@ def _policies(at: str, where: str) -> list[Rule]:
         Rule(f"{each}.all(p, !has(p.exitCode) || p.exitCode != 0)", f"{where}: 0 is not a valid error code (exitCode)"),
         Rule(
             f"{each}.all(p, !has(p.exitCode) || {each}.exists_one(o, has(o.exitCode) && o.exitCode == p.exitCode))",
-            f"{where}: duplicate exitCode; name each once",
+            f"{where}: duplicate exitCode; use each exit code once",
         ),
         Rule(
             f"{every}.all(es, es.all(e, {every}.exists_one(os, e in os)))",
-            f"{where}: duplicate event across different policies; name each once",
+            f"{where}: duplicate event across different policies; use each event once",
         ),
         Rule(
             f"!{every}.exists(es, '*' in es) || {every}.all(es, es.all(e, e == '*'))",
-            f"{where}: if there's * here, no other policy should be here: * is every event",
+            f"{where}: if there's * here, no other policy should be here: * matches every event",
         ),
     ]
 
 
 INTEGER = "double(int(quantity(string({0})).asApproximateFloat())) == quantity(string({0})).asApproximateFloat()"
-"""Whether a quantity is a whole number."""
+"""An expression: a quantity is a whole number."""
 _REPLICAS = "t.?replicas.orValue(0)"
 _TASKS = "object.spec.?tasks.orValue([])"
 _PARTED = f"{_TASKS}.filter(t, has(t.partitionPolicy))"
@@ -100,12 +100,12 @@ _NEW_TASKS = [
         f"{_CREATE} || {_TASKS}.all(t, {_DEPENDS}.all(n, n != t.name && "
         f"{_TASKS}.exists(o, o.?name.orValue('') == n) && {_DEPENDS}.exists_one(m, m == n)))",
         "spec.tasks[].dependsOn: job has dependencies between tasks, but doesn't form a directed acyclic graph(DAG): "
-        "name other tasks of this job, each once",
+        "list other tasks of this job, each once",
     ),
     Rule(
         f"{_CREATE} || !({_WITH_MPI}) || {_MPI}.exists(a, a.matches('^--?master$')) || {_TASKS}.exists(t, t.name == "
         f"({_MASTERS}.size() > 0 ? {_MASTERS}[0] : 'master'))",
-        "spec.plugins.mpi: The specified mpi master task was not found; name it with --master=TASK",
+        "spec.plugins.mpi: The specified mpi master task was not found; set it with --master=TASK",
     ),
     Rule(
         f"{_CREATE} || {_TASKS}.all(t, (object.metadata.name + '-' + t.?name.orValue('')).size() <= 61)",
@@ -113,16 +113,16 @@ _NEW_TASKS = [
     ),
     Rule(
         f"{_CREATE} || {_TASKS}.all(t, {_CONTAINERS}.size() > 0)",
-        "spec.tasks[].template.spec.containers: Required value: add a container",
+        "spec.tasks[].template.spec.containers: Required value: add at least one",
     ),
     Rule(
         f"{_CREATE} || {_TASKS}.all(t, {_CONTAINERS}.all(c, c.?image.orValue('') != ''))",
-        "spec.tasks[].template.spec.containers[].image: Required value: name an image",
+        "spec.tasks[].template.spec.containers[].image: Required value: set an image",
     ),
     Rule(
         f"{_CREATE} || {_TASKS}.all(t, {_CONTAINERS}.all(c, {_CONTAINERS}.exists_one(o, o.?name.orValue('') == "
         "c.?name.orValue(''))))",
-        "spec.tasks[].template.spec.containers[].name: Duplicate value: call each container differently",
+        "spec.tasks[].template.spec.containers[].name: Duplicate value: use unique container names",
     ),
     Rule(
         f"{_CREATE} || {_TASKS}.all(t, t.?topologyPolicy.orValue('none') in ['', 'none'] || {_CONTAINERS}.all(c, "
@@ -133,7 +133,8 @@ _NEW_TASKS = [
 ]
 
 _FIXED = (
-    "job updates may not change fields other than minAvailable, tasks[*].replicas and priorityClassName; make a new job"
+    "job updates may not change fields other than minAvailable, tasks[*].replicas and priorityClassName; "
+    "create a new Job"
 )
 _SAME_JOB = " && ".join(
     f"object.spec.?{name}.orValue({empty}) == oldObject.spec.?{name}.orValue({empty})"
@@ -156,7 +157,7 @@ _SAME_TASK = " && ".join(
 
 
 def _unchanged(same: str, message: str) -> Rule:
-    """A rule for the tasks `t` of a changed Job beside those, `o`, that it had."""
+    """A rule that compares the tasks `t` of an updated Job with its old tasks `o`."""
     old = "oldObject.spec.?tasks.orValue([])"
     every = f"{_TASKS}.all(t, {old}.exists(o, t.?name.orValue('') == o.?name.orValue('') && {same}))"
     return Rule(f"{_UPDATE} || {_TASKS}.size() != {old}.size() || {every}", message)
@@ -175,7 +176,7 @@ JOBS = [
     ),
     Rule(
         f"{_TASKS}.all(t, {_TASKS}.exists_one(o, o.?name.orValue('') == t.?name.orValue('')))",
-        "spec.tasks[].name: duplicated task name; call each task differently",
+        "spec.tasks[].name: duplicated task name; use unique task names",
     ),
     Rule(
         f"{_CREATE} || {_TASKS}.all(t, t.?name.orValue('').matches({_LABEL}) && t.name.size() <= 63)",
@@ -210,11 +211,11 @@ JOBS = [
     ),
     Rule(
         f"{_CREATE} || object.spec.?queue.orValue('') != '{ROOT_QUEUE}'",
-        "spec.queue: can not submit job to root queue; name a leaf queue",
+        "spec.queue: can not submit job to root queue; use a leaf queue",
     ),
     Rule(
         f"{_CREATE} || object.spec.?plugins.orValue({{}}).all(p, p in {listed(sorted(known_plugins()))})",
-        f"spec.plugins: unable to find job plugin; there are {', '.join(sorted(known_plugins()))}",
+        f"spec.plugins: unable to find job plugin; valid plugins are {', '.join(sorted(known_plugins()))}",
     ),
     Rule(
         f"{_CREATE} || {_TASKS}.all(t, t.template.spec.?containers.orValue([]).all(c, {_REQUESTS}.all(r, "
@@ -234,7 +235,7 @@ JOBS = [
     Rule(
         f"{_CREATE} || {_VOLUMES}.all(v, {_VOLUMES}.exists_one(o, o.?mountPath.orValue('') == "
         "v.?mountPath.orValue('')))",
-        "spec.volumes[].mountPath: duplicated mountPath; mount each volume somewhere else",
+        "spec.volumes[].mountPath: duplicated mountPath; use a unique mountPath for each volume",
     ),
     Rule(
         f"{_CREATE} || {_VOLUMES}.all(v, has(v.volumeClaim) != (v.?volumeClaimName.orValue('') != ''))",
@@ -269,7 +270,7 @@ _BUDGET = "'^([1-9][0-9]{0,8}|[1-9][0-9]?%+)$'"
 
 
 def pods(scheduler_name: str) -> list[Rule]:
-    """Only pods of this scheduler are looked at."""
+    """Rules for pods of this scheduler only."""
     others = f"object.spec.?schedulerName.orValue('') != '{scheduler_name}'"
     return [
         Rule(
@@ -287,10 +288,10 @@ def pods(scheduler_name: str) -> list[Rule]:
 HYPERNODES = [
     Rule(
         "object.spec.?members.orValue([]).size() > 0",
-        "spec.members: member list must not be empty; name at least one",
+        "spec.members: member list must not be empty; add at least one",
     ),
     Rule(
-        # a pattern that is none is an error, and rejects the object
+        # an invalid pattern is an evaluation error, which denies the request
         "object.spec.?members.orValue([]).all(m, 'a'.matches(m.?selector.?regexMatch.?pattern.orValue('a')) "
         "? true : true)",
         "spec.members[].selector.regexMatch.pattern: member regexMatch pattern is invalid",
@@ -300,7 +301,7 @@ HYPERNODES = [
 CRONJOBS = [
     Rule(
         "object.spec.?schedule.orValue('') != ''",
-        "spec.schedule: schedule is required, but got empty; give five fields such as '*/5 * * * *', or @hourly",
+        "spec.schedule: schedule is required, but got empty; use five fields such as '*/5 * * * *', or @hourly",
     ),
     Rule(
         "!object.spec.?schedule.orValue('').contains('TZ')",
@@ -312,11 +313,11 @@ CRONJOBS = [
     ),
     Rule(
         "!has(object.spec.timeZone) || object.spec.timeZone != ''",
-        "spec.timeZone: timeZone must be nil or non-empty string; leave it out or name a zone",
+        "spec.timeZone: timeZone must be nil or non-empty string; omit it or set a time zone",
     ),
     Rule(
         "object.spec.?timeZone.orValue('').lowerAscii() != 'local'",
-        "spec.timeZone: timeZone can't be Local; take one of https://www.iana.org/time-zones",
+        "spec.timeZone: timeZone can't be Local; use one of https://www.iana.org/time-zones",
     ),
 ]
 
@@ -326,10 +327,10 @@ _TARGETS = "f.?dependsOn.?targets.orValue([])"
 JOBFLOWS = [
     Rule(
         f"{_FLOWS}.all(f, {_TARGETS}.all(t, {_FLOWS}.exists(o, o.?name.orValue('') == t)))",
-        "spec.flows[].dependsOn.targets: jobflow Flow is not DAG: vertex is not defined; name flows of this JobFlow",
+        "spec.flows[].dependsOn.targets: jobflow Flow is not DAG: vertex is not defined; list flows of this JobFlow",
     ),
     Rule(
         f"{_FLOWS}.all(f, {_TARGETS}.all(t, t != f.?name.orValue('')))",
-        "spec.flows[].dependsOn.targets: jobflow Flow is not DAG: a flow cannot wait for itself",
+        "spec.flows[].dependsOn.targets: jobflow Flow is not DAG: a flow cannot depend on itself",
     ),
 ]

@@ -1,8 +1,8 @@
-"""What of the pod templates of a changed Job CEL can compare: fields by name, with absent and empty made the same.
+"""The comparison of pod templates of an updated Job in CEL: fields by name; absent and empty values are equal.
 
-/jobs/validate compares whole templates, of which empty values were taken out at any depth. CEL has no recursion: the
-fields are listed here. Not compared are affinity, probes, lifecycle hooks, ephemeral sources of volumes, and what
-Kubernetes adds later.
+/jobs/validate compares whole templates after removing empty values at any depth. CEL has no recursion, so the fields
+are listed here. Not compared: affinity, probes, lifecycle hooks, ephemeral volume sources, and fields that later
+versions of Kubernetes add.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 TEXT, NUMBER, FALSE, LIST = "''", "0", "false", "[]"
-"""The empty value of a field, with which its absence is equal."""
+"""The empty value of a field; an absent field is equal to it."""
 
 _POD = {
     **dict.fromkeys(("serviceAccountName", "serviceAccount", "restartPolicy", "schedulerName", "nodeName"), TEXT),
@@ -37,7 +37,7 @@ _LISTS: Mapping[str, Mapping[str, str]] = {
     "resourceClaims": dict.fromkeys(("name", "resourceClaimName", "resourceClaimTemplateName"), TEXT),
     "hostAliases": {"ip": TEXT, "hostnames": LIST},
 }
-"""Lists of a pod, and the fields of their items."""
+"""Lists in a pod spec, and the fields of their items."""
 
 _CONTAINER = {
     **dict.fromkeys(("name", "image", "workingDir", "imagePullPolicy", "restartPolicy"), TEXT),
@@ -67,7 +67,7 @@ _CONTAINERS = ("containers", "initContainers")
 
 
 def same_pods(new: str, old: str) -> str:
-    """An expression: two pod templates are the same but for their containers, as far as CEL can compare them."""
+    """An expression: two pod templates are equal except for their containers, as far as CEL can compare them."""
     a, b = f"{new}.?spec", f"{old}.?spec"
     parts = [f"{a}.?{name}.orValue({empty}) == {b}.?{name}.orValue({empty})" for name, empty in _POD.items()]
     parts += [f"{_pointer(f'{a}.?{name}')} == {_pointer(f'{b}.?{name}')}" for name in _POD_POINTERS]
@@ -79,7 +79,7 @@ def same_pods(new: str, old: str) -> str:
 
 
 def same_containers(new: str, old: str) -> str:
-    """An expression: the containers of two pod templates are the same, as far as CEL can compare them."""
+    """An expression: the containers of two pod templates are equal, as far as CEL can compare them."""
     parts: list[str] = []
     for kind in _CONTAINERS:
         a, b = f"{new}.?spec.?{kind}.orValue([])", f"{old}.?spec.?{kind}.orValue([])"
@@ -101,7 +101,7 @@ def same_containers(new: str, old: str) -> str:
 
 
 def _cheaply(new: str, old: str, parts: Iterable[str]) -> str:
-    """Equal values need no comparison by field: a large Job would exceed the cost that the API server allows."""
+    """Compares fields only if the whole values differ: a large Job would exceed the API server's CEL cost limit."""
     return f"({new} == {old} || ({' && '.join(parts)}))"
 
 
@@ -112,12 +112,12 @@ def _same_items(a: str, b: str, fields: Mapping[str, str]) -> Iterable[str]:
 
 
 def _pointer(path: str) -> str:
-    """A field of which zero and false are not the same as its absence, as a text."""
+    """An expression: the value of a pointer field as a string. Zero and false are not equal to its absence."""
     return f"({path}.hasValue() ? string({path}.value()) : '')"
 
 
 def _same_map(a: str, b: str) -> str:
-    """Maps of texts and quantities; an empty value is the same as none."""
+    """An expression: two maps of strings or quantities are equal; an empty value is equal to an absent one."""
     return (
         f"{a}.all(k, k in {b} ? {a}[k] == {b}[k] : string({a}[k]) in ['', '0']) && "
         f"{b}.all(k, k in {a} || string({b}[k]) in ['', '0'])"

@@ -1,7 +1,7 @@
-"""The admission configuration: resource groups, from a file that may change. Volcano: `--admission-conf`.
+"""The admission configuration: resource groups, from a file that is reloaded on change. Volcano: `--admission-conf`.
 
-A file that cannot be used is one line in the log, and the last good one stays in force. Unlike in Volcano, a file that
-was bad at the start is used as soon as it is mended.
+An invalid file is logged once, and the last valid configuration stays active. Unlike in Volcano, a file that is
+invalid at startup is loaded as soon as it is valid.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _MAPS = ("object", "labels")
 
 
 def parse(text: str) -> list[ResourceGroup]:
-    """The resource groups of a file. Raises ValueError that says where it cannot be read."""
+    """The resource groups of a file. Raises ValueError with the position of the error."""
     try:
         document = yaml.safe_load(text)
     except yaml.YAMLError as error:
@@ -32,10 +32,10 @@ def parse(text: str) -> list[ResourceGroup]:
     if document is None:
         return []
     if not isinstance(document, dict):
-        raise ValueError(f"a mapping with resourceGroups is expected, this is a {type(document).__name__}")
+        raise ValueError(f"must be a mapping with resourceGroups, got {type(document).__name__}")
     groups = document.get("resourceGroups") or []
     if not isinstance(groups, list):
-        raise ValueError("resourceGroups: a list is expected")
+        raise ValueError("resourceGroups: must be a list")
     for index, group in enumerate(groups):
         _check(group, f"resourceGroups[{index}]")
     return groups
@@ -43,18 +43,18 @@ def parse(text: str) -> list[ResourceGroup]:
 
 def _check(group: Any, place: str) -> None:
     if not isinstance(group, dict):
-        raise ValueError(f"{place}: a mapping is expected")
-    for kind, word, keys in ((str, "text", _TEXTS), (list, "list", _LISTS), (dict, "mapping", _MAPS)):
+        raise ValueError(f"{place}: must be a mapping")
+    for kind, word, keys in ((str, "string", _TEXTS), (list, "list", _LISTS), (dict, "mapping", _MAPS)):
         for key in keys:
             if not isinstance(group.get(key), kind | None):
-                raise ValueError(f"{place}.{key}: a {word} is expected")
+                raise ValueError(f"{place}.{key}: must be a {word}")
     chosen = group.get("object") or {}
     if not isinstance(chosen.get("key"), str | None) or not isinstance(chosen.get("value"), list | None):
-        raise ValueError(f"{place}.object: key is a text, value a list")
+        raise ValueError(f"{place}.object: key must be a string, value a list")
 
 
 class AdmissionConfiguration:
-    """`groups` is what is in force; None until a file could be read."""
+    """`groups` is the active configuration; None until a file was loaded."""
 
     def __init__(self, path: str) -> None:
         self.groups: list[ResourceGroup] | None = None
@@ -63,7 +63,7 @@ class AdmissionConfiguration:
         self.refresh()
 
     def refresh(self) -> bool:
-        """Read the file if it changed; whether another configuration is in force now."""
+        """Reload the file if it changed. Returns whether the active configuration changed."""
         if self._path is None:
             return False
         try:
@@ -77,7 +77,7 @@ class AdmissionConfiguration:
             seen = why if isinstance(error, OSError) else seen
             if self._seen != seen:
                 self._seen = seen
-                kept = "the last good one stays in force" if self.groups is not None else "pods are left as they are"
+                kept = "the last valid one stays active" if self.groups is not None else "pods are not changed"
                 log.error("--admission-conf %s: %s; %s", self._path, why, kept)
             return False
         self._seen = seen

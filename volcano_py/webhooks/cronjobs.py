@@ -1,6 +1,6 @@
 """Admission of CronJobs: schedule, time zone and name. Volcano: /cronjobs/validate.
 
-The Job in the template is looked at when it is made.
+The Job in the template is validated when it is created.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from volcano_py.webhooks.identifiers import qualified_name
 from volcano_py.webhooks.lookup import Manifest
 
 MAX_NAME = 52
-"""The Jobs' names are eleven characters longer: a dash and the minute of the start."""
+"""The name of a Job has eleven more characters: a dash and the start time in minutes."""
 
 _ZONE_PART = re.compile(r"[A-Za-z.\-_0-9+]{1,14}", re.ASCII)
 _ZONES = "https://www.iana.org/time-zones"
 
 
 def validate_cronjob(cronjob: Manifest) -> list[str]:
-    """What is wrong with a new or changed CronJob."""
+    """Problems of a new or updated CronJob."""
     name = (cronjob.get("metadata") or {}).get("name", "")
     problems = [*check_spec(cronjob.get("spec") or {}), *check_name(name)]
     return [f"cronjob {name}: {problem}" for problem in problems]
@@ -32,14 +32,14 @@ def check_name(name: str) -> Iterator[str]:
     if len(name) > MAX_NAME:
         yield (
             f"metadata.name: cronJob name must be no more than {MAX_NAME} characters "
-            f"to accommodate job name suffix (max 63 total), this has {len(name)}"
+            f"to accommodate job name suffix (max 63 total), got {len(name)}"
         )
     if problem := qualified_name(name):
         yield f"metadata.name: invalid cronJob name {name!r}: {problem}"
 
 
 def check_spec(spec: Mapping[str, Any]) -> Iterator[str]:
-    """When, and on which clock."""
+    """Problems of schedule and time zone."""
     yield from _check_schedule(spec.get("schedule") or "")
     zone = spec.get("timeZone")
     if zone is not None:
@@ -48,7 +48,7 @@ def check_spec(spec: Mapping[str, Any]) -> Iterator[str]:
 
 def _check_schedule(schedule: str) -> Iterator[str]:
     if not schedule:
-        yield "spec.schedule: schedule is required, but got empty; give five fields such as '*/5 * * * *', or @hourly"
+        yield "spec.schedule: schedule is required, but got empty; use five fields such as '*/5 * * * *', or @hourly"
     elif "TZ" in schedule:
         yield (
             f"spec.schedule: Invalid value: {schedule!r}: schedule should not contain TZ or CRON_TZ, "
@@ -63,16 +63,16 @@ def _check_schedule(schedule: str) -> Iterator[str]:
 
 def _check_zone(zone: str) -> Iterator[str]:
     if not zone:
-        yield "spec.timeZone: timeZone must be nil or non-empty string, got empty string; leave it out or name a zone"
+        yield "spec.timeZone: timeZone must be nil or non-empty string, got empty string; omit it or set a time zone"
         return
     if zone.lower() == "local":
         yield f"spec.timeZone: timeZone can't be {zone}, and must be defined in {_ZONES}"
         return
     for part in zone.split("/"):
         if not _ZONE_PART.fullmatch(part) or part in (".", "..") or part.startswith("-"):
-            yield f"spec.timeZone: Invalid value: {zone!r}: unknown timeZone: {part!r} cannot be part of a zone's name"
+            yield f"spec.timeZone: Invalid value: {zone!r}: unknown timeZone: {part!r} is not valid in a time zone name"
             break
     try:
         zoneinfo.ZoneInfo(zone)
     except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
-        yield f"spec.timeZone: Invalid value: {zone!r}: invalid timeZone; take one of {_ZONES}"
+        yield f"spec.timeZone: Invalid value: {zone!r}: invalid timeZone; use one of {_ZONES}"

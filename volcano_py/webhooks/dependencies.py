@@ -1,4 +1,4 @@
-"""What waits for what: tasks of a Job (`dependsOn.name`) and flows of a JobFlow (`dependsOn.targets`)."""
+"""Dependency graphs: tasks of a Job (`dependsOn.name`) and flows of a JobFlow (`dependsOn.targets`)."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from graphlib import CycleError, TopologicalSorter
 
 
 def order(waits: Mapping[str, Sequence[str]]) -> list[str]:
-    """The names so that each comes after those it waits for; those for which that cannot be are left out.
+    """The names in topological order, without those whose dependencies can never be met.
 
-    A name waits in vain also for an unknown one, and for one that it lists twice; both are mistakes.
+    A dependency on an unknown name, or one that is listed twice, is never met: both are mistakes of the user.
     """
     place = {name: number for number, name in enumerate(waits)}
     open_needs: dict[str, int] = {}
     awaited_by: dict[str, list[str]] = {}
     for name, needs in waits.items():
-        open_needs[name] = len(needs)  # what is listed twice is counted twice, and met once
+        open_needs[name] = len(needs)  # a duplicate is counted twice, but met once
         for need in set(needs):
             awaited_by.setdefault(need, []).append(name)
     done: list[str] = []
@@ -33,7 +33,7 @@ def order(waits: Mapping[str, Sequence[str]]) -> list[str]:
 
 
 def check_graph(edges: Mapping[str, Sequence[str]]) -> str:
-    """What keeps the graph from being acyclic: a name that is none of its own, or a circle. Empty if it is acyclic."""
+    """Why the graph is not acyclic: a dependency on an undefined name, or a cycle. Empty if it is acyclic."""
     for name, targets in edges.items():
         for target in targets:
             if target not in edges:
@@ -42,5 +42,5 @@ def check_graph(edges: Mapping[str, Sequence[str]]) -> str:
         TopologicalSorter(edges).prepare()
     except CycleError as error:
         circle: list[str] = error.args[1]
-        return f"{' waits for '.join(reversed(circle))}"
+        return f"{' depends on '.join(reversed(circle))}"
     return ""

@@ -1,6 +1,6 @@
-"""Admission of HyperNodes: there are members, and their patterns can be read. Volcano: /hypernodes/validate.
+"""Admission of HyperNodes: there is a member, and the patterns are valid. Volcano: /hypernodes/validate.
 
-That a member has just one kind of selector is said by the CRD.
+The CRD validates that a member has exactly one kind of selector.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ _QUIET.log_errors = False
 
 
 def validate_hypernode(hypernode: Manifest) -> list[str]:
-    """What is wrong with a new or changed HyperNode."""
+    """Problems of a new or updated HyperNode."""
     name = (hypernode.get("metadata") or {}).get("name", "")
     members = (hypernode.get("spec") or {}).get("members") or []
     if not members:
-        return [f"hypernode {name}: spec.members: Required value: member list must not be empty; name at least one"]
+        return [f"hypernode {name}: spec.members: Required value: member list must not be empty; add at least one"]
     return [f"hypernode {name}: {problem}" for problem in _check_patterns(members)]
 
 
@@ -34,5 +34,5 @@ def _check_patterns(members: list[dict[str, Any]]) -> Iterator[str]:
             cause = error.args[0].decode() if isinstance(error.args[0], bytes) else str(error)
             yield (
                 f"spec.members[{index}].selector.regexMatch.pattern: Invalid value: {pattern!r}: "
-                f"member regexMatch pattern is invalid: error parsing regexp: {cause}; write it in RE2's syntax"
+                f"member regexMatch pattern is invalid: error parsing regexp: {cause}; use RE2 syntax"
             )

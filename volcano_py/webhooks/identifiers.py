@@ -1,4 +1,4 @@
-"""Kubernetes' rules for names, label keys and values. Each check returns what is wrong, or an empty text."""
+"""Kubernetes' rules for names, label keys and values. Each check returns the problem, or an empty string."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What admission has to know of job plugins: which there are, and how their arguments are read.
+"""The names of job plugins for admission, and the parsing of their arguments.
 
-Volcano has eight. Further ones are entry points of the group `volcano_py.job_plugins`; admission knows them by name
-and loads none.
+Volcano has eight. Additional ones are entry points of the group `volcano_py.job_plugins`; admission reads their names
+and does not load them.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ BUILT_IN = frozenset(("env", "ssh", "svc", "tensorflow", "mpi", "pytorch", "ray"
 
 @cache
 def known_plugins() -> frozenset[str]:
-    """The names that `spec.plugins` of a Job may hold."""
+    """The names that are valid in `spec.plugins` of a Job."""
     return BUILT_IN | {entry.name for entry in entry_points(group=GROUP)}
 
 
 def argument(arguments: Sequence[str], name: str, default: str) -> str:
-    """The value of a plugin's flag: `--name=value`, `-name=value` or `--name`, `value`; the last one wins."""
+    """The value of a plugin's flag: `--name=value`, `-name=value` or `--name`, `value`; the last occurrence wins."""
     value = default
     for index, text in enumerate(arguments):
         flag, equals, given = text.lstrip("-").partition("=")

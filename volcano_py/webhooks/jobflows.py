@@ -1,4 +1,4 @@
-"""Admission of JobFlows: the flows form a graph without circles. Volcano: /jobflows/validate."""
+"""Admission of JobFlows: the flows form an acyclic graph. Volcano: /jobflows/validate."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from volcano_py.webhooks.lookup import Manifest
 
 
 def validate_jobflow(jobflow: Manifest) -> list[str]:
-    """What is wrong with a new or changed flow. Of two flows of one name the last counts; no flows are fine, too."""
+    """Problems of a new or updated JobFlow. Of two flows with one name the last one counts; an empty list is valid."""
     name = (jobflow.get("metadata") or {}).get("name", "")
     edges = {
         flow.get("name", ""): (flow.get("dependsOn") or {}).get("targets") or []
@@ -18,5 +18,5 @@ def validate_jobflow(jobflow: Manifest) -> list[str]:
         return []
     return [
         f"jobflow {name}: spec.flows: jobflow Flow is not DAG: {problem}; "
-        "let dependsOn.targets name flows of this JobFlow that do not wait for the flow itself"
+        "list in dependsOn.targets flows of this JobFlow that do not depend on the flow itself"
     ]

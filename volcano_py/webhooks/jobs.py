@@ -1,7 +1,7 @@
-"""Admission of Jobs: defaults, and what a Job may look like. Volcano: /jobs/mutate and /jobs/validate.
+"""Admission of Jobs: defaults and validation. Volcano: /jobs/mutate and /jobs/validate.
 
-Functions over plain manifests, callable without HTTP. Validation returns all that is wrong, one message each;
-an empty list means allowed.
+Functions over plain manifests, independent of HTTP. Validation returns all problems, one message each; an empty list
+means that the request is allowed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MUTABLE = "`minAvailable`, `tasks[*].replicas`, `tasks[*].minAvailable` and `pri
 
 
 def mutate_job(job: Manifest, scheduler_name: str = names.SCHEDULER_NAME) -> dict[str, Any]:
-    """The job with its defaults filled in; the argument is left as it is."""
+    """The Job with its defaults set; the argument is not changed."""
     mutated = copy.deepcopy(dict(job))
     spec = mutated.setdefault("spec", {})
     spec["queue"] = spec.get("queue") or DEFAULT_QUEUE
@@ -58,7 +58,7 @@ def _default_task(task: dict[str, Any], index: int) -> None:
 
 
 def validate_job_create(job: Manifest, queues: Queues, *, pod_level_resources: bool = True) -> list[str]:
-    """What is wrong with a new job. `pod_level_resources` is the feature gate of the API server."""
+    """Problems of a new Job. `pod_level_resources` is the API server's feature gate PodLevelResources."""
     return about("job", job, _problems_of_new(job, queues, pod_level_resources))
 
 
@@ -80,7 +80,7 @@ def _problems_of_new(job: Manifest, queues: Queues, pod_level_resources: bool) -
 
 
 def validate_job_update(old: Manifest, new: Manifest) -> list[str]:
-    """What is wrong with a change of a job: little but its size may change."""
+    """Problems of an updated Job: only its size and priority class may change."""
     return about("job", new, _problems_of_change(old.get("spec") or {}, new.get("spec") or {}))
 
 
@@ -101,17 +101,17 @@ def _problems_of_change(before: Mapping[str, Any], spec: Mapping[str, Any]) -> I
     if len(tasks) != count:
         yield (
             f"spec.tasks: Forbidden: job updates may not add or remove tasks: there were {count}, now {len(tasks)}; "
-            "make a new job"
+            "create a new Job"
         )
     elif changed := _changed(_fixed_part(before), _fixed_part(spec)):
         yield (
             f"spec: Forbidden: job updates may not change fields other than {MUTABLE}: {', '.join(changed)} changed; "
-            "make a new job"
+            "create a new Job"
         )
 
 
 def check_topologies(spec: Mapping[str, Any]) -> Iterator[str]:
-    """A tier is named by number or by name, for the job and for the partitions of each task."""
+    """A tier is set by number or by name, not both; for the Job and for the partitions of each task."""
     places = [("spec.networkTopology", spec.get("networkTopology"))]
     for index, task in enumerate(spec.get("tasks") or ()):
         policy = task.get("partitionPolicy") or {}
@@ -138,7 +138,7 @@ def _check_mpi(spec: Mapping[str, Any], tasks: Sequence[Mapping[str, Any]]) -> s
         return ""
     return (
         f"spec.plugins.mpi: The specified mpi master task was not found: no task is named {master!r}; "
-        "call a task so, or name the one there is with --master=<task>"
+        "add a task with this name, or set --master=<task> to an existing one"
     )
 
 
@@ -156,7 +156,8 @@ def _check_job(job: Manifest, spec: Mapping[str, Any], tasks: Sequence[Mapping[s
         yield problem
     for plugin in spec.get("plugins") or {}:
         if plugin not in known_plugins():
-            yield f"spec.plugins: unable to find job plugin: {plugin}; there are {', '.join(sorted(known_plugins()))}"
+            valid = ", ".join(sorted(known_plugins()))
+            yield f"spec.plugins: unable to find job plugin: {plugin}; valid plugins are {valid}"
 
 
 def _check_volumes(volumes: Sequence[Mapping[str, Any]]) -> Iterator[str]:
@@ -165,14 +166,14 @@ def _check_volumes(volumes: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         at = f"spec.volumes[{index}]"
         mount, name, claim = volume.get("mountPath"), volume.get("volumeClaimName"), volume.get("volumeClaim")
         if not mount:
-            yield f"{at}.mountPath: Required value: mountPath is required; say where the volume goes"
+            yield f"{at}.mountPath: Required value: mountPath is required; set the path in the container"
         elif mount in paths:
-            yield f"{at}.mountPath: Duplicate value: duplicated mountPath: {mount}; mount each volume somewhere else"
+            yield f"{at}.mountPath: Duplicate value: duplicated mountPath: {mount}; use unique mount paths"
         paths.add(mount or "")
         if not name and claim is None:
             yield f"{at}: Required value: either VolumeClaim or VolumeClaimName must be specified"
         elif name and claim is not None:
-            yield f"{at}: conflict: VolumeClaimName uses an existing claim, VolumeClaim makes one; keep one"
+            yield f"{at}: conflict: VolumeClaimName uses an existing claim, VolumeClaim creates one; keep one"
         elif name and (problem := identifiers.dns_subdomain(name)):
             yield f"{at}.volumeClaimName: Invalid value: {name!r}: invalid VolumeClaimName {name}: {problem}"
 
@@ -181,25 +182,25 @@ def _check_queue(name: str, queues: Queues) -> Iterator[str]:
     queue = queues.get(name)
     at = f"spec.queue: Invalid value: {name!r}"
     if queue is None:
-        yield f"{at}: unable to find job queue: queue {name!r} not found; make it, or name another"
+        yield f"{at}: unable to find job queue: queue {name!r} not found; create it, or use another queue"
     elif state_of(queue) != QUEUE_OPEN:
         state = state_of(queue)
         yield (
             f"{at}: can only submit job to queue with state `Open`, queue `{name}` status is `{state}`; "
-            f"open it (vcctl queue operate -a open -n {name}), or name another"
+            f"open it (vcctl queue operate -a open -n {name}), or use another queue"
         )
     elif name == ROOT_QUEUE:
-        yield f"{at}: can not submit job to root queue; name one of the queues below it"
+        yield f"{at}: can not submit job to root queue; use one of its descendants"
     elif children := queues.children(name):
         some = ", ".join(sorted(child["metadata"]["name"] for child in children)[:5])
         yield (
             f"{at}: can only submit job to leaf queue, queue `{name}` has {len(children)} child queues; "
-            f"name one below it, such as {some}"
+            f"use a leaf queue below it, such as {some}"
         )
 
 
 def dependency_order(tasks: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The tasks in an order in which each comes after those it depends on, without those for which there is none."""
+    """The task names in topological order, without the tasks whose dependencies can never be met."""
     return order({task.get("name", ""): (task.get("dependsOn") or {}).get("name") or () for task in tasks})
 
 
@@ -209,8 +210,8 @@ def _check_dependencies(tasks: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     if stuck:
         yield (
             "spec.tasks: Invalid value: job has dependencies between tasks, but doesn't form a directed acyclic "
-            f"graph(DAG): look at dependsOn of {', '.join(stuck)}: it may name other tasks of this job, each once, "
-            "that do not wait for the task itself"
+            f"graph(DAG): check dependsOn of {', '.join(stuck)}: it may list other tasks of this job, each once, "
+            "that do not depend on the task itself"
         )
 
 
@@ -219,11 +220,11 @@ def _total_replicas(tasks: Sequence[Mapping[str, Any]]) -> int:
 
 
 def _fixed_part(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """The spec without what may change, and with absent and empty values made the same."""
+    """The spec without the mutable fields; absent and empty values are equal."""
     fixed: dict[str, Any] = copy.deepcopy(dict(spec))
     fixed.pop("minAvailable", None)
     fixed.pop("priorityClassName", None)
-    # a plugin without arguments is not the same as no plugin
+    # a plugin without arguments differs from an absent plugin
     fixed["plugins"] = sorted([name, *(given or ())] for name, given in (fixed.get("plugins") or {}).items())
     for task in fixed.get("tasks") or ():
         task.pop("replicas", None)
@@ -235,14 +236,14 @@ def _fixed_part(spec: Mapping[str, Any]) -> dict[str, Any]:
     return plain
 
 
-def _says_something(key: str, entry: Any) -> bool:
-    if key in _TOLD_APART:
+def _is_set(key: str, entry: Any) -> bool:
+    if key in _POINTERS:
         return entry is not None
     return entry not in (None, "", 0, False, [], {})
 
 
 def _changed(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
-    """Which fields differ, as paths; a task or a volume is named by its place."""
+    """The paths of the fields that differ; tasks and volumes by index."""
     found = []
     for key in sorted({*before, *after}):
         old, new = before.get(key), after.get(key)
@@ -257,7 +258,7 @@ def _changed(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
     return found
 
 
-_TOLD_APART = frozenset(
+_POINTERS = frozenset(
     (
         "ttlSecondsAfterFinished",
         "minSuccess",
@@ -281,14 +282,14 @@ _TOLD_APART = frozenset(
         "emptyDir",
     )
 )
-"""Fields of which 0, false or {} is not the same as no field (pointers in Kubernetes' and Volcano's types)."""
+"""Fields of which 0, false or {} differs from an absent field (pointers in the types of Kubernetes and Volcano)."""
 
 
 def _without_empty(value: Any) -> Any:
-    """Other fields may come empty or not at all: clients that read and write a whole Job leave them out."""
+    """The value without empty fields: clients that read and write a whole Job may omit them."""
     if isinstance(value, dict):
         cleaned = {key: _without_empty(entry) for key, entry in value.items()}
-        return {key: entry for key, entry in cleaned.items() if _says_something(key, entry)}
+        return {key: entry for key, entry in cleaned.items() if _is_set(key, entry)}
     if isinstance(value, list):
         return [_without_empty(entry) for entry in value]
     return value

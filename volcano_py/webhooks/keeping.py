@@ -1,8 +1,8 @@
-"""The webhook server's certificate, kept in a Secret that all replicas share, and renewed in time.
+"""The webhook server's certificate, stored in a Secret that all replicas share, and renewed before it expires.
 
-Volcano makes it once, in a hook of its chart, and needs another upgrade before it ends. Here whoever finds that a third
-of the lifetime is left writes the next one; what the Secret then holds is what everybody serves. When the authority
-itself is renewed, both are trusted until the old one ends.
+Volcano creates it once, in a hook of its chart, and needs an upgrade before it expires. Here any replica renews it when
+a third of its lifetime is left, and all replicas present the certificate in the Secret. When the CA is renewed, clients
+trust the old and the new CA until the old one expires.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _AUTHORITY, _BUNDLE, _CERTIFICATE, _KEY = "ca.key", "ca.crt", "tls.crt", "tls.ke
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """PEM texts: the authorities that clients trust (newest first), and the certificate that the server presents."""
+    """PEM texts: the CAs that clients trust (newest first), and the serving certificate."""
 
     bundle: bytes
     authority_key: bytes
@@ -33,7 +33,7 @@ class Kept:
     key: bytes
 
     def data(self) -> dict[str, str]:
-        """As the data of a Secret; `ca.crt`, `tls.crt` and `tls.key` have the names that Volcano's has."""
+        """The data of the Secret; the keys `ca.crt`, `tls.crt` and `tls.key` are those of Volcano's Secret."""
         texts = {_BUNDLE: self.bundle, _AUTHORITY: self.authority_key, _CERTIFICATE: self.certificate, _KEY: self.key}
         return {name: base64.b64encode(text).decode() for name, text in texts.items()}
 
@@ -42,7 +42,7 @@ class Kept:
 
 
 def read(data: Mapping[str, Any]) -> Kept | None:
-    """What a Secret holds; None where a part is missing or is no certificate."""
+    """The content of a Secret; None if a part is missing or invalid."""
     try:
         texts = {name: base64.b64decode(data[name]) for name in (_BUNDLE, _AUTHORITY, _CERTIFICATE, _KEY)}
         kept = Kept(texts[_BUNDLE], texts[_AUTHORITY], texts[_CERTIFICATE], texts[_KEY])
@@ -55,7 +55,7 @@ def read(data: Mapping[str, Any]) -> Kept | None:
 
 
 def renewed(kept: Kept | None, hosts: Sequence[str], now: float) -> Kept | None:
-    """What should be kept from now on; None if what is kept is good. `now`: seconds since the epoch."""
+    """The new content of the Secret; None if the stored certificate is valid. `now`: seconds since the epoch."""
     moment = datetime.fromtimestamp(now, UTC)
     authority: Authority | None = None
     older = b""
@@ -74,12 +74,12 @@ def renewed(kept: Kept | None, hosts: Sequence[str], now: float) -> Kept | None:
 
 
 def _good(certificate: x509.Certificate, authority: x509.Certificate, hosts: Sequence[str], moment: datetime) -> bool:
-    """Signed by the newest authority, for all hosts, and not in the last third of its life."""
+    """Signed by the newest CA, for all hosts, and not in the last third of its lifetime."""
     if certificate.issuer != authority.subject or set(hosts) - _hosts(certificate):
         return False
     try:
         certificate.verify_directly_issued_by(authority)
-    except Exception:  # the library raises what fits the kind of key
+    except Exception:  # the exception depends on the type of key
         return False
     life = certificate.not_valid_after_utc - certificate.not_valid_before_utc
     return moment < certificate.not_valid_after_utc - life / 3

@@ -1,4 +1,4 @@
-"""What the rules ask about queues that exist already, and an answer made from a list of them."""
+"""The interface by which rules read the existing queues, and its implementation over a list of queues."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from typing import Any, Protocol
 from volcano_py.api.scheduling import ROOT_QUEUE
 
 Manifest = Mapping[str, Any]
-"""An object as plain JSON."""
+"""A JSON object."""
 
 
 class Queues(Protocol):
-    """The queues of the cluster, as they are before the request."""
+    """The queues of the cluster before the request."""
 
     def get(self, name: str) -> Manifest | None:
-        """The queue of this name."""
+        """The queue with this name, or None."""
 
     def children(self, name: str) -> Sequence[Manifest]:
-        """The queues whose `spec.parent` is `name`; without a parent a queue is a child of root."""
+        """The queues whose `spec.parent` is `name`; a queue without a parent is a child of root."""
 
     def all(self) -> Iterable[Manifest]:
-        """Every queue."""
+        """All queues."""
 
 
 class QueueIndex:
-    """`Queues` from a collection of manifests; `put` and `remove` keep it up to date."""
+    """`Queues` over a collection of manifests; `put` and `remove` update it."""
 
     def __init__(self, queues: Iterable[Manifest] = ()) -> None:
         self._queues: dict[str, Manifest] = {}
@@ -55,7 +55,7 @@ class QueueIndex:
 
 
 def parent_of(queue: Manifest) -> str:
-    """The parent's name: root where none is given, nothing for root itself."""
+    """The name of the parent: root by default, empty for root itself."""
     if queue["metadata"].get("name") == ROOT_QUEUE:
         return ""
     return (queue.get("spec") or {}).get("parent") or ROOT_QUEUE
@@ -66,7 +66,7 @@ def state_of(queue: Manifest) -> str:
 
 
 def about(kind: str, obj: Manifest, problems: Iterable[str]) -> list[str]:
-    """The problems, each with the object that has it."""
+    """The problems, each prefixed with the object's kind and name."""
     metadata = obj.get("metadata") or {}
     name = metadata.get("name") or metadata.get("generateName", "")
     place = f"{metadata['namespace']}/{name}" if metadata.get("namespace") else name

@@ -1,7 +1,7 @@
-"""The webhook manager: the server with its certificate, what its rules look at, and its place in the API server.
+"""The webhook manager: the webhook server, its certificate, the state that rules read, and the registration.
 
-Volcano: cmd/webhook-manager/app. When one of its tasks ends, the process ends and is restarted. Order matters when a
-certificate is renewed: first the API server gets the new CA, then the new certificate is served.
+Volcano: cmd/webhook-manager/app. When one of its tasks ends, the process ends and is restarted. When a certificate is
+renewed, the API server gets the new CA first; then the server presents the new certificate.
 """
 
 from __future__ import annotations
@@ -37,21 +37,21 @@ from volcano_py.webhooks import keeping, registration, server
 from volcano_py.webhooks.configuration import AdmissionConfiguration
 from volcano_py.webhooks.lookup import Manifest, QueueIndex
 from volcano_py.webhooks.options import Options, warnings_about
-from volcano_py.webhooks.paths import PATHS, Surroundings
+from volcano_py.webhooks.paths import PATHS, AdmissionContext
 
 log = logging.getLogger(__name__)
 
 LOOK = 10.0
-"""Seconds between two looks at certificate, Secret and configurations: somebody may have replaced them."""
+"""Seconds between two checks of certificate, Secret and webhook configurations, which other clients may change."""
 CONFIGURATION_LOOK = 1.0
 LONGEST_ROUND = 900.0
-"""Seconds of one look, in which a server that asks for patience may have some dozen requests repeated."""
+"""Maximum seconds of one check. A throttling API server may cause several dozen retries in it."""
 
 
 async def run(client: Client, options: Options, *, started: asyncio.Event | None = None) -> None:
-    """Serve until cancelled or a part ends. `started` is set when the configurations are made and requests answered.
+    """Serve until cancelled or a task ends. `started` is set when webhooks are configured and the server is ready.
 
-    Raises what ended the part, or TaskEnded; OSError for an address that is in use or files that cannot be read.
+    Raises the exception that ended the task, or TaskEnded; OSError for an address in use or unreadable files.
     """
     for warning in warnings_about(options):
         log.warning("%s", warning)
@@ -64,8 +64,8 @@ async def run(client: Client, options: Options, *, started: asyncio.Event | None
         namespaces = informers[1].store
     configuration = AdmissionConfiguration(options.admission_conf)
 
-    def around() -> Surroundings:
-        return Surroundings(
+    def context() -> AdmissionContext:
+        return AdmissionContext(
             queues=queues,
             namespaces=namespaces,
             scheduler_names=options.scheduler_names,
@@ -80,21 +80,21 @@ async def run(client: Client, options: Options, *, started: asyncio.Event | None
         while True:
             await asyncio.sleep(CONFIGURATION_LOOK)
             if configuration.refresh():
-                log.info("--admission-conf was read again: %d resource groups", len(configuration.groups or ()))
+                log.info("reloaded --admission-conf: %d resource groups", len(configuration.groups or ()))
 
     async def admit() -> None:
         for informer in informers:
             await informer.synced.wait()
         certificate = await _certificate_patiently(client, options)
         tls = certificate.context()
-        app = server.application(around, options.enabled_admission, most_bytes=options.max_request_bytes)
+        app = server.application(context, options.enabled_admission, most_bytes=options.max_request_bytes)
         try:
             grace = options.graceful_shutdown_time
             async with server.listening(app, options.listen_address, options.port, tls, grace):
-                log.info("admission is served on port %d: %s", options.port, ", ".join(options.enabled_admission))
+                log.info("serving admission on port %d: %s", options.port, ", ".join(options.enabled_admission))
                 await _look_after(client, options, certificate, tls, rounds, started)
         except OSError as error:
-            why = f"port {options.port} cannot be listened on ({error.strerror}); choose another --port"
+            why = f"cannot listen on port {options.port} ({error.strerror}); set another --port"
             raise OSError(why) from None
 
     rounds = Progress(LONGEST_ROUND)
@@ -103,8 +103,8 @@ async def run(client: Client, options: Options, *, started: asyncio.Event | None
         "admission configuration": health.watched("admission configuration", reread()),
         "admission": health.watched("admission", admit(), rounds.check),
     }
-    judged = (QUEUE, *(PATHS[path].rt for path in options.enabled_admission))
-    parts["definitions"] = health.watched("definitions", definitions.follow(client, judged))
+    types = (QUEUE, *(PATHS[path].rt for path in options.enabled_admission))
+    parts["definitions"] = health.watched("definitions", definitions.follow(client, types))
     for informer in informers:
         name = f"informer {informer.rt.plural}"
         parts[name] = health.watched(name, informer.run(), informer.problem)
@@ -127,7 +127,7 @@ async def _look_after(
     rounds: Progress,
     started: asyncio.Event | None,
 ) -> None:
-    """Keep the API server's trust and our certificate up to date, until cancelled."""
+    """Keep the CA in the webhook configurations and the serving certificate up to date, until cancelled."""
     waiting: list[str] = []
     reported = ""
     backoff = Backoff(longest=LOOK)
@@ -139,9 +139,9 @@ async def _look_after(
             if newest != certificate:
                 newest.load_into(tls)
                 certificate = newest
-                log.info("a new certificate is served")
+                log.info("serving a new certificate")
             if missing != waiting and missing:
-                log.warning("waiting for %s: the chart makes them; --register makes them here", ", ".join(missing))
+                log.warning("waiting for %s: install the chart, or set --register to create them", ", ".join(missing))
             waiting = missing
             if started is not None:
                 started.set()
@@ -151,14 +151,14 @@ async def _look_after(
             level = logging.DEBUG if str(error) == reported else logging.ERROR
             reported = str(error)
             why = f"{error}{_grant(error, options)}"
-            log.log(level, "certificate and webhook configurations cannot be checked now: %s; retrying", why)
+            log.log(level, "certificate and webhook configurations cannot be checked: %s; retrying", why)
             await asyncio.sleep(backoff.next())
             continue
         await asyncio.sleep(LOOK)
 
 
 def _grant(error: Exception, options: Options) -> str:
-    """`; grant it: …` with all verbs that the manager needs on a kind, an empty text where RBAC denied nothing."""
+    """`; grant it: …` with all verbs that the manager needs for the forbidden kind; empty for other errors."""
     if not isinstance(error, Forbidden):
         return ""
     on_configurations = registration.VERBS_TO_REGISTER if options.register else registration.VERBS_TO_INJECT
@@ -174,14 +174,14 @@ def _grant(error: Exception, options: Options) -> str:
 
 
 async def _certificate_patiently(client: Client, options: Options) -> ServerCertificate:
-    """The first certificate, as soon as the API server lets it be read or made. Raises OSError for files."""
+    """The first certificate; retries until the API server permits access to the Secret. Raises OSError for files."""
     backoff = Backoff()
     while True:
         try:
             return await _certificate(client, options)
         except KubeError as error:
             level = logging.WARNING if backoff.failures in (0, 10, 100) else logging.DEBUG
-            log.log(level, "there is no certificate yet: %s%s; retrying", error, _grant(error, options))
+            log.log(level, "no certificate yet: %s%s; retrying", error, _grant(error, options))
             await asyncio.sleep(backoff.next())
 
 
@@ -194,12 +194,15 @@ async def _announce(client: Client, options: Options, bundle: bytes) -> list[str
 
 
 def _secret_place(options: Options) -> tuple[str, str]:
-    """Namespace and name of the Secret that keeps the certificate."""
+    """Namespace and name of the Secret with the certificate."""
     return options.webhook_namespace or "volcano-system", options.cert_secret or "volcano-admission-secret"
 
 
 async def _certificate(client: Client, options: Options) -> ServerCertificate:
-    """From the files, else from the Secret, which is written where it has to be. Raises OSError or KubeError."""
+    """The certificate from the files, or from the Secret, which is created or updated if necessary.
+
+    Raises OSError or KubeError.
+    """
     if options.tls_cert_file:
         named = (options.ca_cert_file, options.tls_cert_file, options.tls_private_key_file)
         return ServerCertificate(*(Path(name).read_bytes() for name in named))
@@ -226,6 +229,6 @@ async def _certificate(client: Client, options: Options) -> ServerCertificate:
             else:
                 await client.update(SECRET, {**secret, "data": {**(secret.get("data") or {}), **wanted.data()}})
         except (AlreadyExists, Conflict):
-            continue  # another replica was faster: its certificate is as good
-        log.info("wrote a new certificate into the Secret %s/%s", namespace, name)
+            continue  # another replica wrote the Secret first: use its certificate
+        log.info("wrote a new certificate to the Secret %s/%s", namespace, name)
         return wanted.served()

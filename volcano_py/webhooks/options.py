@@ -1,4 +1,4 @@
-"""Flags of the webhook manager: Volcano's with their names and defaults, and a few of our own."""
+"""Flags of the webhook manager: Volcano's flags with their names and defaults, and additional ones."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ DEFAULT_PATHS = (
     "/cronjobs/validate",
     "/jobflows/validate",
 )
-"""Those that the chart has on, and /jobflows/validate. None stands in the way of pods."""
+"""The paths that Volcano's chart enables, and /jobflows/validate. None of them handles pods."""
 
 
 @dataclass(frozen=True)
 class Options:
-    """What the command line said. Times in seconds."""
+    """Values of the command line flags. Times in seconds."""
 
     kubeconfig: str = ""
     master: str = ""
@@ -57,7 +57,7 @@ class Options:
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        """The names under which we are asked; the first is the certificate's."""
+        """Host names of the webhook server; the first is the common name of the certificate."""
         if self.webhook_url:
             from urllib.parse import urlsplit
 
@@ -67,18 +67,18 @@ class Options:
 
 
 def check(options: Options) -> None:
-    """Raises ValueError that says which flags do not go together."""
+    """Raises ValueError for invalid flags and invalid combinations of flags."""
     for path in options.enabled_admission:
         if path not in PATHS:
             near = get_close_matches(path, PATHS, 1)
-            hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(PATHS)}"
-            raise ValueError(f"--enabled-admission: there is no {path}; {hint}")
+            hint = f"did you mean {near[0]}?" if near else f"valid paths are {', '.join(PATHS)}"
+            raise ValueError(f"--enabled-admission: unknown path {path}; {hint}")
     if not 1 <= options.port <= 65535:
-        raise ValueError(f"--port: {options.port} is not between 1 and 65535")
+        raise ValueError(f"--port: must be between 1 and 65535, got {options.port}")
     if not (options.webhook_url or options.webhook_service_name or options.webhook_namespace):
-        raise ValueError("one of --webhook-url, --webhook-namespace and --webhook-service-name says how we are reached")
+        raise ValueError("set --webhook-url, or --webhook-namespace and --webhook-service-name: the webhooks' address")
     if options.webhook_url and not options.webhook_url.startswith("https://"):
-        raise ValueError(f"--webhook-url: {options.webhook_url} is not https")
+        raise ValueError(f"--webhook-url: must start with https://, got {options.webhook_url}")
     files = {
         "--ca-cert-file": options.ca_cert_file,
         "--tls-cert-file": options.tls_cert_file,
@@ -86,13 +86,15 @@ def check(options: Options) -> None:
     }
     lacking = [flag for flag, value in files.items() if not value]
     if 0 < len(lacking) < len(files):
-        raise ValueError(f"{' and '.join(lacking)} must be given, too; without all three the certificate is ours")
+        raise ValueError(
+            f"{' and '.join(lacking)} must be set, too; omit all three flags to have a certificate issued automatically"
+        )
     if lacking and not options.webhook_url and not (options.webhook_namespace and options.webhook_service_name):
-        raise ValueError("a certificate of our own needs --webhook-service-name and --webhook-namespace")
+        raise ValueError("set --webhook-service-name and --webhook-namespace: the certificate is issued for them")
 
 
 def warnings_about(options: Options) -> list[str]:
-    """Legal options that have no effect, each with the remedy."""
+    """Warnings about valid options that have no effect, each with the remedy."""
     found = []
     pods = "/pods/mutate" in options.enabled_admission
     if options.feature_gates.get(QUEUE_GATE) and not (pods and options.admission_conf):

@@ -1,6 +1,6 @@
-"""The paths of admission: what each is asked about, and what it answers. Volcano: the webhook manager's table.
+"""The admission paths: object kind, operations and rules of each. Volcano: the router of the webhook manager.
 
-`judge` is the one door to all rules: the webhook server, the sandbox's API server and `vcctl --dry-run` go through it.
+`evaluate` is the single entry to all rules: the webhook server, the sandbox's API server and `vcctl --dry-run` call it.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ CREATE, UPDATE, DELETE = "CREATE", "UPDATE", "DELETE"
 
 
 class Namespaces(Protocol):
-    """Asked for the annotations of a namespace."""
+    """Namespaces by name; the rules read their annotations."""
 
     def get(self, name: str, /) -> Manifest | None:
-        """The namespace of this name."""
+        """The namespace with this name, or None."""
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
-    """What the rules may look at beside the request: the cluster, and how admission is configured."""
+class AdmissionContext:
+    """Input of the rules besides the request: the state of the cluster, and the admission configuration."""
 
     queues: Queues = field(default_factory=QueueIndex)
     namespaces: Namespaces = field(default_factory=lambda: dict[str, Manifest]())
     scheduler_names: Sequence[str] = (names.SCHEDULER_NAME,)
     resource_groups: Sequence[pods.ResourceGroup] | None = ()
-    """None: no configuration was ever read. Then /pods/mutate changes nothing."""
+    """None: no configuration was loaded yet. /pods/mutate then changes nothing."""
     max_queue_depth: int = MAX_DEPTH
     protect_root_queue: bool = True
     check_allocated_pods: bool = False
@@ -44,8 +44,8 @@ class Surroundings:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """One request: what is to be done with which object."""
+class AdmissionRequest:
+    """One admission request: the operation and its object."""
 
     operation: str
     obj: Manifest | None = None
@@ -56,7 +56,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What is wrong (nothing: allowed), and for the paths that mutate what the object becomes."""
+    """The problems (empty: the request is allowed). For paths that mutate, also the changed object."""
 
     problems: Sequence[str] = ()
     obj: dict[str, Any] | None = None
@@ -64,79 +64,79 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """`webhook` is the name under which the API server knows the rule; the names are those of Volcano's chart."""
+    """`webhook` is the name of the webhook in the webhook configuration; the names are those of Volcano's chart."""
 
     path: str
     webhook: str
     rt: ResourceType
     operations: tuple[str, ...]
-    rule: Callable[[Asked, Surroundings], Verdict]
+    rule: Callable[[AdmissionRequest, AdmissionContext], Verdict]
 
     @property
     def mutates(self) -> bool:
         return self.path.endswith("/mutate")
 
 
-def _job_mutate(asked: Asked, around: Surroundings) -> Verdict:
-    return Verdict(obj=jobs.mutate_job(_object(asked), around.scheduler_names[0]))
+def _job_mutate(request: AdmissionRequest, context: AdmissionContext) -> Verdict:
+    return Verdict(obj=jobs.mutate_job(_object(request), context.scheduler_names[0]))
 
 
-def _job_validate(asked: Asked, around: Surroundings) -> Verdict:
-    if asked.operation == CREATE:
-        gate = around.feature_gates.get("PodLevelResources", True)
-        return Verdict(jobs.validate_job_create(_object(asked), around.queues, pod_level_resources=gate))
-    return Verdict(jobs.validate_job_update(asked.old or {}, _object(asked)))
+def _job_validate(request: AdmissionRequest, context: AdmissionContext) -> Verdict:
+    if request.operation == CREATE:
+        gate = context.feature_gates.get("PodLevelResources", True)
+        return Verdict(jobs.validate_job_create(_object(request), context.queues, pod_level_resources=gate))
+    return Verdict(jobs.validate_job_update(request.old or {}, _object(request)))
 
 
-def _queue_mutate(asked: Asked, around: Surroundings) -> Verdict:
-    return Verdict(obj=queues.mutate_queue(_object(asked)))
+def _queue_mutate(request: AdmissionRequest, context: AdmissionContext) -> Verdict:
+    return Verdict(obj=queues.mutate_queue(_object(request)))
 
 
-def _queue_validate(asked: Asked, around: Surroundings) -> Verdict:
-    if asked.operation == DELETE:
-        name = asked.name or (asked.old or {}).get("metadata", {}).get("name", "")
-        check = around.check_allocated_pods
-        return Verdict(queues.validate_queue_delete(name, around.queues, check_allocated_pods=check))
-    depth, protect = around.max_queue_depth, around.protect_root_queue
+def _queue_validate(request: AdmissionRequest, context: AdmissionContext) -> Verdict:
+    if request.operation == DELETE:
+        name = request.name or (request.old or {}).get("metadata", {}).get("name", "")
+        check = context.check_allocated_pods
+        return Verdict(queues.validate_queue_delete(name, context.queues, check_allocated_pods=check))
+    depth, protect = context.max_queue_depth, context.protect_root_queue
     return Verdict(
-        queues.validate_queue(_object(asked), around.queues, asked.old, max_depth=depth, protect_root=protect)
+        queues.validate_queue(_object(request), context.queues, request.old, max_depth=depth, protect_root=protect)
     )
 
 
-def _podgroup_mutate(asked: Asked, around: Surroundings) -> Verdict:
-    return Verdict(obj=podgroups.mutate_podgroup(_object(asked), around.namespaces.get(asked.namespace)))
+def _podgroup_mutate(request: AdmissionRequest, context: AdmissionContext) -> Verdict:
+    return Verdict(obj=podgroups.mutate_podgroup(_object(request), context.namespaces.get(request.namespace)))
 
 
-def _podgroup_validate(asked: Asked, around: Surroundings) -> Verdict:
-    return Verdict(podgroups.validate_podgroup(_object(asked), around.queues))
+def _podgroup_validate(request: AdmissionRequest, context: AdmissionContext) -> Verdict:
+    return Verdict(podgroups.validate_podgroup(_object(request), context.queues))
 
 
-def _pod_mutate(asked: Asked, around: Surroundings) -> Verdict:
-    if around.resource_groups is None:
+def _pod_mutate(request: AdmissionRequest, context: AdmissionContext) -> Verdict:
+    if context.resource_groups is None:
         return Verdict()
-    gate = around.feature_gates.get(pods.QUEUE_GATE, False)
-    pod = _object(asked)
-    if asked.namespace and not (pod.get("metadata") or {}).get("namespace"):
-        pod = {**pod, "metadata": {**(pod.get("metadata") or {}), "namespace": asked.namespace}}
-        made = pods.mutate_pod(pod, around.resource_groups, queue_gate=gate)
+    gate = context.feature_gates.get(pods.QUEUE_GATE, False)
+    pod = _object(request)
+    if request.namespace and not (pod.get("metadata") or {}).get("namespace"):
+        pod = {**pod, "metadata": {**(pod.get("metadata") or {}), "namespace": request.namespace}}
+        made = pods.mutate_pod(pod, context.resource_groups, queue_gate=gate)
         del made["metadata"]["namespace"]  # the API server fills it in
         return Verdict(obj=made)
-    return Verdict(obj=pods.mutate_pod(pod, around.resource_groups, queue_gate=gate))
+    return Verdict(obj=pods.mutate_pod(pod, context.resource_groups, queue_gate=gate))
 
 
-def _pod_validate(asked: Asked, around: Surroundings) -> Verdict:
-    return Verdict(pods.validate_pod(_object(asked), around.scheduler_names))
+def _pod_validate(request: AdmissionRequest, context: AdmissionContext) -> Verdict:
+    return Verdict(pods.validate_pod(_object(request), context.scheduler_names))
 
 
-def _alone(rule: Callable[[Manifest], list[str]]) -> Callable[[Asked, Surroundings], Verdict]:
-    """A rule that looks at nothing but the new object."""
-    return lambda asked, around: Verdict(rule(_object(asked)))
+def _alone(rule: Callable[[Manifest], list[str]]) -> Callable[[AdmissionRequest, AdmissionContext], Verdict]:
+    """A rule that reads only the new object."""
+    return lambda request, context: Verdict(rule(_object(request)))
 
 
-def _object(asked: Asked) -> Manifest:
-    if asked.obj is None:
-        raise ValueError(f"request.object is missing from a {asked.operation}")
-    return asked.obj
+def _object(request: AdmissionRequest) -> Manifest:
+    if request.obj is None:
+        raise ValueError(f"request.object is missing from a {request.operation}")
+    return request.obj
 
 
 _BOTH = (CREATE, UPDATE)
@@ -157,29 +157,32 @@ PATHS: dict[str, Path] = {
         Path("/jobflows/validate", "validatejob", kinds.JOBFLOW, _BOTH, _alone(validate_jobflow)),
     )
 }
-"""Every path there is, in the order in which they are listed for users."""
+"""All paths, in the order in which they are listed for users."""
 
 _MISSHAPEN = (TypeError, AttributeError, KeyError, ValueError, IndexError, RecursionError)
-"""What rules raise for an object of a wrong shape; the API server checks schemas only afterwards."""
+"""Exceptions that rules raise for malformed objects; the API server validates the schema later."""
 
 
-def judge(path: Path, asked: Asked, around: Surroundings) -> Verdict:
-    """What a path answers. An object of a wrong shape is refused; one that is being deleted is left to go."""
-    if problem := check_operation(path, asked.operation):
+def evaluate(path: Path, request: AdmissionRequest, context: AdmissionContext) -> Verdict:
+    """Evaluate a request. Malformed objects are denied; updates of objects that are being deleted are allowed."""
+    if problem := check_operation(path, request.operation):
         return Verdict([problem])
     try:
-        if asked.operation == UPDATE and ((asked.obj or {}).get("metadata") or {}).get("deletionTimestamp"):
+        if request.operation == UPDATE and ((request.obj or {}).get("metadata") or {}).get("deletionTimestamp"):
             return Verdict()
-        return path.rule(asked, around)
+        return path.rule(request, context)
     except _MISSHAPEN as error:
-        return Verdict([f"the object cannot be read: {error}; compare it with `kubectl explain {path.rt.plural}`"])
+        return Verdict([f"the object is malformed: {error}; compare it with `kubectl explain {path.rt.plural}`"])
 
 
 def check_operation(path: Path, operation: str) -> str:
-    """Why a path has no answer to an operation, or an empty text. It is asked only if the configuration is wrong."""
+    """The problem of an operation that the path does not support, or an empty string.
+
+    Only a misconfigured webhook sends such a request.
+    """
     if operation in path.operations:
         return ""
     *first, last = (f"`{name}`" for name in path.operations)
     listed = f"{', '.join(first)} or {last}" if first else last
     why = f"invalid operation `{operation}`, expect operation to be {listed}"
-    return f"{why}: look at the rules of {path.path}'s webhook"
+    return f"{why}: check the rules of the webhook for {path.path}"

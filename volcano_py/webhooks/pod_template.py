@@ -1,7 +1,7 @@
-"""Checks of a task's pod template, made when the Job is submitted and not only when its pods are.
+"""Validation of a task's pod template when the Job is created, before its pods are.
 
-These are the rules of Kubernetes that people most often break. The rarer ones (affinity terms, security
-contexts, the details of each volume source) are left to the API server, which refuses the pod then.
+These are the rules of Kubernetes that users violate most often. The others (affinity terms, security contexts, the
+details of each volume source) are left to the API server, which then rejects the pod.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _EFFECTS = ("", "NoSchedule", "PreferNoSchedule", "NoExecute")
 
 
 def check_template(template: Mapping[str, Any], path: str, pod_level_resources: bool = True) -> Iterator[str]:
-    """What is wrong with a pod template; `path` leads to it, such as `spec.task[0].template`.
+    """Problems of a pod template; `path` is its field path, such as `spec.task[0].template`.
 
-    Without the feature gate PodLevelResources the API server drops `spec.resources`: it is not checked.
+    Without the feature gate PodLevelResources the API server drops `spec.resources`, so it is not validated.
     """
     metadata = template.get("metadata") or {}
     yield from _check_labels(f"{path}.labels", metadata.get("labels"))
@@ -106,7 +106,7 @@ def _check_container(container: Mapping[str, Any], volumes: set[str], host_netwo
     for index, mount in enumerate(container.get("volumeMounts") or ()):
         at = f"{path}.volumeMounts[{index}]"
         if mount.get("name") not in volumes:
-            yield f"{at}.name: Not found: {mount.get('name')!r}: no volume of the pod has this name"
+            yield f"{at}.name: Not found: {mount.get('name')!r}: the pod has no volume with this name"
         if not mount.get("mountPath"):
             yield f"{at}.mountPath: Required value"
         elif mount["mountPath"] in mounts:
@@ -164,7 +164,7 @@ def _check_toleration(toleration: Mapping[str, Any], path: str) -> Iterator[str]
 
 
 def _check_pod_resources(spec: Mapping[str, Any], path: str) -> Iterator[str]:
-    """Resources of the pod as a whole cover what its containers ask for together."""
+    """The requests of the pod as a whole cover the sum of the requests of its containers."""
     resources = spec.get("resources") or {}
     if not resources:
         return

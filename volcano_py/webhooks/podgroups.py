@@ -12,7 +12,7 @@ from volcano_py.webhooks.lookup import Manifest, Queues, about, state_of
 
 
 def mutate_podgroup(podgroup: Manifest, namespace: Manifest | None) -> dict[str, Any]:
-    """The group in the queue that its namespace names, if it has not chosen another than the default."""
+    """The PodGroup in the queue of its namespace's annotation, if its queue is the default one."""
     mutated = copy.deepcopy(dict(podgroup))
     annotations = ((namespace or {}).get("metadata") or {}).get("annotations") or {}
     queue = annotations.get(names.POD_QUEUE_NAME)
@@ -22,7 +22,7 @@ def mutate_podgroup(podgroup: Manifest, namespace: Manifest | None) -> dict[str,
 
 
 def validate_podgroup(podgroup: Manifest, queues: Queues) -> list[str]:
-    """What is wrong with a new group. Unlike jobs, groups may be put into root and inner queues."""
+    """Problems of a new PodGroup. Unlike Jobs, PodGroups may use root and inner queues."""
     spec = podgroup.get("spec") or {}
     problems = []
     if name := spec.get("queue"):
@@ -30,13 +30,13 @@ def validate_podgroup(podgroup: Manifest, queues: Queues) -> list[str]:
         if queue is None:
             problems.append(
                 f"spec.queue: Invalid value: {name!r}: unable to find queue: queue {name!r} not found; "
-                "make it, or name another"
+                "create it, or use another queue"
             )
         elif state_of(queue) != QUEUE_OPEN:
             state = state_of(queue)
             problems.append(
                 f"spec.queue: Invalid value: {name!r}: can only submit PodGroup to queue with state `Open`, "
-                f"queue `{name}` status is `{state}`; open it, or name another"
+                f"queue `{name}` status is `{state}`; open it, or use another queue"
             )
     problems.extend(check_topology("spec.networkTopology", spec.get("networkTopology")))
     for policy in spec.get("subGroupPolicy") or ():

@@ -1,6 +1,6 @@
-"""Admission of pods: what their resource group gives them, and their disruption budget.
+"""Admission of pods: the settings of their resource group, and their disruption budget.
 
-Volcano: /pods/mutate and /pods/validate. Neither stands in the way of pods that are not Volcano's (`concerns`).
+Volcano: /pods/mutate and /pods/validate. Other schedulers' pods are never changed or denied (`concerns`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from volcano_py.api import names
 from volcano_py.webhooks.lookup import Manifest
 
 ResourceGroup = Mapping[str, Any]
-"""One entry of `resourceGroups` in the admission configuration: which pods, and what they are given."""
+"""One entry of `resourceGroups` in the admission configuration: which pods it matches, and what it sets."""
 
 QUEUE_GATE = "SchedulingGatesQueueAdmission"
 """The feature gate by which pods wait for their queue behind a scheduling gate."""
@@ -25,16 +25,17 @@ _INTEGER = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
 
 
 def concerns(pod: Manifest, scheduler_names: Collection[str] = (names.SCHEDULER_NAME,)) -> bool:
-    """Whether the rules here are asked at all: the pod names one of our schedulers, or a group."""
+    """Whether the rules apply to a pod: it uses one of the schedulers, or belongs to a group."""
     if (pod.get("spec") or {}).get("schedulerName") in scheduler_names:
         return True
     return any(key in _annotations(pod) for key in _GROUPS)
 
 
 def mutate_pod(pod: Manifest, groups: Sequence[ResourceGroup] = (), *, queue_gate: bool = False) -> dict[str, Any]:
-    """The pod with what the first fitting group adds; the argument is left as it is.
+    """The pod with the settings of the first matching group; the argument is not changed.
 
-    `queue_gate` is the feature gate SchedulingGatesQueueAdmission: pods may ask to be held until their queue has room.
+    `queue_gate` is the feature gate SchedulingGatesQueueAdmission: pods with the annotation are gated until their queue
+    has capacity.
     """
     mutated = copy.deepcopy(dict(pod))
     spec = mutated.setdefault("spec", {})
@@ -49,7 +50,7 @@ def mutate_pod(pod: Manifest, groups: Sequence[ResourceGroup] = (), *, queue_gat
 
 
 def validate_pod(pod: Manifest, scheduler_names: Collection[str] = (names.SCHEDULER_NAME,)) -> list[str]:
-    """What is wrong with a new pod of ours: its disruption budget is one number or percentage."""
+    """Problems of a new pod of these schedulers: its disruption budget is one number or percentage."""
     if (pod.get("spec") or {}).get("schedulerName") not in scheduler_names:
         return []
     annotations = _annotations(pod)
@@ -66,7 +67,7 @@ def _annotations(pod: Manifest) -> Mapping[str, str]:
 
 
 def _fits(pod: Manifest, group: ResourceGroup) -> bool:
-    """By namespace, or by a line `key: value` among the annotations; without `object.key` also by the group's name."""
+    """By namespace, or by `key: value` lines that match annotations; without `object.key` also by the group's name."""
     chosen = group.get("object") or {}
     key, values = chosen.get("key") or "", chosen.get("value") or ()
     if key == "namespace":
@@ -81,7 +82,7 @@ def _fits(pod: Manifest, group: ResourceGroup) -> bool:
 
 
 def _add(spec: dict[str, Any], group: ResourceGroup) -> None:
-    """The group's labels and scheduler win over the pod's; its affinity only fills in for none."""
+    """Labels and scheduler of the group override the pod's; its affinity is used only if the pod has none."""
     if labels := group.get("labels"):
         spec["nodeSelector"] = {**(spec.get("nodeSelector") or {}), **labels}
     if not spec.get("affinity") and (affinity := _affinity(group.get("affinity") or "")):
@@ -93,7 +94,7 @@ def _add(spec: dict[str, Any], group: ResourceGroup) -> None:
 
 
 def _affinity(text: str) -> dict[str, Any] | None:
-    """The configuration writes it as JSON; what cannot be read is ignored."""
+    """The affinity, which the configuration contains as JSON; invalid JSON is ignored."""
     try:
         affinity = json.loads(text) if text else None
     except ValueError:
@@ -102,12 +103,12 @@ def _affinity(text: str) -> dict[str, Any] | None:
 
 
 def _check_budget(key: str, text: str) -> Iterator[str]:
-    """A positive integer, or 1% to 99%. Every `%` is dropped before the number is read, as Volcano does it."""
+    """A positive integer, or 1% to 99%. As in Volcano, all `%` are removed before the number is parsed."""
     digits = text.replace("%", "")
     if not _INTEGER.fullmatch(digits):
         yield (
             f"invalid value {text!r} for {key}: invalid syntax, it must be a number; "
-            "give a positive integer such as 2, or a percentage such as 50%"
+            "use a positive integer such as 2, or a percentage such as 50%"
         )
     elif "%" in text and not 1 <= int(digits) <= 99:
         yield f"invalid value <{text!r}> for {key}, it must be a valid percentage which between 1% ~ 99%"

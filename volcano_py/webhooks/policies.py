@@ -1,4 +1,4 @@
-"""Rules for lifecycle policies of jobs and tasks. Volcano: policies in /jobs/validate."""
+"""Validation of lifecycle policies of Jobs and tasks. Volcano: policies in /jobs/validate."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ EVENTS = (
     bus.TASK_FAILED,
     bus.JOB_UNKNOWN,
 )
-"""Events that users may name; the others are internal."""
+"""Events that users may set; the others are internal."""
 
 ACTIONS = (
     bus.ABORT_JOB,
@@ -32,7 +32,7 @@ ACTIONS = (
 
 
 def check_policies(policies: Sequence[Mapping[str, Any]] | None, path: str) -> str:
-    """The first broken rule, or an empty text. The action of a policy for an exit code is not checked."""
+    """The first problem, or an empty string. The action of a policy for an exit code is not validated."""
     problem = _first_problem(policies or ())
     if not problem:
         return ""
@@ -48,7 +48,7 @@ def _first_problem(policies: Sequence[Mapping[str, Any]]) -> str:
         if named and code is not None:
             return "must not specify event and exitCode simultaneously"
         if not named and code is None:
-            return "either event and exitCode should be specified: give each policy one of the two"
+            return "either event and exitCode should be specified: set one of the two in each policy"
         if code is None:
             for event in dict.fromkeys(named):
                 if event not in EVENTS:
@@ -65,5 +65,5 @@ def _first_problem(policies: Sequence[Mapping[str, Any]]) -> str:
                 return f"duplicate exitCode {code}"
             codes.add(code)
     if bus.ANY_EVENT in events and len(events) > 1:
-        return "if there's * here, no other policy should be here: * is every event"
+        return "if there's * here, no other policy should be here: * matches every event"
     return ""

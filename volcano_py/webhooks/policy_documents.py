@@ -1,9 +1,9 @@
-"""Admission policies for clusters that want no webhook in the path. Volcano: the chart's `custom.vap_enable` and
+"""Admission policies for clusters without webhooks. Volcano: the chart's `custom.vap_enable` and
 `custom.map_enable`.
 
-The validating ones say what `cel_rules` and `cel_queue_rules` can say; the mutating ones fill in the defaults of Jobs,
-Queues and PodGroups.
-Unlike Volcano's they know RestartPartition, add svc for ray, take the scheduler's name as given, and touch no pods.
+The validating policies contain the rules of `cel_rules` and `cel_queue_rules`; the mutating policies set the defaults
+of Jobs, Queues and PodGroups. Unlike Volcano's policies they support RestartPartition, add svc for ray, use the
+configured scheduler name, and do not match pods.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _GROUP = "admissionregistration.k8s.io"
 
 
 def documents(scheduler_name: str = names.SCHEDULER_NAME, *, mutating: str = "") -> Iterator[Manifest]:
-    """Every policy with its binding; mutating ones, too, if the version in which the cluster serves them is given."""
+    """All policies with their bindings; `mutating`: the API version of mutating policies, empty to omit them."""
     validating = {
         "/jobs/validate": cel_rules.JOBS,
         "/queues/validate": cel_queue_rules.QUEUES,
@@ -60,7 +60,7 @@ def _constraints(path: Path) -> Manifest:
 
 
 def _validating(path: Path, rules: list[Rule], beside: ResourceType | None = None) -> Iterator[Manifest]:
-    """`beside`: the kind of which every object is a parameter of the rules, in turn."""
+    """`beside`: the parameter kind; the API server evaluates the rules once per object of it."""
     name = f"{path.rt.kind.lower()}-validation-policy"
     spec: Manifest = {"failurePolicy": "Fail"}
     binding: Manifest = {"validationActions": ["Deny"]}
@@ -77,7 +77,7 @@ def _validating(path: Path, rules: list[Rule], beside: ResourceType | None = Non
 
 
 def _mutating(path: Path, changes: list[tuple[str, str]], version: str) -> Iterator[Manifest]:
-    """`changes`: (when, which operations), both in CEL; the operations are those of a JSON patch."""
+    """`changes`: pairs (condition, operations) in CEL; the operations are those of a JSON patch."""
     name = f"{path.rt.kind.lower()}-mutation-policy"
     mutations = [
         {"patchType": "JSONPatch", "jsonPatch": {"expression": f"{when} ? {operations} : []"}}
@@ -107,11 +107,11 @@ def _add(path: str, value: str) -> str:
 
 
 MOST_TASKS = 64
-"""CEL has no numbers from 0 to n: tasks beyond this many keep their fields as they are."""
+"""CEL cannot count from 0 to n: further tasks get no defaults."""
 
 
 def _task_defaults() -> Iterator[tuple[str, str]]:
-    """A change for each task that lacks a field."""
+    """A change for each field with a default; it applies to all tasks that lack the field."""
     task = "object.spec.tasks[i]"
     numbers = f"[{', '.join(map(str, range(MOST_TASKS)))}].filter(i, i < object.spec.?tasks.orValue([]).size())"
     part = f"{task}.?partitionPolicy.?minPartitions.orValue(0)"

@@ -1,7 +1,7 @@
-"""Admission of Queues: defaults, and how queues may be nested. Volcano: /queues/mutate and /queues/validate.
+"""Admission of Queues: defaults, and validation of the hierarchy. Volcano: /queues/mutate and /queues/validate.
 
-Functions over plain manifests; validation returns all that is wrong, an empty list means allowed. Unlike
-Volcano, moving a queue below itself is refused.
+Functions over plain manifests; validation returns all problems, an empty list means that the request is allowed.
+Unlike Volcano, moving a queue below itself is denied.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from volcano_py.webhooks.lookup import Manifest, Queues, about, parent_of, state
 from volcano_py.webhooks.resources import amounts, check_amounts
 
 MAX_DEPTH = 5
-"""Levels of queues below root, unless configured otherwise."""
+"""Default limit for the levels of queues below root."""
 
 _RESOURCE_FIELDS = ("capability", "deserved", "guarantee")
 
 
 def mutate_queue(queue: Manifest) -> dict[str, Any]:
-    """The queue with its defaults filled in; the argument is left as it is."""
+    """The queue with its defaults set; the argument is not changed."""
     mutated = copy.deepcopy(dict(queue))
     annotations = mutated.get("metadata", {}).get("annotations") or {}
     path, weights = annotations.get(names.HIERARCHY), annotations.get(names.HIERARCHY_WEIGHTS)
@@ -45,7 +45,7 @@ def validate_queue(
     max_depth: int = MAX_DEPTH,
     protect_root: bool = True,
 ) -> list[str]:
-    """What is wrong with a new queue, or with the change of `old` into it."""
+    """Problems of a new queue, or of the update of `old` to it."""
     name = queue["metadata"]["name"]
     changed = {
         field: old is None or (_spec(queue).get(field) or None) != (_spec(old).get(field) or None)
@@ -65,7 +65,7 @@ def validate_queue(
 
 
 def validate_queue_delete(name: str, queues: Queues, *, check_allocated_pods: bool = False) -> list[str]:
-    """Why a queue must not be deleted."""
+    """Why a queue must not be deleted; empty if it may be."""
     if name in (DEFAULT_QUEUE, ROOT_QUEUE):
         return [f"`{name}` queue can not be deleted"]
     queue = queues.get(name)
@@ -89,7 +89,7 @@ def _resources(queue: Manifest, field: str) -> dict[str, Fraction]:
 
 
 def _texts(queue: Manifest, field: str) -> Mapping[str, Any]:
-    """The resources of a field as written; those of `guarantee` are one level deeper."""
+    """The resources of a field as strings; those of `guarantee` are one level deeper."""
     value = _spec(queue).get(field) or {}
     return (value.get("resource") or {}) if field == "guarantee" else value
 
@@ -99,7 +99,7 @@ def _allocated_pods(queue: Manifest) -> int:
 
 
 def _check_resources(queue: Manifest) -> Iterator[str]:
-    """guarantee <= deserved <= capability; what is guaranteed must be deserved."""
+    """guarantee <= deserved <= capability; every guaranteed resource must be deserved."""
     for field in _RESOURCE_FIELDS:
         path = "spec.guarantee.resource" if field == "guarantee" else f"spec.{field}"
         yield from check_amounts(path, _texts(queue, field))
@@ -121,7 +121,7 @@ def _check_state(queue: Manifest) -> Iterator[str]:
 
 
 def _check_hierarchy(queue: Manifest, queues: Queues) -> Iterator[str]:
-    """The annotations for hierarchical fair sharing: a path, and one weight for each of its parts."""
+    """The annotations of hierarchical fair sharing: a path, and one weight for each of its parts."""
     annotations = queue["metadata"].get("annotations") or {}
     path, weights = annotations.get(names.HIERARCHY, ""), annotations.get(names.HIERARCHY_WEIGHTS, "")
     if not path and not weights:
@@ -161,7 +161,7 @@ def check_parent(queue: Manifest, queues: Queues, max_depth: int) -> Iterator[st
         return
     ancestors = _ancestors(queue, queues)
     if any(ancestor["metadata"]["name"] == name for ancestor in ancestors):
-        yield f"queue {name} cannot be moved below {parent_name}, which is below it: that would be a cycle"
+        yield f"queue {name} cannot be moved below {parent_name}, its own descendant: that would be a cycle"
     if len(ancestors) + 1 > max_depth:
         yield f"queue {name} exceeds the maximum allowed depth of {max_depth}"
     if not queues.children(parent_name) and (pods := _allocated_pods(parent)):
@@ -206,7 +206,7 @@ def check_against_parent(queue: Manifest, queues: Queues) -> Iterator[str]:
 
 
 def check_against_children(queue: Manifest, children: list[Manifest], queues: Queues) -> Iterator[str]:
-    """What is below a queue, of which `children` are the uppermost, fits into it."""
+    """The descendants of a queue, with `children` as the first level, fit into it."""
     name = queue["metadata"]["name"]
     if not children:
         return
@@ -223,7 +223,7 @@ def check_against_children(queue: Manifest, children: list[Manifest], queues: Qu
 
 
 def _subtree_capability(queue: Manifest, resource: str, queues: Queues, seen: set[str]) -> Fraction:
-    """The queue's own capability for a resource; where it has none, the highest below it."""
+    """The queue's own capability of a resource; if it has none, the highest of its descendants."""
     own = _resources(queue, "capability").get(resource, Fraction(0))
     name = queue["metadata"]["name"]
     if own > 0 or name in seen:
@@ -236,7 +236,7 @@ def _subtree_capability(queue: Manifest, resource: str, queues: Queues, seen: se
 
 
 def _check_sum(field: str, children: list[Manifest], parent: Manifest) -> str:
-    """The children's sum of a field stays within the parent's; what the parent lacks counts as zero."""
+    """The sum of the children's field is within the parent's; a resource that the parent lacks counts as zero."""
     total: dict[str, Fraction] = {}
     for child in children:
         for resource, amount in _resources(child, field).items():

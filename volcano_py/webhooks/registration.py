@@ -1,6 +1,6 @@
-"""Webhook configurations: address, rules and authority of each webhook. Volcano: chart, webhook manager.
+"""Webhook configurations: address, rules and CA bundle of each webhook. Volcano: chart, webhook manager.
 
-The chart creates one object per path; the webhook manager writes its authority into them. With `--register` it also
+The chart creates one object per path; the webhook manager writes the CA bundle to them. With `--register` it also
 creates the objects, for clusters without the chart.
 """
 
@@ -24,14 +24,14 @@ TIMEOUT_SECONDS = 10
 MANAGER = "volcano-admission"
 SYSTEM_NAMESPACE = "kube-system"
 VERBS_TO_REGISTER = ("create", "patch")
-"""What `register` needs on both kinds; `create` because an apply of what does not exist needs it."""
+"""Verbs that `register` needs on both kinds; applying an object that does not exist needs `create`."""
 VERBS_TO_INJECT = ("get", "patch")
-"""What `inject` needs on both kinds."""
+"""Verbs that `inject` needs on both kinds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """How the API server reaches us: a URL, or a Service."""
+    """The address of the webhook server: a URL, or a Service."""
 
     url: str = ""
     namespace: str = ""
@@ -43,7 +43,7 @@ class Where:
         return {"service": {"namespace": self.namespace, "name": self.service, "path": path, "port": 443}}
 
     def exempt_namespaces(self) -> list[str]:
-        """Namespaces whose objects no webhook sees: with `failurePolicy: Fail` our own pods could not come back."""
+        """Namespaces that the webhooks skip: with `failurePolicy: Fail` the manager's own pods could not be created."""
         return sorted({SYSTEM_NAMESPACE, self.namespace or SYSTEM_NAMESPACE})
 
 
@@ -56,7 +56,7 @@ def configuration_type(path: Path) -> ResourceType:
 
 
 def rule(path: Path) -> dict[str, Any]:
-    """What the API server asks a path about."""
+    """The requests that the API server sends to a path."""
     return {
         "apiGroups": [path.rt.group],
         "apiVersions": [path.rt.version],
@@ -67,7 +67,7 @@ def rule(path: Path) -> dict[str, Any]:
 
 
 def configuration(path: Path, where: Where, bundle: bytes) -> dict[str, Any]:
-    """The configuration of one path, as the chart writes it."""
+    """The webhook configuration of one path, as the chart creates it."""
     rt = configuration_type(path)
     webhook = {
         "name": f"{path.webhook}.volcano.sh",
@@ -96,7 +96,7 @@ def configuration(path: Path, where: Where, bundle: bytes) -> dict[str, Any]:
 
 
 async def register(client: Client, paths: Sequence[str], where: Where, bundle: bytes) -> None:
-    """Make or bring up to date the configurations of all paths. Raises KubeError."""
+    """Create or update the webhook configurations of all paths. Raises KubeError."""
     for name in paths:
         path = PATHS[name]
         rt, object_name, wanted = configuration_type(path), configuration_name(path), configuration(path, where, bundle)
@@ -104,7 +104,7 @@ async def register(client: Client, paths: Sequence[str], where: Where, bundle: b
 
 
 async def inject(client: Client, paths: Sequence[str], bundle: bytes) -> list[str]:
-    """Write the bundle into the configurations that others made; gives the names of those that are not there yet."""
+    """Write the CA bundle to existing webhook configurations. Returns the names of those that do not exist."""
     missing = []
     text = base64.b64encode(bundle).decode()
     for name in paths:
@@ -120,12 +120,12 @@ async def inject(client: Client, paths: Sequence[str], bundle: bytes) -> list[st
             for index, webhook in enumerate(found.get("webhooks") or ())
             if (webhook.get("clientConfig") or {}).get("caBundle") != text
             for operation in (
-                # the list may have changed since we looked
+                # the list may have changed since the read
                 {"op": "test", "path": f"/webhooks/{index}/name", "value": webhook["name"]},
                 {"op": "add", "path": f"/webhooks/{index}/clientConfig/caBundle", "value": text},
             )
         ]
         if patch:
             await client.patch(rt, object_name, patch, patch_type="json")
-            log.info("%s trusts our certificate now", object_name)
+            log.info("updated the CA bundle of %s", object_name)
     return missing

@@ -26,7 +26,7 @@ _CONTAINER = frozenset(("cpu", "memory", "ephemeral-storage"))
 
 
 def is_extended(name: str) -> bool:
-    """A resource of somebody else's, such as `nvidia.com/gpu`: whole numbers only."""
+    """An extended resource, such as `nvidia.com/gpu`: only whole numbers are valid."""
     return "/" in name and "kubernetes.io/" not in name and not name.startswith("requests.")
 
 
@@ -35,7 +35,7 @@ def is_integer(name: str) -> bool:
 
 
 def amounts(resources: Mapping[str, Any] | None) -> dict[str, Fraction]:
-    """Resource name to amount; what is not a quantity is left out (`check_amounts` reports it)."""
+    """Resource name to amount; invalid quantities are left out (`check_amounts` reports them)."""
     found = {}
     for name, text in (resources or {}).items():
         try:
@@ -46,7 +46,7 @@ def amounts(resources: Mapping[str, Any] | None) -> dict[str, Fraction]:
 
 
 def check_amounts(path: str, resources: Mapping[str, Any] | None) -> Iterator[str]:
-    """Each amount is a quantity, not negative, and whole where only whole ones make sense."""
+    """Each amount is a valid quantity, not negative, and whole for integer resources."""
     for name, text in (resources or {}).items():
         try:
             amount = quantity.parse(text)
@@ -84,6 +84,6 @@ def check_requirements(path: str, resources: Mapping[str, Any] | None) -> Iterat
 
 
 def requests_of(resources: Mapping[str, Any] | None) -> dict[str, Any]:
-    """The requests; a limit without a request is one, as the API server defaults it."""
+    """The requests; as in the API server, the limit is the default of a missing request."""
     resources = resources or {}
     return (resources.get("limits") or {}) | (resources.get("requests") or {})

@@ -1,6 +1,6 @@
-"""AdmissionReviews: reading a request, and writing what a path answers. Kubernetes: admission.k8s.io/v1.
+"""AdmissionReview: decodes the request and encodes the response. Kubernetes: admission.k8s.io/v1.
 
-Nothing that arrives here raises: what cannot be read is answered with a refusal that says why.
+Invalid input raises nothing: the response denies the request and states the reason.
 """
 
 from __future__ import annotations
@@ -11,52 +11,52 @@ from typing import Any
 
 import orjson
 
-from volcano_py.webhooks.paths import Asked, Path, Surroundings, Verdict, judge
+from volcano_py.webhooks.paths import AdmissionContext, AdmissionRequest, Path, Verdict, evaluate
 
 API_VERSION = "admission.k8s.io/v1"
 
 
-def answer(path: Path, body: bytes, around: Surroundings) -> bytes:
-    """The body of the answer to the body of a request."""
+def answer(path: Path, body: bytes, context: AdmissionContext) -> bytes:
+    """The response body for a request body."""
     uid = ""
     try:
-        request = _request(body)
-        uid = request["uid"]
-        asked = _asked(request)
+        raw = _request(body)
+        uid = raw["uid"]
+        request = _parsed(raw)
     except ValueError as error:
         return _response(uid, Verdict([str(error)]), None)
-    return _response(uid, judge(path, asked, around), asked.obj)
+    return _response(uid, evaluate(path, request, context), request.obj)
 
 
 def _request(body: bytes) -> dict[str, Any]:
     try:
         review = orjson.loads(body)
     except orjson.JSONDecodeError as error:
-        raise ValueError(f"the AdmissionReview cannot be read: {error}") from None
+        raise ValueError(f"invalid AdmissionReview: {error}") from None
     if not isinstance(review, dict) or review.get("kind") != "AdmissionReview":
         found = review.get("kind") if isinstance(review, dict) else type(review).__name__
-        raise ValueError(f"kind: Invalid value: {found!r}: only AdmissionReviews ({API_VERSION}) are answered here")
+        raise ValueError(f"kind: Invalid value: {found!r}: must be an AdmissionReview of {API_VERSION}")
     if review.get("apiVersion") != API_VERSION:
         raise ValueError(
-            f"apiVersion: Invalid value: {review.get('apiVersion')!r}: this is {API_VERSION}; "
-            "name it in admissionReviewVersions of the webhook"
+            f"apiVersion: Invalid value: {review.get('apiVersion')!r}: must be {API_VERSION}; "
+            "set admissionReviewVersions of the webhook to [v1]"
         )
     request = review.get("request")
     if not isinstance(request, dict):
-        raise ValueError("request: Required value: the AdmissionReview asks nothing")
+        raise ValueError("request: Required value: the AdmissionReview contains no request")
     if not isinstance(request.get("uid"), str):
-        raise ValueError("request.uid: Required value: it is what the answer is known by")
+        raise ValueError("request.uid: Required value: the response must repeat it")
     return request
 
 
-def _asked(request: Mapping[str, Any]) -> Asked:
+def _parsed(request: Mapping[str, Any]) -> AdmissionRequest:
     for key in ("object", "oldObject"):
         if not isinstance(request.get(key), dict | None):
-            raise ValueError(f"request.{key}: Invalid value: {type(request[key]).__name__}: it must be an object")
+            raise ValueError(f"request.{key}: Invalid value: {type(request[key]).__name__}: must be an object")
     for key in ("operation", "name", "namespace"):
         if not isinstance(request.get(key), str | None):
-            raise ValueError(f"request.{key}: Invalid value: {request[key]!r}: it must be a text")
-    return Asked(
+            raise ValueError(f"request.{key}: Invalid value: {request[key]!r}: must be a string")
+    return AdmissionRequest(
         operation=request.get("operation") or "",
         obj=request.get("object"),
         old=request.get("oldObject"),
@@ -76,7 +76,7 @@ def _response(uid: str, verdict: Verdict, before: Mapping[str, Any] | None) -> b
 
 
 def json_patch(before: Mapping[str, Any], after: Mapping[str, Any], path: str = "") -> Iterator[dict[str, Any]]:
-    """The operations of RFC 6902 that turn one object into the other; a list that differs is replaced whole."""
+    """The RFC 6902 operations that turn `before` into `after`; a list that differs is replaced as a whole."""
     for key in before:
         if key not in after:
             yield {"op": "remove", "path": f"{path}/{_escaped(key)}"}
@@ -91,7 +91,7 @@ def json_patch(before: Mapping[str, Any], after: Mapping[str, Any], path: str = 
 
 
 def _same(one: Any, other: Any) -> bool:
-    """JSON knows that true is not 1."""
+    """Equality as in JSON, where true is not 1."""
     return bool(one == other) and type(one) is type(other)
 
 

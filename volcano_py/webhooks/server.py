@@ -1,7 +1,7 @@
-"""The webhook server: HTTPS on Volcano's paths. How much is read and how long a request may take is bounded.
+"""The webhook server: HTTPS on Volcano's paths, with limits for the size and the duration of requests.
 
-Small requests are reviewed at once. A large one is reviewed in a thread with a time limit, where it delays no other
-request; past the limit the answer is an error that asks for a smaller object.
+Small requests are evaluated in the event loop. A large one is evaluated in a thread with a time limit, so that it
+delays no other request; beyond the limit the response is an error that recommends a smaller object.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from concurrent.futures import ThreadPoolExecutor
 from aiohttp import web
 from prometheus_client import CollectorRegistry, Counter
 
-from volcano_py.webhooks.paths import PATHS, Path, Surroundings
+from volcano_py.webhooks.paths import PATHS, AdmissionContext, Path
 from volcano_py.webhooks.review import answer
 
 log = logging.getLogger(__name__)
 
 MOST_BYTES = 1 << 20
-"""A change is asked about with the object before and after it: where Jobs of more than 512 KiB are changed,
-`--max-request-bytes` has to be more.
+"""An update contains the old and the new object: to allow updates of Jobs larger than 512 KiB, increase
+`--max-request-bytes`.
 """
 LONGEST = 1.0
-"""Seconds for one answer."""
+"""Time limit of one response in seconds."""
 AT_ONCE = 32 << 10
-"""Bytes up to which a request is judged without a thread: the slowest such request costs some milliseconds."""
+"""Maximum bytes of a request that is evaluated without a thread: it takes a few milliseconds at most."""
 REGISTRY = CollectorRegistry()
 ANSWERS = Counter(
     "volcano_py_admission_answers_total", "Answers of the webhook server.", ["path", "code"], registry=REGISTRY
@@ -36,13 +36,13 @@ ANSWERS = Counter(
 
 
 def application(
-    around: Callable[[], Surroundings],
+    context: Callable[[], AdmissionContext],
     enabled: Iterable[str],
     *,
     most_bytes: int = MOST_BYTES,
     longest: float = LONGEST,
 ) -> web.Application:
-    """The server's routes; `around` gives what the rules may look at, as of now."""
+    """The server's routes; `context` returns the current input of the rules."""
     app = web.Application(client_max_size=most_bytes)
     threads = ThreadPoolExecutor(2, "admission")
 
@@ -51,12 +51,12 @@ def application(
 
     app.on_cleanup.append(close)
     for path in enabled:
-        app.router.add_post(path, _handler(PATHS[path], around, threads, longest))
+        app.router.add_post(path, _handler(PATHS[path], context, threads, longest))
     return app
 
 
 def _handler(
-    path: Path, around: Callable[[], Surroundings], threads: ThreadPoolExecutor, longest: float
+    path: Path, context: Callable[[], AdmissionContext], threads: ThreadPoolExecutor, longest: float
 ) -> Callable[[web.Request], Awaitable[web.Response]]:
     counts = {code: ANSWERS.labels(path.path, code) for code in (200, 413, 415, 500, 504)}
 
@@ -68,24 +68,24 @@ def _handler(
 
     async def handle(request: web.Request) -> web.Response:
         if request.content_type != "application/json":
-            return respond(415, text=f"Content-Type {request.content_type!r} is not read here; send application/json")
+            return respond(415, text=f"unsupported Content-Type {request.content_type!r}; send application/json")
         try:
             body = await request.read()
         except web.HTTPRequestEntityTooLarge as error:
-            return respond(413, text=f"the request is larger than {error.text or 'allowed'}; make the object smaller")
+            return respond(413, text=f"the request is larger than {error.text or 'allowed'}; reduce the object's size")
         try:
             if len(body) <= AT_ONCE:
-                return respond(200, body=answer(path, body, around()))
+                return respond(200, body=answer(path, body, context()))
             loop = asyncio.get_running_loop()
-            judged = loop.run_in_executor(threads, answer, path, body, around())
-            return respond(200, body=await asyncio.wait_for(judged, longest))
+            review = loop.run_in_executor(threads, answer, path, body, context())
+            return respond(200, body=await asyncio.wait_for(review, longest))
         except TimeoutError:
-            log.warning("%s: no answer to %d bytes within %g s", path.path, len(body), longest)
-            return respond(504, text=f"no answer within {longest:g} s; make the object smaller")
+            log.warning("%s: no response to %d bytes within %g s", path.path, len(body), longest)
+            return respond(504, text=f"no response within {longest:g} s; reduce the object's size")
         except Exception:
-            # A mistake of ours; the failurePolicy of the webhook says what becomes of the object.
+            # An internal error; the failurePolicy of the webhook decides whether the API server allows the request.
             log.exception("%s failed", path.path)
-            return respond(500, text="the rules failed; the log of the webhook manager says where")
+            return respond(500, text="internal error; see the log of the webhook manager")
 
     return handle
 
@@ -94,9 +94,9 @@ def _handler(
 async def listening(
     app: web.Application, host: str, port: int, tls: ssl.SSLContext | None, grace: float = 0.0
 ) -> AsyncIterator[int]:
-    """Serve while the context lasts, and up to `grace` seconds longer what is under way; gives the port.
+    """Serve while the context is active, and up to `grace` seconds longer for open requests. Yields the port.
 
-    Raises OSError when the address cannot be used.
+    Raises OSError if the address cannot be used.
     """
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=grace)
     await runner.setup()

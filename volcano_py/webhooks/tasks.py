@@ -24,7 +24,7 @@ def check_tasks(job: Manifest, tasks: Sequence[Mapping[str, Any]], pod_level_res
                 f"'replicas' in task: {name}, job: {job_name}; replicas are {task.get('replicas', 0)}"
             )
         if name in seen:
-            yield f"spec.tasks[{index}].name: Duplicate value: duplicated task name {name}; call each task differently"
+            yield f"spec.tasks[{index}].name: Duplicate value: duplicated task name {name}; use unique task names"
             return
         seen.add(name)
         if problem := check_policies(task.get("policies"), f"spec.tasks[{index}].policies"):
@@ -44,7 +44,7 @@ def check_tasks(job: Manifest, tasks: Sequence[Mapping[str, Any]], pod_level_res
 
 
 def check_new_size(task: Mapping[str, Any], index: int) -> Iterator[str]:
-    """What is wrong with the size of a task that was changed."""
+    """Problems of the size of an updated task."""
     at, name = f"spec.tasks[{index}]", task.get("name", "")
     replicas, minimum = task.get("replicas", 0), task.get("minAvailable")
     if replicas < 0:
@@ -54,7 +54,7 @@ def check_new_size(task: Mapping[str, Any], index: int) -> Iterator[str]:
     if minimum is not None and minimum > replicas:
         yield (
             f"{at}.minAvailable: Invalid value: {minimum}: 'minAvailable' must be <= 'replicas' in task: {name}; "
-            f"they are {replicas}"
+            f"replicas are {replicas}"
         )
     yield from _check_partitions(task, index)
 
