@@ -238,6 +238,8 @@ def test_what_fits_beside_other_queues() -> None:
     fits = queue(parent="parent", capability={"cpu": 8}, deserved={"cpu": 4}, guarantee={"resource": {"cpu": 4}})
     assert refused_beside("/queues/validate", [OPEN, CHILD, PARENT], fits) == []
     assert refused_beside("/queues/validate", [CHILD, PARENT], PARENT | {"status": {"state": "Open"}}, PARENT) == []
+    bare = {"metadata": {"name": "parent"}, "spec": {}}
+    assert refused_beside("/queues/validate", [CHILD], bare | {"spec": {"capability": {}}}, bare) == []
 
 
 amounts_ = st.dictionaries(st.sampled_from(["cpu", "memory"]), st.sampled_from(["1", "2", "3", 4]), max_size=2)

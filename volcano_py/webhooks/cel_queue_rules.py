@@ -93,7 +93,8 @@ _ITSELF = f"request.operation == 'DELETE' || {_NAME} == object.metadata.name"
 _ABOVE = f"{_ITSELF} || {_NAME} == '{ROOT_QUEUE}' || {_NAME} != object.spec.?parent.orValue('{ROOT_QUEUE}')"
 _BELOW = f"{_ITSELF} || object.metadata.name == '{ROOT_QUEUE}' || {_PARENT} != object.metadata.name"
 _UNCHANGED = "request.operation == 'UPDATE' && " + " && ".join(
-    f"object.spec[?'{name}'] == oldObject.spec[?'{name}']" for name in ("parent", "capability", "deserved", "guarantee")
+    f"object.spec.?{name}.orValue({empty}) == oldObject.spec.?{name}.orValue({empty})"
+    for name, empty in (("parent", "''"), ("capability", "{}"), ("deserved", "{}"), ("guarantee", "{}"))
 )
 
 
