@@ -69,7 +69,7 @@ def test_show(file: Path) -> None:
 def test_diff(file: Path) -> None:
     assert (run("diff", str(file), str(file)).exit_code, run("diff", str(file), str(file)).output) == (
         0,
-        "both decide the same\n",
+        "no differences\n",
     )
     found = run("diff", str(file), "-", stdin=GOOD)
     assert found.exit_code == 1

@@ -65,7 +65,7 @@ async def test_without_a_cluster(tool: Tool, tmp_path: Path) -> None:
     missing = ("-k", str(tmp_path / "none"))
     code, out, err = await tool("vsub", "-n", "x", "--dry-run", "-o", "name", *missing)
     assert (code, out) == (0, "job.batch.volcano.sh/x\n")
-    assert err.startswith("note: checks that depend on the cluster's queues are skipped: ") and "does not exist" in err
+    assert err.startswith("note: checks that need the cluster's queues are skipped: ") and "does not exist" in err
     code, _, err = await tool("vsub", "-n", "x", "-m", "2", "--dry-run", *missing)
     assert code == 255 and "minAvailable" in err.splitlines()[1]
     code, out, err = await tool("vcctl", "queue", "create", "-n", "q", "--dry-run", *missing)

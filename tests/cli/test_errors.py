@@ -73,8 +73,8 @@ def one_line(output: str) -> str:
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        ("schedule", 2, "no command 'schedule'; did you mean scheduler? (see `volcano-py --help`)"),
-        ("bogus", 2, "known are demo, sandbox"),
+        ("schedule", 2, "unknown command 'schedule'; did you mean scheduler? (see `volcano-py --help`)"),
+        ("bogus", 2, "commands are demo, sandbox"),
         ("sandbox upp", 2, "Did you mean 'up'? (see `volcano-py sandbox --help`)"),
         ("sandbox up --nodes x", 2, "'x' is not a valid integer (see `volcano-py sandbox up --help`)"),
         ("sandbox up --nodes -3", 1, "-3 is negative; give 0 or more"),
@@ -84,11 +84,11 @@ def one_line(output: str) -> str:
         ("sandbox down --kubeconfig {none}", 1, "start one with `volcano-py sandbox up`"),
         ("sandbox status --kubeconfig {none}", 1, "start one with `volcano-py sandbox up`"),
         ("sandbox kubeconfig --kubeconfig {none}", 1, "start one with `volcano-py sandbox up`"),
-        ("simulate run", 2, "give manifests to read, or - for standard input"),
+        ("simulate run", 2, "specify manifest files, or - for standard input"),
         ("simulate run {none}", 2, "No such file or directory; give files that exist"),
         ("simulate run {broken}", 2, "not valid YAML"),
         ("simulate run {text}", 2, "no Kubernetes object"),
-        ("simulate run --jsonl {none}", 2, "No such file or directory; give files that exist, or -"),
+        ("simulate run --jsonl {none}", 2, "No such file or directory; use existing files, or -"),
         ("simulate run --conf {none} {pod_yaml}", 2, "No such file or directory"),
         ("simulate run --conf {broken} {pod_yaml}", 2, "broken: line 2, column 4: not valid YAML"),
         ("controller-manager --kubeconfig {none}", 1, "none does not exist; name one with --kubeconfig or KUBECONFIG"),
@@ -116,7 +116,7 @@ def one_line(output: str) -> str:
         ("scheduler extra", 2, "unexpected extra argument (extra)"),
         ("completion", 2, "Choose from: bash, zsh, fish"),
         ("version -o x", 2, "is not one of 'text', 'json'"),
-        ("demo --kubeconfig /proc/nope/kc", 1, "/proc/nope: No such file or directory; name another place"),
+        ("demo --kubeconfig /proc/nope/kc", 1, "/proc/nope: No such file or directory; set another path"),
     ],
 )
 def test_volcano_py(files: dict[str, str], arguments: str, code: int, message: str) -> None:
@@ -129,14 +129,14 @@ def test_volcano_py(files: dict[str, str], arguments: str, code: int, message: s
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        ("bogus", 2, "error: no command 'bogus'; known are job, queue, jobflow, jobtemplate, cronjob, "),
+        ("bogus", 2, "error: unknown command 'bogus'; commands are job, queue, jobflow, jobtemplate, cronjob, "),
         ("job view", 2, "Missing option '-N' / '--name' (see `vcctl job view --help`)"),
         ("job run", 255, "Failed to run job: job name cannot be left blank"),
         ("job run -N x -R cpu -k {dead}", 255, "resource 'cpu' must be name=quantity, such as cpu=1000m"),
         ("job run -f {none}.yaml -k {dead}", 255, "none.yaml: No such file or directory"),
         ("job run -f {job_txt} -k {dead}", 255, "only support yaml file"),
         ("job run -f {job_yaml} -k {dead}", 255, "job.yaml: not valid YAML"),
-        ("job run -f {pod_yaml} -k {dead}", 255, "must hold one Job (batch.volcano.sh/v1alpha1)"),
+        ("job run -f {pod_yaml} -k {dead}", 255, "must contain one Job (batch.volcano.sh/v1alpha1)"),
         ("job list -k {none}", 255, "does not exist; name one with --kubeconfig or KUBECONFIG"),
         ("job list", 255, ".kube/config does not exist; name one with --kubeconfig or KUBECONFIG"),
         ("queue list -k {broken}", 255, "Failed to list queue: kubeconfig"),
@@ -159,11 +159,11 @@ def test_vcctl(files: dict[str, str], arguments: str, code: int, message: str) -
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        ("vsub", 255, "Failed to: job name cannot be left blank; give it with -n"),
+        ("vsub", 255, "Failed to: job name cannot be left blank; use -n"),
         ("vsub -n x -R cpu -k {dead}", 255, "Failed to: resource 'cpu' must be name=quantity, such as cpu=1000m"),
         ("vsub -n x -c 'sleep -k {dead}", 255, "Failed to: No closing quotation in the command of -c"),
         ("vsub -n x --wait=Done -k {dead}", 2, "'Done' is not one of 'Pending'"),
-        ("vsub -n x -k {dead} --timeout -1s", 2, "-1s is negative; give 0 to wait without a limit"),
+        ("vsub -n x -k {dead} --timeout -1s", 2, "-1s is negative; use 0 to wait without a limit"),
         ("vjobs -k {dead}", 255, "check that the API server runs, and its address in --kubeconfig or --master"),
         ("vjobs --watch -k {dead}", 255, "check that the API server runs, and its address in --kubeconfig or --master"),
         ("vqueues -k {none}", 255, "does not exist; name one with --kubeconfig or KUBECONFIG"),

@@ -64,7 +64,7 @@ def test_a_podgroup_is_explained_with_what_helps() -> None:
 def test_the_output_fits_the_terminal(width: int) -> None:
     text = printed(answer(facts("podgroup", "g"), "volcano", True), width)
     assert max(len(line.rstrip()) for line in text.splitlines()) <= width
-    for title in ("Blockers, the first one first", "What would unblock it", "Timeline"):
+    for title in ("Blockers, in order", "What would unblock it", "Timeline"):
         assert title in text
 
 

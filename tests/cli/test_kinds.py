@@ -132,10 +132,10 @@ def _aged(row: list[str]) -> list[str]:
 
 
 async def test_mistakes_of_files(client: Client, vcctl: Vcctl, write: Any, tmp_path: Path) -> None:
-    unnamed = "Failed to create jobflow: a file must be given; name it with -f\n"
+    unnamed = "Failed to create jobflow: a file must be specified; use -f\n"
     assert await vcctl("jobflow", "create") == (255, unnamed)
     code, out = await vcctl("jobflow", "create", "-f", write(TEMPLATE))
-    assert code == 255 and "holds a JobTemplate, must hold JobFlows (flow.volcano.sh/v1alpha1)" in out
+    assert code == 255 and "contains a JobTemplate, must contain JobFlows (flow.volcano.sh/v1alpha1)" in out
     code, out = await vcctl("jobflow", "create", "-f", str(tmp_path / "none.yaml"))
     assert code == 255 and "give files that exist" in out
     circle = {**FLOW, "spec": {"flows": [{"name": "a", "dependsOn": {"targets": ["a"]}}]}}
@@ -144,7 +144,7 @@ async def test_mistakes_of_files(client: Client, vcctl: Vcctl, write: Any, tmp_p
     assert code == 0 and refused.startswith("Failed to create JobFlow: ") and created == "Created JobFlow: default/f"
     assert await vcctl("jobflow", "delete") == (
         255,
-        "Failed to delete jobflow: jobflow name must be specified; give -N NAME or -f FILE\n",
+        "Failed to delete jobflow: jobflow name must be specified; use -N NAME or -f FILE\n",
     )
     code, out = await vcctl("jobflow", "describe", "-o", "xml")
     assert (code, out) == (255, "Failed to describe jobflow: unsupported format xml; use yaml or json\n")

@@ -162,7 +162,7 @@ async def test_the_command(tmp_path: Path, vcctl: Vcctl, monkeypatch: pytest.Mon
         assert code == 0 and [line.split()[0] for line in out.splitlines()[1:3]] == ["lab", "memory"]
         assert await vcctl("queue", "tree", "-n", "no") == (
             255,
-            "Failed to tree queue: there is no queue 'no'; see `vcctl queue list`\n",
+            "Failed to tree queue: queue 'no' does not exist; see `vcctl queue list`\n",
         )
         environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
         command = [sys.executable, "-m", "volcano_py.cli.vcctl", "queue", "tree"]

@@ -63,7 +63,7 @@ def test_a_row_for_each_pod(tmp_path: Path) -> None:
     assert rows["default/low"][1].startswith("0/1 nodes are available: 1 Insufficient cpu")
     assert rows["default/big"][1].startswith("0/1 nodes are available: 1 Insufficient cpu")
     assert rows["default/gated"] == ["other", "gated: later"]
-    assert rows["default/lost"] == ["unknown", "no profile has the schedulerName unknown; there are mine, other"]
+    assert rows["default/lost"] == ["unknown", "no profile has the schedulerName unknown; profiles are mine, other"]
     assert "left out: PodGroup of Volcano" in found.stderr
 
 
@@ -105,4 +105,4 @@ def test_mistakes_name_the_file(tmp_path: Path) -> None:
     found = simulated(tmp_path, "", config=CONFIG.replace("multiPoint", "everyPoint"))
     assert found.exit_code == 2
     assert f"{tmp_path / 'config.yaml'}: profile mine" in found.stderr
-    assert "give manifests" in CliRunner().invoke(simulate, ["profiles"]).stderr
+    assert "specify manifest files" in CliRunner().invoke(simulate, ["profiles"]).stderr

@@ -119,7 +119,7 @@ async def test_waiting_reports_how_the_job_ended(
 
         odd = ("-n", "odd", "-R", "cpu=64", "-L", "cpu=64", "--wait", "--timeout", "30s")
         ended, _ = await asyncio.gather(tool("vsub", *odd), deleted())
-        assert ended[0] == 255 and "job default/odd was deleted meanwhile" in ended[1]
+        assert ended[0] == 255 and "job default/odd was deleted" in ended[1]
 
         assert (await vcctl("queue", "create", "-n", "lab", "--wait", "--timeout", "20s"))[0] == 0
         assert (await client.get(QUEUE, "lab"))["status"]["state"] == "Open"

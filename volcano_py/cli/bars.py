@@ -10,7 +10,7 @@ BLOCKS = "█▉▊▋▌▍▎▏"
 
 
 def has_blocks(stream: TextIO) -> bool:
-    """Whether a stream can write block characters."""
+    """Whether a stream can encode block characters."""
     try:
         (BLOCKS + "░▒┃▁│├└─").encode(getattr(stream, "encoding", None) or "ascii")
     except (UnicodeEncodeError, LookupError):
@@ -19,7 +19,7 @@ def has_blocks(stream: TextIO) -> bool:
 
 
 def bar(part: float, whole: float, width: int, blocks: bool) -> str:
-    """`part` of `whole` as a bar of `width` characters; more than the whole is a full bar."""
+    """`part` of `whole` as a bar of `width` characters; a part above the whole is a full bar."""
     share = min(1.0, max(0.0, part / whole)) if whole > 0 else 0.0
     if not blocks:
         full = round(share * width)
@@ -39,9 +39,9 @@ def measured(
     floor: Fraction | None = None,
     limit: Fraction | None = None,
 ) -> str:
-    """A bar of `part`, of `more` behind it, and with a mark somewhere, all of `whole`.
+    """A bar of `whole`: `part`, then `more`, with a mark at one position.
 
-    The rest has another sign up to `floor`, and none beyond `limit`.
+    The remainder has another character up to `floor`, and a blank beyond `limit`.
     """
     full, plus, rest, sign, kept = ("█", "▒", "░", "┃", "▁") if blocks else ("#", "+", ".", "|", "_")
 
@@ -49,7 +49,7 @@ def measured(
         return min(width, round(amount / whole * width)) if whole > 0 else 0
 
     end, further = cells(part), cells(part + more)
-    # something that is too little for one character is still something
+    # any amount above zero shows at least one character
     end = max(end, 1 if part > 0 else 0)
     further = max(further, end + (1 if more > 0 and end < width else 0))
     signs = [full] * end + [plus] * (further - end) + [rest] * (width - further)

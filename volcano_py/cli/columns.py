@@ -25,7 +25,7 @@ _COLOURS = {
 
 
 class Table(NamedTuple):
-    """A table as data; `rows` are in the order of the objects that they show."""
+    """A table as data; `rows` are in the order of their objects."""
 
     header: Sequence[str]
     rows: Sequence[Sequence[object]]
@@ -39,13 +39,13 @@ class Table(NamedTuple):
 
 
 def fitted(header: Sequence[str], rows: Sequence[Sequence[object]], extra: int = 4) -> Table:
-    """A table whose columns are as wide as their longest entry and `extra`."""
+    """A table whose columns are `extra` characters wider than their longest entry."""
     widths = [widest(name, [str(row[i]) for row in rows], extra) for i, name in enumerate(header)]
     return Table(header, rows, widths)
 
 
 def line(values: Sequence[object], widths: Sequence[int]) -> str:
-    """One row; what is longer than its column pushes the rest to the right, as in Volcano."""
+    """One row; an entry that is wider than its column shifts the rest to the right, as in Volcano."""
     return "".join(_cell(str(value), width) for value, width in zip(values, widths, strict=True))
 
 
@@ -61,7 +61,7 @@ def widest(header: str, values: Sequence[str], extra: int) -> int:
 
 
 def age(obj: Mapping[str, Any]) -> str:
-    """How old an object is, as kubectl prints it."""
+    """The age of an object, as kubectl prints it."""
     return since((obj.get("metadata") or {}).get("creationTimestamp"))
 
 
@@ -71,7 +71,7 @@ def since(stamp: str | None) -> str:
 
 
 def amounts(resources: Mapping[str, Any] | None) -> str:
-    """A resource list in one word: cpu=4,memory=8Gi."""
+    """A resource list as one word: cpu=4,memory=8Gi."""
     return ",".join(f"{name}={amount}" for name, amount in sorted((resources or {}).items())) or "<none>"
 
 

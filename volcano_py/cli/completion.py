@@ -1,4 +1,4 @@
-"""`volcano-py completion`: the script with which a shell completes the commands."""
+"""`volcano-py completion`: the shell completion script of a program."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`volcano-py config`: reviews of the scheduler's configuration, and documents to apply to a cluster."""
+"""`volcano-py config`: validation of the scheduler's configuration, and policies to apply to a cluster."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ def _plugins_dir() -> Callable[..., Any]:
 
 @config.command()
 @click.argument("file")
-@click.option("--strict", is_flag=True, help="End with 1 for warnings and hints, too.")
+@click.option("--strict", is_flag=True, help="Exit with 1 also for warnings and hints.")
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @_plugins_dir()
 def check(file: str, strict: bool, output: str, plugins_dir: str) -> None:
-    """Report mistakes and oddities of a scheduler configuration, before a scheduler reads it.
+    """Report mistakes in a scheduler configuration before a scheduler loads it.
 
-    FILE is Volcano's configuration, a ConfigMap with it, or a KubeSchedulerConfiguration; - is standard input. Ends
-    with 1 if the scheduler would not use it.
+    FILE is Volcano's configuration, a ConfigMap with it, or a KubeSchedulerConfiguration; - is standard input. Exits
+    with 1 if the scheduler would reject it.
     """
     from volcano_py.scheduler.review.findings import findings
 
@@ -62,13 +62,13 @@ def check(file: str, strict: bool, output: str, plugins_dir: str) -> None:
 
 @config.command()
 @click.argument("file", required=False, default="")
-@click.option("--all", "everything", is_flag=True, help="Flags and deviations with their default values, too.")
+@click.option("--all", "everything", is_flag=True, help="Include flags and deviations with default values.")
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @_plugins_dir()
 def show(file: str, everything: bool, output: str, plugins_dir: str) -> None:
-    """Print the values that a scheduler configuration puts in force; those that it sets are marked.
+    """Print the values that a scheduler configuration activates; values that it sets are marked.
 
-    FILE is Volcano's configuration or a ConfigMap with it; - is standard input. Without FILE: the built-in one.
+    FILE is Volcano's configuration or a ConfigMap with it; - is standard input. The default is the built-in one.
     """
     from volcano_py.scheduler.review.effective import settings
 
@@ -95,12 +95,12 @@ def show(file: str, everything: bool, output: str, plugins_dir: str) -> None:
 @click.argument("new")
 @_plugins_dir()
 def diff(old: str, new: str, plugins_dir: str) -> None:
-    """Say in words what changes when the configuration NEW replaces OLD. Ends with 1 if anything does, as diff."""
+    """Describe what changes when the configuration NEW replaces OLD. Exits with 1 if they differ, as diff does."""
     from volcano_py.scheduler.review.differences import differences
 
     registry = _registry(plugins_dir)
     found = differences(_configuration(old, registry), _configuration(new, registry), registry)
-    for text in found or ["both decide the same"]:
+    for text in found or ["no differences"]:
         click.echo(text)
     raise SystemExit(1 if found else 0)
 
@@ -113,13 +113,13 @@ def _document(file: str) -> Document:
         text = sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
         return unwrap(text)
     except UnicodeDecodeError:
-        fail(f"{file} is not UTF-8 text; write it as UTF-8")
+        fail(f"{file} is not UTF-8 text; convert it to UTF-8")
     except OSError as error:
         fail(describe_os_error(error))
     except ConfigurationError as error:
         fail(f"{file}: {error}")
     except RecursionError:
-        fail(f"{file}: it is nested too deep; use fewer levels")
+        fail(f"{file}: nested too deep; use fewer levels")
 
 
 def _configuration(file: str, registry: Registry) -> Any:
@@ -155,13 +155,15 @@ def _registry(plugins_dir: str) -> Registry:
     "--mutating",
     type=click.Choice(["v1", "v1beta1"]),
     default=None,
-    help="Print MutatingAdmissionPolicies with the defaults, too, in the version that the cluster serves.",
+    help="Also print MutatingAdmissionPolicies, in the API version that the cluster serves.",
 )
 def policies(scheduler_name: str, mutating: str | None) -> None:
-    """Admission policies in CEL, for clusters without the webhooks: `volcano-py config policies | kubectl apply -f -`.
+    """Print admission policies in CEL for clusters without webhooks.
 
-    They validate one object by itself. Rules that need other objects are left out: whether a Job's queue is open,
-    whether queues fit into their parents, cycles of dependencies among tasks or flows, pod templates.
+    Apply them with `volcano-py config policies | kubectl apply -f -`.
+
+    They validate one object by itself. Rules that need other objects are left out: whether the queue of a Job is open,
+    whether queues fit into their parents, cycles of dependencies between tasks or flows, pod templates.
     """
     from volcano_py.webhooks.policy_documents import documents
 

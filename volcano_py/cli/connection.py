@@ -1,4 +1,4 @@
-"""How a command reaches the API server, and how it ends when it cannot.
+"""The connection of a command to the API server, and its exit on errors.
 
 Volcano's tools print `Failed to <command>: <error>` and end with status 255.
 """
@@ -29,7 +29,7 @@ def api_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def call(what: str, kubeconfig: str, master: str, work: Callable[[Client], Awaitable[None]]) -> None:
-    """Run `work` with a client; `what` names the command in the error line."""
+    """Run `work` with a client; `what` is the command in the error line."""
 
     from volcano_py.kube.client import Client
 
@@ -52,6 +52,6 @@ def call(what: str, kubeconfig: str, master: str, work: Callable[[Client], Await
 
 
 def exit_failed(what: str, error: str) -> NoReturn:
-    """Report that a command failed, as Volcano's tools do, and exit. `what` is empty for tools without sub-commands."""
+    """Report that a command failed, as Volcano's tools do, and exit. `what` is empty for tools without subcommands."""
     click.echo(f"Failed to {what}: {error}" if what else f"Failed to: {error}")
     raise SystemExit(FAILED)

@@ -40,7 +40,7 @@ def controller_manager(flags: tuple[str, ...]) -> None:
     try:
         asyncio.run(work(options))
     except NotLeading:
-        fail("leadership was lost; another instance leads now")
+        fail("leadership was lost; another instance is the leader now")
     except ValueError as e:
         fail(str(e), 2)
     except (KubeError, TaskEnded) as e:

@@ -12,11 +12,11 @@ from volcano_py.cli.errors import describe_os_error, fail
 
 
 @click.command()
-@click.option("--keep", is_flag=True, help="Keep the cluster running afterwards.")
+@click.option("--keep", is_flag=True, help="Keep the cluster running after the demo.")
 @click.option(
-    "--dashboard/--no-dashboard", default=True, show_default=True, help="Serve the dashboard, where it is installed."
+    "--dashboard/--no-dashboard", default=True, show_default=True, help="Serve the dashboard if it is installed."
 )
-@click.option("--seed", type=int, default=0, help="Seed of the names, sizes and times.")
+@click.option("--seed", type=int, default=0, help="Seed for names, sizes and times.")
 @click.option(
     "--kubeconfig",
     type=click.Path(dir_okay=False, path_type=Path),
@@ -29,15 +29,15 @@ def demo(keep: bool, dashboard: bool, seed: int, kubeconfig: Path) -> None:
     from volcano_py.demo.story import story
     from volcano_py.kube.errors import ApiError, Unreachable
 
-    # ended from outside the cluster of the demo ends, too, as with Ctrl-C
+    # a signal from outside also shuts the cluster of the demo down, as Ctrl-C does
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         completed = asyncio.run(play(story(seed), kubeconfig.absolute(), keep, dashboard))
     except (DemoError, ApiError, Unreachable) as e:
         fail(str(e))
     except OSError as e:
-        fail(f"{describe_os_error(e)}; name another place with --kubeconfig")
+        fail(f"{describe_os_error(e)}; set another path with --kubeconfig")
     except KeyboardInterrupt:
-        fail("interrupted; the cluster of the demo is down", 130)
+        fail("interrupted; the cluster of the demo was shut down", 130)
     if not completed:
         fail("not every job completed; see the table above")

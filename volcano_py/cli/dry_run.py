@@ -1,7 +1,7 @@
-"""`--dry-run`: what would be created, and the problems that admission would report.
+"""`--dry-run`: the objects that would be created, and the problems that admission would report.
 
-On the client the rules of volcano_py.webhooks decide, with the queues of the cluster if it can be reached;
-`--dry-run=server` sends the object with dryRun=All, and the server decides.
+With `client` the rules of volcano_py.webhooks apply, with the queues of the cluster if it can be reached;
+`--dry-run=server` sends the object with dryRun=All, and the server validates it.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ dry_run_option: Callable[..., Any] = click.option(
     flag_value="client",
     type=click.Choice(["client", "server"]),
     metavar="[=server]",
-    help="Create nothing; print the object and the problems that the client's rules or the server report.",
+    help="Print the object and its problems, without creating it.",
 )
 
 
 async def run_on_server(
     client: Client, rt: ResourceType, objects: Iterable[Manifest], namespace: str | None, output: str | None
 ) -> None:
-    """Send objects with dryRun=All, and print what the server would store. Raises ApiError."""
+    """Send objects with dryRun=All, and print the objects that the server would store. Raises ApiError."""
     from volcano_py.kube import wire
 
     answers = []
@@ -50,13 +50,13 @@ async def run_on_server(
 def run_on_client(
     what: str, kubeconfig: str, master: str, rt: ResourceType, objects: Sequence[Manifest], output: str | None
 ) -> None:
-    """Print objects as admission changes them, and on standard error the problems that it reports.
+    """Print objects after mutation, and their problems on standard error.
 
-    Exits with 255 if there are problems. Without a cluster, checks that depend on its queues are left out, with a note.
+    Exits with 255 if there are problems. Without a cluster, checks that need its queues are skipped, with a note.
     """
     queues = asyncio.run(_queues(kubeconfig, master)) if rt in _NEEDS_QUEUES else []
     if isinstance(queues, str):
-        click.echo(f"note: checks that depend on the cluster's queues are skipped: {queues}", err=True)
+        click.echo(f"note: checks that need the cluster's queues are skipped: {queues}", err=True)
     made, problems = [], []
     for obj in objects:
         changed, found = admitted(rt, obj, None if isinstance(queues, str) else queues)
@@ -81,7 +81,7 @@ async def _queues(kubeconfig: str, master: str) -> list[Manifest] | str:
 
 
 def admitted(rt: ResourceType, obj: Manifest, queues: list[Manifest] | None) -> tuple[Manifest, list[str]]:
-    """An object as admission changes it, and the problems. `queues` None: unknown, every queue counts as open."""
+    """An object after mutation, and its problems. `queues` None: unknown, every queue counts as open."""
     from volcano_py.webhooks.lookup import QueueIndex
     from volcano_py.webhooks.paths import CREATE, PATHS, AdmissionContext, AdmissionRequest, evaluate
 

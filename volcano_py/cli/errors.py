@@ -1,4 +1,4 @@
-"""Errors of the command-line programs: one line that names the remedy, no traceback."""
+"""Errors of the command-line programs: one line that contains the remedy, without a traceback."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def fail(message: str, code: int = 1) -> NoReturn:
 
 
 class _OneLine(click.Command):
-    """Reports usage errors in one line, with the command that explains it."""
+    """Reports usage errors in one line, with a reference to the command's help."""
 
     def main(
         self,
@@ -41,7 +41,7 @@ class _OneLine(click.Command):
         except (click.Abort, KeyboardInterrupt):
             fail("interrupted", 130)
         except BrokenPipeError:
-            # The reader of the output has closed the pipe; Python must not report that when it flushes at the end.
+            # The reader of the output has closed the pipe; suppress Python's message about it when it flushes at exit.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             sys.exit(1)
         except OSError as error:
@@ -54,7 +54,7 @@ class Program(_OneLine, click.Group):
 
 
 class Tool(_OneLine):
-    """A program that is one command."""
+    """A program with a single command."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         kwargs.setdefault("context_settings", {"help_option_names": ["-h", "--help"], "max_content_width": 110})

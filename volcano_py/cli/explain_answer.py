@@ -1,4 +1,4 @@
-"""The answer of `vcctl explain`: verdict, blockers, timeline and what would unblock the job, from what was read."""
+"""The answer of `vcctl explain`: verdict, blockers, timeline and changes that unblock the job, from the facts read."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from volcano_py.simulate.unblock.search import suggestions
 from volcano_py.simulate.unblock.trials import Trials
 
 _NEEDED = ("Node", "Pod", "PodGroup", "Queue")
-"""Without all objects of these kinds no cycle can be simulated."""
+"""Kinds that a simulated cycle needs completely."""
 _SUSPENDED = (batch.ABORTED, batch.ABORTING, batch.TERMINATED, batch.TERMINATING, batch.FAILED, batch.COMPLETED)
 _MOST_JOBS = 20
-"""Jobs of a queue that are explained."""
+"""Maximum number of jobs of a queue that are explained."""
 
 
 class Blocker(msgspec.Struct):
-    """One reason. `job`: whose, in the answer about a queue."""
+    """One reason. `job`: the job it belongs to, in the answer about a queue."""
 
     code: str
     sentence: str
@@ -53,14 +53,14 @@ class Moment(msgspec.Struct):
 
 
 class Help(msgspec.Struct):
-    """A change, or several together, after which a simulated cycle starts the job."""
+    """A change, or a combination of changes, after which a simulated cycle starts the job."""
 
     kind: str
     text: str
 
 
 class Answer(msgspec.Struct):
-    """What is printed, as table or JSON."""
+    """The output, as table or JSON."""
 
     subject: str
     state: str
@@ -69,11 +69,11 @@ class Answer(msgspec.Struct):
     timeline: list[Moment] = []
     unblock: list[Help] = []
     notes: list[str] = []
-    """What could not be read or done."""
+    """Facts that could not be read, and steps that failed."""
 
 
 def answer(facts: Facts, scheduler: str, unblock: bool) -> Answer:
-    """Explain one object. `unblock`: also search for changes that help."""
+    """Explain one object. `unblock`: also search for changes that unblock it."""
     found = _of_queue(facts) if facts.kind == "queue" else _of_group(facts, scheduler, unblock)
     if facts.scheduler is not None:
         found.blockers.insert(0, _blocker(facts.scheduler))
@@ -126,7 +126,7 @@ def _of_group(facts: Facts, scheduler: str, unblock: bool) -> Answer:
 
 
 def _named(verdict: str, uid: str, facts: Facts) -> str:
-    """A verdict about the job as the user has named it."""
+    """A verdict with the object's name as the user gave it."""
     text = verdict.replace(f"job {uid}", f"{facts.kind} {facts.key}", 1)
     return text.replace(f"Job {uid}", f"{KINDS[facts.kind].kind} {facts.key}", 1)
 
@@ -143,7 +143,7 @@ def _add_pods(cluster: Cluster, facts: Facts) -> None:
 
 
 def _without_cycle(facts: Facts, scheduler: str) -> Cause | None:
-    """What keeps the object from ever being tried."""
+    """The reason that keeps the object out of every cycle."""
     spec, status = facts.subject.get("spec") or {}, facts.subject.get("status") or {}
     name = spec.get("schedulerName") or scheduler
     if facts.kind in ("job", "pod") and name != scheduler:
@@ -156,20 +156,20 @@ def _without_cycle(facts: Facts, scheduler: str) -> Cause | None:
 
 
 def _reported(facts: Facts, subject: str) -> Answer:
-    """The scheduler's own report, where the user may not read what a simulated cycle needs."""
+    """The scheduler's own report, for users that may not read the objects of a simulated cycle."""
     groups = {g.metadata.key: g for g in facts.snapshot.of("PodGroup")}
     group = groups.get(facts.group)
     for c in (group.status.conditions or ()) if group is not None else ():
         if c.type in ("Waiting", "Unschedulable") and c.status == "True":
             remedy = REASONS[c.reason].remedy if c.reason in REASONS else ""
-            verdict = f"The scheduler reports about {subject}: {c.message}"
+            verdict = f"The scheduler reports for {subject}: {c.message}"
             return Answer(subject, "pending", verdict, [Blocker(c.reason, c.message, {}, remedy)])
     phase = group.status.phase if group is not None else "unknown"
     return Answer(subject, phase.lower(), f"The scheduler reports no reason for {subject}; its phase is {phase}.")
 
 
 def _of_queue(facts: Facts) -> Answer:
-    """The queue's state, and the first blocker of each of its jobs that wait."""
+    """The state of a queue, and the first blocker of each of its waiting jobs."""
     cluster, _ = cluster_of(facts.snapshot)
     queue = cluster.queues.get(facts.name)
     state = (facts.subject.get("status") or {}).get("state") or "not opened yet"
@@ -186,7 +186,7 @@ def _of_queue(facts: Facts) -> Answer:
         if causes:
             found.blockers.append(_blocker(causes[0], job.uid))
     if len(waiting) > _MOST_JOBS:
-        found.notes.append(f"{len(waiting) - _MOST_JOBS} further jobs wait; explain them one by one")
+        found.notes.append(f"{len(waiting) - _MOST_JOBS} more jobs wait; explain them one by one")
     return found
 
 
@@ -199,7 +199,7 @@ def _blocker(cause: Cause, job: str = "") -> Blocker:
 
 
 def timeline(facts: Facts) -> list[Moment]:
-    """Creation, conditions and Events, in the order of their times."""
+    """Creation, conditions and Events, in chronological order."""
     metadata = facts.subject["metadata"]
     found = [Moment(str(metadata.get("creationTimestamp", "")), f"{facts.kind} {facts.name} created")]
     group = next((g for g in facts.snapshot.of("PodGroup") if g.metadata.key == facts.group), None)

@@ -1,6 +1,6 @@
-"""What `vcctl explain` reads: the cluster as a snapshot, the object itself, its Events, and the scheduler's Lease.
+"""The facts that `vcctl explain` reads: a snapshot, the object itself, its Events, and the scheduler's Lease.
 
-Everything is read with the user's rights. What is forbidden is a note in the answer, not an error.
+All reads use the user's permissions. A forbidden read is a note in the answer, not an error.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ if TYPE_CHECKING:
 Manifest = dict[str, Any]
 KINDS: dict[str, ResourceType] = {"job": JOB, "podgroup": PODGROUP, "pod": POD, "queue": QUEUE}
 LEASE = "volcano-system/volcano"
-"""Where the scheduler's Lease is by default: namespace and name."""
+"""Default Lease of the scheduler: namespace and name."""
 _LATE = 2.0
-"""A Lease that was not renewed for its duration, times this, has no holder that runs."""
+"""A Lease that was not renewed for this many lease durations has no running holder."""
 
 
 class Missing(Exception):
-    """The object does not exist; the message is the answer."""
+    """The object does not exist; the message is printed."""
 
 
 @dataclass
 class Facts:
-    """All that was read. `group`: the PodGroup's key of a job, podgroup or pod; empty if it has none."""
+    """Everything that was read. `group`: the key of the PodGroup of a job, podgroup or pod; empty if there is none."""
 
     kind: str
     name: str
@@ -47,9 +47,9 @@ class Facts:
     """The Job that the PodGroup belongs to."""
     events: list[Manifest] = field(default_factory=list)
     scheduler: Cause | None = None
-    """Why no scheduler works, if so."""
+    """Why no scheduler is active, or None."""
     notes: list[str] = field(default_factory=list)
-    """What could not be read."""
+    """Reads that failed."""
 
     @property
     def key(self) -> str:
@@ -59,7 +59,7 @@ class Facts:
 async def read_facts(
     client: Client, kind: str, name: str, namespace: str, now: float, scheduler: str, lease: str
 ) -> Facts:
-    """Read what concerns one object. Raises Missing, and KubeError if the object itself cannot be read."""
+    """Read the facts about one object. Raises Missing, and KubeError if the object itself cannot be read."""
     from volcano_py.simulate.capture import capture
 
     rt = KINDS[kind]
@@ -70,7 +70,7 @@ async def read_facts(
         where = f" in namespace {namespace}" if namespace else ""
         also = f"`vcctl {kind} list{f' -n {namespace}' if namespace else ''}`"
         raise Missing(
-            f"{rt.kind} {name} does not exist{where}, or was just deleted; {also} shows those that do"
+            f"{rt.kind} {name} does not exist{where}, or was just deleted; list existing ones with {also}"
         ) from None
     snapshot = await capture(client, now, scheduler_names=(scheduler,))
     facts = Facts(kind, name, namespace, subject, snapshot)
@@ -96,7 +96,7 @@ def _group(facts: Facts) -> str:
 
 
 async def _owner(client: Client, facts: Facts) -> Manifest | None:
-    """The Job that a PodGroup belongs to, if it exists and may be read."""
+    """The Job that owns a PodGroup, if it exists and may be read."""
     owners = facts.subject["metadata"].get("ownerReferences") or () if facts.kind == "podgroup" else ()
     for owner in owners:
         if owner.get("kind") == JOB.kind and owner.get("apiVersion") == JOB.api_version:
@@ -122,15 +122,15 @@ async def _events(client: Client, facts: Facts, kind: str, name: str) -> list[Ma
 
 
 async def _scheduler(client: Client, facts: Facts, lease: str, now: float) -> Cause | None:
-    """Why no scheduler works, by the Lease."""
+    """Why no scheduler is active, according to the Lease."""
     namespace, _, name = lease.partition("/")
     try:
         body = await client.raw("GET", f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/{name}")
     except NotFound:
-        facts.notes.append(f"Lease {lease} does not exist, so it is not known whether a scheduler runs; see --lease")
+        facts.notes.append(f"Lease {lease} does not exist, so the state of the scheduler is unknown; see --lease")
         return None
     except ApiError as error:
-        facts.notes.append(f"Lease {lease}: {error}; it is not known whether a scheduler runs")
+        facts.notes.append(f"Lease {lease}: {error}; the state of the scheduler is unknown")
         return None
     spec = (msgspec.json.decode(body) or {}).get("spec") or {}
     if not spec.get("holderIdentity"):

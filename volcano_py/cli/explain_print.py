@@ -1,4 +1,4 @@
-"""The answer of `vcctl explain` on a terminal, as wide as it is."""
+"""Prints the answer of `vcctl explain` to a terminal, at its full width."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _MOST_MOMENTS = 12
 
 
 def show(answer: Answer, console: Console) -> None:
-    """Verdict, blockers, timeline, what would unblock it, notes."""
+    """Print verdict, blockers, timeline, changes that unblock the object, and notes."""
     console.print(Text(answer.verdict, style="bold"))
     if answer.blockers:
         of_jobs = any(b.job for b in answer.blockers)
@@ -20,7 +20,7 @@ def show(answer: Answer, console: Console) -> None:
         for number, b in enumerate(answer.blockers, 1):
             style = "" if of_jobs or number > 1 else "yellow"
             table.add_row(str(number), *([b.job] if of_jobs else []), Text(b.code, style=style), b.sentence)
-        _section(console, "Waiting jobs" if of_jobs else "Blockers, the first one first", table)
+        _section(console, "Waiting jobs" if of_jobs else "Blockers, in order", table)
     if answer.unblock:
         table = _table("", "CHANGE")
         for help_ in answer.unblock:

@@ -1,4 +1,4 @@
-"""Following objects: a local copy of some, and every change to them, for `--watch` and `--wait`."""
+"""Following objects for `--watch` and `--wait`: a local copy of them, and every change."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ Manifest = dict[str, Any]
 
 
 class Source(NamedTuple):
-    """Which objects to follow.
+    """The objects to follow.
 
-    `optional`: if the user may not list them, there are none. `otherwise`: the namespace whose objects are followed
-    where those of all may not be listed. `prepare` makes of an object what is kept of it.
+    `optional`: if the user may not list them, the source is empty. `otherwise`: the namespace to follow if the user may
+    not list all namespaces. `prepare` converts an object to the part of it that is stored.
     """
 
     rt: ResourceType
@@ -48,7 +48,7 @@ class Change(NamedTuple):
 
 
 class Followed:
-    """The sources' objects as they are now, and what changes."""
+    """The current objects of the sources, and their changes."""
 
     def __init__(
         self,
@@ -59,25 +59,25 @@ class Followed:
         informers: Sequence[Informer[Manifest]] = (),
     ) -> None:
         self.notes = notes
-        """What the user may not list, a sentence for each source of which something is missing."""
+        """One sentence for each source that the user may list only partly or not at all."""
         self.forbidden = frozenset(forbidden)
-        """Kinds of which the user may list nothing."""
+        """Kinds that the user may not list."""
         self._stores = stores
         self._changes = changes
         self._informers = informers
 
     @property
     def connected(self) -> bool:
-        """Whether all watches are open; if not, the objects age."""
+        """Whether all watches are open; otherwise the objects may be stale."""
         return all(informer.connected for informer in self._informers)
 
     def objects(self, number: int = 0) -> list[Manifest]:
-        """The objects of a source, by its place, in the order of their names."""
+        """The objects of a source, by its index, sorted by name."""
         store = self._stores[number]
         return [store[key] for key in sorted(store)]
 
     async def next(self, seconds: float | None = None) -> Change | None:
-        """The next change; None when there is none for `seconds`."""
+        """The next change; None after `seconds` without one."""
         try:
             return await asyncio.wait_for(self._changes.get(), seconds)
         except TimeoutError:
@@ -86,9 +86,9 @@ class Followed:
 
 @asynccontextmanager
 async def following(client: Client, *sources: Source) -> AsyncIterator[Followed]:
-    """Follow objects; lost connections are opened again.
+    """Follow objects; broken watches are reopened.
 
-    Raises KubeError at the beginning, when the server cannot be reached or rejects the request.
+    Raises KubeError at the start if the server cannot be reached or rejects the request.
     """
     from volcano_py.kube.informer import Informer
 
@@ -119,7 +119,7 @@ async def following(client: Client, *sources: Source) -> AsyncIterator[Followed]
         for informer in informers:
             await informer.synced.wait()
         while not changes.empty():
-            changes.get_nowait()  # the stores have it already
+            changes.get_nowait()  # the stores contain it already
         yield Followed(stores, changes, notes, forbidden, informers)
     finally:
         for task in tasks:
@@ -128,9 +128,9 @@ async def following(client: Client, *sources: Source) -> AsyncIterator[Followed]
 
 
 async def _permitted(client: Client, source: Source, notes: list[str]) -> Source | None:
-    """What of a source the user may list; None: nothing. Raises KubeError, Forbidden if the source is not optional.
+    """The part of a source that the user may list; None: nothing. Raises KubeError; Forbidden for mandatory sources.
 
-    An informer retries after every error; errors of the first request are reported instead.
+    An informer retries after every error; this request reports the first error instead.
     """
 
     async def first(namespace: str | None) -> None:

@@ -21,23 +21,29 @@ LEASE = "vc-hypernode-controller-manager"
 
 
 @click.command(context_settings={"max_content_width": 110, "show_default": True})
-@click.option("--kubeconfig", default="", help="File that says how to reach the API server.")
-@click.option("--master", default="", help="Address of the API server; overrides the kubeconfig's.")
-@click.option("--kube-api-qps", type=click.FloatRange(0, min_open=True), default=50.0, help="Requests a second.")
-@click.option("--kube-api-burst", type=click.IntRange(1), default=100, help="Requests at once.")
+@click.option("--kubeconfig", default="", help="Path to a kubeconfig file.")
+@click.option("--master", default="", help="URL of the API server; overrides the kubeconfig.")
+@click.option(
+    "--kube-api-qps", type=click.FloatRange(0, min_open=True), default=50.0, help="Maximum requests per second."
+)
+@click.option("--kube-api-burst", type=click.IntRange(1), default=100, help="Maximum burst of requests.")
 @flag("--enable-healthz", False, "Serve /healthz and /readyz.")
-@click.option("--healthz-address", default=":11251", help="Where they are served.")
+@click.option("--healthz-address", default=":11251", help="Address of /healthz and /readyz.")
 @flag("--enable-metrics", False, "Serve /metrics.")
-@click.option("--listen-address", default=":8081", help="Where /metrics is served.")
-@click.option("--ca-cert-file", default="", help="With the next two: serve both with TLS.")
-@click.option("--tls-cert-file", default="", help="Certificate of both.")
-@click.option("--tls-private-key-file", default="", help="Its key.")
-@flag("--leader-elect", True, "Work only while holding the Lease.")
-@click.option("--leader-elect-lease-duration", type=Duration(), default="15s", help="Of the Lease.")
-@click.option("--leader-elect-renew-deadline", type=Duration(), default="10s", help="Without a renewal we stop then.")
-@click.option("--leader-elect-retry-period", type=Duration(), default="2s", help="Between attempts.")
+@click.option("--listen-address", default=":8081", help="Address of /metrics.")
+@click.option("--ca-cert-file", default="", help="Path to the CA for clients of /metrics and /healthz.")
+@click.option("--tls-cert-file", default="", help="Path to the certificate of /metrics and /healthz.")
+@click.option("--tls-private-key-file", default="", help="Path to the key of this certificate.")
+@flag("--leader-elect", True, "Run the controller only while holding the Lease.")
+@click.option("--leader-elect-lease-duration", type=Duration(), default="15s", help="Duration of the Lease.")
+@click.option(
+    "--leader-elect-renew-deadline", type=Duration(), default="10s", help="Time limit for renewing the Lease."
+)
+@click.option(
+    "--leader-elect-retry-period", type=Duration(), default="2s", help="Time between attempts to get the Lease."
+)
 @click.option("--leader-elect-resource-name", default=LEASE, help="Name of the Lease.")
-@click.option("--leader-elect-resource-namespace", default="volcano-system", help="Its namespace.")
+@click.option("--leader-elect-resource-namespace", default="volcano-system", help="Namespace of the Lease.")
 @click.option("-v", "--v", "verbosity", type=Verbosity(), default=0, hidden=True)
 @ignored_flags((*KLOG, "leader-elect-resource-lock"))
 def hypernode_controller(**given: Any) -> None:
@@ -46,7 +52,7 @@ def hypernode_controller(**given: Any) -> None:
 
     options = Options(**{name: value for name, value in given.items() if name in Options.__struct_fields__})
     if options.enable_healthz and options.enable_metrics and options.healthz_address == options.listen_address:
-        fail("--healthz-address and --listen-address are the same: choose two", 2)
+        fail("--healthz-address and --listen-address are equal: set two different addresses", 2)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname).1s %(name)s: %(message)s")
     _run(options)
 
@@ -67,7 +73,7 @@ def _run(options: Options) -> None:
     try:
         asyncio.run(work())
     except NotLeading:
-        fail("leadership was lost; another instance leads now")
+        fail("leadership was lost; another instance is the leader now")
     except (KubeError, TaskEnded, ValueError) as error:
         fail(str(error))
     except OSError as error:

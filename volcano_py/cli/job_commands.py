@@ -28,12 +28,12 @@ def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
         flag_value=batch.COMPLETED,
         type=click.Choice(batch.PHASES),
         metavar="[=PHASE]",
-        help="Wait until the job has this phase; without a value: Completed.",
+        help="Wait until the job reaches this phase (default: Completed).",
     )(command)
 
 
 class Submission(NamedTuple):
-    """A job to create, and its options: see `output`, `dry_run`, and `run_options`."""
+    """A job to create, with its options: see `output`, `dry_run`, and `run_options`."""
 
     manifest: Manifest
     namespace: str
@@ -44,7 +44,7 @@ class Submission(NamedTuple):
 
 
 def submit(what: str, kubeconfig: str, master: str, job: Submission) -> None:
-    """Create a job, or print what would be created; then wait for a phase if one is given."""
+    """Create a job, or print the job that would be created; then wait for a phase if one is set."""
     if job.dry_run == "client":
         dry_run.run_on_client(what, kubeconfig, master, JOB, [job.manifest], job.output)
         return
@@ -65,7 +65,7 @@ def submit(what: str, kubeconfig: str, master: str, job: Submission) -> None:
 
 
 async def delete(client: Client, namespace: str, name: str, message: str, wait: bool, timeout: float) -> None:
-    """Delete a job, print `message`, and wait until its pods are gone, too."""
+    """Delete a job, print `message`, and with `wait` wait until its pods are deleted."""
     await client.delete(JOB, name, namespace)
     click.echo(message)
     if wait:

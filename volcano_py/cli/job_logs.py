@@ -1,4 +1,4 @@
-"""`vcctl job logs`: the logs of a job's pods, with --follow also new lines."""
+"""`vcctl job logs`: the logs of a job's pods; with --follow also new lines."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _COLOURS = ("cyan", "yellow", "green", "magenta", "blue", "red")
 _RETRY = 0.5
 """Seconds between two requests for the log of a container that has not started."""
 _PARTS = {"tailLines", "sinceSeconds"}
-"""With these, a second request for a log begins at another line."""
+"""Options with which a repeated request starts at a different line."""
 
 
 class Selection(NamedTuple):
-    """Which logs, and how much of them. Empty or None: no restriction."""
+    """Which logs to print, and how many lines. Empty or None: no restriction."""
 
     task: str = ""
     replica: int | None = None
@@ -35,7 +35,7 @@ class Selection(NamedTuple):
     query: Mapping[str, Any] = {}
 
     def has(self, pod: Manifest) -> bool:
-        """Whether a pod is among them."""
+        """Whether a pod is selected."""
         labels = pod["metadata"].get("labels") or {}
         return (not self.task or labels.get(names.TASK_SPEC) == self.task) and (
             self.replica is None or labels.get(names.TASK_INDEX) == str(self.replica)
@@ -45,9 +45,9 @@ class Selection(NamedTuple):
 async def show(
     client: Client, namespace: str, name: str, selection: Selection, follow: bool, prefix: bool | None
 ) -> None:
-    """Print the logs of a job's pods. `prefix` None: each line has its pod's name if there are several.
+    """Print the logs of a job's pods. `prefix` None: lines start with the pod's name if there are several pods.
 
-    Raises NotFound for a job that does not exist, ValueError when it has no such pods.
+    Raises NotFound for a missing job, ValueError if no pod is selected.
     """
     job = await client.get(JOB, name, namespace)
     if follow:
@@ -70,7 +70,7 @@ async def show(
 
 
 async def _follow(client: Client, namespace: str, name: str, selection: Selection, marked: bool) -> None:
-    """Print new lines until the job and the logs of its pods have ended."""
+    """Print new lines until the job has finished and the logs of its pods have ended."""
     pods = Source(POD, namespace, f"{names.JOB_NAME}={name}")
     readers: dict[str, asyncio.Task[None]] = {}
     async with following(client, Source.one(JOB, name, namespace), pods) as followed, asyncio.TaskGroup() as group:
@@ -87,7 +87,7 @@ async def _follow(client: Client, namespace: str, name: str, selection: Selectio
 
 
 def _has_begun(pod: Manifest, states: tuple[str, ...] = ("running", "terminated")) -> bool:
-    """Whether there is a log: for a pod without a node the API server answers at once with an empty, complete one."""
+    """Whether a log exists: for a pod without a node the API server returns an empty, complete one."""
     statuses = (pod.get("status") or {}).get("containerStatuses") or ()
     return any(state in (status.get("state") or {}) for status in statuses for state in states)
 
@@ -95,7 +95,7 @@ def _has_begun(pod: Manifest, states: tuple[str, ...] = ("running", "terminated"
 async def _read(client: Client, pod: Manifest, selection: Selection, number: int, marked: bool) -> None:
     """Print the lines of one pod until its containers have ended.
 
-    The request is repeated if the container has not started, has restarted, or if the log was cut off.
+    The request is repeated if the container has not started, has restarted, or if the stream was interrupted.
     """
     prefix = pod["metadata"]["name"] if marked else ""
     printed = 0
@@ -106,7 +106,7 @@ async def _read(client: Client, pod: Manifest, selection: Selection, number: int
             async with client.stream(_path(pod), {**_query(pod, selection), "follow": "true"}) as reader:
                 async for line in _lines(reader):
                     if before:
-                        before -= 1  # it was printed before the log was cut off
+                        before -= 1  # already printed before the interruption
                         continue
                     _print(prefix, number, line)
                     printed += 1
@@ -127,9 +127,9 @@ async def _read(client: Client, pod: Manifest, selection: Selection, number: int
 
 
 async def _after(client: Client, pod: Manifest, run: int) -> Manifest | None:
-    """The pod after the end of its log, if there is more to read; None if the pod has ended, too.
+    """The pod after the end of its log, if there is more to read; None if the pod has ended.
 
-    The status changes a little later than the log ends. Raises NotFound when it is gone.
+    The status changes shortly after the log ends. Raises NotFound if the pod is deleted.
     """
     for _ in range(2):
         await asyncio.sleep(_RETRY)
@@ -149,7 +149,7 @@ async def _after(client: Client, pod: Manifest, run: int) -> Manifest | None:
 
 
 def _run(pod: Manifest) -> int:
-    """How often containers of a pod have restarted."""
+    """The number of restarts of the pod's containers."""
     return sum(status.get("restartCount", 0) for status in (pod.get("status") or {}).get("containerStatuses") or ())
 
 

@@ -1,4 +1,4 @@
-"""Jobs of one task from flags, for `vcctl job run` and `vsub`; and a job from a file."""
+"""Jobs with one task from flags, for `vcctl job run` and `vsub`; and a job from a file."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _DEFAULT_RESOURCES = "cpu=1000m,memory=100Mi"
 
 
 class Shape(NamedTuple):
-    """The flags of a job, as they were given."""
+    """The values of the flags that describe a job."""
 
     image: str
     minimum: int
@@ -27,11 +27,17 @@ class Shape(NamedTuple):
 
 
 def shape_options(image_variable: str | None = None, scheduler_variable: str | None = None) -> Callable[..., Any]:
-    """Adds the flags of a Shape; `…_variable` names the environment variable that gives a default."""
+    """Adds the flags of a Shape; `…_variable` is the environment variable with a default."""
     options = (
         click.option("-i", "--image", default="busybox", show_default=True, envvar=image_variable),
         click.option(
-            "-m", "--min", "minimum", type=int, default=1, show_default=True, help="Pods that must run together."
+            "-m",
+            "--min",
+            "minimum",
+            type=int,
+            default=1,
+            show_default=True,
+            help="Minimum number of pods that must run together.",
         ),
         click.option("-r", "--replicas", type=int, default=1, show_default=True),
         click.option("-R", "--requests", default=_DEFAULT_RESOURCES, show_default=True),
@@ -48,7 +54,7 @@ def shape_options(image_variable: str | None = None, scheduler_variable: str | N
 
 
 def from_flags(name: str, namespace: str, shape: Shape, command: list[str] | None = None) -> Manifest:
-    """A job of one task. Raises ValueError for resources that cannot be read."""
+    """A job with one task. Raises ValueError for invalid resources."""
     container: Manifest = {
         "name": name,
         "image": shape.image,
@@ -99,5 +105,5 @@ def from_file(path: str) -> Manifest:
     except yaml.YAMLError as e:
         raise ValueError(f"{path}: not valid YAML: {' '.join(str(e).split())}") from None
     if not isinstance(document, dict) or document.get("kind") != "Job":
-        raise ValueError(f"{path}: must hold one Job (batch.volcano.sh/v1alpha1)")
+        raise ValueError(f"{path}: must contain one Job (batch.volcano.sh/v1alpha1)")
     return document

@@ -1,4 +1,4 @@
-"""The table of jobs. Volcano: that of `vcctl job list`, column by column; -o wide adds some."""
+"""The table of jobs. Volcano: `vcctl job list`, with the same columns; -o wide adds some."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def listing(
     label_selector: str,
     keep: Callable[[Manifest], bool],
 ) -> Listing:
-    """The jobs of a namespace (None: of all) by the options of a list command, and by `keep`."""
+    """The jobs of a namespace (None: all) that match the options of a list command, and `keep`."""
     part, labels = split(selector, label_selector)
     return Listing(
         JOB,
@@ -48,7 +48,7 @@ def listing(
 
 
 def job_table(jobs: list[Manifest], namespaces: bool, wide: bool = False) -> Table:
-    """The table; `namespaces`: with their column, for lists of all of them."""
+    """The table; `namespaces`: with a namespace column."""
     header = [*_HEADER]
     rows = [job_row(j) for j in jobs]
     widths = [widest("Name", [j["metadata"]["name"] for j in jobs], 3), *_WIDTHS]

@@ -1,4 +1,4 @@
-"""A job as text, for `vcctl job view`. Volcano: its view command, line by line, for scripts that parse it."""
+"""A job as text, for `vcctl job view`. Volcano: the same lines, for scripts that parse them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _EVENT_WIDTHS = (15, 40, 30, 40, 0)
 
 
 def describe(job: Manifest, conditions: bool = True) -> list[str]:
-    """A job as text, line by line; label and value are separated by a tab."""
+    """A job as lines of text; label and value are separated by a tab."""
     metadata, spec, status = job.get("metadata") or {}, job.get("spec") or {}, job.get("status") or {}
     plugins = spec.get("plugins") or {}
     out = [
@@ -42,7 +42,7 @@ def describe(job: Manifest, conditions: bool = True) -> list[str]:
         f"Namespace:  \t{metadata.get('namespace', '')}",
         f"Labels:     \t{_json(metadata.get('labels'))}",
         f"Annotations:\t{_json(metadata.get('annotations'))}",
-        # Volcano's client drops these two fields, so they are empty there, too.
+        # Volcano's client omits these two fields, so they are empty there, too.
         "API Version:\t",
         "Kind:       \t",
         "Metadata:",

@@ -1,4 +1,4 @@
-"""Waiting for a phase of a job: its progress, and why its pods do not run."""
+"""Waiting for the phase of a job: its progress, and why its pods do not run."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
 Manifest = dict[str, Any]
 
 FINAL = (batch.COMPLETED, batch.FAILED, batch.TERMINATED)
-"""Phases that a job does not leave."""
+"""Final phases of a job."""
 _PAST_RUNNING = (batch.RUNNING, batch.COMPLETING, batch.COMPLETED)
 _MAX_REASON = 160
-"""Characters of a reason that are shown."""
+"""Maximum characters of a reason."""
 
 
 async def until_phase(client: Client, job: Manifest, target: str, timeout: float, from_aborted: bool = False) -> None:
-    """Wait until a job (as the server answered it) has a phase. `from_aborted`: it is Aborted, and is being resumed.
+    """Wait until a job (as returned by the server) reaches a phase. `from_aborted`: the job is Aborted and is resumed.
 
-    Raises NotReached when it ends otherwise, or is deleted.
+    Raises NotReached if it finishes otherwise, or is deleted.
     """
     metadata = job["metadata"]
     name, namespace = metadata["name"], metadata["namespace"]
@@ -39,7 +39,7 @@ async def until_phase(client: Client, job: Manifest, target: str, timeout: float
 
 
 def _about(group: str) -> str:
-    """The field selector of the Events of a PodGroup."""
+    """The field selector for the Events of a PodGroup."""
     return f"involvedObject.kind={PODGROUP.kind},involvedObject.name={group}"
 
 
@@ -49,7 +49,7 @@ def phase_state(target: str, namespace: str, name: str, from_aborted: bool = Fal
     def state_of(followed: Followed) -> State:
         jobs = followed.objects()
         if not jobs:
-            return State("gone", failed="was deleted meanwhile")
+            return State("gone", failed="was deleted")
         reason = why_pending(followed.objects(1)) or why_not_admitted(followed.objects(2))
         return of_job(jobs[0], reason, target, f"-n {namespace} -N {name}", from_aborted)
 
@@ -57,7 +57,7 @@ def phase_state(target: str, namespace: str, name: str, from_aborted: bool = Fal
 
 
 def of_job(job: Manifest, reason: str, target: str, named: str, from_aborted: bool) -> State:
-    """The progress of a job towards `target`; `reason`: why it is Pending; `named`: its name as options."""
+    """The progress of a job to `target`; `reason`: why it is Pending; `named`: options that select it."""
     status = job.get("status") or {}
     phase = (status.get("state") or {}).get("phase") or batch.PENDING
     total = sum(task.get("replicas", 0) for task in job.get("spec", {}).get("tasks") or ())
@@ -80,7 +80,7 @@ def of_job(job: Manifest, reason: str, target: str, named: str, from_aborted: bo
 
 
 def why_pending(groups: list[Manifest]) -> str:
-    """The newest reason that the scheduler reports for a PodGroup that waits."""
+    """The latest reason that the scheduler reports for a pending PodGroup."""
     for group in groups:
         for condition in reversed((group.get("status") or {}).get("conditions") or ()):
             if condition.get("type") == "Unschedulable" and condition.get("status") == "True":
@@ -89,7 +89,7 @@ def why_pending(groups: list[Manifest]) -> str:
 
 
 def why_not_admitted(events: list[Manifest]) -> str:
-    """The newest such reason in the Events of a PodGroup; one that is not admitted has no conditions."""
+    """The latest such reason in the Events of a PodGroup; before admission it has no conditions."""
     reports = [e for e in events if e.get("reason") == "Unschedulable"]
     newest = max(reports, key=lambda e: str(e.get("lastTimestamp") or e.get("eventTime") or ""), default=None)
     return _shortened(newest.get("message")) if newest else ""
@@ -101,7 +101,7 @@ def _shortened(message: object) -> str:
 
 
 async def until_gone(client: Client, namespace: str, name: str, timeout: float) -> None:
-    """Wait until a job and its pods are gone."""
+    """Wait until a job and its pods are deleted."""
 
     def state_of(followed: Followed) -> State:
         jobs, pods = followed.objects(), followed.objects(1)

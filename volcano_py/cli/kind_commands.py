@@ -1,7 +1,7 @@
-"""create, delete, get, list and describe for one kind, from a description of it as data.
+"""create, delete, get, list and describe for one kind, from a declarative description of the kind.
 
-Volcano: vcctl jobflow and vcctl jobtemplate, whose flags, messages and columns every kind here has. Kinds of a
-namespace have -n for it and -N for the name; for those of the whole cluster both letters are the name.
+Volcano: vcctl jobflow and vcctl jobtemplate; all kinds have their flags, messages and columns. For namespaced kinds -n
+is the namespace and -N the name; for cluster-scoped kinds both are the name.
 """
 
 from __future__ import annotations
@@ -30,11 +30,12 @@ _TABLE_GAP = 4
 
 
 class Kind(NamedTuple):
-    """How a kind is shown, and what of Volcano's commands it has.
+    """How a kind is printed, and which of Volcano's commands it has.
 
-    `cells` and `wide_cells` give the columns of `header` and `wide_header`. `empty_status`: what `describe` shows where
-    there is none. `forgiving`: `create` and `delete` of files end with 0 although a document failed, as in Volcano.
-    `until_done`: waits for the created objects, at most `timeout` seconds; without it `create` has no --wait.
+    `cells` and `wide_cells` return the columns of `header` and `wide_header`. `empty_status`: the status that
+    `describe` prints if there is none. `forgiving`: `create` and `delete` of files exit with 0 although a document
+    failed, as in Volcano. `until_done`: waits for the created objects, for at most `timeout` seconds; without it
+    `create` has no --wait.
     """
 
     rt: ResourceType
@@ -48,18 +49,18 @@ class Kind(NamedTuple):
 
     @property
     def word(self) -> str:
-        """The kind as it stands in commands and errors."""
+        """The kind as used in commands and errors."""
         return self.rt.kind.lower()
 
     def table(self, objects: list[Manifest], wide: bool) -> Table:
-        """The table of some objects."""
+        """The table of objects."""
         header = [*self.header, *(self.wide_header if wide else ())]
         rows = [[*self.cells(o), *(self.wide_cells(o) if wide else ())] for o in objects]
         return fitted(header, rows, _TABLE_GAP)
 
 
 def in_namespace(kind: Kind, all_namespaces: bool = False) -> Callable[..., Any]:
-    """Adds -n/--namespace for kinds that have one, and --all-namespaces with `all_namespaces`."""
+    """Adds -n/--namespace for namespaced kinds, and with `all_namespaces` also --all-namespaces."""
 
     def added(command: Callable[..., Any]) -> Callable[..., Any]:
         if not kind.rt.namespaced:
@@ -83,13 +84,15 @@ def file_option(kind: Kind) -> Callable[..., Any]:
 
 
 def read(kind: Kind, file: str) -> list[Manifest]:
-    """The documents of a file; those of a namespace without one are in default. Raises ValueError."""
+    """The documents of a file; the default namespace is `default`. Raises ValueError."""
     from volcano_py.simulate.manifests import read as read_manifests
 
     found = read_manifests([file])
     for document in found:
         if document["kind"] != kind.rt.kind:
-            raise ValueError(f"{file}: holds a {document['kind']}, must hold {kind.rt.kind}s ({kind.rt.api_version})")
+            raise ValueError(
+                f"{file}: contains a {document['kind']}, must contain {kind.rt.kind}s ({kind.rt.api_version})"
+            )
         if kind.rt.namespaced:
             document["metadata"].setdefault("namespace", "default")
     return found
@@ -106,7 +109,7 @@ async def each(
     do: Callable[[Manifest], Awaitable[None]],
     quiet: bool = False,
 ) -> int:
-    """Do something with each document, with a line for each (`quiet`: only for those that fail); how many failed.
+    """Call `one` for each document and print a line for each (`quiet`: only for failures). Returns how many failed.
 
     `verb`: create or delete.
     """
@@ -132,10 +135,10 @@ def place(obj: Manifest) -> str:
 def add_create(group: click.Group, kind: Kind) -> None:
     """`create -f`."""
     waits: Callable[..., Any] = (
-        wait_option("Wait until the created objects succeed.") if kind.until_done else _unchanged
+        wait_option("Wait until the created objects have succeeded.") if kind.until_done else _unchanged
     )
 
-    @group.command("create", help=f"Create the {kind.rt.kind}s of a file.")
+    @group.command("create", help=f"Create the {kind.rt.kind}s in a file.")
     @file_option(kind)
     @output_option("json", "yaml", "name")
     @dry_runs.dry_run_option
@@ -152,7 +155,7 @@ def add_create(group: click.Group, kind: Kind) -> None:
     ) -> None:
         what = f"create {kind.word}"
         if not file:
-            exit_failed(what, "a file must be given; name it with -f")
+            exit_failed(what, "a file must be specified; use -f")
         try:
             objects = read(kind, file)
         except ValueError as e:
@@ -174,7 +177,7 @@ def add_create(group: click.Group, kind: Kind) -> None:
             if output is not None and made:
                 print_objects(kind.rt, made, output)
             if failed and (wait or not kind.forgiving):
-                raise ValueError(f"{failed} of {len(objects)} documents failed; see above")
+                raise ValueError(f"{failed} of {len(objects)} documents failed; see the messages above")
             if wait and kind.until_done:
                 await kind.until_done(client, made, timeout)
 
@@ -184,7 +187,7 @@ def add_create(group: click.Group, kind: Kind) -> None:
 def add_delete(group: click.Group, kind: Kind) -> None:
     """`delete -N NAME` or `delete -f FILE`."""
 
-    @group.command("delete", help=f"Delete a {kind.rt.kind}, or those of a file.")
+    @group.command("delete", help=f"Delete a {kind.rt.kind}, or the {kind.rt.kind}s in a file.")
     @file_option(kind)
     @named(kind)
     @in_namespace(kind)
@@ -192,7 +195,7 @@ def add_delete(group: click.Group, kind: Kind) -> None:
     def delete(file: str, name: str, kubeconfig: str, master: str, namespace: str | None = None) -> None:
         what = f"delete {kind.word}"
         if not file and not name:
-            exit_failed(what, f"{kind.word} name must be specified; give -N NAME or -f FILE")
+            exit_failed(what, f"{kind.word} name must be specified; use -N NAME or -f FILE")
 
         async def work(client: Client) -> None:
             async def one(obj: Manifest) -> None:
@@ -202,7 +205,7 @@ def add_delete(group: click.Group, kind: Kind) -> None:
                 objects = read(kind, file)
                 failed = await each(kind, "delete", objects, one)
                 if failed and not kind.forgiving:
-                    raise ValueError(f"{failed} of {len(objects)} documents failed; see above")
+                    raise ValueError(f"{failed} of {len(objects)} documents failed; see the messages above")
                 return
             found = await client.get(kind.rt, name, namespace)
             await one(found)
@@ -222,7 +225,7 @@ def add_get(group: click.Group, kind: Kind) -> None:
     def get(name: str, output: str | None, kubeconfig: str, master: str, namespace: str | None = None) -> None:
         what = f"get {kind.word}"
         if not name:
-            exit_failed(what, f"name is mandatory to get the particular {kind.word} details; give it with -N")
+            exit_failed(what, f"name is mandatory to get the particular {kind.word} details; use -N NAME")
 
         async def work(client: Client) -> None:
             found = await client.get(kind.rt, name, namespace)
@@ -262,12 +265,12 @@ def add_list(group: click.Group, kind: Kind, all_namespaces: bool = True) -> Non
 
 
 def add_describe(group: click.Group, kind: Kind) -> None:
-    """`describe [-N NAME]`: the whole object, or all of a namespace."""
+    """`describe [-N NAME]`: one whole object, or all objects of a namespace."""
 
-    @group.command("describe", help=f"Print a {kind.rt.kind} as it is, or all of the namespace.")
+    @group.command("describe", help=f"Print a whole {kind.rt.kind}, or all {kind.rt.kind}s of the namespace.")
     @named(kind)
     @in_namespace(kind)
-    @click.option("-o", "--format", "format_", default="yaml", show_default=True, help="yaml or json")
+    @click.option("-o", "--format", "format_", default="yaml", show_default=True, help="Output format: yaml or json.")
     @api_options
     def describe(name: str, format_: str, kubeconfig: str, master: str, namespace: str | None = None) -> None:
         what = f"describe {kind.word}"
@@ -287,7 +290,7 @@ def add_describe(group: click.Group, kind: Kind) -> None:
 
 
 def described(kind: Kind, obj: Manifest, format_: str) -> str:
-    """A whole object as text; JSON in the order in which Volcano writes it."""
+    """A whole object as text; JSON in the field order of Volcano."""
     parts = {"spec": {}, "status": kind.empty_status, **whole(kind.rt, obj)}
     if format_ == "yaml":
         return yaml_of(parts)
@@ -297,6 +300,6 @@ def described(kind: Kind, obj: Manifest, format_: str) -> str:
 
 
 def add_all(group: click.Group, kind: Kind) -> None:
-    """All five."""
+    """Adds all five commands."""
     for add in (add_create, add_delete, add_get, add_list, add_describe):
         add(group, kind)

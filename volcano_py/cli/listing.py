@@ -1,4 +1,4 @@
-"""Lists: fetch, choose, print as a table or as objects; and with --watch also each change."""
+"""Lists: fetch, select and print objects, as a table or as objects; with --watch also each change."""
 
 from __future__ import annotations
 
@@ -20,10 +20,11 @@ NOTHING = "No resources found"
 
 
 class Listing(NamedTuple):
-    """What a list command shows.
+    """The content of a list command.
 
-    `table` makes it of the chosen objects, those of the kind `beside`, and whether it is a wide one; `choose` picks
-    and orders the objects, and may raise ValueError. `hides`: objects that are not chosen still widen the columns.
+    `table` builds the table from the selected objects, the objects of the kind `beside`, and whether it is wide.
+    `choose` selects and sorts the objects, and may raise ValueError. `hides`: objects that are not selected still count
+    for the width of the columns.
     """
 
     rt: ResourceType
@@ -36,7 +37,7 @@ class Listing(NamedTuple):
 
 
 async def show(client: Client, listing: Listing, output: str | None = None, watch: bool = False) -> None:
-    """Print a list in the form of -o, and with `watch` every change until Ctrl-C."""
+    """Print a list in the format of -o, and with `watch` every change until Ctrl-C."""
     if watch:
         await _watch(client, listing, output)
         return
@@ -79,7 +80,7 @@ async def _watch(client: Client, listing: Listing, output: str | None) -> None:
             change = await followed.next()
             if change is None:
                 continue
-            # The other kind may change any row: only rows that differ are printed again.
+            # An object of the other kind may change any row: print only rows that differ.
             changed = [change.object] if change.rt == listing.rt else followed.objects()
             for obj in listing.choose(changed):
                 if not as_table(output):
@@ -109,6 +110,6 @@ def _print_one(rt: ResourceType, obj: Manifest, output: str) -> None:
 
 
 def watch_option(letter: bool = True) -> Callable[..., Any]:
-    """Adds --watch, and -w where that letter is free."""
+    """Adds --watch, and -w if that letter is free."""
     names = ("-w", "--watch") if letter else ("--watch",)
     return click.option(*names, is_flag=True, help="Print the list, then each change, until Ctrl-C.")

@@ -1,6 +1,6 @@
-"""`volcano-py`: one program with a sub-command for every component.
+"""`volcano-py`: one program with a subcommand for every component.
 
-Sub-commands are imported when they are used, so that `volcano-py --help` and completion answer at once.
+Subcommands are imported on use, so that `volcano-py --help` and completion are fast.
 """
 
 from __future__ import annotations
@@ -15,28 +15,32 @@ from volcano_py.cli.errors import Program
 COMMANDS = {
     "demo": ("volcano_py.cli.demo", "demo", "Show a gang job scheduled on an embedded cluster."),
     "sandbox": ("volcano_py.sandbox.options", "sandbox", "Run a complete cluster on this machine."),
-    "simulate": ("volcano_py.cli.simulate", "simulate", "Decide for clusters that are described in files."),
-    "dashboard": ("volcano_py.dashboard.command", "dashboard", "Serve pages about queues, jobs and nodes."),
-    "snapshot": ("volcano_py.cli.snapshot", "snapshot", "Save what decides in a cluster as one file."),
-    "replay": ("volcano_py.cli.replay", "replay", "Run recorded cycles once more."),
+    "simulate": (
+        "volcano_py.cli.simulate",
+        "simulate",
+        "Simulate the scheduler for clusters that are described in files.",
+    ),
+    "dashboard": ("volcano_py.dashboard.command", "dashboard", "Serve the dashboard: queues, jobs and nodes."),
+    "snapshot": ("volcano_py.cli.snapshot", "snapshot", "Save the scheduling state of a cluster in a file."),
+    "replay": ("volcano_py.cli.replay", "replay", "Run recorded cycles again."),
     "scheduler": ("volcano_py.scheduler.command", "scheduler", "Run the scheduler."),
     "controller-manager": ("volcano_py.cli.controller_manager", "controller_manager", "Run the controllers."),
     "hypernode-controller": (
         "volcano_py.cli.hypernode_controller",
         "hypernode_controller",
-        "Run the HyperNode controller alone.",
+        "Run the HyperNode controller as a separate program.",
     ),
     "webhook-manager": ("volcano_py.cli.webhook_manager", "webhook_manager", "Run the admission webhooks."),
     "config": ("volcano_py.cli.config", "config", "Check, show and compare configurations; print policies."),
-    "migrate": ("volcano_py.cli.migrate", "migrate", "Report what would differ in a cluster that runs Volcano."),
-    "completion": ("volcano_py.cli.completion", "completion", "Print the script for shell completion."),
+    "migrate": ("volcano_py.cli.migrate", "migrate", "Report differences before a migration from Volcano."),
+    "completion": ("volcano_py.cli.completion", "completion", "Print a shell completion script."),
     "version": ("volcano_py.cli.version", "version", "Print the version."),
 }
 """name → (module, attribute, one line of help)."""
 
 
 class LazyGroup(Program):
-    """A program with its commands' names and help, which imports a command when it is called."""
+    """A program that knows the names and help of its commands, and imports a command on use."""
 
     def __init__(self, commands: dict[str, tuple[str, str, str]], **kwargs: object) -> None:
         super().__init__(**kwargs)  # type: ignore[arg-type]
@@ -64,8 +68,8 @@ class LazyGroup(Program):
             from difflib import get_close_matches
 
             near = get_close_matches(args[0], self._lazy, 1)
-            hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(self._lazy)}"
-            raise click.UsageError(f"no command {args[0]!r}; {hint}", ctx)
+            hint = f"did you mean {near[0]}?" if near else f"commands are {', '.join(self._lazy)}"
+            raise click.UsageError(f"unknown command {args[0]!r}; {hint}", ctx)
         return super().resolve_command(ctx, args)
 
 

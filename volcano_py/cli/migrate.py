@@ -1,4 +1,4 @@
-"""`volcano-py migrate`: what a cluster that runs Volcano has to expect."""
+"""`volcano-py migrate`: what changes for a cluster that runs Volcano."""
 
 from __future__ import annotations
 
@@ -9,17 +9,19 @@ from volcano_py.cli.connection import api_options, call
 
 @click.group()
 def migrate() -> None:
-    """From Volcano to volcano_py, and back (docs/migration.md)."""
+    """Migrate from Volcano to volcano_py, and back (docs/migration.md)."""
 
 
 @migrate.command()
 @api_options
-@click.option("-n", "--namespace", default="volcano-system", show_default=True, help="Where Volcano is installed.")
+@click.option(
+    "-n", "--namespace", default="volcano-system", show_default=True, help="Namespace of the Volcano installation."
+)
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def check(kubeconfig: str, master: str, namespace: str, output: str) -> None:
-    """Report what would differ, before anything is installed. Reads only.
+    """Report what would change, before anything is installed. Only reads.
 
-    Ends with 1 if something that the cluster uses does not exist here.
+    Exits with 1 if the cluster uses a feature that volcano_py does not have.
     """
     import json
     from dataclasses import asdict
@@ -41,5 +43,5 @@ def check(kubeconfig: str, master: str, namespace: str, output: str) -> None:
         for finding in found:
             click.echo(f"{finding.weight + ':':9}{finding.what}\n         {finding.remedy}")
         if not found:
-            click.echo("nothing would differ")
+            click.echo("no differences")
     raise SystemExit(any(finding.weight == "blocks" for finding in found))

@@ -1,4 +1,4 @@
-"""Objects in the forms of kubectl: `-o json|yaml|name`; `-o wide` is a table with more columns."""
+"""Objects in kubectl's output formats: `-o json|yaml|name`; `-o wide` is a table with more columns."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ FORMS = ("json", "yaml", "wide", "name")
 
 
 def output_option(*forms: str) -> Callable[..., Any]:
-    """Adds -o/--output; without `forms` it takes all of them."""
-    return click.option("-o", "--output", type=click.Choice(forms or FORMS), help="Print objects, or more columns.")
+    """Adds -o/--output; by default with all formats."""
+    return click.option("-o", "--output", type=click.Choice(forms or FORMS), help="Output format; wide adds columns.")
 
 
 def as_table(output: str | None) -> bool:
-    """Whether an output form is a table."""
+    """Whether an output format is a table."""
     return output in (None, "wide")
 
 
@@ -34,7 +34,7 @@ def print_object(rt: ResourceType, obj: Manifest, output: str) -> None:
 
 
 def print_objects(rt: ResourceType, objects: Sequence[Manifest], output: str) -> None:
-    """Several objects: a List, or a name a line."""
+    """Several objects: a List, or one name per line."""
     if output == "name":
         for obj in objects:
             click.echo(full_name(rt, obj))
@@ -45,19 +45,19 @@ def print_objects(rt: ResourceType, objects: Sequence[Manifest], output: str) ->
 
 
 def full_name(rt: ResourceType, obj: Manifest) -> str:
-    """`job.batch.volcano.sh/hello`: what kubectl takes as one word."""
+    """`job.batch.volcano.sh/hello`: the form that kubectl accepts as one argument."""
     kind = f"{rt.kind.lower()}.{rt.group}" if rt.group else rt.kind.lower()
     return f"{kind}/{obj['metadata'].get('name', '')}"
 
 
 def whole(rt: ResourceType, obj: Manifest) -> dict[str, Any]:
-    """An object with its kind, which lists leave out, and without the bookkeeping of managedFields."""
+    """An object with its kind, which lists omit, and without managedFields."""
     metadata = {k: v for k, v in (obj.get("metadata") or {}).items() if k != "managedFields"}
     return {**obj, "apiVersion": rt.api_version, "kind": rt.kind, "metadata": metadata}
 
 
 def text_of(value: Mapping[str, Any], output: str, sort: bool = True) -> str:
-    """JSON or YAML, keys in order unless they have one of their own, as kubectl prints them; ends with a line's end."""
+    """JSON or YAML; keys are sorted, as kubectl prints them, unless `sort` is false. Ends with a newline."""
     if output == "json":
         return json.dumps(value, indent=4, sort_keys=sort, ensure_ascii=False) + "\n"
     return yaml_of(value, sort)

@@ -1,4 +1,4 @@
-"""The table of queues. Volcano: that of `vcctl queue list`; the counts are those of the PodGroups there are."""
+"""The table of queues. Volcano: `vcctl queue list`; the counts are those of the existing PodGroups."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PHASES = ("Inqueue", "Pending", "Running", "Unknown", "Completed")
 
 
 def listing(columns: tuple[str, ...], label_selector: str = "", name: str = "") -> Listing:
-    """All queues, or the one of this name, with these columns."""
+    """All queues, or the queue with this name, with these columns."""
     return Listing(
         QUEUE,
         lambda queues, groups, wide: queue_table(queues, count(groups), columns, wide),
@@ -33,7 +33,7 @@ def listing(columns: tuple[str, ...], label_selector: str = "", name: str = "") 
 
 
 def count(groups: Iterable[Manifest]) -> Counts:
-    """PodGroups by queue and phase."""
+    """Number of PodGroups by queue and phase."""
     counts: Counts = {}
     for group in groups:
         of_queue = counts.setdefault(group.get("spec", {}).get("queue", ""), {})
@@ -43,7 +43,7 @@ def count(groups: Iterable[Manifest]) -> Counts:
 
 
 def queue_table(queues: list[Manifest], counts: Counts, columns: tuple[str, ...] = HEADER, wide: bool = False) -> Table:
-    """The table; `counts` as `count` makes them."""
+    """The table; `counts` as returned by `count`."""
     header, widths = [*columns], [25, *(8,) * (len(columns) - 1)]
     rows: list[list[object]] = []
     for q in queues:
@@ -52,7 +52,7 @@ def queue_table(queues: list[Manifest], counts: Counts, columns: tuple[str, ...]
     if wide:
         more = [_wide_cells(q) for q in queues]
         header += _WIDE
-        # the original's columns stay as wide as they are, but the last must not touch what follows
+        # the columns of Volcano keep their width, but the last one must not touch the next column
         widths[-1] = max(widths[-1], len(columns[-1]) + 3)
         widths += [widest(name, [cells[i] for cells in more], 3) for i, name in enumerate(_WIDE)]
         rows = [[*row, *cells] for row, cells in zip(rows, more, strict=True)]

@@ -1,7 +1,7 @@
-"""The hierarchy of queues with what each has allocated, inqueue and deserved, for `vcctl queue tree`.
+"""The hierarchy of queues with the allocated, inqueue and deserved amounts of each, for `vcctl queue tree`.
 
-Where `spec.deserved` is not set, a queue's part by weight of what its parent deserves replaces it: its share when all
-queues have demand.
+If `spec.deserved` is not set, it is replaced by the queue's part, by weight, of the deserved amount of its parent: its
+share when all queues have demand.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from volcano_py.webhooks.lookup import parent_of
 Manifest = dict[str, Any]
 Amounts = dict[str, Fraction]
 PHASES = ("Inqueue", "Pending", "Running")
-"""Of PodGroups, as they are counted."""
+"""Phases of PodGroups that are counted."""
 
 
 class Branch(NamedTuple):
-    """A queue with its amounts, and the queues below. Amounts are by resource."""
+    """A queue with its amounts by resource, and its child queues."""
 
     queue: Manifest
     allocated: Amounts
@@ -38,9 +38,9 @@ class Branch(NamedTuple):
 
 
 def grow(queues: Iterable[Manifest], groups: list[Manifest], total: Amounts, counts: Counts) -> list[Branch]:
-    """The trees of some queues: that of root, and what hangs on parents that do not exist or on a circle.
+    """The trees of queues: root's tree, and trees below missing parents or cycles.
 
-    `total`: what the cluster has; `counts`: PodGroups by queue and phase.
+    `total`: the capacity of the cluster; `counts`: PodGroups by queue and phase.
     """
     by_name = {q["metadata"]["name"]: q for q in queues}
     below: dict[str, list[Manifest]] = {}
@@ -73,7 +73,7 @@ def grow(queues: Iterable[Manifest], groups: list[Manifest], total: Amounts, cou
             add(own_inqueue, b.inqueue)
             for phase in PHASES:
                 numbers[phase] += b.groups[phase]
-        # whoever writes the status may leave inner queues out
+        # some writers of the status leave inner queues out
         held = {r: max(held.get(r, Fraction(0)), sums.get(r, Fraction(0))) for r in held.keys() | sums.keys()}
         return Branch(queue, held, own_inqueue, deserved, part, numbers, branches)
 
@@ -81,7 +81,7 @@ def grow(queues: Iterable[Manifest], groups: list[Manifest], total: Amounts, cou
     lost = [name for name in by_name if parent_of(by_name[name]) not in by_name and name not in grown]
     trees += [branch(by_name[name], {}) for name in sorted(lost)]
     for name in sorted(by_name):
-        if name not in grown:  # on a circle
+        if name not in grown:  # in a cycle
             trees.append(branch(by_name[name], {}))
     return trees
 
@@ -96,7 +96,7 @@ def find(trees: list[Branch], name: str) -> Branch | None:
 
 
 def as_object(b: Branch) -> Manifest:
-    """A branch for -o json and yaml."""
+    """A branch for -o json and -o yaml."""
     spec, status = b.queue.get("spec") or {}, b.queue.get("status") or {}
     return {
         "name": b.name,
@@ -117,7 +117,7 @@ def as_object(b: Branch) -> Manifest:
 
 
 def amounts(resources: Manifest | None) -> Amounts:
-    """A resource list as numbers; quantities that cannot be parsed count as 0."""
+    """A resource list as numbers; invalid quantities count as 0."""
     found = {}
     for name, text in (resources or {}).items():
         try:
@@ -128,7 +128,7 @@ def amounts(resources: Manifest | None) -> Amounts:
 
 
 def add(sums: Amounts, more: Amounts) -> None:
-    """Add amounts to others."""
+    """Add `more` to `sums`."""
     for name, amount in more.items():
         sums[name] = sums.get(name, Fraction(0)) + amount
 
@@ -142,5 +142,5 @@ def _texts(found: Amounts) -> dict[str, str]:
 
 
 def form(resource: str) -> Format:
-    """The family of suffixes in which amounts of a resource are read best."""
+    """The family of suffixes in which amounts of a resource are printed."""
     return "BinarySI" if "memory" in resource or "storage" in resource else "DecimalSI"

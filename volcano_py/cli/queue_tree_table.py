@@ -1,4 +1,4 @@
-"""`vcctl queue tree` as a table: a branch a row, and bars on one scale, that of the cluster."""
+"""`vcctl queue tree` as a table: one row per branch, with bars on the scale of the cluster."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _ZERO = Fraction(0)
 
 
 def legend(blocks: bool) -> str:
-    """What the signs of a bar mean."""
+    """The legend of the bars."""
     held, inqueue, mark = ("█", "▒", "┃") if blocks else ("#", "+", "|")
     return f"{held} allocated  {inqueue} inqueue  {mark} deserved (~ by weight, when all queues have demand)"
 
 
 def tree_table(trees: list[Branch], resources: tuple[str, ...], total: Amounts, width: int, blocks: bool) -> Table:
-    """A row for each queue and resource. `width`: characters of a bar; `blocks`: they may be block characters."""
+    """One row per queue and resource. `width`: characters of a bar; `blocks`: whether to use block characters."""
     scale = {r: scale_of(trees, r, total) for r in resources}
     rows = []
     for b, first, further in walk(trees, blocks):
@@ -39,17 +39,17 @@ def tree_table(trees: list[Branch], resources: tuple[str, ...], total: Amounts, 
 
 
 def deserved(b: Branch, resource: str) -> Fraction | None:
-    """What a queue deserves: its own value, else its part by weight; None if it has neither."""
+    """The deserved amount of a queue: its own value, or its part by weight; None if it has neither."""
     return b.deserved.get(resource, b.by_weight.get(resource))
 
 
 def walk(trees: list[Branch], blocks: bool) -> Iterator[tuple[Branch, str, str]]:
-    """Every branch from the top, with what stands before its name, and before the rows that belong to it."""
+    """Every branch from the top, with the prefix of its name, and the prefix of its further rows."""
     return _walk(trees, _LINES if blocks else _ASCII)
 
 
 def scale_of(trees: list[Branch], resource: str, total: Amounts) -> Fraction:
-    """The amount that a full bar shows: what the cluster has, or the most of any queue."""
+    """The amount of a full bar: the capacity of the cluster, or the largest amount of any queue."""
     return max([total.get(resource, _ZERO), *(_largest(b, resource) for b in trees)])
 
 

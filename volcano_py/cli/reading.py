@@ -1,4 +1,4 @@
-"""Input of commands: the lines of files and of standard input."""
+"""Input of commands: lines from files and standard input."""
 
 from __future__ import annotations
 
@@ -18,4 +18,4 @@ def lines(files: tuple[str, ...]) -> Iterator[bytes]:
             with open(path, "rb") as file:
                 yield from file
         except OSError as e:
-            raise ManifestError(f"{path}: {e.strerror}; give files that exist, or - for standard input") from None
+            raise ManifestError(f"{path}: {e.strerror}; use existing files, or - for standard input") from None

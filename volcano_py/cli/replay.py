@@ -1,4 +1,4 @@
-"""`volcano-py replay`: the cycles of a recording once more."""
+"""`volcano-py replay`: runs the cycles of a recording again."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from volcano_py.cli.errors import describe_os_error, fail
 
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--cycle", type=int, help="Only this cycle; those before it run, too, without a report.")
-@click.option("-v", "--verbose", is_flag=True, help="Log every answer of the plugins' callbacks.")
+@click.option("--cycle", type=int, help="Report only this cycle; earlier cycles run without a report.")
+@click.option("-v", "--verbose", is_flag=True, help="Log every result of the plugins' callbacks.")
 @click.option("--plugins-dir", default="", help="Folder of Python files with custom plugins and actions.")
 def replay(file: Path, cycle: int | None, verbose: bool, plugins_dir: str) -> None:
-    """Run the cycles of a file that `volcano-py scheduler --record DIR` has written, and compare the decisions.
+    """Run the cycles of a file that `volcano-py scheduler --record DIR` wrote, and compare the decisions.
 
-    Ends with 0 if all are identical, 1 if some differ, and 2 if the file cannot be used.
+    Exits with 0 if all are identical, 1 if some differ, and 2 if the file is invalid.
     """
     from volcano_py.scheduler.extensions import ExtensionError, extended
     from volcano_py.scheduler.recording.archive import ArchiveError

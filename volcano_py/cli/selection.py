@@ -1,6 +1,6 @@
-"""Which objects a command lists: real label selectors, and Volcano's `--selector`, a part of the name.
+"""The selection of list commands: label selectors, and Volcano's `--selector`, a part of the name.
 
-`--selector` means a part of the name, as in Volcano, unless its text can only be a label selector.
+`--selector` is a part of the name, as in Volcano, unless its value can only be a label selector.
 """
 
 from __future__ import annotations
@@ -11,25 +11,25 @@ from typing import Any
 import click
 
 _SIGNS = ("=", "!", " in ", " notin ")
-"""Signs that no name contains and nearly every label selector does."""
+"""Characters that no name contains and nearly every label selector does."""
 
 
 def label_option(command: Callable[..., Any]) -> Callable[..., Any]:
     """Adds -l/--label-selector."""
-    return click.option(
-        "-l", "--label-selector", default="", help="Only those with these labels: a=b, a!=b, 'a in (b,c)', a, !a."
-    )(command)
+    return click.option("-l", "--label-selector", default="", help="Label selector: a=b, a!=b, 'a in (b,c)', a, !a.")(
+        command
+    )
 
 
 def selector_option(command: Callable[..., Any]) -> Callable[..., Any]:
     """Adds -l/--label-selector, and --selector."""
     return click.option(
-        "--selector", default="", help="A part of the name; a label selector if it has = or ! or ' in '."
+        "--selector", default="", help="Part of the name; a label selector if it contains =, ! or ' in '."
     )(label_option(command))
 
 
 def is_label_selector(text: str) -> bool:
-    """Whether the text of --selector is one, and not a part of a name."""
+    """Whether the value of --selector is a label selector, and not a part of a name."""
     return any(sign in text for sign in _SIGNS)
 
 

@@ -27,24 +27,34 @@ from volcano_py.simulate.manifests import STRUCTS, Manifest, ManifestError, is_r
 
 @click.group()
 def simulate() -> None:
-    """Decide for clusters that are described in files."""
+    """Simulate the scheduler for clusters that are described in files."""
 
 
 @simulate.command()
 @click.argument("files", nargs=-1, metavar="FILES|-")
 @click.option(
-    "--conf", "--config", type=click.Path(path_type=Path), help="Scheduler configuration (default: the built-in one)."
+    "--conf",
+    "--config",
+    type=click.Path(path_type=Path),
+    help="Path to a scheduler configuration (default: the built-in one).",
 )
 @click.option("--cycles", type=click.IntRange(1), help="Number of cycles to run (default: 1; with --from 3).")
-@click.option("--from", "snapshot", type=click.Path(path_type=Path), help="Print what differs in a snapshot.")
+@click.option(
+    "--from",
+    "snapshot",
+    type=click.Path(path_type=Path),
+    help="Path to a snapshot; print what differs with the changes.",
+)
 @click.option("--add-nodes", multiple=True, metavar="COUNTxSHAPE", help="With --from: 4xcpu=32,memory=256Gi or 4xNODE.")
-@click.option("--job", "jobs", multiple=True, help="With --from: a file with new jobs or other objects.")
-@click.option("--parity", is_flag=True, help="Decide exactly as Volcano: all deviations off.")
-@click.option("--raw", is_flag=True, help="Use the objects exactly as they are, without defaults or added queues.")
-@click.option("--seed", type=int, default=0, help="Seed of the choice among nodes of equal score.")
-@click.option("--jsonl", is_flag=True, help="Batch mode: a case per line in, a result per line out (docs/simulate.md).")
+@click.option("--job", "jobs", multiple=True, help="With --from: path to a file with new jobs or other objects.")
+@click.option("--parity", is_flag=True, help="Decide exactly as Volcano: turn all deviations off.")
+@click.option("--raw", is_flag=True, help="Use the objects unchanged, without defaults or added queues.")
+@click.option("--seed", type=int, default=0, help="Seed for the choice among nodes with equal scores.")
+@click.option(
+    "--jsonl", is_flag=True, help="Batch mode: one case per input line, one result per output line (docs/simulate.md)."
+)
 @click.option("--plugins-dir", default="", help="Folder of Python files with custom plugins and actions.")
-@click.option("--feature-gates", default="", help="Name=true|false, separated by commas, as for the scheduler.")
+@click.option("--feature-gates", default="", help="Comma-separated list of Name=true|false, as for the scheduler.")
 @click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True)
 def run(
     files: tuple[str, ...],
@@ -61,9 +71,9 @@ def run(
     feature_gates: str,
     output: str,
 ) -> None:
-    """Run the real cycle over manifests (nodes, queues, PodGroups, pods, …) and print what it decides.
+    """Run scheduling cycles over manifests (nodes, queues, PodGroups, pods, …) and print the decisions.
 
-    Between two cycles bound pods start to run and evicted pods are gone; nothing else happens.
+    Between two cycles bound pods start and evicted pods are deleted; nothing else happens.
     """
     features = enabled_gates(parse_gates(feature_gates))
     try:
@@ -78,7 +88,7 @@ def run(
         compare(snapshot, Changes(add_nodes, (*files, *jobs), conf, parity), cycles, seed, registry, output)
         return
     if add_nodes or jobs:
-        raise click.UsageError("--add-nodes and --job change a snapshot; name it with --from")
+        raise click.UsageError("--add-nodes and --job change a snapshot; set it with --from")
     cycles = cycles or 1
     if jsonl:
         try:
@@ -90,7 +100,7 @@ def run(
             fail(str(e), 2)
         return
     if not files:
-        raise click.UsageError("give manifests to read, or - for standard input")
+        raise click.UsageError("specify manifest files, or - for standard input")
     try:
         chosen = _configuration(conf, parity, registry)
         manifests = read(files)
@@ -102,10 +112,10 @@ def run(
         click.echo(f"warning: {warning}", err=True)
     unknown = (_kind_of(m) for m in manifests if not is_read(m) and (raw or not is_job(m)))
     for kind in dict.fromkeys(unknown):
-        hint = "if it creates pods, describe them"
+        hint = "if it creates pods, add the pods to the manifests"
         click.echo(f"left out: {kind}, the scheduler does not read this kind; {hint}", err=True)
     for reason in simulation.refused:
-        click.echo(f"cannot be used: {reason}", err=True)
+        click.echo(f"invalid: {reason}", err=True)
     if output == "json":
         document = {"cycles": [msgspec.to_builtins(r) for r in results]}
         click.echo(orjson.dumps(document, option=orjson.OPT_INDENT_2))
@@ -119,7 +129,7 @@ simulate.add_command(trace)
 
 
 def _kind_of(manifest: Manifest) -> str:
-    """`Deployment`; `Queue of kueue.x-k8s.io` where the kind alone would name one that the scheduler reads."""
+    """`Deployment`; `Queue of kueue.x-k8s.io` if the kind alone would be ambiguous."""
     group, _, _ = str(manifest.get("apiVersion") or "").rpartition("/")
     return f"{manifest['kind']} of {group}" if manifest["kind"] in STRUCTS and group else str(manifest["kind"])
 
@@ -132,7 +142,7 @@ def _configuration(path: Path | None, parity: bool, registry: Registry) -> Confi
 
 
 def _text(path: Path | None) -> str:
-    """The configuration document in a file, or the built-in one. Raises ConfigurationError."""
+    """The configuration in a file, or the built-in one. Raises ConfigurationError."""
     if path is None:
         return DEFAULT_TEXT
     try:
@@ -140,7 +150,7 @@ def _text(path: Path | None) -> str:
     except OSError as e:
         raise ConfigurationError(f"{path}: {e.strerror}") from None
     except UnicodeDecodeError:
-        raise ConfigurationError(f"{path}: not text in UTF-8") from None
+        raise ConfigurationError(f"{path}: not UTF-8 text") from None
 
 
 def _table(result: CycleResult, number: int) -> None:
@@ -177,5 +187,5 @@ def _table(result: CycleResult, number: int) -> None:
 
 
 def _claimed(got: str) -> str:
-    """What a claim has got, in words."""
-    return f"a volume is made near node {got[1:]}" if got.startswith("@") else got
+    """The result for a claim as text."""
+    return f"a volume is provisioned near node {got[1:]}" if got.startswith("@") else got

@@ -1,4 +1,4 @@
-"""`volcano-py simulate profiles`: which pod goes where, pod by pod, as a KubeSchedulerConfiguration says."""
+"""`volcano-py simulate profiles`: schedules pod by pod with the profiles of a KubeSchedulerConfiguration."""
 
 from __future__ import annotations
 
@@ -26,12 +26,14 @@ from volcano_py.simulate.profiles import Scenario, run, run_lines
 
 @click.command()
 @click.argument("files", nargs=-1, metavar="FILES|-")
-@click.option("--config", type=click.Path(path_type=Path), help="A KubeSchedulerConfiguration (default: an empty one).")
+@click.option(
+    "--config", type=click.Path(path_type=Path), help="Path to a KubeSchedulerConfiguration (default: an empty one)."
+)
 @click.option("--until", type=click.IntRange(0), default=60, show_default=True, help="Seconds of virtual time.")
-@click.option("--calls", is_flag=True, help="Print the calls of all plugins, in order, with their answers.")
-@click.option("--jsonl", is_flag=True, help="A scenario per line in, a result per line out.")
+@click.option("--calls", is_flag=True, help="Print the calls of all plugins, in order, with their results.")
+@click.option("--jsonl", is_flag=True, help="Batch mode: one scenario per input line, one result per output line.")
 @click.option("--plugins-dir", default="", help="Folder of Python files with custom plugins.")
-@click.option("--feature-gates", default="", help="Name=true|false, separated by commas, as for the scheduler.")
+@click.option("--feature-gates", default="", help="Comma-separated list of Name=true|false, as for the scheduler.")
 @click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True)
 def profiles(
     files: tuple[str, ...],
@@ -43,18 +45,20 @@ def profiles(
     feature_gates: str,
     output: str,
 ) -> None:
-    """Schedule pod by pod, as a KubeSchedulerConfiguration says, in virtual time (docs/profiles.md)."""
+    """Schedule pod by pod with a KubeSchedulerConfiguration, in virtual time (docs/profiles.md)."""
     try:
         registry = profile_plugins(plugins_dir)
         if jsonl:
             if config is not None or calls:
-                raise click.UsageError("--jsonl cannot be combined with --config or --calls: a line has its own")
+                raise click.UsageError(
+                    "--jsonl cannot be combined with --config or --calls: each line contains its own"
+                )
             for line in run_lines(lines(files), registry):
                 sys.stdout.buffer.write(line + b"\n")
                 sys.stdout.buffer.flush()
             return
         if not files:
-            raise click.UsageError("give manifests to read, or - for standard input")
+            raise click.UsageError("specify manifest files, or - for standard input")
         made: list[PluginCall] = []
         scenario = Scenario(_document(config), parse_gates(feature_gates), _objects(files), until=until)
         outcome = run(scenario, recorded(registry, made.append) if calls else registry)[-1]
@@ -90,7 +94,7 @@ def _document(path: Path | None) -> dict[str, Any]:
 
 
 def _objects(files: Iterable[str]) -> list[Manifest]:
-    """The objects of manifests; those of Volcano are left out, with a line that says so. Raises ManifestError."""
+    """The objects of manifests; Volcano's kinds are skipped and reported. Raises ManifestError."""
     found = read(files)
     for kind in dict.fromkeys(m["kind"] for m in found if _is_volcanos(m)):
         click.echo(f"left out: {kind} of Volcano, profiles do not read this kind; use simulate run", err=True)
@@ -118,7 +122,7 @@ def _reason(pod: Manifest, key: str, outcome: Mapping[str, Any], names: Collecti
     """Why a pod has no node."""
     spec = pod["spec"]
     if spec["schedulerName"] not in names:
-        return f"no profile has the schedulerName {spec['schedulerName']}; there are {', '.join(sorted(names))}"
+        return f"no profile has the schedulerName {spec['schedulerName']}; profiles are {', '.join(sorted(names))}"
     if key in outcome["reason"]:
         nominated = outcome["nominated"].get(key)
         return (f"waits for evictions on {nominated}: " if nominated else "") + str(outcome["reason"][key])
@@ -128,7 +132,7 @@ def _reason(pod: Manifest, key: str, outcome: Mapping[str, Any], names: Collecti
 
 
 def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Columns as wide as they must be; the last one is text."""
+    """Columns with the width of their longest entry; the last one is free text."""
     lines = [header, *rows]
     widths = [max(len(line[i]) for line in lines) for i in range(len(header) - 1)]
     for line in lines:

@@ -1,4 +1,4 @@
-"""`volcano-py snapshot`: the objects of a live cluster that decide, as one file."""
+"""`volcano-py snapshot`: saves the scheduling state of a live cluster in a file."""
 
 from __future__ import annotations
 
@@ -13,28 +13,34 @@ from volcano_py.cli.errors import describe_os_error, fail
 
 @click.group()
 def snapshot() -> None:
-    """Save what decides in a cluster as one file (docs/snapshot.md)."""
+    """Save the scheduling state of a cluster in a file (docs/snapshot.md)."""
 
 
 @snapshot.command()
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
 @api_options
-@click.option("--anonymize", "anonymous", is_flag=True, help="Give everything another name.")
+@click.option("--anonymize", "anonymous", is_flag=True, help="Replace all names.")
 @click.option(
-    "--scheduler-name", "names", multiple=True, default=("volcano",), show_default=True, help="Whose pods are to wait."
+    "--scheduler-name",
+    "names",
+    multiple=True,
+    default=("volcano",),
+    show_default=True,
+    help="Scheduler name of the pending pods. Can be repeated.",
 )
 @click.option(
     "--scheduler-configmap",
     "config_map",
     metavar="NAMESPACE/NAME/KEY",
     default="",
-    help="Where the scheduler's configuration is (default: where Volcano's chart puts it).",
+    help="ConfigMap with the scheduler's configuration (default: that of Volcano's chart).",
 )
 def save(file: Path, kubeconfig: str, master: str, anonymous: bool, names: tuple[str, ...], config_map: str) -> None:
-    """Read the cluster, with list and get only, and write FILE, which only you can read.
+    """Read the cluster, with list and get only, and write FILE, readable only by its owner.
 
-    Secrets, environment and command lines are never in it. What you may not list is reported and left out. Ends with 0
-    if a file was written, 255 if the cluster cannot be read, and 2 if the file cannot be written.
+    Secrets, environment variables and commands of containers are never included. Objects that you may not list are
+    reported and left out. Exits with 0 if the file was written, 255 if the cluster cannot be read, and 2 if the file
+    cannot be written.
     """
     from volcano_py.kube.client import Client
     from volcano_py.scheduler.recording.archive import ArchiveError

@@ -1,6 +1,6 @@
-"""What `vcctl top` watches, and what it makes of it: rows of queues, jobs and nodes as data.
+"""The objects that `vcctl top` watches, and its rows of queues, jobs and nodes as data.
 
-Everything is read with the user's rights. What may not be listed is named once, and the rest is shown.
+All reads use the user's permissions. A forbidden kind is reported once, and the others are shown.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _KINDS: dict[str, tuple[ResourceType, ...]] = {
     "nodes": (NODE, POD),
 }
 _ENDED = ("Succeeded", "Failed")
-"""Phases of pods that hold nothing."""
+"""Phases of pods that hold no resources."""
 _ORDER = ("Unknown", "Pending", "Inqueue", "Running", "Completed")
-"""Phases of PodGroups as jobs are listed: those that wait come first."""
+"""Phases of PodGroups in the order of the jobs: waiting ones come first."""
 _ZERO = Fraction(0)
 
 
 class JobRow(NamedTuple):
-    """A job: a PodGroup. `running` and `least` are pods; `why` is the sentence of its condition Waiting."""
+    """A job: a PodGroup. `running` and `least` are pods; `why` is the message of its condition."""
 
     namespace: str
     name: str
@@ -45,7 +45,7 @@ class JobRow(NamedTuple):
 
 
 class NodeRow(NamedTuple):
-    """A node. `used`: what its pods request; None: the user may not list pods."""
+    """A node. `used`: the requests of its pods; None: the user may not list pods."""
 
     name: str
     state: str
@@ -55,20 +55,20 @@ class NodeRow(NamedTuple):
 
 
 class Facts(NamedTuple):
-    """All that is shown at one moment."""
+    """The data shown at one moment."""
 
     trees: list[Branch]
     total: Amounts
-    """What the nodes have."""
+    """The allocatable resources of the nodes."""
     jobs: list[JobRow]
     nodes: list[NodeRow]
     notes: Sequence[str]
 
 
 def sources(sections: Sequence[str], namespace: str, own: str) -> list[Source]:
-    """What to follow. `namespace`: whose jobs are shown, empty for all; `own`: that of the kubeconfig's context.
+    """The objects to follow. `namespace`: of the jobs, empty for all; `own`: that of the kubeconfig's context.
 
-    Jobs of other namespaces count for queues; a user that may not list them sees those of one namespace.
+    Jobs in other namespaces count for queues; users that may not list them see the jobs of one namespace.
     """
     kinds = dict.fromkeys(kind for section in sections for kind in _KINDS[section])
     all_groups = "queues" in sections or not namespace
@@ -86,7 +86,7 @@ def sources(sections: Sequence[str], namespace: str, own: str) -> list[Source]:
 
 
 def facts(followed: Followed, given: Sequence[Source], sections: Sequence[str], namespace: str) -> Facts:
-    """The facts of the followed objects. `given`: the sources, in their order."""
+    """The facts from the followed objects. `given`: the sources, in their order."""
     objects = {source.rt: followed.objects(number) for number, source in enumerate(given)}
     groups, nodes = objects.get(PODGROUP, []), objects.get(NODE, [])
     total: Amounts = {}
@@ -105,7 +105,7 @@ def facts(followed: Followed, given: Sequence[Source], sections: Sequence[str], 
 
 
 def job_rows(groups: list[Manifest]) -> list[JobRow]:
-    """The rows of PodGroups, those that wait first, and the oldest first."""
+    """The rows of PodGroups: waiting ones first, then by age, oldest first."""
     order = {phase: place for place, phase in enumerate(_ORDER)}
 
     def place(group: Manifest) -> tuple[int, str]:
@@ -123,7 +123,7 @@ def _job_row(group: Manifest) -> JobRow:
     if waiting is not None:
         code, why = str(waiting.get("reason") or ""), str(waiting.get("message") or "")
     elif phase in ("Pending", "Inqueue", "Unknown"):
-        why = why_pending([group])  # what Volcano's scheduler reports
+        why = why_pending([group])  # the report of Volcano's scheduler
     return JobRow(
         metadata.get("namespace", ""),
         job_name(group),
@@ -138,7 +138,7 @@ def _job_row(group: Manifest) -> JobRow:
 
 
 def job_name(group: Manifest) -> str:
-    """The name of the Job that a PodGroup was made for, else its own."""
+    """The name of the Job that owns a PodGroup, or the PodGroup's own name."""
     metadata = group["metadata"]
     for owner in metadata.get("ownerReferences") or ():
         if owner.get("kind") == "Job" and metadata["name"] == f"{owner.get('name')}-{owner.get('uid')}":
@@ -147,7 +147,7 @@ def job_name(group: Manifest) -> str:
 
 
 def node_rows(nodes: list[Manifest], pods: list[Manifest] | None) -> list[NodeRow]:
-    """The rows of nodes. `pods`: as `held_by` keeps them; None: they may not be listed."""
+    """The rows of nodes. `pods`: as returned by `held_by`; None: the user may not list them."""
     used: dict[str, Amounts] = {}
     counts: dict[str, int] = {}
     for pod in pods or ():
@@ -182,7 +182,7 @@ def _allocatable(node: Manifest) -> Amounts:
 
 
 def held_by(pod: Manifest) -> Manifest:
-    """What is kept of a pod: its node, and what it requests while it runs there."""
+    """The part of a pod that is stored: its node, and its requests while it runs there."""
     from volcano_py.api.core import Pod
     from volcano_py.scheduler.model.pod_request import pod_request
     from volcano_py.simulate.manifests import ManifestError, read_as
@@ -201,12 +201,12 @@ def held_by(pod: Manifest) -> Manifest:
 
 
 def resources(found: Facts) -> list[str]:
-    """The resources that nodes have, cpu and memory first, without those that count things."""
+    """The resources of the nodes, cpu and memory first, without counts of objects."""
     return resources_of(found.total)
 
 
 def resources_of(total: Amounts) -> list[str]:
-    """The resources of which there is something; cpu and memory of an empty cluster."""
+    """The resources with an amount above zero; cpu and memory for an empty cluster."""
     hidden = ("pods", "ephemeral-storage")
     names = {r for r, amount in total.items() if amount > 0 and r not in hidden and not r.startswith("hugepages")}
     first = [r for r in ("cpu", "memory") if r in names or not total]

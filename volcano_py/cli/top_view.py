@@ -1,4 +1,4 @@
-"""`vcctl top` on a terminal, as wide and as high as it is; and as plain tables for everything else."""
+"""`vcctl top` on a terminal, in its full width and height; plain tables for other outputs."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _PHASES = {"Running": "green", "Completed": "cyan", "Pending": "yellow", "Inqueu
 _STATES = {"Open": "green", "Ready": "green"}
 _ZERO = Fraction(0)
 _WIDE = 100
-"""Columns from which the code of a reason stands before its sentence."""
+"""Minimum columns of the terminal to show the code of a reason before its message."""
 
 
 def legend(blocks: bool) -> str:
-    """What the signs of a queue's bar mean."""
+    """The legend of a queue's bar."""
     held, inqueue, mark, kept = ("█", "▒", "┃", "▁") if blocks else ("#", "+", "|", "_")
     return f"{held} held  {inqueue} inqueue  {mark} deserved (~ by weight)  {kept} guaranteed  blank: beyond limit"
 
@@ -41,7 +41,7 @@ def view(
 ) -> RenderableType:
     """All sections for a terminal.
 
-    `chosen`: the resources, empty for those that nodes have. `height`: of the terminal, in lines; None: all rows.
+    `chosen`: the resources, empty for those of the nodes. `height`: lines of the terminal; None: show all rows.
     """
     shown = list(chosen) or resources(found)
     parts: list[RenderableType] = [Text(head, style="bold", no_wrap=True, overflow="ellipsis")] if head else []
@@ -69,7 +69,7 @@ def view(
 
 
 def fair(counts: Sequence[int], left: int | None) -> list[int]:
-    """How many rows each section shows of `left`: what one does not need, others get."""
+    """The number of rows per section within `left`: rows that a section does not need go to the others."""
     if left is None:
         return list(counts)
     limits = [0] * len(counts)
@@ -107,7 +107,7 @@ def _queues(found: Facts, shown: Sequence[str], width: int, blocks: bool) -> tup
     names = max([5, *(len(before) for _, before, *_ in cells)])
     fixed = sum(max([len(name), *(len(c[4][i]) for c in cells)]) + 1 for i, name in enumerate(numbers))
     fixed += max([8, *(len(r) for r in shown)]) + 1 + 8  # the resource; the jobs that run and wait
-    # The bar gets what names leave, names what the shortest bar leaves.
+    # The bar gets the width that names leave, names get the width that the shortest bar leaves.
     frame = 0 if blocks else 2
     size = min(40, max(10, width - fixed - names - frame - 2))
     table = _table("QUEUE", "RESOURCE", "", *numbers, "RUN/WAIT", right=numbers)
@@ -124,7 +124,7 @@ def _queues(found: Facts, shown: Sequence[str], width: int, blocks: bool) -> tup
 
 
 def _amounts(b: Branch, r: str) -> list[str]:
-    """Held, deserved, guarantee and limit of a queue, as texts."""
+    """Held, deserved, guarantee and limit of a queue, as strings."""
     part, floor, limit = deserved(b, r), _guarantee(b).get(r), _limit(b).get(r)
     about = "" if r in b.deserved else "~"
     return [
@@ -215,7 +215,7 @@ def _share(node: NodeRow, r: str) -> str:
 
 
 def plain(found: Facts, sections: Sequence[str], chosen: Sequence[str]) -> Iterator[columns.Table]:
-    """A table for each section, with all rows and no bars: for files and pipes."""
+    """A table per section, with all rows and without bars: for files and pipes."""
     shown = list(chosen) or resources(found)
     if "queues" in sections:
         rows: list[list[object]] = []

@@ -1,4 +1,4 @@
-"""`volcano-py simulate trace`: a trace of jobs in virtual time."""
+"""`volcano-py simulate trace`: replays a trace of jobs in virtual time."""
 
 from __future__ import annotations
 
@@ -17,21 +17,37 @@ from volcano_py.simulate.trace.figures import figures, plot
 from volcano_py.simulate.trace.jobs import TraceError, TraceNode, read_jobs, read_nodes
 
 STEPS = 2000
-"""Into which a trace is divided without --interval."""
+"""Number of steps of a trace without --interval."""
 
 
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--nodes", required=True, help="A CSV file of openb, or COUNTxCORES for SWF, e.g. 1000x32.")
-@click.option("--conf", "--config", "confs", multiple=True, type=click.Path(path_type=Path), help="May be repeated.")
-@click.option("--jobs", "limit", type=click.IntRange(1), help="Only the first jobs, by time.")
+@click.option("--nodes", required=True, help="Path to an openb CSV file, or COUNTxCORES for SWF, e.g. 1000x32.")
 @click.option(
-    "--compress", type=click.FloatRange(0, min_open=True), default=1.0, help="Divide the times between jobs by this."
+    "--conf",
+    "--config",
+    "confs",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="Path to a scheduler configuration. Can be repeated.",
 )
-@click.option("--interval", type=click.FloatRange(1), help="Seconds of one step (default: 1/2000 of the trace).")
-@click.option("--skip", is_flag=True, help="Leave rows out that cannot be used, and count them.")
-@click.option("--seed", type=int, default=0, help="Seed of the choice among nodes of equal score.")
-@click.option("--plot", "folder", type=click.Path(path_type=Path), help="Folder for plots (SVG; needs matplotlib).")
+@click.option(
+    "--jobs", "limit", type=click.IntRange(1), help="Number of jobs to replay, earliest first (default: all)."
+)
+@click.option(
+    "--compress",
+    type=click.FloatRange(0, min_open=True),
+    default=1.0,
+    help="Divide the time between jobs by this factor.",
+)
+@click.option(
+    "--interval", type=click.FloatRange(1), help="Duration of a step in seconds (default: 1/2000 of the trace)."
+)
+@click.option("--skip", is_flag=True, help="Skip invalid rows, and report their number.")
+@click.option("--seed", type=int, default=0, help="Seed for the choice among nodes with equal scores.")
+@click.option(
+    "--plot", "folder", type=click.Path(path_type=Path), help="Path to a folder for plots (SVG; requires matplotlib)."
+)
 @click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True)
 def trace(
     file: Path,
@@ -45,9 +61,9 @@ def trace(
     folder: Path | None,
     output: str,
 ) -> None:
-    """Replay a trace (openb CSV, or SWF) in virtual time, and print what became of its jobs, for each configuration.
+    """Replay a trace (openb CSV, or SWF) in virtual time, and print the results for each configuration.
 
-    Ends with 2 if the trace or a configuration cannot be used.
+    Exits with 2 if the trace or a configuration is invalid.
     """
     try:
         cluster, cores = _nodes(nodes)
@@ -68,7 +84,7 @@ def trace(
     except OSError as error:
         fail(describe_os_error(error), 2)
     if skipped:
-        click.echo(f"{skipped} rows cannot be used and are left out", err=True)
+        click.echo(f"skipped {skipped} invalid rows", err=True)
     found = {name: {**figures(jobs, o), "run time": seconds[name]} for name, o in outcomes.items()}
     for name, outcome in outcomes.items():
         for fault in dict.fromkeys(outcome.faults):

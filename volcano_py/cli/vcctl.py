@@ -1,4 +1,4 @@
-"""`vcctl`: Volcano's objects from the command line, with the flags, columns and exit codes of Volcano's tool."""
+"""`vcctl`: Volcano's objects on the command line, with the flags, columns and exit codes of Volcano's tool."""
 
 from __future__ import annotations
 
@@ -9,16 +9,20 @@ from volcano_py.cli.main import LazyGroup
 from volcano_py.kube.flags import without_klog_flags
 
 COMMANDS = {
-    "job": ("volcano_py.cli.vcctl_job", "job", "Run, list, view, suspend, resume and delete jobs; logs."),
-    "queue": ("volcano_py.cli.vcctl_queue", "queue", "Create, get, list, operate and delete queues; their tree."),
+    "job": ("volcano_py.cli.vcctl_job", "job", "Run, list, view, suspend, resume and delete jobs; print logs."),
+    "queue": ("volcano_py.cli.vcctl_queue", "queue", "Create, get, list, operate and delete queues; show their tree."),
     "jobflow": ("volcano_py.cli.vcctl_jobflow", "jobflow", "Create, get, list, describe and delete JobFlows."),
-    "jobtemplate": ("volcano_py.cli.vcctl_jobtemplate", "jobtemplate", "The same for JobTemplates."),
-    "cronjob": ("volcano_py.cli.vcctl_cronjob", "cronjob", "The same for CronJobs; suspend and resume them."),
+    "jobtemplate": (
+        "volcano_py.cli.vcctl_jobtemplate",
+        "jobtemplate",
+        "Create, get, list, describe and delete JobTemplates.",
+    ),
+    "cronjob": ("volcano_py.cli.vcctl_cronjob", "cronjob", "Create, list, suspend, resume and delete CronJobs."),
     "podgroup": ("volcano_py.cli.vcctl_podgroup", "podgroup", "Get, list, describe and delete PodGroups."),
     "hypernode": ("volcano_py.cli.vcctl_hypernode", "hypernode", "Create, get, list, describe and delete HyperNodes."),
     "pod": ("volcano_py.cli.vcctl_pod", "pod", "List the pods of jobs and queues."),
-    "explain": ("volcano_py.cli.vcctl_explain", "explain", "Why a job waits, and what would unblock it."),
-    "top": ("volcano_py.cli.vcctl_top", "top", "Queues, jobs and nodes live in the terminal."),
+    "explain": ("volcano_py.cli.vcctl_explain", "explain", "Explain why a job waits, and how to unblock it."),
+    "top": ("volcano_py.cli.vcctl_top", "top", "Watch queues, jobs and nodes in the terminal."),
     "version": ("volcano_py.cli.vcctl", "version", "Print the version."),
 }
 
@@ -32,7 +36,7 @@ class _Vcctl(LazyGroup):
     cls=_Vcctl, commands=COMMANDS, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110}
 )
 def main() -> None:
-    """The command line of Volcano's jobs and queues."""
+    """Manage Volcano's jobs and queues."""
 
 
 @click.command()

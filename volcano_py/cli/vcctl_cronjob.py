@@ -60,7 +60,7 @@ _namespace = click.option("-n", "--namespace", default="default", show_default=T
 @_name
 @api_options
 def suspend(namespace: str, name: str, kubeconfig: str, master: str) -> None:
-    """Create no more jobs; running ones continue."""
+    """Stop creating jobs; running jobs continue."""
     call("suspend cronjob", kubeconfig, master, lambda client: _set(client, namespace, name, True))
 
 
@@ -69,7 +69,7 @@ def suspend(namespace: str, name: str, kubeconfig: str, master: str) -> None:
 @_name
 @api_options
 def resume(namespace: str, name: str, kubeconfig: str, master: str) -> None:
-    """Create jobs again."""
+    """Continue to create jobs."""
     call("resume cronjob", kubeconfig, master, lambda client: _set(client, namespace, name, False))
 
 

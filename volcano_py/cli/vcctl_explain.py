@@ -1,4 +1,4 @@
-"""`vcctl explain`: why a job waits, and what would help. Not in Volcano."""
+"""`vcctl explain`: why a job waits, and how to unblock it. Not in Volcano."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ NOT_FOUND = 1
 @click.argument("name")
 @click.option("-n", "--namespace", default="default", show_default=True)
 @output_option("json")
-@click.option("--unblock/--no-unblock", default=True, help="Search for changes that would let the job start.")
-@click.option("--scheduler-name", default="volcano", show_default=True, help="Whose pods are explained.")
+@click.option("--unblock/--no-unblock", default=True, help="Search for changes that unblock the job.")
+@click.option("--scheduler-name", default="volcano", show_default=True, help="Scheduler name of the pods.")
 @click.option(
-    "--lease", default="volcano-system/volcano", show_default=True, help="The scheduler's Lease: NAMESPACE/NAME."
+    "--lease", default="volcano-system/volcano", show_default=True, help="Lease of the scheduler: NAMESPACE/NAME."
 )
 @api_options
 def explain(
@@ -41,10 +41,10 @@ def explain(
     kubeconfig: str,
     master: str,
 ) -> None:
-    """Say why a job, podgroup or pod waits, or which jobs of a queue do (docs/explain.md).
+    """Explain why a job, podgroup or pod waits, or which jobs of a queue wait (docs/explain.md).
 
-    The cluster is read with your own rights, nothing is written. Ends with 0 if there is an answer, 1 if the object
-    does not exist, 2 for a wrong command line, and 255 if the API server cannot be reached or rejects you.
+    The command reads the cluster with your permissions and writes nothing. Exits with 0 if there is an answer, 1 if the
+    object does not exist, 2 for usage errors, and 255 if the API server cannot be reached or denies access.
     """
     from volcano_py.cli.explain_facts import Missing, read_facts
 
@@ -69,7 +69,7 @@ def explain(
     try:
         found = answer(taken[0], scheduler_name, unblock)
     except ConfigurationError as error:
-        fail(f"the scheduler's configuration cannot be used: {error}", NOT_FOUND)
+        fail(f"the scheduler's configuration is invalid: {error}", NOT_FOUND)
     if output == "json":
         click.echo(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())
         return

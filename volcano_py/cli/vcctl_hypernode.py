@@ -1,4 +1,4 @@
-"""`vcctl hypernode`: the domains of the network. Not in Volcano; they have no namespace, -n is the name."""
+"""`vcctl hypernode`: the domains of the network. Not in Volcano; cluster-scoped, so -n is the name."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _wide_cells(node: Manifest) -> list[object]:
 
 
 def _member(member: Manifest) -> str:
-    """A member in one word: a name, ~a pattern, or {labels}."""
+    """A member as one word: a name, ~pattern, or {labels}."""
     selector = member.get("selector") or {}
     if exact := selector.get("exactMatch"):
         return str(exact.get("name", ""))

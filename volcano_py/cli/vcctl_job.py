@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 @click.group()
 def job() -> None:
-    """Run, list, view, suspend, resume and delete jobs; read their logs."""
+    """Run, list, view, suspend, resume and delete jobs; print their logs."""
 
 
 @job.command()
 @shape_options()
 @click.option("-n", "--namespace", default="default", show_default=True)
 @click.option("-N", "--name", default="", help="Name of the job.")
-@click.option("-f", "--filename", default="", help="A YAML file with one Job, instead of the other flags.")
+@click.option("-f", "--filename", default="", help="Path to a YAML file with one Job, instead of the other flags.")
 @output_option("json", "yaml", "name")
 @dry_run_option
 @job_commands.run_options
@@ -67,9 +67,9 @@ def run(
 
 
 @job.command("list")
-@click.option("-q", "--queue", default="", help="Only jobs of this queue.")
+@click.option("-q", "--queue", default="", help="Select jobs of this queue.")
 @click.option("-n", "--namespace", default="default", show_default=True)
-@click.option("-S", "--scheduler", default="", help="Only jobs of this scheduler.")
+@click.option("-S", "--scheduler", default="", help="Select jobs of this scheduler.")
 @click.option("--all-namespaces", is_flag=True)
 @selector_option
 @output_option()
@@ -107,7 +107,7 @@ _namespace = click.option("-n", "--namespace", default="default", show_default=T
 @job.command()
 @_namespace
 @_name
-@wait_option("Wait until the job and its pods are gone.")
+@wait_option("Wait until the job and its pods are deleted.")
 @api_options
 def delete(namespace: str, name: str, wait: bool, timeout: float, kubeconfig: str, master: str) -> None:
     """Delete a job."""
@@ -177,15 +177,17 @@ async def view_job(
 @job.command()
 @_namespace
 @_name
-@click.option("-t", "--task", default="", help="Only pods of this task.")
-@click.option("-i", "--index", type=int, help="Only the pod of this index in its task.")
-@click.option("-c", "--container", default="", help="The container; the first of the pod if none is given.")
-@click.option("-f", "--follow", is_flag=True, help="Print new lines until the job has ended.")
-@click.option("-p", "--previous", is_flag=True, help="Print the logs of the run before the last restart.")
-@click.option("--tail", type=click.IntRange(0), help="Only the last lines of each pod, as many as given.")
-@click.option("--since", type=Seconds(), help="Only lines that are not older than this, such as 5m.")
-@click.option("--timestamps", is_flag=True, help="Print the time of each line.")
-@click.option("--prefix/--no-prefix", default=None, help="Print the pod of each line (default: if there are several).")
+@click.option("-t", "--task", default="", help="Select pods of this task.")
+@click.option("-i", "--index", type=int, help="Select the pod with this index in its task.")
+@click.option("-c", "--container", default="", help="Name of the container (default: the first of the pod).")
+@click.option("-f", "--follow", is_flag=True, help="Print new lines until the job has finished.")
+@click.option("-p", "--previous", is_flag=True, help="Print the logs of the previous run of the container.")
+@click.option("--tail", type=click.IntRange(0), help="Number of most recent lines of each pod to print.")
+@click.option("--since", type=Seconds(), help="Print only lines newer than this duration, such as 5m.")
+@click.option("--timestamps", is_flag=True, help="Print the timestamp of each line.")
+@click.option(
+    "--prefix/--no-prefix", default=None, help="Print the pod name of each line (default: if there are several pods)."
+)
 @api_options
 def logs(
     namespace: str,

@@ -41,7 +41,7 @@ def _wide_cells(flow: Manifest) -> list[object]:
 
 
 async def _until_done(client: Client, flows: list[Manifest], timeout: float) -> None:
-    """Wait until each flow is Succeed. Raises NotReached for one that fails."""
+    """Wait until each JobFlow has the phase Succeed. Raises NotReached if one fails."""
     for flow in flows:
         name, namespace = flow["metadata"]["name"], flow["metadata"]["namespace"]
         await wait(client, f"jobflow {namespace}/{name}", [Source.one(JOBFLOW, name, namespace)], _state, timeout)
@@ -50,7 +50,7 @@ async def _until_done(client: Client, flows: list[Manifest], timeout: float) -> 
 def _state(followed: Followed) -> State:
     flows = followed.objects()
     if not flows:
-        return State("gone", failed="was deleted meanwhile")
+        return State("gone", failed="was deleted")
     (flow,) = flows
     status, total = flow.get("status") or {}, len((flow.get("spec") or {}).get("flows") or ())
     phase = (status.get("state") or {}).get("phase") or PENDING

@@ -25,8 +25,8 @@ def pod() -> None:
 
 
 @pod.command("list")
-@click.option("-q", "--queue", default="", help="Only pods of this queue.")
-@click.option("-j", "--job", default="", help="Only pods of this job.")
+@click.option("-q", "--queue", default="", help="Select pods of this queue.")
+@click.option("-j", "--job", default="", help="Select pods of this job.")
 @click.option("-n", "--namespace", default="default", show_default=True)
 @click.option("--all-namespaces", is_flag=True)
 @label_option
@@ -58,7 +58,7 @@ def list_(
 
 
 def _of(pods: list[Manifest], queue: str, job: str) -> list[Manifest]:
-    """The pods of a queue, if one is given. Raises ValueError when those of a job are in another."""
+    """The pods of a queue, if one is set. Raises ValueError if those of a job are in another queue."""
     if not queue:
         return pods
     labelled = [p for p in pods if (p["metadata"].get("labels") or {}).get(names.QUEUE_NAME) == queue]
@@ -71,13 +71,13 @@ def _of(pods: list[Manifest], queue: str, job: str) -> list[Manifest]:
 
 
 def union(pods: list[Manifest], more: list[Manifest]) -> list[Manifest]:
-    """`pods` and those of `more` that are not among them."""
+    """`pods`, and those of `more` that they do not contain."""
     known = {_key(p) for p in pods}
     return [*pods, *(p for p in more if _key(p) not in known)]
 
 
 def in_order(pods: list[Manifest]) -> list[Manifest]:
-    """By namespace and name."""
+    """Sorted by namespace and name."""
     return sorted(pods, key=_key)
 
 
@@ -86,7 +86,7 @@ def _key(p: Manifest) -> tuple[str, str]:
 
 
 def pod_table(pods: list[Manifest], namespaces: bool, wide: bool = False) -> Table:
-    """The table of pods; without any, its header."""
+    """The table of pods; without pods, only the header."""
     header = [*(("Namespace",) if namespaces else ()), *_HEADER, *(_WIDE if wide else ())]
     rows: list[list[str]] = []
     for p in pods:
@@ -118,7 +118,7 @@ def pod_row(p: Manifest) -> list[str]:
 
 
 def pod_status(p: Manifest) -> str:
-    """The status of a pod in one word, as kubectl prints it."""
+    """The status of a pod as one word, as kubectl prints it."""
     status = p.get("status") or {}
     reason = str(status.get("reason") or status.get("phase") or "")
     if any(

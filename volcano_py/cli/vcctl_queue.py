@@ -83,7 +83,7 @@ def create(
 
 @queue.command()
 @click.option("-n", "--name", default="")
-@wait_option("Wait until the queue is gone.")
+@wait_option("Wait until the queue is deleted.")
 @api_options
 def delete(name: str, wait: bool, timeout: float, kubeconfig: str, master: str) -> None:
     """Delete a queue."""
@@ -110,7 +110,7 @@ def get(name: str, output: str | None, kubeconfig: str, master: str) -> None:
 
 
 async def print_one(client: Client, name: str, columns: tuple[str, ...], output: str | None) -> None:
-    """One queue as a table of one row, or as an object."""
+    """Print one queue as a table with one row, or as an object."""
     found = await client.get(QUEUE, name)
     if not as_table(output):
         print_object(QUEUE, found, output or "")
@@ -131,22 +131,22 @@ def list_(label_selector: str, output: str | None, watch: bool, kubeconfig: str,
 
 
 @queue.command()
-@click.option("-n", "--name", default="root", show_default=True, help="Only this queue and those below.")
-@click.option("-r", "--resource", default="cpu", show_default=True, help="Resources, separated by commas.")
+@click.option("-n", "--name", default="root", show_default=True, help="Root of the tree to show.")
+@click.option("-r", "--resource", default="cpu", show_default=True, help="Comma-separated list of resources.")
 @output_option("json", "yaml")
 @api_options
 def tree(name: str, resource: str, output: str | None, kubeconfig: str, master: str) -> None:
-    """Show the hierarchy, and what each queue has allocated, inqueue and deserved."""
+    """Show the hierarchy of queues, with allocated, inqueue and deserved amounts."""
     resources = tuple(filter(None, (part.strip() for part in resource.split(","))))
     if not resources:
-        exit_failed("tree queue", "no resource is given; name some with -r, such as cpu,memory")
+        exit_failed("tree queue", "no resource specified; use -r, such as -r cpu,memory")
     call("tree queue", kubeconfig, master, lambda client: _show_tree(client, name, resources, output))
 
 
 async def _show_tree(client: Client, name: str, resources: tuple[str, ...], output: str | None) -> None:
     queues, groups = list(await client.list(QUEUE)), list(await client.list(PODGROUP))
     total: queue_tree.Amounts = {}
-    # A user that may not list nodes gets the longest bar as the scale.
+    # For users that may not list nodes, the longest bar is the scale.
     with contextlib.suppress(Forbidden):
         for node in await client.list(NODE):
             queue_tree.add(total, queue_tree.amounts((node.get("status") or {}).get("allocatable")))
@@ -154,7 +154,7 @@ async def _show_tree(client: Client, name: str, resources: tuple[str, ...], outp
     if name != ROOT_QUEUE:
         found = queue_tree.find(trees, name)
         if found is None:
-            raise ValueError(f"there is no queue {name!r}; see `vcctl queue list`")
+            raise ValueError(f"queue {name!r} does not exist; see `vcctl queue list`")
         trees = [found]
     if output is not None:
         objects = [queue_tree.as_object(b) for b in trees]
@@ -167,9 +167,9 @@ async def _show_tree(client: Client, name: str, resources: tuple[str, ...], outp
 
 @queue.command()
 @click.option("-n", "--name", default="")
-@click.option("-a", "--action", default="", help="open, close or update")
-@click.option("-w", "--weight", type=int, default=0, help="The new weight, for update.")
-@wait_option("Wait until the queue is Open or Closed, as the action says.")
+@click.option("-a", "--action", default="", help="Action: open, close or update.")
+@click.option("-w", "--weight", type=int, default=0, help="New weight, for update.")
+@wait_option("Wait until the queue has the state of the action.")
 @api_options
 def operate(name: str, action: str, weight: int, wait: bool, timeout: float, kubeconfig: str, master: str) -> None:
     """Open or close a queue, or change its weight."""
@@ -196,12 +196,12 @@ def operate(name: str, action: str, weight: int, wait: bool, timeout: float, kub
 
 
 async def _until(client: Client, name: str, state: str, timeout: float) -> None:
-    """Wait until a queue has a state; an empty one: until it is gone."""
+    """Wait until a queue has a state; empty: until it is deleted."""
 
     def state_of(followed: Followed) -> State:
         found = followed.objects()
         if not found:
-            return State("gone", reached=True) if not state else State("gone", failed="was deleted meanwhile")
+            return State("gone", reached=True) if not state else State("gone", failed="was deleted")
         now = str((found[0].get("status") or {}).get("state") or "without a state")
         groups = followed.objects(1) if state == "Closed" else []
         left = sum(1 for group in groups if group.get("spec", {}).get("queue") == name)

@@ -1,4 +1,4 @@
-"""`vcctl top`: queues, jobs and nodes live in the terminal. Not in Volcano."""
+"""`vcctl top`: queues, jobs and nodes, updated live in the terminal. Not in Volcano."""
 
 from __future__ import annotations
 
@@ -23,20 +23,22 @@ _SECTIONS = ("queues", "jobs", "nodes")
 
 @click.command()
 @click.argument("section", type=click.Choice(_SECTIONS), required=False)
-@click.option("-n", "--namespace", default="", help="Only jobs of this namespace.")
-@click.option("-r", "--resource", default="", help="Resources, separated by commas; default: all that nodes have.")
-@click.option("--once", is_flag=True, help="Print it once, with all rows, and end.")
+@click.option("-n", "--namespace", default="", help="Select jobs of this namespace.")
 @click.option(
-    "--interval", type=click.FloatRange(0.2), default=1.0, show_default=True, help="Seconds between two drawings."
+    "-r", "--resource", default="", help="Comma-separated list of resources (default: all resources of the nodes)."
+)
+@click.option("--once", is_flag=True, help="Print once, with all rows, and exit.")
+@click.option(
+    "--interval", type=click.FloatRange(0.2), default=1.0, show_default=True, help="Seconds between two updates."
 )
 @api_options
 def top(
     section: str | None, namespace: str, resource: str, once: bool, interval: float, kubeconfig: str, master: str
 ) -> None:
-    """Show queues, jobs and nodes, or one of them, live until Ctrl-C.
+    """Watch queues, jobs and nodes, or one of them, until Ctrl-C.
 
-    The cluster is watched with your own rights; what you may not list is left out and named. Where the output is no
-    terminal it is printed once, as plain tables.
+    The command watches the cluster with your permissions; kinds that you may not list are left out and reported. If the
+    output is not a terminal, it prints plain tables once.
     """
     sections = (section,) if section else _SECTIONS
     chosen = [part.strip() for part in resource.split(",") if part.strip()]
@@ -93,7 +95,7 @@ async def _draw(
     chosen: list[str],
     interval: float,
 ) -> None:
-    """Draw until cancelled."""
+    """Redraw until cancelled."""
     from rich.console import Console
     from rich.live import Live
 
@@ -101,7 +103,7 @@ async def _draw(
     from volcano_py.cli.top_facts import facts
     from volcano_py.cli.top_view import view
 
-    # Informers log what they retry; the head line shows that the objects age.
+    # Informers log their retries; the head line shows that the data may be stale.
     logging.getLogger("volcano_py.kube").setLevel(logging.CRITICAL)
     console, blocks = Console(highlight=False), has_blocks(sys.stdout)
     connected = time.monotonic()
@@ -112,14 +114,14 @@ async def _draw(
             silent = now - connected
             head = time.strftime("%H:%M:%S  Ctrl-C ends")
             if silent > 2 * interval + 1:
-                head += f"  not connected for {silent:.0f} s; what is shown is as old"
+                head += f"  not connected for {silent:.0f} s; the data is stale"
             found = facts(followed, given, sections, namespace)
             live.update(view(found, sections, chosen, console.width, console.height, blocks, head), refresh=True)
             await _passed(followed, interval)
 
 
 async def _passed(followed: Followed, seconds: float) -> None:
-    """Take changes for some seconds; the stores have them already."""
+    """Consume changes for some seconds; the stores already contain them."""
     end = asyncio.get_running_loop().time() + seconds
     while (left := end - asyncio.get_running_loop().time()) > 0:
         await followed.next(left)

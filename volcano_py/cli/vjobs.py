@@ -14,9 +14,9 @@ from volcano_py.cli.vcctl_job import view_job
 
 
 @click.command(cls=Tool)
-@click.option("-n", "--name", default="", help="Describe this job, instead of listing all.")
+@click.option("-n", "--name", default="", help="Name of the job to describe (default: list all jobs).")
 @click.option("-N", "--namespace", default="default", show_default=True)
-@click.option("-S", "--scheduler", default="", help="Only jobs of this scheduler.")
+@click.option("-S", "--scheduler", default="", help="Select jobs of this scheduler.")
 @click.option("--all-namespaces", is_flag=True)
 @selector_option
 @output_option()
@@ -45,7 +45,7 @@ def main(
         label_selector,
         lambda j: not scheduler or j.get("spec", {}).get("schedulerName") == scheduler,
     )
-    # As in Volcano, filters leave the header and the width of its columns as they are.
+    # As in Volcano, filters do not change the header and the width of its columns.
     listing = listing._replace(hides=True)
     call("", kubeconfig, master, lambda client: show(client, listing, output, watch))
 

@@ -1,4 +1,4 @@
-"""`vqueues`: list queues, or one. Volcano: vqueues, with counts of the PodGroups there are."""
+"""`vqueues`: list queues, or one. Volcano: vqueues, with counts of the existing PodGroups."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from volcano_py.cli.vcctl_queue import print_one
 
 
 @click.command(cls=Tool)
-@click.option("-n", "--name", default="", help="Show this queue, instead of all.")
+@click.option("-n", "--name", default="", help="Name of the queue to show (default: all).")
 @label_option
 @output_option()
 @watch_option()

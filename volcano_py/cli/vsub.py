@@ -21,7 +21,7 @@ from volcano_py.cli.waiting import timeout_option
     "-N", "--namespace", default="default", show_default=True, envvar="VOLCANO_DEFAULT_JOB_NAMESPACE", show_envvar=True
 )
 @shape_options("VOLCANO_DEFAULT_IMAGE", "VOLCANO_SCHEDULER_NAME")
-@click.option("-c", "--command", default="", help="Command of the container, split as a shell does.")
+@click.option("-c", "--command", default="", help="Command of the container, with shell quoting.")
 @output_option("json", "yaml", "name")
 @dry_run_option
 @job_commands.run_options
@@ -41,7 +41,7 @@ def main(
 ) -> None:
     """Run a job of one task."""
     if not name:
-        exit_failed("", "job name cannot be left blank; give it with -n")
+        exit_failed("", "job name cannot be left blank; use -n")
     try:
         words = shlex.split(command)
     except ValueError as e:

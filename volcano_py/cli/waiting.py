@@ -1,4 +1,4 @@
-"""`--wait`: return when an object has reached a state; report its progress, and why it cannot get there."""
+"""`--wait`: returns when an object has reached a state; reports its progress, and why it fails to reach it."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from volcano_py.kube.client import Client
 
 _TICK = 0.5
-"""Seconds between two drawings of the same state on a terminal."""
+"""Seconds between two redraws of the same state on a terminal."""
 _BAR = 16
 
 
 class NotReached(ValueError):
-    """The state will not be reached; the text names the reason and the remedy."""
+    """The state cannot be reached; the message contains the reason and the remedy."""
 
 
 class State(NamedTuple):
@@ -49,12 +49,12 @@ class Seconds(click.ParamType):  # type: ignore[type-arg]
         except ValueError as e:
             self.fail(str(e), param, ctx)
         if seconds < 0:
-            self.fail(f"{value} is negative; give 0 to wait without a limit", param, ctx)
+            self.fail(f"{value} is negative; use 0 to wait without a limit", param, ctx)
         return seconds
 
 
 timeout_option: Callable[..., Any] = click.option(
-    "--timeout", type=Seconds(), default=0.0, help="How long to wait, such as 90s or 10m; 0: without a limit."
+    "--timeout", type=Seconds(), default=0.0, help="Time limit for --wait, such as 90s or 10m; 0 means no limit."
 )
 
 
@@ -68,7 +68,7 @@ def wait_option(text: str) -> Callable[..., Any]:
 async def wait(
     client: Client, subject: str, sources: Sequence[Source], state_of: Callable[[Followed], State], timeout: float = 0.0
 ) -> None:
-    """Wait until `state_of` reports that it is reached. `timeout`: seconds, 0: no limit.
+    """Wait until `state_of` returns a reached state. `timeout`: seconds, 0: no limit.
 
     Raises NotReached and KubeError.
     """
@@ -92,7 +92,7 @@ async def wait(
 
 
 class Progress:
-    """The state of a wait on standard error: one redrawn line on a terminal, elsewhere a line for each change."""
+    """The state of a wait on standard error: one redrawn line on a terminal, otherwise one line per change."""
 
     def __init__(self, subject: str) -> None:
         self._subject = subject
@@ -116,6 +116,6 @@ class Progress:
         click.echo(f"\r\x1b[K{self._last}{filled}{passed}", err=True, nl=False)
 
     def end(self) -> None:
-        """Leave the line."""
+        """End the line."""
         if self._terminal and self._last:
             click.echo("", err=True)

@@ -1,4 +1,4 @@
-"""`volcano-py simulate run --from SNAPSHOT`: decisions for a snapshot, or what would be different with a change."""
+"""`volcano-py simulate run --from SNAPSHOT`: decisions for a snapshot, and what differs with changes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from volcano_py.simulate.what_if import CYCLES, Difference, Run, differences, no
 
 
 class Changes(msgspec.Struct):
-    """What is to be different from the snapshot."""
+    """Changes to the snapshot."""
 
     nodes: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
@@ -29,7 +29,7 @@ class Changes(msgspec.Struct):
 
 
 def loaded(file: Path) -> Snapshot:
-    """The snapshot in a file; ends the program with 2 if there is none."""
+    """The snapshot in a file; exits with 2 if the file is invalid."""
     try:
         return load(file)
     except ArchiveError as error:
@@ -39,7 +39,7 @@ def loaded(file: Path) -> Snapshot:
 
 
 def compare(file: Path, changes: Changes, cycles: int | None, seed: int, registry: Registry, output: str) -> None:
-    """Run the snapshot as it is and with the changes, and print the difference."""
+    """Run the snapshot with and without the changes, and print the differences."""
     snapshot = loaded(file)
     for unread in snapshot.unread:
         click.echo(f"not in the snapshot: {unread.kind}: {unread.why}", err=True)
@@ -57,7 +57,7 @@ def compare(file: Path, changes: Changes, cycles: int | None, seed: int, registr
     except (ConfigurationError, ManifestError) as error:
         _fail(error)
     except (OSError, UnicodeDecodeError) as error:
-        fail(describe_os_error(error) if isinstance(error, OSError) else f"{changes.conf}: not text in UTF-8", 2)
+        fail(describe_os_error(error) if isinstance(error, OSError) else f"{changes.conf}: not UTF-8 text", 2)
     for fault in (*before.faults, *after.faults):
         click.echo(f"plugin fault: {fault}", err=True)
     _print(before, after, differences(before, after), length, output)
