@@ -1,53 +1,37 @@
-"""`python -m benchmarks`."""
+"""`python -m benchmarks`: each layer is a module, which is imported when it runs."""
 
 from __future__ import annotations
 
 import sys
 
-import click
-import orjson
+from volcano_py.cli.main import LazyGroup
 
-from benchmarks.apiserver import apiserver
-from benchmarks.churn import churn
-from benchmarks.control_plane import control_plane
-from benchmarks.decision import decision, run_one
-from benchmarks.explaining import explaining
-from benchmarks.growth import growth
-from benchmarks.limits import limits
-from benchmarks.packing import packing
-from benchmarks.profiles import profiles
-from benchmarks.requests import requests
-from benchmarks.restart import restart
-from benchmarks.sandbox import sandbox
-from benchmarks.sizing import sizing
-from benchmarks.watching import watching
-
-
-@click.group()
-def main() -> None:
-    """Benchmarks of volcano_py."""
-
-
-@main.command(hidden=True)
-def one() -> None:
-    """Run the scenario on standard input; used by `decision`."""
-    sys.stdout.buffer.write(orjson.dumps(run_one(orjson.loads(sys.stdin.buffer.read()))))
-
-
-main.add_command(decision)
-main.add_command(apiserver)
-main.add_command(churn)
-main.add_command(explaining)
-main.add_command(growth)
-main.add_command(limits)
-main.add_command(packing)
-main.add_command(profiles)
-main.add_command(requests)
-main.add_command(restart)
-main.add_command(sandbox)
-main.add_command(control_plane)
-main.add_command(sizing)
-main.add_command(watching)
+LAYERS = {
+    "decision": "One cycle over each scenario of a file.",
+    "growth": "How a cycle grows with nodes, pods, queues and running pods.",
+    "churn": "One pod more in a busy cluster: event to plan.",
+    "limits": "What hostile or unusual input costs: time of the cycle, peak memory.",
+    "explaining": "Explain a pending job of a large cluster, and state the reasons of many.",
+    "profiles": "Pods of profiles: decisions a second, preemption, and how soon a pod is bound.",
+    "packing": "Fill a cluster from a trace under several scores, and compare how full it gets.",
+    "requests": "Requests and processor time a pod, for bare pods and for Jobs, on a sandbox.",
+    "restart": "Start to first bind, and takeover by a standby, on a sandbox.",
+    "sizing": "Memory and processor time of our programs by the size of the cluster.",
+    "control-plane": "Controllers and admission: CPU and requests a Job, at rest, after a restart.",
+    "sandbox": "The sandbox itself: rates over TLS, memory, time to start.",
+    "watching": "kopf against our informer.",
+    "apiserver": "Time to bind on kube-apiserver and etcd from $KUBEBUILDER_ASSETS.",
+}
+main = LazyGroup(
+    {name: (f"benchmarks.{name.replace('-', '_')}", name.replace("-", "_"), text) for name, text in LAYERS.items()},
+    name="benchmarks",
+    help="Benchmarks of volcano_py.",
+)
 
 if __name__ == "__main__":
-    main(prog_name="python -m benchmarks")
+    try:
+        main(prog_name="python -m benchmarks")
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != "tests":
+            raise
+        sys.exit("this benchmark uses the acceptance tests' control plane; run it from a checkout")

@@ -11,6 +11,7 @@ import resource
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,6 +19,8 @@ from typing import Any
 
 import click
 import orjson
+
+from benchmarks.flame import sampled
 
 HERE = Path(__file__).parent
 
@@ -100,11 +103,31 @@ def load_scenarios(path: Path) -> list[dict[str, Any]]:
     return [s for s in found if s.get("layer") == "decision"]
 
 
+def in_own_process(spec: dict[str, Any], flame: Path | None = None) -> dict[str, Any]:
+    """The result of a scenario in a process of its own; with a flame graph of it in the folder `flame`."""
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "result.json"
+        command = [sys.executable, "-m", "benchmarks.decision", str(out)]
+        if flame is None:
+            subprocess.run(command, input=orjson.dumps(spec), check=True)
+        else:
+            flame.mkdir(parents=True, exist_ok=True)
+            sampled(command, orjson.dumps(spec), flame / f"{spec['id']}.svg")
+        result: dict[str, Any] = orjson.loads(out.read_bytes())
+    return result
+
+
 @click.command()
 @click.option("--scenarios", type=click.Path(exists=True, path_type=Path), default=HERE / "scenarios.json")
 @click.option("--only", multiple=True, metavar="ID", help="Run only these scenarios; may be repeated.")
 @click.option("--json", "out", type=click.Path(path_type=Path), help="Write the results to this file.")
-def decision(scenarios: Path, only: tuple[str, ...], out: Path | None) -> None:
+@click.option(
+    "--profile",
+    "flame",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Write a flame graph of each scenario to this folder; requires the extra [profile].",
+)
+def decision(scenarios: Path, only: tuple[str, ...], out: Path | None, flame: Path | None) -> None:
     """Run decision scenarios and print one table."""
     from volcano_py.scheduler.actions import ACTIONS
 
@@ -124,10 +147,7 @@ def decision(scenarios: Path, only: tuple[str, ...], out: Path | None) -> None:
         if absent:
             print(f"{spec['id']:24} left out: action {absent[0]} is not built yet")
             continue
-        child = subprocess.run(
-            [sys.executable, "-m", "benchmarks", "one"], input=orjson.dumps(spec), stdout=subprocess.PIPE, check=True
-        )
-        r = orjson.loads(child.stdout)
+        r = in_own_process(spec, flame)
         results.append(r)
         note = f"   UNEXPECTED {r['unexpected']}" if "unexpected" in r else ""
         print(
@@ -139,3 +159,7 @@ def decision(scenarios: Path, only: tuple[str, ...], out: Path | None) -> None:
         out.write_bytes(orjson.dumps(results, option=orjson.OPT_INDENT_2))
     if any("unexpected" in r for r in results):
         sys.exit("some scenarios did not come out as expected")
+
+
+if __name__ == "__main__":
+    Path(sys.argv[1]).write_bytes(orjson.dumps(run_one(orjson.loads(sys.stdin.buffer.read()))))

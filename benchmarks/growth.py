@@ -7,7 +7,6 @@ proportional, 0 that the size does not matter.
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,7 +15,7 @@ import click
 import numpy as np
 import orjson
 
-from benchmarks.decision import HERE
+from benchmarks.decision import HERE, in_own_process
 
 Spec = dict[str, Any]
 Point = dict[str, Any]
@@ -91,14 +90,6 @@ def gangs(pods: int, size: int, queues: int) -> Spec:
     }
 
 
-def measure(spec: Spec) -> Point:
-    """One scenario in a process of its own."""
-    command = [sys.executable, "-m", "benchmarks", "one"]
-    done = subprocess.run(command, input=orjson.dumps(spec), stdout=subprocess.PIPE, check=True)
-    point: Point = orjson.loads(done.stdout)
-    return point
-
-
 def slope(sizes: list[int], values: list[float]) -> float:
     """Of a line through the points on logarithmic axes."""
     return float(np.polyfit(np.log(sizes), np.log(values), 1)[0])
@@ -119,7 +110,7 @@ def growth(only: tuple[str, ...], small: bool, out: Path | None, plots: Path | N
         print(f"  {axis.unit:>10} {'cycle s':>9} {'us a pod':>9} {'intake s':>9} {'peak MB':>8}")
         found[name] = []
         for size in SMALL[name] if small else axis.sizes:
-            point = {"size": size, **measure(spec_of(name, size))}
+            point = {"size": size, **in_own_process(spec_of(name, size))}
             if "unexpected" in point:
                 sys.exit(f"{name} {size}: {point['unexpected']}")
             found[name].append(point)

@@ -16,8 +16,8 @@ import click
 import orjson
 
 from benchmarks.churn import START, busy
-from benchmarks.decision import HERE, configuration
-from benchmarks.growth import gangs, measure, scenario
+from benchmarks.decision import HERE, configuration, in_own_process
+from benchmarks.growth import gangs, scenario
 from benchmarks.scenario import objects
 
 Spec = dict[str, Any]
@@ -112,7 +112,7 @@ def limits(only: tuple[str, ...], small: bool) -> None:
     for name, (text, make) in CASES.items():
         if only and name not in only:
             continue
-        r = measure(make(small))
+        r = in_own_process(make(small))
         if "unexpected" in r:
             sys.exit(f"{name}: {r['unexpected']}")
         each = r["cycle_s"] * 1e6 / r["bound"]
