@@ -105,7 +105,11 @@ def one_line(output: str) -> str:
             "unrecognized arguments: --bogus (see `volcano-py controller-manager --help`)",
         ),
         ("controller-manager --leader-elect=maybe", 2, "'maybe' is neither true nor false"),
-        ("controller-manager --kubeconfig {dead} --controllers=foo", 2, "there is no foo; known are job-controller"),
+        (
+            "controller-manager --kubeconfig {dead} --controllers=foo",
+            2,
+            "unknown controller foo; valid names are job-controller",
+        ),
         (
             "controller-manager --kubeconfig {dead} --enable-metrics --listen-address=foo",
             2,

@@ -90,10 +90,10 @@ def test_what_selectors_count() -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("networkTopologyDiscovery: label", "networkTopologyDiscovery has to be a list"),
-        ("networkTopologyDiscovery: [{enabled: true}]", "[0].source has to be a text"),
+        ("networkTopologyDiscovery: label", "networkTopologyDiscovery must be a list"),
+        ("networkTopologyDiscovery: [{enabled: true}]", "[0].source must be a text"),
         ("networkTopologyDiscovery: [{source: ufm, interval: soon}]", "[0].interval: invalid duration 'soon'"),
-        ("networkTopologyDiscovery: [{source: ufm, enabled: 'yes'}]", "[0].enabled has to be a boolean"),
+        ("networkTopologyDiscovery: [{source: ufm, enabled: 'yes'}]", "[0].enabled must be a boolean"),
         ("a: b: c", "is not YAML"),
     ],
 )

@@ -109,7 +109,7 @@ def test_ray():
     service = plugins.on_job_add(one, one.status)[0].obj
     assert service["metadata"]["name"] == "train-head-svc"
     assert service["spec"]["selector"]["volcano.sh/task-spec"] == "head"
-    with pytest.raises(Unready, match="there is no head task 'head'"):
+    with pytest.raises(Unready, match="head task 'head' does not exist"):
         plugins.on_job_add(make({"ray": []}, task("worker", 1)), one.status)
 
 

@@ -412,7 +412,7 @@ def test_pods_of_others_are_nobodys():
 def test_a_job_of_more_pods_than_a_cluster_holds_is_refused_before_they_are_made():
     one = typed(job(task(replicas=2**31 - 1)))
     one.status.state.phase = batch.PENDING
-    with pytest.raises(Unready, match=r"ask for 2147483647 pods.*lower spec\.tasks\[\]\.replicas"):
+    with pytest.raises(Unready, match=r"have 2147483647 pods.*reduce spec\.tasks\[\]\.replicas"):
         sync(Observed(one, queue=Queue(), podgroup=from_manifest(PodGroup, {"status": {"phase": "Inqueue"}})), None)
 
 

@@ -352,7 +352,7 @@ def test_lists_without_names_are_replaced_and_null_removes() -> None:
 
 def test_what_never_can_be_is_told() -> None:
     bench = Bench(flow(entry("a", "nobody")))
-    assert "names 'nobody', which is no flow" in warnings(bench.step())[0]
+    assert "contains 'nobody', which is not a flow" in warnings(bench.step())[0]
     bench = Bench(flow(entry("a")))
     bench.seen.templates = {}
     assert "JobTemplate lab/a does not exist" in warnings(bench.step())[0]
@@ -367,7 +367,7 @@ def test_a_foreign_job_is_in_the_way_and_left_alone() -> None:
     stranger = from_manifest(Job, job(name="f-a"))
     stranger.status.state.phase = "Completed"
     bench.jobs["f-a"] = stranger
-    assert "job f-a belongs to somebody else" in warnings(bench.step())[0]
+    assert "job f-a is not controlled by" in warnings(bench.step())[0]
     assert bench.phase == "Pending"
 
 

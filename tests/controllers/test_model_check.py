@@ -28,7 +28,7 @@ from volcano_py.api.scheduling import QUEUE_CLOSED, QUEUE_CLOSING, QUEUE_OPEN, Q
 from volcano_py.controllers.instructions import Patch
 from volcano_py.controllers.job.request import INTERNAL_EVENTS, Request
 from volcano_py.controllers.job.state import FINISHED, TABLE
-from volcano_py.controllers.queue.reconcile import SHUT, Ask, Blocked
+from volcano_py.controllers.queue.reconcile import SHUT, Blocked, FollowUp
 from volcano_py.controllers.queue.reconcile import Observed as QueueObserved
 from volcano_py.controllers.queue.reconcile import reconcile as reconcile_queue
 
@@ -309,7 +309,7 @@ class QueueLife(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.members = dict.fromkeys(PARENTS, 0)
-        self.asked: list[Ask] = []
+        self.asked: list[FollowUp] = []
         self.closed_by_hand: set[str] = set()
         self.queues = {name: self.made(name, parent) for name, parent in ({"root": ""} | PARENTS).items()}
         for name in PARENTS:
@@ -324,7 +324,7 @@ class QueueLife(RuleBasedStateMachine):
 
     def ask(self, name: str, action: str) -> None:
         """Carry out an action, and what it asks of other queues."""
-        self.asked = [Ask(name, action)]
+        self.asked = [FollowUp(name, action)]
         for _ in range(200):
             if not self.asked:
                 return

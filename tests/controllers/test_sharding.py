@@ -95,7 +95,7 @@ def test_usage_counts_living_pods_of_containers_only() -> None:
         ({"policies": [{"name": "warmth"}]}, "policy 'warmth' is unknown"),
         ({"policies": [{"name": "warmup", "weight": -1}]}, "weight must not be negative"),
         ({"policies": [{"name": "warmup", "arguments": {"maxNodes": 1}}]}, "only node-limit may have maxNodes"),
-        ({"policies": [{"name": "node-limit", "arguments": {"maxNodes": "x"}}]}, "maxNodes has to be a number"),
+        ({"policies": [{"name": "node-limit", "arguments": {"maxNodes": "x"}}]}, "maxNodes must be a number"),
         ({"maxNodes": "many"}, "Expected `int`"),
     ],
 )

@@ -12,19 +12,19 @@ def test_a_server_that_is_away_is_told_once_in_a_while_and_a_refusal_each_time(c
     now = 0.0
     trouble = Trouble(logging.getLogger("test"), lambda: now)
     for i in range(100):
-        trouble.tell(f"job {i}", Unreachable("no answer"))
-        trouble.tell(f"job {i}", Forbidden(403, "Forbidden", "no"))
+        trouble.report(f"job {i}", Unreachable("no answer"))
+        trouble.report(f"job {i}", Forbidden(403, "Forbidden", "no"))
     assert sum("no answer" in r.message for r in caplog.records if r.levelno == logging.WARNING) == 1
-    assert sum(r.message.endswith(": no; trying again") for r in caplog.records) == 100
+    assert sum(r.message.endswith(": no; retrying") for r in caplog.records) == 100
     now = QUIET_SECONDS
-    trouble.tell("job 7", Unreachable("no answer"))
-    assert caplog.records[-1].message == "job 7: no answer; trying again"
+    trouble.report("job 7", Unreachable("no answer"))
+    assert caplog.records[-1].message == "job 7: no answer; retrying"
 
 
 def test_a_namespace_that_is_being_deleted_is_no_trouble(caplog):
     details = {"causes": [{"reason": "NamespaceTerminating", "field": "metadata.namespace"}]}
     trouble = Trouble(logging.getLogger("test"))
-    trouble.tell("job 1", Forbidden(403, "Forbidden", "it is being terminated", details))
+    trouble.report("job 1", Forbidden(403, "Forbidden", "it is being terminated", details))
     assert not caplog.records
 
 

@@ -183,7 +183,7 @@ async def test_a_job_of_two_thousand_million_pods_is_told_so(tmp_path: Path) -> 
         odd["spec"]["tasks"][0]["replicas"] = 2**31 - 1
         await client.create(JOB, odd, "default")
         await client.create(JOB, job("good", 2, "1"), "default")
-        await _told(client, "Job", "odd", "lower spec.tasks[].replicas")
+        await _told(client, "Job", "odd", "reduce spec.tasks[].replicas")
 
         async def good() -> bool:
             return await bound(client, "good") == 2

@@ -1,6 +1,6 @@
-"""What admission would have rejected, for clusters without webhooks. Volcano: its webhooks only.
+"""Admission problems of existing objects, for clusters without webhooks. Volcano: its webhooks only.
 
-Controllers report it on the object and leave the object alone; they examine it again when it or a queue changes.
+Controllers report the problems on the object and do not act on it; they validate it again when it or a queue changes.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from volcano_py.webhooks.queues import validate_queue
 
 
 class MirroredQueues(Queues):
-    """The queues of the cluster for the rules of admission."""
+    """The queues of the cluster, for the admission rules."""
 
     def __init__(self, mirror: Mirror[Queue]) -> None:
         self._mirror = mirror
@@ -36,21 +36,21 @@ class MirroredQueues(Queues):
 
 
 def problems_of_job(job: Job, queues: Queues) -> list[str]:
-    """What is wrong with a new Job that has its defaults."""
+    """Problems of a new Job with its defaults set."""
     return _shortened(validate_job_create(mutate_job(to_manifest(job)), queues))
 
 
 def problems_of_queue(queue: Queue, queues: Queues) -> list[str]:
-    """What is wrong with a queue beside the others."""
-    manifest = {key: value for key, value in to_manifest(queue).items() if key != "status"}  # that one is ours
+    """Problems of a queue, considering the other queues."""
+    manifest = {key: value for key, value in to_manifest(queue).items() if key != "status"}  # not the user's
     return _shortened(validate_queue(manifest, queues))
 
 
 def problems_of_hypernode(hypernode: HyperNode) -> list[str]:
-    """What is wrong with a HyperNode."""
+    """Problems of a HyperNode."""
     return _shortened(validate_hypernode(to_manifest(hypernode)))
 
 
 def _shortened(problems: Iterable[str]) -> list[str]:
-    """Without the object's name in front, which the report is on."""
+    """The problems without the object's name as prefix: the report is on the object."""
     return [problem.partition(": ")[2] for problem in problems]

@@ -1,6 +1,6 @@
-"""Tells pods which ColocationConfiguration is theirs. Volcano: colocation-config-controller.
+"""Writes the matching ColocationConfiguration to pods. Volcano: colocation-config-controller.
 
-The newest configuration of the namespace whose selector matches wins; the agent on the node reads it from annotations.
+The newest configuration of the namespace whose selector matches applies; the agent on the node reads the annotations.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from volcano_py.controllers.runner import Cluster
 from volcano_py.kube.workqueue import WorkQueue
 
 DELAY_SECONDS = 1.0
-"""After a change, so that several are seen together."""
+"""Delay after a change, to process several changes together."""
 RESET = "{}"
-"""Tells the agent to undo what it did."""
+"""Value for the agent that reverts its settings."""
 
 
 def find(pod: Pod, configurations: Iterable[ColocationConfiguration]) -> ColocationConfiguration | None:
-    """The configuration of a pod: the newest that selects it; of equally new ones the first by name."""
+    """The configuration of a pod: the newest that selects it; of equally new ones, the first by name."""
     metadata = pod.metadata
     fitting = [
         one
@@ -38,7 +38,7 @@ def find(pod: Pod, configurations: Iterable[ColocationConfiguration]) -> Colocat
 
 
 def reconcile(pod: Pod, configuration: ColocationConfiguration | None) -> list[Instruction]:
-    """The annotations of a pod, where they are not right."""
+    """Patch the annotations of a pod if they differ."""
     annotations = pod.metadata.annotations or {}
     name, config = annotations.get(names.COLOCATION_CONFIG_NAME), annotations.get(names.COLOCATION_CONFIG)
     if configuration is not None:
@@ -50,7 +50,7 @@ def reconcile(pod: Pod, configuration: ColocationConfiguration | None) -> list[I
 
 
 def written(configuration: ColocationConfiguration) -> str:
-    """What the agent reads: the spec without its selector."""
+    """The annotation for the agent: the spec without its selector."""
     qos = configuration.spec.memory_qos
     if qos is None:
         return RESET
@@ -99,13 +99,13 @@ class ColocationController:
                 for requirement in (selector.match_expressions or ()) if selector else ():
                     matches(LabelSelector(match_expressions=[requirement]), {})
             except ValueError as error:
-                self._executor.say(one, Emit("Warning", "InvalidSelector", f"spec.selector: {error}", once=True))
+                self._executor.record(one, Emit("Warning", "InvalidSelector", f"spec.selector: {error}", once=True))
             else:
                 usable.append(one)
         return find(pod, usable)
 
     def _pod_added(self, pod: Pod) -> None:
-        """Without any configuration only pods that had one are of interest."""
+        """Without any configuration only pods that had one are processed."""
         if self._configurations.all() or names.COLOCATION_CONFIG_NAME in (pod.metadata.annotations or {}):
             self.queue.add_after(pod.key, DELAY_SECONDS)
 
@@ -114,5 +114,5 @@ class ColocationController:
             self._pod_added(new)
 
     def _changed(self, configuration: ColocationConfiguration) -> None:
-        """All pods of the namespace are looked at."""
+        """Enqueue all pods of the namespace."""
         self.queue.add_after(f"{configuration.metadata.namespace}/", DELAY_SECONDS)

@@ -1,7 +1,7 @@
-"""Commands: hands an action that somebody asked for to the controller of its target. Volcano: Command.
+"""Commands: passes the requested action to the controller of the target. Volcano: Command.
 
-A Command is deleted before it is carried out, so that it is carried out at most once. Commands for other
-kinds are left alone.
+A Command is deleted before it is executed, so that it is executed at most once. Commands for other kinds are
+ignored.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class CommandController:
     workers = 2
 
     def __init__(self, cluster: Cluster, sinks: dict[ResourceType, Sink]) -> None:
-        """`sinks` gives for each kind of target what takes its commands."""
+        """`sinks`: by kind of target, the function that receives its commands."""
         self.queue: WorkQueue[str] = WorkQueue()
         self._executor = cluster.executor
         self._sinks = {(rt.api_version, rt.kind): sink for rt, sink in sinks.items()}

@@ -1,6 +1,6 @@
-"""Carries out instructions: the only place where controllers write to the API server.
+"""Executes instructions: the only module in which controllers write to the API server.
 
-Corresponds to the clients in Volcano's controllers. Objects found by name are written only through `owned`.
+Corresponds to the clients in Volcano's controllers. Objects found by name are only written through `owned`.
 """
 
 from __future__ import annotations
@@ -42,15 +42,15 @@ from volcano_py.kube.remedies import UPDATE_CRDS
 log = logging.getLogger(__name__)
 
 AT_ONCE = 32
-"""Requests of one `Together` that are under way at the same time."""
+"""Concurrent requests of one `Together`."""
 
 
 class NotLeading(Exception):
-    """Leadership was lost: nothing may be written any more."""
+    """Leadership was lost: no more writes are allowed."""
 
 
 class Executor:
-    """Carries out instructions, and notes the answers in the mirrors."""
+    """Executes instructions, and stores the responses in the mirrors."""
 
     def __init__(
         self,
@@ -62,27 +62,27 @@ class Executor:
         self._recorder = recorder
         self._leading = leading
         self._mirrors: dict[ResourceType, Mirror[Any]] = {}
-        self._owned = OwnedObjects(client, self.say, self._note)
+        self._owned = OwnedObjects(client, self.record, self._note)
         self._said: Memory[tuple[str, str], str] = Memory()
-        """By object, reason and topic: the last message of an Event that is not to be repeated."""
+        """By object, reason and topic: the last message of an Event that is not repeated."""
 
     def attach(self, rt: ResourceType, mirror: Mirror[Any]) -> None:
-        """Keep `mirror` up to date with our writes of this kind."""
+        """Keep `mirror` up to date with the writes of this kind."""
         self._mirrors[rt] = mirror
         mirror.informer.on(delete=lambda obj: self._forget_about(obj.metadata.uid))
 
     async def carry_out(self, instructions: Sequence[Instruction], about: ApiObject) -> None:
-        """Do all of it, in order; events are recorded on `about`. Raises KubeError or NotLeading."""
+        """Execute all instructions in order; Events are recorded on `about`. Raises KubeError or NotLeading."""
         versions: dict[tuple[ResourceType, str], str] = {}
         for instruction in instructions:
             if isinstance(instruction, Again):
-                continue  # the controller sees to it
+                continue  # the controller handles it
             if isinstance(instruction, Together):
                 await self._all(instruction.instructions, about, versions)
             else:
                 await self._one(instruction, about, versions)
 
-    def say(self, about: ApiObject, event: Emit) -> None:
+    def record(self, about: ApiObject, event: Emit) -> None:
         """Record an event on `about`."""
         if event.once:
             if self._said.get(about.metadata.uid, (event.reason, event.topic)) == event.message:
@@ -124,7 +124,7 @@ class Executor:
         try:
             await self._write(instruction, about, versions)
         except KubeError as error:
-            quiet = isinstance(error, Conflict | StillThere)  # the next attempt settles it
+            quiet = isinstance(error, Conflict | StillThere)  # the next attempt resolves it
             if not isinstance(instruction, Emit) and instruction.blame and not quiet:
                 self._event(about, "Warning", instruction.blame, str(error))
             raise
@@ -140,7 +140,7 @@ class Executor:
     ) -> None:
         match instruction:
             case Emit():
-                self.say(about, instruction)
+                self.record(about, instruction)
             case Create(rt=rt, obj=obj, event=event):
                 try:
                     self._note(rt, await _carried_out(self._client.create(rt, obj), obj["metadata"]))
@@ -148,7 +148,7 @@ class Executor:
                     await self._owned.report_taken(instruction, about, self._known(rt, _key_of(obj)))
                 else:
                     if event is not None:
-                        self.say(about, event)
+                        self.record(about, event)
             case Ensure():
                 await self._owned.ensure(instruction, about)
             case Update(rt=rt, obj=obj):
@@ -175,7 +175,7 @@ class Executor:
             )
             answer = await _carried_out(write, {"namespace": namespace, "name": name})
         except (NotFound, Conflict):
-            # gone, or another one of the same name has taken its place
+            # deleted, or replaced by another object with the same name
             self._forget(rt, key, uid)
             return
         if answer is None or (answer.get("metadata") or {}).get("deletionTimestamp"):
@@ -189,7 +189,7 @@ class Executor:
             "name": instruction.name,
             "namespace": instruction.namespace,
             "uid": instruction.uid,
-            # our own earlier write in this round moved the version; somebody else's must not be overwritten
+            # an earlier write of this reconcile changed the version; a write of another client must not be overwritten
             "resourceVersion": versions.get(key, instruction.resource_version),
         }
         body = {
@@ -202,10 +202,10 @@ class Executor:
             self._note(rt, await _carried_out(self._client.update(rt, body, "status"), metadata))
         except NotFound:
             await self._check_status_subresource(rt, instruction.namespace, instruction.name)
-            log.debug("%s %s is gone", rt.kind, key[1])
+            log.debug("%s %s does not exist", rt.kind, key[1])
 
     async def _check_status_subresource(self, rt: ResourceType, namespace: str, name: str) -> None:
-        """After a status was not found: raises OlderDefinition if its object exists. Listed, as `get` may be denied."""
+        """After a status was not found: raises OlderDefinition if the object exists. Uses list: `get` may be denied."""
         try:
             found = await self._client.list(rt, namespace or None, field_selector=f"metadata.name={name}")
         except (NotFound, InvalidResponse):
@@ -243,7 +243,7 @@ class Executor:
             self._mirrors[rt].note(answer)
 
     def _known(self, rt: ResourceType, key: str) -> dict[str, Any] | None:
-        """An object as its mirror has it."""
+        """An object in its mirror."""
         known = self._mirrors[rt].get(key) if rt in self._mirrors else None
         return None if known is None else {"metadata": to_manifest(known.metadata)}
 
@@ -262,7 +262,7 @@ def _key_of(obj: dict[str, Any]) -> str:
 
 
 async def _carried_out(write: Coroutine[Any, Any, dict[str, Any]], target: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The answer to a write; None if it is the whole target, which anyone may have made too deep to decode."""
+    """The response to a write; None if it is the whole target, which any client may have nested too deep to decode."""
     try:
         return await write
     except InvalidResponse as error:
@@ -274,7 +274,7 @@ async def _carried_out(write: Coroutine[Any, Any, dict[str, Any]], target: Mappi
 
 
 def _of_same(instruction: Patch) -> Any:
-    """The body of a patch that the server answers with a Conflict if the object is another one of the same name."""
+    """The body of a patch; the server responds with Conflict if another object has the name."""
     uid, body = instruction.uid, instruction.body
     if not uid:
         return body

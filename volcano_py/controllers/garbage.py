@@ -1,4 +1,4 @@
-"""Deletes finished jobs when their time is up. Volcano: gc-controller (ttlSecondsAfterFinished)."""
+"""Deletes finished Jobs after their TTL. Volcano: gc-controller (ttlSecondsAfterFinished)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from volcano_py.kube.workqueue import WorkQueue
 
 
 def reconcile(job: Job, now: float) -> list[Instruction]:
-    """Delete the job if its time is up, or look again when it will be. Raises ValueError without a finish time."""
+    """Delete the Job if its TTL has expired, else reconcile it then. Raises ValueError without a finish time."""
     ttl = job.spec.ttl_seconds_after_finished
     if ttl is None or job.status.state.phase not in FINISHED or job.metadata.deletion_timestamp is not None:
         return []
@@ -49,7 +49,7 @@ class GarbageController:
         job = self._jobs.get(key)
         if job is not None and (instructions := reconcile(job, self._clock())):
             if isinstance(instructions[0], Delete):
-                # What we know may be old, and deletion is for good: ask.
+                # The cache may be stale, and a deletion is final: read the Job.
                 try:
                     job = await self._cluster.client.get(JOB, job.metadata.name, job.metadata.namespace, type=Job)
                 except NotFound:

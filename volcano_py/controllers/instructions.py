@@ -1,8 +1,8 @@
-"""What a reconciler wants done, as data.
+"""The result of a reconciler, as data.
 
-A reconciler looks at what it is shown and returns a list of these; it does no I/O itself. The executor
-carries them out in order, those in a `Together` at the same time, and stops at the first failure.
-`blame` is the reason of the Warning event that reports a failure.
+A reconciler computes a list of these from what it observed; it does no I/O itself. The executor
+executes them in order, those in a `Together` concurrently, and stops at the first failure.
+`blame` is the reason of the Warning Event that reports a failure.
 """
 
 from __future__ import annotations
@@ -18,36 +18,36 @@ PatchType = Literal["merge", "json", "strategic", "apply"]
 
 
 class Emit(Struct, frozen=True):
-    """Record an event on the object that is reconciled."""
+    """Record an Event on the reconciled object."""
 
     type: Literal["Normal", "Warning"]
     reason: str
     message: str
     once: bool = False
-    """Not again while the message stays the same."""
+    """Do not repeat it while the message is the same."""
     topic: str = ""
-    """What the message is about, where one object may have several messages of one reason."""
+    """The subject of the message, for objects with several messages of one reason."""
 
 
 class Create(Struct, frozen=True):
-    """Make an object; that one of the same name exists already counts as success.
+    """Create an object; an existing object with the name counts as success.
 
-    If the reconciled object was to control it and does not control the one that exists, an Event reports that.
+    If the reconciled object should control it, but does not control the existing object, an Event reports this.
     """
 
     rt: ResourceType
     obj: dict[str, Any]
     blame: str = ""
     event: Emit | None = None
-    """Recorded when the object was created (and not when it existed)."""
+    """Recorded if the object was created (not if it existed)."""
 
 
 class Ensure(Struct, frozen=True):
-    """Make an object, or bring `fields` of the existing one to what they are in `obj`.
+    """Create an object, or set `fields` of the existing one to the values in `obj`.
 
-    Only an object that the reconciled one controls is changed; any other of that name is reported and stays as it is.
-    It is looked up once; after that only a different content leads to a request. `fields` are paths such as
-    `data` or `data/config`. `complete` adds what is made only when the object is (keys).
+    Only an object that the reconciled object controls is changed; any other object with the name is reported.
+    It is read once; afterwards only different content leads to a request. `fields` are paths such as
+    `data` or `data/config`. `complete` adds content that is generated only on creation (keys).
     """
 
     rt: ResourceType
@@ -58,9 +58,9 @@ class Ensure(Struct, frozen=True):
 
 
 class Update(Struct, frozen=True):
-    """Replace an object, if it is still at the resourceVersion in its metadata; that it is gone is success.
+    """Replace an object if its resourceVersion is still the one in its metadata; a deleted object counts as success.
 
-    For kinds that a role of Volcano's chart lets us update, but not patch.
+    For kinds that a role of Volcano's chart permits to update, but not to patch.
     """
 
     rt: ResourceType
@@ -69,7 +69,7 @@ class Update(Struct, frozen=True):
 
 
 class UpdateStatus(Struct, frozen=True):
-    """Replace the status of an object, if it is still at the resourceVersion that was looked at."""
+    """Replace the status of an object if its resourceVersion is still the observed one."""
 
     rt: ResourceType
     namespace: str
@@ -81,9 +81,9 @@ class UpdateStatus(Struct, frozen=True):
 
 
 class Patch(Struct, frozen=True):
-    """Change an object in place; that it is gone counts as success if `missing_ok`.
+    """Patch an object; a deleted object counts as success if `missing_ok`.
 
-    With a `uid` only if the object is still the one with this UID; otherwise the server answers Conflict.
+    With a `uid`, only if the object still has this UID; otherwise the server responds with Conflict.
     """
 
     rt: ResourceType
@@ -99,9 +99,9 @@ class Patch(Struct, frozen=True):
 
 
 class Delete(Struct, frozen=True):
-    """Delete an object, on condition that it is still the one with this UID; that it is gone is success.
+    """Delete an object if it still has this UID; a deleted object counts as success.
 
-    Without a UID the object is looked up, and deleted only if the reconciled one controls it.
+    Without a UID the object is read, and deleted only if the reconciled object controls it.
     """
 
     rt: ResourceType
@@ -116,13 +116,13 @@ Single = Create | Ensure | Update | UpdateStatus | Patch | Delete | Emit
 
 
 class Again(Struct, frozen=True):
-    """Look at the object again after so many seconds."""
+    """Reconcile the object again after this many seconds."""
 
     seconds: float
 
 
 class Together(Struct, frozen=True):
-    """Instructions whose order does not matter."""
+    """Instructions in any order."""
 
     instructions: tuple[Single, ...]
 

@@ -1,4 +1,4 @@
-"""Lists in a JobTemplate's status the Jobs that were made from it. Volcano: jobtemplate controller."""
+"""Lists the Jobs that were created from a JobTemplate in its status. Volcano: jobtemplate controller."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ CONFLICT_SECONDS = 0.02
 
 
 def template_of(job: Job) -> tuple[str, str] | None:
-    """Namespace and name of the template that a job was made from: a namespace has no dots, a name may."""
+    """Namespace and name of the template that a Job was created from: a namespace has no dots, a name may."""
     namespace, dot, name = (job.metadata.labels or {}).get(names.CREATED_BY_JOB_TEMPLATE, "").partition(".")
     return (namespace, name) if dot and namespace and name else None
 
 
 def reconcile(template: JobTemplate, jobs: Iterable[Job]) -> list[Instruction]:
-    """Write down the names of the jobs, also when there are none left."""
+    """Write the names of the Jobs, also if there are none."""
     found = sorted(job.metadata.name for job in jobs)
     if found == (template.status.job_depends_on_list or []):
         return []

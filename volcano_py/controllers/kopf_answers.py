@@ -1,8 +1,8 @@
-"""What kopf gets to read: answers of the API server without what would end kopf.
+"""Filters the API server's responses for kopf: removes content that would end its watcher.
 
-kopf decodes answers itself. An object nested about a thousand levels deep, HTML, a list where an object is expected or
-an error on a watch raises inside its watcher, which then never runs again. Objects that it cannot decode are left out
-here (`HandWatch` lists them, too, and reports them), and whatever is no answer at all makes kopf list and watch again.
+kopf decodes responses itself. An object nested about a thousand levels deep, HTML, a list instead of an object, or
+an error in a watch raises inside its watcher, which then stops for good. Objects that it cannot decode are left out
+here (`HandWatch` lists them, too, and reports them), and after any other invalid response kopf lists and watches again.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from volcano_py.kube import wire
 from volcano_py.kube.errors import InvalidResponse
 
 GONE = b'{"type":"ERROR","object":{"kind":"Status","code":410}}\n'
-"""The one error after which kopf lists again instead of giving up."""
+"""The only error after which kopf lists again instead of failing."""
 SHORT_STREAM = 1.0
-"""Seconds; a watch that ends sooner without a line was none."""
+"""Seconds; a watch that ends earlier without a line was not a watch."""
 
 
 class CheckedResponse(aiohttp.ClientResponse):
-    """A response whose `json` and `content` raise and hold only what kopf expects."""
+    """A response whose `json` and `content` only return and raise what kopf supports."""
 
     async def start(self, connection: Any) -> CheckedResponse:
         await super().start(connection)
@@ -33,18 +33,18 @@ class CheckedResponse(aiohttp.ClientResponse):
         return self
 
     async def json(self, **_: Any) -> Any:
-        """The body as an object. Raises ClientPayloadError, or for a failed request JSONDecodeError: see the text."""
+        """The body as an object. Raises ClientPayloadError; for a failed request JSONDecodeError."""
         body = await self.read()
         answer = _decoded(body)
         if isinstance(answer, dict):
             return answer
         if self.status >= 400:
             raise json.JSONDecodeError("no Status", "", 0)
-        raise aiohttp.ClientPayloadError(f"the answer to {self.url.path} is no JSON object: {body[:40]!r}")
+        raise aiohttp.ClientPayloadError(f"the response of {self.url.path} is not a JSON object: {body[:40]!r}")
 
 
 class _Lines:
-    """The body of a watch, complete and usable lines only; otherwise like the StreamReader that it wraps."""
+    """The body of a watch with only complete and valid lines; otherwise like the StreamReader that it wraps."""
 
     def __init__(self, content: aiohttp.StreamReader) -> None:
         self._content = content
@@ -68,7 +68,7 @@ class _Lines:
 
 
 def _decoded(body: bytes) -> Any:
-    """A JSON value, None if it is none; a list without the items that kopf cannot use."""
+    """A JSON value, None if it is invalid; a list without the items that kopf cannot decode."""
     try:
         answer = json.loads(body)
     except RecursionError:
@@ -82,7 +82,7 @@ def _decoded(body: bytes) -> Any:
 
 
 def _shallow(body: bytes) -> Any:
-    """A list without the objects that are nested too deep; None if it is no list."""
+    """A list without the objects that are nested too deep; None if it is not a list."""
     try:
         page, _ = wire.decode_list_lenient(body, None)
     except InvalidResponse:
@@ -92,7 +92,7 @@ def _shallow(body: bytes) -> Any:
 
 
 def _checked(line: bytes) -> bytes:
-    """The line of a watch that kopf may see."""
+    """The line of a watch as passed to kopf."""
     try:
         event = json.loads(line)
     except RecursionError:
@@ -107,6 +107,6 @@ def _checked(line: bytes) -> bytes:
 
 
 def _identified(obj: Any) -> bool:
-    """Whether it is an object with the metadata that kopf reads without looking."""
+    """Whether it is an object with the metadata that kopf reads without checking."""
     metadata = obj.get("metadata") if isinstance(obj, dict) else None
     return isinstance(metadata, dict) and all(isinstance(metadata.get(key), str) for key in ("name", "uid"))

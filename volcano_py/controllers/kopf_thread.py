@@ -1,7 +1,7 @@
-"""One run of kopf, in a thread of its own: kopf takes all tasks of its event loop for its own when it ends.
+"""One run of kopf, in a separate thread: at its end, kopf cancels all tasks of its event loop.
 
-It only watches (`kopf.on.event`): it puts no annotations, finalizers or Events on objects. When one of its tasks fails
-the run ends, because kopf itself goes on without that task; `HandWatch` starts the next run.
+It only watches (`kopf.on.event`): it writes no annotations, finalizers or Events. When one of its tasks fails, the run
+ends, because kopf itself would continue without that task; `HandWatch` starts the next run.
 """
 
 from __future__ import annotations
@@ -25,27 +25,27 @@ from volcano_py.kube.watch import INACTIVITY
 log = logging.getLogger(__name__)
 
 GRACE_SECONDS = 2.0
-"""For which kopf's tasks may go on after they were cancelled, before they are cancelled again."""
+"""Seconds for kopf's tasks to end after they were cancelled, before they are cancelled again."""
 STOP_SECONDS = 10.0
-"""For which we wait until kopf has ended."""
+"""Maximum seconds to wait for the end of kopf."""
 REQUEST_SECONDS = 30.0
 RECONNECT_SECONDS = 1.0
-"""Between two watches of a kind, and before a list after a broken one."""
+"""Seconds between two watches of a kind, and before a list after a broken one."""
 LOGIN_SECONDS = 5.0
-"""Between two sessions: kopf asks for another at each 401, without a pause."""
+"""Seconds between two sessions: kopf requests a new one at each 401, without a pause."""
 _UNNAMED = re.compile(r"Task-\d+")
-"""Tasks of libraries, for attempts that may fail, such as one address of several; all of kopf's have names."""
+"""Tasks of libraries for attempts that may fail, such as one address of several; all tasks of kopf have names."""
 
 
 class Sink(Protocol):
-    """Reports changes of the objects of one kind, in the event loop that created the thread."""
+    """Receives changes of the objects of one kind, in the event loop that created the thread."""
 
     def seen(self, manifest: dict[str, Any], *, gone: bool = False) -> None:
-        """An object was there, or was deleted."""
+        """An object exists, or was deleted."""
 
 
 def can_watch(credentials: Credentials) -> bool:
-    """Whether kopf can use these credentials: it has no option for another TLS server name."""
+    """Whether kopf supports these credentials: it has no option for another TLS server name."""
     return credentials.server_hostname is None
 
 
@@ -66,7 +66,7 @@ class KopfThread:
         self._thread.start()
 
     async def stop(self) -> None:
-        """End it, and wait for that."""
+        """End the run, and wait for the end."""
         self._end()
         try:
             async with asyncio.timeout(STOP_SECONDS):
@@ -86,9 +86,9 @@ class KopfThread:
 
     async def _operate(self) -> None:
         self._running = asyncio.get_running_loop(), asyncio.current_task()
-        import kopf  # 0.6 s and 60 MB: only for those who watch with it
+        import kopf  # 0.6 s and 60 MB: import it only if it is used
 
-        logging.getLogger("kopf").setLevel(logging.CRITICAL)  # what ends a task of kopf is logged once, by us
+        logging.getLogger("kopf").setLevel(logging.CRITICAL)  # the caller logs a failed task once
         registry = kopf.OperatorRegistry()
         settings = kopf.OperatorSettings()
         settings.posting.enabled = False
@@ -122,7 +122,7 @@ class KopfThread:
             self._stop.set()  # kopf waits for it in a thread, which the event loop awaits at its end
 
     def _watch_tasks(self) -> None:
-        """Notice every task of kopf that fails from now on."""
+        """Observe every task of kopf that fails from now on."""
         loop = asyncio.get_running_loop()
         before = loop.get_task_factory()
 
@@ -140,7 +140,7 @@ class KopfThread:
         self._end()
 
     def _end(self) -> None:
-        """Cancelled, kopf cancels all of its tasks; by its flag alone it would leave them up to five seconds."""
+        """Cancelled, kopf cancels all of its tasks; with only its stop flag it would wait up to five seconds."""
         self._stop.set()
         loop, task = self._running
         if loop is not None and task is not None:
@@ -149,21 +149,21 @@ class KopfThread:
                 loop.call_soon_threadsafe(loop.call_later, GRACE_SECONDS, self._cancel_all)
 
     def _cancel_all(self) -> None:
-        """kopf's own end can wait for tasks that wait for others which it has ended before."""
+        """At its end, kopf can wait for tasks that wait for already ended ones."""
         for task in asyncio.all_tasks():
             task.cancel()
         asyncio.get_running_loop().call_later(GRACE_SECONDS, self._cancel_all)
 
     def _handler(self, feed: Sink) -> Callable[..., Any]:
         async def seen(event: Any, **_: Any) -> None:
-            # a copy: kopf goes on using its own
+            # a copy: kopf continues to use the original
             manifest = dict(event["object"])
             self._hand_over(partial(feed.seen, manifest, gone=event["type"] == "DELETED"))
 
         return seen
 
     def _hand_over(self, work: Callable[[], None]) -> None:
-        """Have it done in the controllers' event loop."""
+        """Run it in the controllers' event loop."""
         try:
             self._loop.call_soon_threadsafe(work)
         except RuntimeError:
@@ -173,7 +173,7 @@ class KopfThread:
 def session_for(credentials: Credentials) -> aiohttp.ClientSession:
     """An aiohttp session with these credentials, for the running event loop.
 
-    The token is that of this moment. When the server no longer takes it, kopf asks for another session.
+    The token is the current one. When the server rejects it, kopf requests a new session.
     """
     return aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(ssl=credentials.ssl or True, limit=0),

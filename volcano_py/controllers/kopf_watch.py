@@ -1,10 +1,10 @@
-"""Watches with kopf the kinds that are few and change by hand: JobFlow, JobTemplate, CronJob, ColocationConfiguration.
+"""Watches rarely changing kinds with kopf: JobFlow, JobTemplate, CronJob, ColocationConfiguration.
 
-kopf runs in a thread of its own (`kopf_thread`). What it sees goes to the controllers' event loop, where a `HandFeed`
-stands in for an informer.
+kopf runs in a separate thread (`kopf_thread`). Its events go to the controllers' event loop, where a `HandFeed`
+replaces an informer.
 
-kopf does not report which objects were deleted while its stream was broken, and skips those that it cannot decode: the
-kinds are also listed here, before each of its runs and once a minute.
+kopf does not report deletions that happened while its stream was broken, and skips objects that it cannot decode: the
+kinds are therefore also listed here, before each run and once a minute.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ log = logging.getLogger(__name__)
 
 KINDS = (kinds.JOBFLOW, kinds.JOBTEMPLATE, kinds.CRONJOB, kinds.COLOCATIONCONFIGURATION)
 LIST_SECONDS = 60.0
-"""Between two lists of ours."""
+"""Seconds between two lists."""
 MOST_TEXT = 500
-"""Characters of an error in the log."""
+"""Maximum characters of an error in the log."""
 
 
 class HandFeed(Generic[T]):
-    """One kind: what an informer offers to a Mirror, fed by kopf and by lists."""
+    """One kind: the interface of an informer for a Mirror, fed by kopf and by lists."""
 
     def __init__(self, rt: ResourceType, struct: type[T]) -> None:
         self.rt = rt
@@ -48,7 +48,7 @@ class HandFeed(Generic[T]):
         self.synced = asyncio.Event()
         self.struct = struct
         self._refused: dict[str, str] = {}
-        """Objects that cannot be decoded, with the reason that was logged."""
+        """Objects that cannot be decoded, with the logged reason."""
         self._add: list[Callable[[T], None]] = []
         self._update: list[Callable[[T, T], None]] = []
         self._delete: list[Callable[[T], None]] = []
@@ -69,7 +69,7 @@ class HandFeed(Generic[T]):
         return self
 
     def seen(self, manifest: dict[str, Any], *, gone: bool = False) -> None:
-        """An object as the server had it, now or a while ago: older news than what is known are dropped."""
+        """An object as the server had it, now or earlier; a version older than the stored one is dropped."""
         try:
             obj = wire.decoder(self.struct).decode(json.dumps(manifest))  # orjson writes no more than 254 levels
         except (msgspec.MsgspecError, RecursionError) as error:
@@ -98,9 +98,9 @@ class HandFeed(Generic[T]):
             _call(self._update, old, obj)
 
     def listed(self, objects: Iterable[T], refused: Iterable[Undecodable], version: str) -> None:
-        """All that existed at a version of the cluster; what is not in it, and is not newer, is gone.
+        """All objects at a resourceVersion of the list; stored objects that are missing and not newer are deleted.
 
-        What was known of an object in `refused` stays.
+        The stored version of an object in `refused` is kept.
         """
         there, undecodable = set(), set()
         for one in refused:
@@ -141,22 +141,22 @@ def _call(handlers: list[Any], *args: Any) -> None:
 
 
 class HandWatch:
-    """All kinds that are watched by kopf. `run` is for the time of leadership."""
+    """All kinds that kopf watches. `run` is called during leadership."""
 
     def __init__(self, client: Client) -> None:
         self.feeds: dict[ResourceType, HandFeed[Any]] = {}
         self.thread: KopfThread | None = None
-        """The present run of kopf."""
+        """The current run of kopf."""
         self._client = client
 
     def feed(self, rt: ResourceType) -> HandFeed[Any]:
-        """The feed of a kind. Ask before `run`."""
+        """The feed of a kind. Call it before `run`."""
         if rt not in self.feeds:
             self.feeds[rt] = HandFeed(rt, kinds.STRUCTS[rt])
         return self.feeds[rt]
 
     async def run(self) -> None:
-        """List and watch until cancelled; kopf has ended then. Never raises because of the server."""
+        """List and watch until cancelled; kopf has then ended. Errors of the server are never raised."""
         backoff = Backoff()
         while True:
             await asyncio.gather(*(self._list_patiently(feed) for feed in self.feeds.values()))
@@ -174,7 +174,7 @@ class HandWatch:
             await asyncio.sleep(backoff.next())
 
     async def _beside(self, thread: KopfThread) -> None:
-        """While kopf runs, list from time to time."""
+        """List at regular intervals while kopf runs."""
         while True:
             try:
                 async with asyncio.timeout(LIST_SECONDS):

@@ -1,7 +1,7 @@
-"""Leadership of a controller process: its Lease, and the gate of its writes.
+"""Leadership of a controller process: its Lease, and the check before each write.
 
-client-go's leaderelection as Volcano's controllers use it, and stricter: the election has a client of its own, and a
-write is sent only while this process certainly holds the Lease.
+client-go's leaderelection as Volcano's controllers use it, but stricter: the election has a separate client, and a
+write is only sent while this process certainly holds the Lease.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ from volcano_py.kube.health import Progress
 from volcano_py.kube.leader import LeaderElection
 
 STUCK = 3.0
-"""Lease durations without a request of the election after which it counts as stuck."""
+"""Lease durations without a request of the election, after which it counts as stuck."""
 
 
 class Leadership:
-    """`run` campaigns; `holds` and `gate` say whether this process leads. Without an election it always does."""
+    """`run` campaigns; `holds` and `gate` check whether this process leads. Without an election it always leads."""
 
     def __init__(self, options: Options, credentials: Credentials, user_agent: str) -> None:
         self.began = asyncio.Event()
-        """Set when leadership begins."""
+        """Set when this process becomes the leader."""
         self.idle = asyncio.Event()
-        """Not set while work that needs the Lease is under way: it is released only afterwards."""
+        """Cleared while work that needs the Lease is in progress: the Lease is only released afterwards."""
         self.idle.set()
         self._attempts = Progress(STUCK * options.leader_elect_lease_duration)
         self._client: Client | None = None
         self._election: LeaderElection | None = None
         if not options.leader_elect:
             return
-        # Neither throttled nor repeated: a renewal must not wait behind the writes of a large Job, and one that fails
-        # is the election's to repeat, before the deadline.
+        # Neither throttled nor retried: a renewal must not wait behind the writes of a large Job, and the election
+        # itself retries a failed one before the deadline.
         self._client = Client(
             credentials,
             timeout=options.leader_elect_renew_deadline / 2,
@@ -60,24 +60,24 @@ class Leadership:
 
     @property
     def holder(self) -> str:
-        """Who leads, as far as it was seen; empty without an election."""
+        """The observed leader; empty without an election."""
         return self._election.observed_holder if self._election else ""
 
     def holds(self) -> bool:
-        """Whether this process certainly leads at this moment."""
+        """Whether this process certainly leads now."""
         return self._election is None or self._election.holds()
 
     def gate(self) -> None:
-        """The gate of the client that writes. Raises NotLeading."""
+        """The check of the client that writes. Raises NotLeading."""
         if not self.holds():
-            raise NotLeading("the Lease may have run out")
+            raise NotLeading("the Lease may have expired")
 
     def check(self) -> str:
-        """The check for /healthz: the election makes requests, or is not wanted."""
+        """The check for /healthz: the election sends requests, or is disabled."""
         return self._attempts.check()
 
     async def run(self) -> None:
-        """Campaign until cancelled, which releases the Lease once work is idle. Raises NotLeading when it is lost."""
+        """Campaign until cancelled; then release the Lease once work is idle. Raises NotLeading if it is lost."""
         if self._election is None:
             self.began.set()
             await asyncio.Event().wait()
@@ -90,7 +90,7 @@ class Leadership:
             await self.idle.wait()
             raise
         except BaseException:
-            # Writes may be under way: the Lease is not released, it expires.
+            # Writes may be in progress: the Lease is not released, it expires.
             self._election.leader = False
             raise
         finally:

@@ -1,4 +1,4 @@
-"""The controller-manager: makes the selected controllers and runs them while it is the leader."""
+"""The controller-manager: creates the selected controllers and runs them while it is the leader."""
 
 from __future__ import annotations
 
@@ -66,25 +66,25 @@ MAKERS: dict[str, Callable[[Cluster, Options], Controller]] = {
     JobTemplateController.name: lambda cluster, options: JobTemplateController(cluster),
     GarbageController.name: lambda cluster, options: GarbageController(cluster, workers=options.worker_threads_for_gc),
 }
-"""Controller name, as in `--controllers`, to what makes it."""
+"""Controller name, as in `--controllers`, to its constructor."""
 
 
 def check_selection(selection: Sequence[str]) -> list[str]:
-    """Warnings about `--controllers`. Raises ValueError when nothing is left to run."""
+    """Warnings about `--controllers`. Raises ValueError if it selects no controller."""
     warnings = []
     for entry in selection:
         name = entry.removeprefix("-").removeprefix("+")
         if name != "*" and name not in MAKERS:
             near = get_close_matches(name, MAKERS, 1)
-            hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(MAKERS)}"
-            warnings.append(f"--controllers: there is no {name}; {hint}")
+            hint = f"did you mean {near[0]}?" if near else f"valid names are {', '.join(MAKERS)}"
+            warnings.append(f"--controllers: unknown controller {name}; {hint}")
     if not enabled(selection, MAKERS):
         raise ValueError("; ".join(["--controllers selects no controller", *warnings]))
     return warnings
 
 
 def make_controllers(cluster: Cluster, options: Options) -> list[Controller]:
-    """The selected controllers. Raises ValueError for a selection that makes no sense."""
+    """The selected controllers. Raises ValueError for an invalid selection."""
     for warning in check_selection(options.controllers):
         log.warning("%s", warning)
     made = {
@@ -112,11 +112,11 @@ async def run(
     make: Callable[[Cluster, Options], list[Controller]] = make_controllers,
     component: str = COMPONENT,
 ) -> None:
-    """Run until cancelled or a part ends. `started` is set when work begins.
+    """Run until cancelled or a task ends. `started` is set when work begins.
 
-    `client` reads; writes have a client of their own, with the same limits, that sends nothing without the Lease.
-    `make` says which controllers, `component` in whose name Events are recorded. Raises what ended the part:
-    NotLeading when leadership is lost, TaskEnded for one that must not end, OSError for an address that is in use.
+    `client` reads; writes use a separate client with the same limits, which sends nothing without the Lease.
+    `make` constructs the controllers, `component` is the source of Events. Raises the exception that ended the task:
+    NotLeading when leadership is lost, TaskEnded for a task that must not end, OSError for an address in use.
     """
     agent = f"volcano-py/{component}"
     leadership = Leadership(options, client.credentials, agent)
@@ -128,7 +128,7 @@ async def run(
             qps=options.kube_api_qps,
             burst=options.kube_api_burst,
             gate=leadership.gate,
-            lean=True,  # a request is written at once or never, so that none leaves after the Lease is lost
+            lean=True,  # requests are sent at once or never, so that none is sent without the Lease
             user_agent=agent,
         ) as writer,
     ):
@@ -137,9 +137,9 @@ async def run(
         controllers = make(cluster, options)
 
         def unready() -> str:
-            """Empty when this process leads and knows everything, or follows a leader."""
+            """Empty if this process leads with synced caches, or follows a leader."""
             if leadership.holds():
-                return "" if leadership.began.is_set() and cluster.synced() else "the caches are not filled yet"
+                return "" if leadership.began.is_set() and cluster.synced() else "the caches are not synced"
             return "" if leadership.holder else "there is no leader"
 
         async def work() -> None:
@@ -163,11 +163,11 @@ async def run(
 
 
 def _by_hand(client: Client, options: Options) -> HandWatch | None:
-    """kopf, if it is wanted and can be used."""
+    """The kopf watch, if it is enabled and supported."""
     if not options.watch_with_kopf:
         return None
     if not can_watch(client.credentials):
-        log.info("kopf has no option for the server's TLS name; informers watch all kinds")
+        log.info("kopf does not support a TLS server name; informers watch all kinds")
         return None
     return HandWatch(client)
 
@@ -175,7 +175,7 @@ def _by_hand(client: Client, options: Options) -> HandWatch | None:
 def _endpoints(
     options: Options, health: Health, unready: Callable[[], str]
 ) -> contextlib.AbstractAsyncContextManager[dict[str, int]]:
-    """/healthz with /readyz, and /metrics, each where it is wanted."""
+    """The servers of /healthz with /readyz, and of /metrics, if enabled."""
     return serving(
         metrics=(options.listen_address, lambda: generate_latest(metrics.REGISTRY)) if options.enable_metrics else None,
         healthz=(options.healthz_address, health) if options.enable_healthz else None,

@@ -1,6 +1,6 @@
-"""What a process remembers about objects, for as long as they exist: reported messages, contents known to be stored.
+"""Per-object memory of a process, until the object is deleted: reported messages, contents known to be stored.
 
-Volcano has nothing like it: it repeats the Event or the read.
+Volcano has no equivalent: it repeats the Event or the read.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
 MOST_OBJECTS = 100_000
-"""Objects that are remembered. `forget` keeps the number at that of the objects in the cluster; this bound holds for
-what is noted after an object was deleted."""
+"""Maximum number of objects. `forget` limits the number to the existing objects; this limit covers entries that are
+added after the deletion of their object."""
 
 
 class Memory(Generic[K, V]):
-    """Values by the UID of an object and a key. Losing one costs a repeated Event or a repeated read, nothing else."""
+    """Values by the UID of an object and a key. A lost value only costs a repeated Event or a repeated read."""
 
     def __init__(self, most: int = MOST_OBJECTS) -> None:
         self._most = most
@@ -31,14 +31,14 @@ class Memory(Generic[K, V]):
         return self._objects.get(uid, {}).get(key)
 
     def put(self, uid: str, key: K, value: V) -> None:
-        """Remember a value; beyond the bound the object that was noted least recently is forgotten."""
+        """Store a value; above the limit the least recently updated object is dropped."""
         self._objects.setdefault(uid, {})[key] = value
         self._objects.move_to_end(uid)
         if len(self._objects) > self._most:
             self._objects.popitem(last=False)
 
     def drop(self, uid: str, key: K) -> None:
-        """Forget one value of an object."""
+        """Drop one value of an object."""
         values = self._objects.get(uid, {})
         values.pop(key, None)
         if not values:

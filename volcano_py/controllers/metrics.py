@@ -1,4 +1,4 @@
-"""Numbers of the controller-manager, under Volcano's names."""
+"""Metrics of the controller-manager, with Volcano's names."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ QUEUE_POD_GROUPS = {
 
 
 def count_jobflow(namespace: str, phase: str) -> None:
-    """A JobFlow has come into a phase."""
+    """A JobFlow has entered a phase."""
     if phase in JOBFLOW_PHASES:
         JOBFLOW_PHASES[phase].labels(namespace).inc()
 
 
 def forget_job(key: str, queue: str) -> None:
-    """The job was deleted: its series go with it."""
+    """The Job was deleted: delete its series."""
     for metric in (JOB_COMPLETED, JOB_FAILED):
         try:
             metric.remove(key, queue)

@@ -1,8 +1,8 @@
-"""A controller's picture of one kind: what the informer saw, and what we have written since.
+"""A controller's cache of one kind: the informer's objects, updated with the responses to its own writes.
 
-The informer lags behind our own writes. A reconciler that only looked at the informer would create pods
-twice, or take a PodGroup for alive that it has just deleted. So the answers to our writes are put into the
-picture at once (`note`, `forget`), and what the informer says later wins only if it is newer.
+The informer lags behind the controller's writes. A reconciler that only read the informer's store would create pods
+twice, or use a PodGroup that it has just deleted. So the responses to writes are stored at once (`note`, `forget`),
+and an event of the informer replaces them only if it is newer.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ T = TypeVar("T", bound=ApiObject)
 log = logging.getLogger(__name__)
 
 CONFIRM_SECONDS = 60.0
-"""A write that the informer does not confirm in this time is dropped from the picture."""
+"""Seconds after which a write that the informer did not confirm is dropped from the cache."""
 
 
 REMEMBERED = 10_000
-"""Deletions that an answer to a write of ours may be overtaken by."""
+"""Number of recent deletions that are kept, because the response to a write may arrive after the deletion."""
 
 
 class Feed(Protocol[T]):
-    """Where a mirror learns of objects: an informer, or what stands in for one."""
+    """The source of a mirror's objects: an informer, or a replacement."""
 
     store: dict[str, T]
     synced: asyncio.Event
-    """Set when everything has been listed once."""
+    """Set after the first complete list."""
 
     def on(
         self,
@@ -55,12 +55,12 @@ class Mirror(Generic[T]):
         self._index: dict[str, dict[str, T]] = {}
         self._ended: dict[str, str] = {}
         self._gone: dict[str, None] = {}
-        """uids whose deletion the informer has seen lately, oldest first."""
+        """UIDs of recent deletions seen by the informer, oldest first."""
         informer.on(add=self._seen, update=lambda old, new: self._seen(new), delete=self._dropped)
 
     @property
     def informer(self) -> Feed[T]:
-        """Where handlers are registered; they are called after the picture has changed."""
+        """The source for registering handlers; they are called after the cache has changed."""
         return self._informer
 
     def get(self, key: str) -> T | None:
@@ -70,31 +70,31 @@ class Mirror(Generic[T]):
         return list(self._objects.values())
 
     def by_index(self, value: str) -> list[T]:
-        """The objects for which the index function gives `value`."""
+        """The objects for which the index function returns `value`."""
         return list(self._index.get(value, {}).values())
 
     def count(self, value: str) -> int:
-        """How many objects `by_index` would find."""
+        """The number of objects that `by_index` returns."""
         return len(self._index.get(value, ()))
 
     def note(self, manifest: dict[str, Any]) -> None:
-        """The answer to a write of ours."""
+        """Store the response to a write."""
         try:
             obj = from_manifest(self._struct, manifest)
         except (msgspec.MsgspecError, TypeError, RecursionError) as error:
-            # TypeError: nested too deep for orjson. The informer brings what can be decoded.
+            # TypeError: nested too deep for orjson. The informer delivers what can be decoded.
             log.debug("answer of the API server for a %s: %s", self._struct.__name__, error)
             return
         key = obj.key
         if obj.metadata.uid in self._gone:
-            return  # the watch was faster than the answer: this is what the object was before its end
+            return  # the watch delivered the deletion before the response to an earlier write
         if self._newer(obj) and self._ended.get(key) != obj.metadata.uid:
             self._put(obj)
             if key not in self._informer.store:
                 asyncio.get_running_loop().call_later(CONFIRM_SECONDS, self._expire, key, obj.metadata.uid)
 
     def forget(self, key: str, uid: str) -> None:
-        """We deleted the object with this uid, and it is gone."""
+        """The object with this UID was deleted by a write."""
         current = self._objects.get(key)
         if current is not None and (not uid or current.metadata.uid == uid):
             self._remove(current)

@@ -1,6 +1,6 @@
 """Options of the controller-manager: its flags, their defaults, and which controllers they select.
 
-Volcano: vc-controller-manager. Flags are read as Go reads them: `--leader-elect=false`, `--leader-elect`.
+Volcano: vc-controller-manager. Flags are parsed as in Go: `--leader-elect=false`, `--leader-elect`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _WITHOUT_EFFECT = (
     *(f"--{name}" for name in KLOG),
     "--leader-elect-resource-lock",
 )
-"""Volcano's flags that are taken, so that a deployment's arguments can be kept, and do nothing here."""
+"""Flags of Volcano that are accepted so that a deployment's arguments remain valid, but have no effect."""
 
 
 class Options(Struct):
@@ -64,11 +64,11 @@ class Options(Struct):
 
     @property
     def sharding_place(self) -> tuple[str, str] | None:
-        """Namespace and name of the ConfigMap of the sharding controller, if there is to be one."""
+        """Namespace and name of the ConfigMap of the sharding controller, if one is configured."""
         return (self.sharding_configmap_namespace, self.sharding_configmap) if self.sharding_configmap else None
 
     def gate(self, name: str) -> bool:
-        """Whether a feature is on; those of the controllers are unless they are turned off."""
+        """Whether a feature gate is on; those of the controllers are on by default."""
         return self.feature_gates.get(name, True)
 
 
@@ -81,16 +81,16 @@ def enabled(selection: Sequence[str], known: Iterable[str]) -> list[str]:
             continue
         name = entry.removeprefix("-").removeprefix("+")
         if name in wanted:
-            raise ValueError(f"--controllers: {name} is named twice; keep one")
+            raise ValueError(f"--controllers: {name} is listed twice; keep one")
         wanted[name] = not entry.startswith("-")
     others = "*" in selection or not selection
     return [name for name in known if wanted.get(name, others)]
 
 
 def parse_flags(arguments: Sequence[str], program: str = "volcano-py controller-manager") -> Options:
-    """The options that command-line flags stand for. A mistake is one line and exit code 2."""
+    """The options for command-line flags. A usage error is one line and exit code 2."""
     defaults = Options()
-    parser = _Parser(prog=program, description="Runs Volcano's controllers.", allow_abbrev=False)
+    parser = _Parser(prog=program, description="Run the controllers.", allow_abbrev=False)
 
     def text(flag: str, default: str, help: str) -> None:
         parser.add_argument(flag, default=default, metavar="TEXT", help=f"{help} (default {default!r})")
@@ -104,39 +104,57 @@ def parse_flags(arguments: Sequence[str], program: str = "volcano-py controller-
     def seconds(flag: str, default: float, help: str) -> None:
         parser.add_argument(flag, type=_duration, default=default, metavar="DURATION", help=help)
 
-    text("--kubeconfig", defaults.kubeconfig, "path of a kubeconfig")
-    text("--master", defaults.master, "URL of the API server, instead of the kubeconfig's")
-    parser.add_argument("--kube-api-qps", type=float, default=defaults.kube_api_qps, help="requests a second")
-    number("--kube-api-burst", defaults.kube_api_burst, "requests at once")
-    number("--worker-threads", defaults.worker_threads, "jobs worked on at a time")
-    number("--worker-threads-for-podgroup", defaults.worker_threads_for_podgroup, "pods at a time")
-    number("--worker-threads-for-queue", defaults.worker_threads_for_queue, "queues at a time")
-    number("--worker-threads-for-cronjob", defaults.worker_threads_for_cronjob, "CronJobs at a time")
-    number("--worker-threads-for-gc", defaults.worker_threads_for_gc, "finished jobs at a time")
-    parser.add_argument("--scheduler-name", action="append", help="schedulerName of our pods; repeatable")
-    number("--max-requeue-num", defaults.max_requeue_num, "attempts before a job is terminated; -1: no limit")
-    switch("--inherit-owner-annotations", defaults.inherit_owner_annotations, "of owners, for PodGroups of pods")
-    text("--controllers", ",".join(DEFAULT_CONTROLLERS), "controllers to run: *, name, +name, -name")
-    text("--feature-gates", "", "Name=true,Other=false")
-    parser.add_argument("--scheduler-configs", action="append", help="of the sharding controller, without a ConfigMap")
-    seconds("--shard-sync-period", defaults.shard_sync_period, "between two rounds of the sharding controller")
-    switch("--enable-node-event-trigger", defaults.enable_node_event_trigger, "divide nodes when they change, too")
-    text("--sharding-configmap", defaults.sharding_configmap, "name of the sharding controller's ConfigMap")
-    text("--sharding-configmap-namespace", defaults.sharding_configmap_namespace, "its namespace")
-    switch("--watch-with-kopf", defaults.watch_with_kopf, "kinds that change by hand; false: informers for all")
-    switch("--enable-healthz", defaults.enable_healthz, "serve /healthz")
-    text("--healthz-address", defaults.healthz_address, "where")
-    switch("--enable-metrics", defaults.enable_metrics, "serve /metrics")
-    text("--listen-address", defaults.listen_address, "where")
-    text("--ca-cert-file", "", "with the next two: serve both with TLS")
-    text("--tls-cert-file", "", "certificate of both")
-    text("--tls-private-key-file", "", "its key")
-    switch("--leader-elect", defaults.leader_elect, "work only while holding the Lease")
-    seconds("--leader-elect-lease-duration", defaults.leader_elect_lease_duration, "of the Lease")
-    seconds("--leader-elect-renew-deadline", defaults.leader_elect_renew_deadline, "then we stop")
-    seconds("--leader-elect-retry-period", defaults.leader_elect_retry_period, "between attempts")
-    text("--leader-elect-resource-name", defaults.leader_elect_resource_name, "name of the Lease")
-    text("--leader-elect-resource-namespace", defaults.leader_elect_resource_namespace, "its namespace")
+    text("--kubeconfig", defaults.kubeconfig, "Path to a kubeconfig file.")
+    text("--master", defaults.master, "URL of the API server; overrides the kubeconfig.")
+    parser.add_argument(
+        "--kube-api-qps", type=float, default=defaults.kube_api_qps, help="Maximum requests per second."
+    )
+    number("--kube-api-burst", defaults.kube_api_burst, "Maximum burst of requests.")
+    number("--worker-threads", defaults.worker_threads, "Number of Jobs synced concurrently.")
+    number("--worker-threads-for-podgroup", defaults.worker_threads_for_podgroup, "Number of pods synced concurrently.")
+    number("--worker-threads-for-queue", defaults.worker_threads_for_queue, "Number of queues synced concurrently.")
+    number(
+        "--worker-threads-for-cronjob", defaults.worker_threads_for_cronjob, "Number of CronJobs synced concurrently."
+    )
+    number("--worker-threads-for-gc", defaults.worker_threads_for_gc, "Number of finished Jobs deleted concurrently.")
+    parser.add_argument("--scheduler-name", action="append", help="schedulerName of the pods. Can be repeated.")
+    number(
+        "--max-requeue-num",
+        defaults.max_requeue_num,
+        "Number of attempts before a Job is terminated; -1 means no limit.",
+    )
+    switch(
+        "--inherit-owner-annotations",
+        defaults.inherit_owner_annotations,
+        "Copy annotations of the owners to PodGroups of plain pods.",
+    )
+    text("--controllers", ",".join(DEFAULT_CONTROLLERS), "Controllers to run: *, name, +name, -name.")
+    text("--feature-gates", "", "Comma-separated list of Name=true|false.")
+    parser.add_argument(
+        "--scheduler-configs", action="append", help="Schedulers of the sharding controller, without a ConfigMap."
+    )
+    seconds("--shard-sync-period", defaults.shard_sync_period, "Interval of the sharding controller.")
+    switch("--enable-node-event-trigger", defaults.enable_node_event_trigger, "Also assign nodes when they change.")
+    text("--sharding-configmap", defaults.sharding_configmap, "Name of the sharding controller's ConfigMap.")
+    text("--sharding-configmap-namespace", defaults.sharding_configmap_namespace, "Namespace of this ConfigMap.")
+    switch("--watch-with-kopf", defaults.watch_with_kopf, "Watch rarely changing kinds with kopf.")
+    switch("--enable-healthz", defaults.enable_healthz, "Serve /healthz.")
+    text("--healthz-address", defaults.healthz_address, "Address of /healthz.")
+    switch("--enable-metrics", defaults.enable_metrics, "Serve /metrics.")
+    text("--listen-address", defaults.listen_address, "Address of /metrics.")
+    text("--ca-cert-file", "", "Path to the CA for clients of /metrics and /healthz.")
+    text("--tls-cert-file", "", "Path to the certificate of /metrics and /healthz.")
+    text("--tls-private-key-file", "", "Path to the key of this certificate.")
+    switch("--leader-elect", defaults.leader_elect, "Run the controllers only while holding the Lease.")
+    seconds("--leader-elect-lease-duration", defaults.leader_elect_lease_duration, "Duration of the Lease.")
+    seconds("--leader-elect-renew-deadline", defaults.leader_elect_renew_deadline, "Time limit for renewing the Lease.")
+    seconds(
+        "--leader-elect-retry-period",
+        defaults.leader_elect_retry_period,
+        "Time between attempts to acquire or renew the Lease.",
+    )
+    text("--leader-elect-resource-name", defaults.leader_elect_resource_name, "Name of the Lease.")
+    text("--leader-elect-resource-namespace", defaults.leader_elect_resource_namespace, "Namespace of the Lease.")
     parser.add_argument("--lock-object-namespace", default="", help=argparse.SUPPRESS)
     for name in _WITHOUT_EFFECT:
         parser.add_argument(name, nargs="?", const="true", dest="without_effect", help=argparse.SUPPRESS)
@@ -144,7 +162,7 @@ def parse_flags(arguments: Sequence[str], program: str = "volcano-py controller-
 
     given = vars(parser.parse_args([text for text in arguments if text != REDIRECTION]))
     del given["without_effect"]
-    # The deprecated flag wins where it is set, as in Volcano.
+    # If set, the deprecated flag takes precedence, as in Volcano.
     namespace = given.pop("lock_object_namespace")
     given["leader_elect_resource_namespace"] = namespace or given["leader_elect_resource_namespace"]
     given["scheduler_names"] = given.pop("scheduler_name") or defaults.scheduler_names
@@ -161,7 +179,7 @@ def parse_flags(arguments: Sequence[str], program: str = "volcano-py controller-
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        """One line; the usage of thirty flags would hide it."""
+        """One line; the usage of thirty flags would hide the message."""
         self.exit(2, f"error: {message} (see `{self.prog} --help`)\n")
 
 

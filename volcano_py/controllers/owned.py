@@ -1,7 +1,7 @@
-"""Objects that are made for another object under a name derived from its own: a Job's Services, Secrets, ConfigMaps.
+"""Objects that are created for another object, with names derived from it: a Job's Services, Secrets, ConfigMaps.
 
-An object of that name may belong to anyone. Only one whose controller has the owner's UID is changed or deleted; any
-other is reported on the owner and stays as it is. Volcano's job plugins take whatever has the name (`owned-only` in
+An object with such a name may have another owner. Only an object whose controller has the owner's UID is changed or
+deleted; any other is reported on the owner. Volcano's job plugins use any object with the name (`owned-only` in
 docs/deviations.md).
 """
 
@@ -24,7 +24,7 @@ Manifest = dict[str, Any]
 
 
 class StillThere(KubeError):
-    """An object in the way is about to be removed by the garbage collector or by its finalizers: try again later."""
+    """The garbage collector or finalizers are about to delete an object with the required name: retry later."""
 
 
 class Relation(Enum):
@@ -32,12 +32,12 @@ class Relation(Enum):
 
     OURS = auto()
     FORMER = auto()
-    """To a deleted owner of the same kind and name: the garbage collector removes it."""
+    """Controlled by a deleted owner of the same kind and name: the garbage collector deletes it."""
     FOREIGN = auto()
 
 
 class Owner(NamedTuple):
-    """What identifies the controller of an object."""
+    """The identity of an object's controller."""
 
     api_version: str
     kind: str
@@ -50,7 +50,7 @@ class Owner(NamedTuple):
 
 
 def controller_of(manifest: Manifest) -> Owner | None:
-    """The owner that controls an object, as its ownerReferences say."""
+    """The owner that controls an object, from its ownerReferences."""
     for one in manifest["metadata"].get("ownerReferences") or ():
         if one.get("controller"):
             return Owner(*(one.get(key, "") for key in ("apiVersion", "kind", "name", "uid")))
@@ -68,26 +68,26 @@ def relation(found: Manifest, owner: Owner) -> Relation:
 
 
 class OwnedObjects:
-    """Makes, changes and deletes the objects of an owner. `note(rt, answer)` is called with each object written."""
+    """Creates, updates and deletes the objects of an owner. `note(rt, answer)` is called with each written object."""
 
     def __init__(
         self,
         client: Client,
-        say: Callable[[ApiObject, Emit], None],
+        record: Callable[[ApiObject, Emit], None],
         note: Callable[[ResourceType, Manifest], None],
     ) -> None:
         self._client = client
-        self._say = say
+        self._record = record
         self._note = note
         self._stored: Memory[tuple[ResourceType, str], int] = Memory()
-        """By owner: objects that are known to be stored as they should be, with a hash of that."""
+        """By owner: objects that are known to be stored, with a hash of their content."""
 
     def forget(self, uid: str) -> None:
         """The owner with this UID was deleted."""
         self._stored.forget(uid)
 
     async def ensure(self, instruction: Ensure, owner: ApiObject) -> None:
-        """Carry out an Ensure. Raises KubeError; StillThere while an object of a former owner is in the way."""
+        """Execute an Ensure. Raises KubeError; StillThere while an object of a former owner exists."""
         rt, obj = instruction.rt, instruction.obj
         namespace, name = obj["metadata"].get("namespace"), obj["metadata"]["name"]
         wanted = {field: _field(obj, field) for field in instruction.fields}
@@ -100,7 +100,7 @@ class OwnedObjects:
             made = instruction.complete(obj) if instruction.complete else obj
             try:
                 self._note(rt, await self._client.create(rt, made))
-            except AlreadyExists as error:  # made since the look a moment ago
+            except AlreadyExists as error:  # created since the read
                 raise StillThere(f"{rt.kind} {name}: {error}") from error
         else:
             if not self._is_ours(rt, found, owner, instruction.blame):
@@ -113,12 +113,12 @@ class OwnedObjects:
                 same = [
                     {"op": "add", "path": f"/metadata/{key}", "value": found["metadata"][key]}
                     for key in ("uid", "resourceVersion")
-                ]  # the server answers Conflict if it is not the object any more whose owner was checked
+                ]  # the server responds with Conflict if the checked object was replaced
                 self._note(rt, await self._client.patch(rt, name, same + patch, namespace, "json"))
         self._stored.put(owner.metadata.uid, (rt, name), content)
 
     async def find_to_delete(self, instruction: Delete, owner: ApiObject) -> str | None:
-        """The UID of the object that a Delete without a UID names; None if there is nothing that may be deleted."""
+        """The UID of the object for a Delete without a UID; None if there is none that may be deleted."""
         rt, name = instruction.rt, instruction.name
         self._stored.drop(owner.metadata.uid, (rt, name))
         try:
@@ -132,9 +132,9 @@ class OwnedObjects:
         return found["metadata"]["uid"] if ours else None
 
     async def report_taken(self, instruction: Create, owner: ApiObject, known: Manifest | None) -> None:
-        """Report that the name of an object to be made is taken, unless its intended controller controls what exists.
+        """Report that the name of an object to create is taken, unless its intended controller controls that object.
 
-        `known` is the object that exists, if it is known. Raises KubeError.
+        `known` is the existing object, if available. Raises KubeError.
         """
         rt, metadata = instruction.rt, instruction.obj["metadata"]
         wanted = controller_of(instruction.obj)
@@ -162,14 +162,14 @@ class OwnedObjects:
 
     def _report(self, rt: ResourceType, name: str, owner: ApiObject, blame: str) -> None:
         message = (
-            f"{rt.kind} {name} exists and this {owner.kind} does not control it, so it stays as it is: "
+            f"{rt.kind} {name} exists and this {owner.kind} does not control it, so it is not changed: "
             f"rename the {owner.kind} or delete the {rt.kind}"
         )
-        self._say(owner, Emit("Warning", blame or "ForeignObject", message, once=True, topic=f"{rt.kind} {name}"))
+        self._record(owner, Emit("Warning", blame or "ForeignObject", message, once=True, topic=f"{rt.kind} {name}"))
 
 
 def _field(obj: Manifest, path: str) -> Any:
-    """The value at a path such as `data/config`; None where there is none."""
+    """The value at a path such as `data/config`; None if it is missing."""
     value: Any = obj
     for part in path.split("/"):
         value = (value or {}).get(part)

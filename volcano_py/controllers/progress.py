@@ -1,6 +1,6 @@
-"""Whether the workers of a controller come on with their work, for /healthz.
+"""Whether the workers of a controller make progress, for /healthz.
 
-Volcano: none; its /healthz answers ok for as long as the process lives.
+Volcano has no equivalent; its /healthz reports ok as long as the process runs.
 """
 
 from __future__ import annotations
@@ -11,30 +11,30 @@ from contextvars import ContextVar
 from volcano_py.kube.health import Progress
 
 WORK_SECONDS = 900.0
-"""For which a worker may be busy with one object without any write that ended, well or not. The longest single write is
-one that the API server asks to repeat, ten times after a minute each."""
+"""Seconds that a worker may spend on one object without a finished write, successful or not. The longest single write
+is one that the API server throttles ten times for a minute each."""
 
 _current: ContextVar[Progress | None] = ContextVar("progress of the worker", default=None)
 
 
 def of_workers(number: int) -> list[Progress]:
-    """One for each worker of a controller."""
+    """One instance per worker of a controller."""
     return [Progress(WORK_SECONDS) for _ in range(number)]
 
 
 def use(progress: Progress) -> None:
-    """The worker that runs in this task reports its progress here."""
+    """Record the progress of the worker in the current task here."""
     _current.set(progress)
 
 
 def moved() -> None:
-    """The worker that runs in this task has come on."""
+    """The worker in the current task has made progress."""
     progress = _current.get()
     if progress is not None:
         progress.working()
 
 
 def check(workers: Iterable[Progress]) -> Callable[[], str]:
-    """The check of one controller."""
+    """The health check of one controller."""
     workers = tuple(workers)
     return lambda: next((why for one in workers if (why := one.check())), "")

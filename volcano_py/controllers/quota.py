@@ -1,6 +1,6 @@
-"""What a pod counts for against quota: `requests.cpu`, `limits.memory`, `pods`, `count/pods` and so on.
+"""The quota usage of a pod: `requests.cpu`, `limits.memory`, `pods`, `count/pods` and so on.
 
-PodGroups ask for these before their pods exist. Follows Kubernetes' quota evaluator; as in Volcano, extended
+PodGroups reserve it before their pods exist. Follows Kubernetes' quota evaluator; as in Volcano, extended
 resources also appear without the `requests.` prefix.
 """
 
@@ -14,7 +14,7 @@ from volcano_py.api import quantity
 from volcano_py.api.quantity import Format
 
 Amounts = dict[str, tuple[Fraction, Format]]
-"""Resource name to amount and the family of suffixes it is written in."""
+"""Resource name to amount and the family of suffixes in which it is written."""
 
 _COMPUTE = ("cpu", "memory", "ephemeral-storage")
 
@@ -22,9 +22,9 @@ _COMPUTE = ("cpu", "memory", "ephemeral-storage")
 def usage(spec: Mapping[str, Any]) -> Amounts:
     """The quota usage of one pod with this (plain) spec. Raises ValueError for a malformed quantity."""
     used: Amounts = {"pods": (Fraction(1), "DecimalSI"), "count/pods": (Fraction(1), "DecimalSI")}
-    for name, asked in _pod_total(spec, "requests").items():
+    for name, amount in _pod_total(spec, "requests").items():
         if name in _COMPUTE or "/" in name or name.startswith("hugepages-"):
-            used[name] = used[f"requests.{name}"] = asked
+            used[name] = used[f"requests.{name}"] = amount
     for name, limit in _pod_total(spec, "limits").items():
         if name in _COMPUTE:
             used[f"limits.{name}"] = limit
@@ -32,7 +32,7 @@ def usage(spec: Mapping[str, Any]) -> Amounts:
 
 
 def total(parts: Iterable[tuple[Amounts, int]]) -> dict[str, str]:
-    """The sum of amounts, each a number of times, as a resource list."""
+    """The sum of amounts, each with a factor, as a resource list."""
     result: Amounts = {}
     for amounts, times in parts:
         if times > 0:
@@ -41,14 +41,14 @@ def total(parts: Iterable[tuple[Amounts, int]]) -> dict[str, str]:
 
 
 def same(first: Mapping[str, Any] | None, second: Mapping[str, Any] | None) -> bool:
-    """Whether two resource lists hold the same amounts, however they are written."""
+    """Whether two resource lists contain the same amounts, in any notation."""
     return {name: quantity.parse(text) for name, text in (first or {}).items()} == {
         name: quantity.parse(text) for name, text in (second or {}).items()
     }
 
 
 def _pod_total(spec: Mapping[str, Any], part: str) -> Amounts:
-    """Requests or limits of a pod: all containers together, or the largest init step if that is more."""
+    """Requests or limits of a pod: the sum of its containers, or the largest init step if that is more."""
     result: Amounts = {}
     for container in spec.get("containers") or ():
         _add(result, _amounts(container, part))

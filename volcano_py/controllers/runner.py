@@ -1,8 +1,8 @@
-"""Runs controllers: shared informers, one work queue each, and their workers. Volcano: framework.Controller.
+"""Runs controllers: shared informers, and a work queue with workers per controller. Volcano: framework.Controller.
 
-A controller names the kinds it watches when it is made (`Cluster.mirror`), puts keys into its queue, and
-gets each back in `process`. What `process` raises is logged and tried again with back-off. When an informer or a
-worker ends all the same, everything ends: the process is restarted.
+A controller requests its kinds on construction (`Cluster.mirror`), adds keys to its queue, and receives each key in
+`process`. An exception of `process` is logged and retried with back-off. If an informer or a worker ends anyway, all
+controllers end, and the process is restarted.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ log = logging.getLogger(__name__)
 
 
 def pods_of_task(owner_uid: str, task: str, phase: str) -> str:
-    """What `by_index` finds the pods of one task of a Job, in one phase, by."""
+    """The index value of the pods of one task of a Job, in one phase."""
     return f"{owner_uid}/{task}/{phase}"
 
 
@@ -52,12 +52,12 @@ def _podgroups_of_queue(podgroup: PodGroup) -> Iterable[str]:
 
 
 def jobs_of_flow(namespace: str, name: str) -> str:
-    """What `by_index` finds the jobs of a JobFlow by."""
+    """The index value of the Jobs of a JobFlow."""
     return f"{names.CREATED_BY_JOB_FLOW}={namespace}.{name}"
 
 
 def jobs_of_template(namespace: str, name: str) -> str:
-    """What `by_index` finds the jobs of a JobTemplate by."""
+    """The index value of the Jobs of a JobTemplate."""
     return f"{names.CREATED_BY_JOB_TEMPLATE}={namespace}.{name}"
 
 
@@ -80,27 +80,27 @@ INDEXES: dict[ResourceType, Callable[[Any], Iterable[str]]] = {
     kinds.PODGROUP: _podgroups_of_queue,
     kinds.QUEUE: _queues_of_parent,
 }
-"""What `Mirror.by_index` looks up: pods and jobs by the uid of their controller, pods also by `pods_of_task`, jobs also
-by `jobs_of_flow` and `jobs_of_template`, PodGroups by queue, queues by parent.
+"""Index functions of `Mirror.by_index`: pods and Jobs by the UID of their controller, pods also by `pods_of_task`, Jobs
+also by `jobs_of_flow` and `jobs_of_template`, PodGroups by queue, queues by parent.
 """
 
 
 class Controller(Protocol):
-    """What the runner needs of a controller."""
+    """The interface between the runner and a controller."""
 
     name: str
     workers: int
     queue: WorkQueue[str]
 
     async def process(self, key: str) -> None:
-        """Bring one object in order; raises what makes it worth trying again."""
+        """Reconcile one object; an exception leads to a retry."""
 
 
 class Cluster:
-    """The informers and mirrors that controllers share: one a kind, made on demand."""
+    """The informers and mirrors that controllers share: one per kind, created on demand."""
 
     def __init__(self, client: Client, executor: Executor, by_hand: HandWatch | None = None) -> None:
-        """`by_hand` watches the kinds that change by hand; without it informers do."""
+        """`by_hand` watches the rarely changing kinds; without it informers do."""
         self.client = client
         self.executor = executor
         self.by_hand = by_hand
@@ -109,7 +109,7 @@ class Cluster:
         self._single: dict[tuple[ResourceType, str, str], Mirror[Any]] = {}
 
     def mirror(self, rt: ResourceType) -> Mirror[Any]:
-        """The picture of one kind. Ask before `run`."""
+        """The mirror of one kind. Call it before `run`."""
         if rt not in self._mirrors:
             struct: type[ApiObject] = kinds.STRUCTS[rt]
             feed: Feed[Any]
@@ -123,7 +123,7 @@ class Cluster:
         return self._mirrors[rt]
 
     def mirror_one(self, rt: ResourceType, namespace: str, name: str) -> Mirror[Any]:
-        """The picture of one object: nothing else of its kind is listed. Ask before `run`."""
+        """The mirror of one object: no other object of its kind is listed. Call it before `run`."""
         key = (rt, namespace, name)
         if key not in self._single:
             struct: type[ApiObject] = kinds.STRUCTS[rt]
@@ -146,19 +146,19 @@ class Cluster:
 
     @property
     def feeds(self) -> list[Feed[Any]]:
-        """All that has to be listed before work begins."""
+        """All feeds that must be listed before work begins."""
         return [mirror.informer for mirror in (*self._mirrors.values(), *self._single.values())]
 
     def synced(self) -> bool:
-        """Whether everything has been listed."""
+        """Whether all feeds have been listed."""
         return all(feed.synced.is_set() for feed in self.feeds)
 
 
 async def run_controllers(cluster: Cluster, controllers: Sequence[Controller], health: Health | None = None) -> None:
-    """Watch, and start each controller when its kinds are listed; work until cancelled or a part ends.
+    """Watch, and start each controller when its kinds are listed; run until cancelled or a task ends.
 
-    Raises what ended the part: NotLeading when leadership is lost, TaskEnded when it just returned. `health` gets a
-    check for each informer and controller.
+    Raises the exception that ended the task: NotLeading when leadership is lost, TaskEnded if it returned. `health`
+    gets a check for each informer and controller.
     """
     health = health or Health()
     parts: dict[str, Coroutine[Any, Any, None]] = {}
@@ -174,17 +174,17 @@ async def run_controllers(cluster: Cluster, controllers: Sequence[Controller], h
 
 
 def mirrors_of(controller: Controller) -> list[Mirror[Any]]:
-    """The mirrors that a controller keeps, as its attributes or in a dict that is one."""
+    """The mirrors that a controller has as attributes, or in a dict attribute."""
     kept = [value for value in vars(controller).values() if isinstance(value, Mirror | dict)]
     values = [one for value in kept for one in (value.values() if isinstance(value, dict) else (value,))]
     return [one for one in values if isinstance(one, Mirror)]
 
 
 async def _start(controller: Controller, health: Health) -> None:
-    """Wait for the caches of one controller, and run its workers: a CRD that is missing stops no other controller."""
+    """Wait for the caches of one controller, and run its workers: a missing CRD blocks no other controller."""
     for mirror in mirrors_of(controller):
         await mirror.informer.synced.wait()
-    log.info("%s starts: its caches are filled", controller.name)
+    log.info("starting %s: caches are synced", controller.name)
     trouble = Trouble(log)
     busy = progress.of_workers(controller.workers)
     health.add(f"workers of {controller.name}", progress.check(busy))
@@ -203,11 +203,11 @@ async def _work(controller: Controller, trouble: Trouble, busy: Progress) -> Non
         except NotLeading:
             raise
         except KubeError as error:
-            trouble.tell(f"{controller.name}: {key}", error)
+            trouble.report(f"{controller.name}: {key}", error)
             metrics.RECONCILE_FAILURES.labels(controller.name).inc()
             queue.add_rate_limited(key)
         except Exception:
-            # A fault in a controller, or an object of an unforeseen shape: the others must go on.
+            # A fault in a controller, or an unexpected object: the other keys must be processed.
             log.exception("%s: %s failed", controller.name, key)
             metrics.RECONCILE_FAILURES.labels(controller.name).inc()
             queue.add_rate_limited(key)

@@ -1,1 +1,1 @@
-"""The cronjob controller: makes a Job whenever a CronJob's schedule says so."""
+"""The cronjob controller: creates a Job at each scheduled time of a CronJob."""

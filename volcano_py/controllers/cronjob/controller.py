@@ -1,4 +1,4 @@
-"""Drives the CronJob reconciler."""
+"""Runs the CronJob reconciler."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from volcano_py.kube.workqueue import WorkQueue
 log = logging.getLogger(__name__)
 
 LONGEST_SLEEP = 600.0
-"""Seconds after which a CronJob is looked at again in any case: the clock may have been set."""
+"""Maximum seconds until a CronJob is reconciled again: the clock of the node may change."""
 CONFLICT_SECONDS = 0.02
-"""After a write on an old version of the CronJob: time for the watch to catch up."""
+"""Delay after a write to an outdated version of the CronJob, until the watch delivers the new one."""
 
 
 class CronJobController:
@@ -63,12 +63,12 @@ class CronJobController:
             if decision.start is not None:
                 await self._start(cronjob, decision)
         except ApiError:
-            await self._write(cronjob, decision)  # what was found out holds, although no job could be made
+            await self._write(cronjob, decision)  # the status is valid although the job was not created
             raise
         await self._write(cronjob, decision)
 
     async def _start(self, cronjob: CronJob, decision: Decision) -> None:
-        """Make the job, unless its name is taken."""
+        """Create the job, unless its name is taken."""
         assert decision.start is not None
         manifest = decision.start.manifest
         name = manifest["metadata"]["name"]
@@ -78,19 +78,19 @@ class CronJobController:
             try:
                 await self._executor.carry_out([Create(JOB, manifest, event=created)], cronjob)
             except KubeError as error:
-                self._executor.say(cronjob, failure(name, error))
+                self._executor.record(cronjob, failure(name, error))
                 raise
         after = msgspec.structs.replace(cronjob, status=decision.status)
         decision.status, event = started(after, decision.start, self._jobs.get(key))
         if event is not None:
-            self._executor.say(cronjob, event)
+            self._executor.record(cronjob, event)
 
     async def _write(self, cronjob: CronJob, decision: Decision) -> None:
         if decision.status != cronjob.status:
             await self._executor.carry_out([status_write(CRONJOB, cronjob, decision.status)], cronjob)
 
     def _updated(self, old: CronJob, new: CronJob) -> None:
-        """With a new schedule nothing is made up for: it begins with its next start."""
+        """A changed schedule does not catch up on missed starts: it begins with its next start."""
         if (old.spec.schedule, old.spec.time_zone) == (new.spec.schedule, new.spec.time_zone):
             self.queue.add(new.key)
             return
@@ -99,7 +99,7 @@ class CronJobController:
             following = times.timetable(new)[0].after(now)
         except ValueError as error:
             message = f"spec.schedule {new.spec.schedule!r}: {error}"
-            self._executor.say(new, Emit("Warning", "UnParseableCronJobSchedule", message, once=True))
+            self._executor.record(new, Emit("Warning", "UnParseableCronJobSchedule", message, once=True))
             return
         if following is not None:
             self.queue.add_after(new.key, following + times.DELTA_SECONDS - now)
@@ -114,5 +114,5 @@ def failure(name: str, error: KubeError) -> Emit:
     """The Event for a job that cannot be created."""
     causes = (error.details.get("causes") or []) if isinstance(error, ApiError) else []
     if any(cause.get("reason") == "NamespaceTerminating" for cause in causes):
-        return Emit("Warning", "NamespaceTerminating", f"job {name} is not made: {error}", once=True)
-    return Emit("Warning", "FailedCreate", f"job {name} cannot be made: {error}")
+        return Emit("Warning", "NamespaceTerminating", f"job {name} was not created: {error}", once=True)
+    return Emit("Warning", "FailedCreate", f"job {name} cannot be created: {error}")

@@ -1,7 +1,7 @@
-"""What a CronJob needs now: tidying up, a new Job, or nothing until the next start. Pure.
+"""The actions that a CronJob needs now: cleanup, a new Job, or nothing until the next start. Pure.
 
-Follows Kubernetes' CronJob controller, as Volcano's does. The new Job is made between the two halves, because the
-status holds its uid: `reconcile` says which, `started` says what came of it.
+Follows Kubernetes' CronJob controller, as Volcano's does. The Job is created between two steps, because the status
+contains its UID: `reconcile` returns the Job to create, and `started` handles the result.
 """
 
 from __future__ import annotations
@@ -27,34 +27,34 @@ MINUTE = 60
 
 
 class Start(Struct):
-    """A Job to be made."""
+    """A Job to create."""
 
     manifest: dict[str, Any]
     at: float
-    """The start time of the schedule that it stands for."""
+    """The scheduled start time."""
 
 
 class Decision(Struct):
     instructions: list[Instruction]
-    """To be carried out first."""
+    """Instructions to execute first."""
     status: CronJobStatus
-    """To be written in the end, if it differs."""
+    """The status to write last, if it differs."""
     start: Start | None = None
     again: float | None = None
-    """Seconds after which to look again; None: not before something changes."""
+    """Seconds until the next reconcile; None: on the next change."""
     unusable: bool = False
-    """The schedule or its zone cannot be used."""
+    """The schedule or its time zone is invalid."""
 
 
 class Observed(Struct):
     cronjob: CronJob
     now: float
     jobs: Sequence[Job] = ()
-    """The jobs that the CronJob owns."""
+    """The Jobs that the CronJob owns."""
 
 
 def jobs_of(cronjob: CronJob, jobs: Iterable[Job]) -> list[Job]:
-    """Those of the jobs that the CronJob controls."""
+    """The Jobs that the CronJob controls."""
     metadata = cronjob.metadata
     return [
         job
@@ -67,7 +67,7 @@ def jobs_of(cronjob: CronJob, jobs: Iterable[Job]) -> list[Job]:
 
 
 def reconcile(seen: Observed) -> Decision:
-    """Tidy up, and find out whether a Job is to be made."""
+    """Clean up, and determine whether to create a Job."""
     cronjob, spec = seen.cronjob, seen.cronjob.spec
     status = msgspec.structs.replace(cronjob.status, active=list(cronjob.status.active or ()) or None)
     decision = Decision([], status)
@@ -81,7 +81,7 @@ def reconcile(seen: Observed) -> Decision:
     try:
         table, own_zone = times.timetable(cronjob)
         if own_zone:
-            message = "the schedule names its zone itself; spec.timeZone is not used"
+            message = "spec.schedule contains a time zone; spec.timeZone is ignored"
             decision.instructions.append(Emit("Warning", "UnsupportedSchedule", message, once=True))
         _schedule(seen, decision, table)
     except UnknownZone as error:
@@ -94,15 +94,15 @@ def reconcile(seen: Observed) -> Decision:
 
 
 def started(cronjob: CronJob, start: Start, job: Job | None) -> tuple[CronJobStatus, Emit | None]:
-    """The status after `start`, for the job that now has its name, made by us or there before.
+    """The status after `start`, given the Job that now has its name, created by this controller or earlier.
 
-    A job of somebody else, or one that has run already, is let be.
+    A Job of another owner, or one that has already finished, is not changed.
     """
     status = cronjob.status
     if job is None:
         return status, None
     if not jobs_of(cronjob, [job]):
-        message = f"job {job.metadata.name} exists and belongs to somebody else: delete or rename it"
+        message = f"job {job.metadata.name} exists and is not controlled by this CronJob: delete or rename it"
         return status, Emit("Warning", "ForeignJob", message, once=True)
     if job.status.state.phase in FINISHED:
         return status, None
@@ -111,7 +111,7 @@ def started(cronjob: CronJob, start: Start, job: Job | None) -> tuple[CronJobSta
 
 
 def reference(job: Job) -> ObjectReference:
-    """How `status.active` names a job."""
+    """The entry of a Job in `status.active`."""
     return ObjectReference(
         api_version=JOB.api_version,
         kind=JOB.kind,
@@ -123,7 +123,7 @@ def reference(job: Job) -> ObjectReference:
 
 
 def make_job(cronjob: CronJob, at: float) -> dict[str, Any]:
-    """The Job of a start: named after its minute, or its second when the schedule is faster than that."""
+    """The Job of a start: its name contains the minute, or the second if the schedule fires more than once a minute."""
     template = cronjob.spec.job_template
     made_from = template.metadata or {}
     rule = _rule(cronjob)
@@ -175,7 +175,7 @@ def _unusable(decision: Decision, reason: str, message: str) -> Decision:
 
 
 def _finish(seen: Observed, decision: Decision) -> None:
-    """Jobs that have ended are active no longer; the last success is remembered."""
+    """Remove finished Jobs from the active ones, and record the last success."""
     status = decision.status
     for job in seen.jobs:
         phase = job.status.state.phase
@@ -193,7 +193,7 @@ def _finish(seen: Observed, decision: Decision) -> None:
 
 
 def _prune(cronjob: CronJob, jobs: Sequence[Job]) -> list[Instruction]:
-    """Of the jobs that completed, and of those that failed, only the newest are kept."""
+    """Keep only the newest completed and failed Jobs."""
     instructions: list[Instruction] = []
     spec = cronjob.spec
     for phase, limit in ((COMPLETED, spec.successful_jobs_history_limit), (FAILED, spec.failed_jobs_history_limit)):
@@ -214,7 +214,7 @@ def _delete(namespace: str, name: str, uid: str) -> list[Instruction]:
 
 
 def _check_active(seen: Observed, decision: Decision) -> None:
-    """Report jobs that no status counts; remove those that are gone."""
+    """Report Jobs that the status does not list; remove Jobs from it that no longer exist."""
     status = decision.status
     active = {one.uid for one in status.active or ()}
     for job in seen.jobs:
@@ -224,7 +224,7 @@ def _check_active(seen: Observed, decision: Decision) -> None:
     there = {job.metadata.uid for job in seen.jobs}
     for one in status.active or ():
         if one.uid not in there:
-            message = f"job {one.name} of status.active is gone"
+            message = f"job {one.name} of status.active does not exist"
             decision.instructions.append(Emit("Warning", "StaleReference", message))
     status.active = [one for one in status.active or () if one.uid in there] or None
 
@@ -234,7 +234,7 @@ def _schedule(seen: Observed, decision: Decision, table: Timetable) -> None:
     base = parse_time(status.last_schedule_time or cronjob.metadata.creation_timestamp or format_time(seen.now))
     missed = times.look_back(table, base, spec.starting_deadline_seconds, seen.now)
     if missed.too_many:
-        message = f"more than {times.TOO_MANY} starts were missed; only the last is made up for"
+        message = f"more than {times.TOO_MANY} starts were missed; only the last one is caught up"
         decision.instructions.append(Emit("Warning", "TooManyMissedTimes", message, once=True))
     decision.again = times.until_next(table, base, seen.now)
     if missed.due is None:
@@ -249,7 +249,7 @@ def _schedule(seen: Observed, decision: Decision, table: Timetable) -> None:
         return
     if spec.concurrency_policy == "Replace" and status.active:
         for one in status.active:
-            message = f"job {one.name} makes way for {name}"
+            message = f"job {one.name} is replaced by {name}"
             decision.instructions.append(Emit("Warning", "ReplaceConcurrent", message))
             decision.instructions += _delete(cronjob.metadata.namespace, one.name, one.uid)
         status.active = None

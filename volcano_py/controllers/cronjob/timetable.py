@@ -1,7 +1,7 @@
-"""When a schedule fires, on the clock of a zone. Volcano: robfig/cron, and the arithmetic of the cronjob controller.
+"""The start times of a schedule in a time zone. Volcano: robfig/cron, and the arithmetic of the cronjob controller.
 
-On the day when clocks go forward, the times that are left out do not come; when clocks go back, a time that comes twice
-fires twice. `@every` counts from the last start (or from the CronJob's creation) and knows no zone.
+When clocks are set forward, skipped times do not fire; when they are set back, repeated times fire twice. `@every`
+counts from the last start (or from the creation of the CronJob) and ignores the time zone.
 
 Times are seconds since the epoch.
 """
@@ -17,22 +17,22 @@ from volcano_py.api.batch import CronJob
 from volcano_py.api.cron import Calendar, Every, parse_schedule
 
 DELTA_SECONDS = 0.1
-"""After a start time, so that a clock that is a little slow has passed it, too."""
+"""Added to a start time, so that slightly slow clocks have passed it, too."""
 TOO_MANY = 100
 """Number of missed starts from which an Event reports them."""
 
 _YEARS = 5
-"""A calendar that does not fire in so many years never does."""
+"""A calendar that does not fire within this many years never fires."""
 _LOOK_BACK = (3600, 86_400, 31 * 86_400, 366 * 86_400, (8 * 366 + 1) * 86_400)
-"""Seconds in which to look for the latest start, short ones first: it is usually near."""
+"""Windows in seconds to search for the latest start, short ones first: it is usually recent."""
 
 
 class UnknownZone(ValueError):
-    """The zone has no entry in the IANA database."""
+    """The IANA database does not contain the time zone."""
 
 
 class NeverFires(ValueError):
-    """There is no such day, as the 31st of February."""
+    """The day does not exist, such as the 31st of February."""
 
 
 class Timetable(NamedTuple):
@@ -40,7 +40,7 @@ class Timetable(NamedTuple):
     zone: tzinfo
 
     def after(self, moment: float) -> float | None:
-        """The first start after a moment; None if there is none in the next five years."""
+        """The first start after a moment; None if there is none within five years."""
         if isinstance(self.rule, Every):
             return math.floor(moment) + self.rule.seconds
         return _next(self.rule, self.zone, moment)
@@ -64,7 +64,7 @@ class Timetable(NamedTuple):
 
 
 class Missed(NamedTuple):
-    """What `look_back` found: where it began, the start that is due, and whether others were missed before it."""
+    """The result of `look_back`: its beginning, the due start, and whether earlier starts were missed."""
 
     earliest: float
     due: float | None
@@ -73,35 +73,35 @@ class Missed(NamedTuple):
 
 
 def timetable(cronjob: CronJob) -> tuple[Timetable, bool]:
-    """A CronJob's schedule, and whether it names its zone itself. Raises ValueError (UnknownZone for the zone)."""
+    """The schedule of a CronJob, and whether it contains a time zone. Raises ValueError (UnknownZone for the zone)."""
     schedule, zone = cronjob.spec.schedule, cronjob.spec.time_zone
     own_zone = "TZ" in schedule
     if own_zone:
         head, _, rest = schedule.partition(" ")
         name, equals, zone = head.partition("=")
         if name not in ("TZ", "CRON_TZ") or not equals:
-            raise ValueError(f"{head!r} is not TZ=<zone>; put the zone into spec.timeZone")
+            raise ValueError(f"{head!r} is not TZ=<zone>; set the zone in spec.timeZone")
         schedule = rest.strip()
     return Timetable(parse_schedule(schedule), find_zone(zone)), own_zone
 
 
 def find_zone(name: str | None) -> tzinfo:
-    """UTC without a name. Raises UnknownZone."""
+    """The time zone; UTC for an empty name. Raises UnknownZone."""
     if not name or name == "UTC":
         return UTC
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise UnknownZone(f"unknown time zone {name!r}: take one of https://www.iana.org/time-zones") from None
+        raise UnknownZone(f"unknown time zone {name!r}: use one of https://www.iana.org/time-zones") from None
 
 
 def look_back(table: Timetable, base: float, deadline: float | None, now: float) -> Missed:
-    """The start that is due: the last one since `base`, or since `deadline` seconds ago. Raises NeverFires."""
+    """The due start: the last one since `base`, or within the last `deadline` seconds. Raises NeverFires."""
     earliest = base if deadline is None else max(base, now - deadline)
     first = table.after(earliest)
     second = table.after(first) if first is not None else None
     if first is None or second is None:
-        raise NeverFires("there is no such day: the schedule never fires")
+        raise NeverFires("the schedule never fires: its day does not exist")
     due = table.latest(base, earliest, now)
     if due is None or now < second:
         return Missed(earliest, due, some=now >= second)
@@ -110,16 +110,16 @@ def look_back(table: Timetable, base: float, deadline: float | None, now: float)
 
 
 def until_next(table: Timetable, base: float, now: float) -> float:
-    """Seconds from now to the next start, and a little. Raises NeverFires."""
+    """Seconds from now to the next start, plus a margin. Raises NeverFires."""
     seen = look_back(table, base, None, now)
     following = table.after(seen.earliest if seen.due is None else seen.due)
     if following is None:
-        raise NeverFires("there is no such day: the schedule never fires")
+        raise NeverFires("the schedule never fires: its day does not exist")
     return following + DELTA_SECONDS - now
 
 
 def _next(rule: Calendar, zone: tzinfo, moment: float) -> float | None:
-    """Walks in real time and looks at the clock on the wall: hours left out or repeated fall into place."""
+    """Advances in real time and checks the local time, so that skipped and repeated hours are handled."""
     at = (math.floor(moment) // 60 + 1) * 60
     last_year = datetime.fromtimestamp(at, zone).year + _YEARS
     while True:
@@ -146,6 +146,6 @@ def _midnight(year: int, month: int, day: int, zone: tzinfo) -> int:
 
 
 def _day_fits(rule: Calendar, wall: datetime) -> bool:
-    """Unless one of the two days is any day, it is enough that either fits."""
+    """As in cron: if both days are restricted, one of them must match."""
     day, weekday = wall.day in rule.days, wall.isoweekday() % 7 in rule.weekdays
     return day and weekday if rule.any_day or rule.any_weekday else day or weekday

@@ -1,1 +1,1 @@
-"""The hyperNode controller: counts the nodes of HyperNodes, and makes HyperNodes of what it discovers."""
+"""The hyperNode controller: counts the nodes of HyperNodes, and creates HyperNodes from discovered topologies."""

@@ -1,6 +1,6 @@
-"""Brings a source's HyperNodes in line with what it found: makes, changes and deletes them. Pure.
+"""Synchronizes a source's HyperNodes with its discovery: creates, updates and deletes them. Pure.
 
-Their status stays as it is: it belongs to the counting of nodes.
+Their status is not changed: the node counting owns it.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from volcano_py.controllers.instructions import Create, Delete, Instruction, Sin
 
 
 def is_of(source: str, hypernode: HyperNode) -> bool:
-    """Whether a source made this HyperNode."""
+    """Whether a source created this HyperNode."""
     return (hypernode.metadata.labels or {}).get(names.NETWORK_TOPOLOGY_SOURCE) == source
 
 
 def reconcile(source: str, found: Iterable[Manifest], existing: Iterable[HyperNode]) -> list[Instruction]:
-    """What makes the existing HyperNodes of a source those that were found. Others are not touched."""
+    """Instructions that turn the existing HyperNodes of a source into the discovered ones. Others are not changed."""
     everything = {one.metadata.name: one for one in existing}
     own = {name: one for name, one in everything.items() if is_of(source, one)}
     steps: list[Single] = []
@@ -39,13 +39,13 @@ def reconcile(source: str, found: Iterable[Manifest], existing: Iterable[HyperNo
 
 
 def in_the_way(source: str, found: Iterable[Manifest], existing: Iterable[HyperNode]) -> list[str]:
-    """Names that the source needs, and that HyperNodes of somebody else have."""
+    """Names of discovered HyperNodes that other HyperNodes already have."""
     others = {one.metadata.name for one in existing if not is_of(source, one)}
     return sorted(manifest["metadata"]["name"] for manifest in found if manifest["metadata"]["name"] in others)
 
 
 def _changed(manifest: Manifest, existing: HyperNode) -> dict[str, Any] | None:
-    """The existing HyperNode as it should be, None if it is; labels that somebody added stay."""
+    """The existing HyperNode with the discovered values, None if they are equal; added labels are kept."""
     labels = {**(existing.metadata.labels or {}), **manifest["metadata"]["labels"]}
     plain = to_manifest(existing)
     if {"tier": 0, **plain.get("spec", {})} == {"tier": 0, **manifest["spec"]} and labels == existing.metadata.labels:

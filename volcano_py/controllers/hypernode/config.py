@@ -1,4 +1,4 @@
-"""What is to be discovered, and where: the key `volcano-controller.conf` of the controllers' ConfigMap.
+"""The discovery configuration: the key `volcano-controller.conf` of the controllers' ConfigMap.
 
 For example:
 
@@ -29,16 +29,16 @@ DEFAULT_INTERVAL = 3600.0
 
 
 class Source(Struct):
-    """One place to look at."""
+    """One source of the discovery."""
 
     name: str
     enabled: bool = False
     interval: float = 0.0
-    """Seconds; 0 or less: an hour."""
+    """Seconds; 0 or less means one hour."""
     secret_name: str = ""
     secret_namespace: str = ""
     config: dict[str, Any] = field(default_factory=dict)
-    """What only this kind of source understands."""
+    """Settings of this kind of source."""
 
     @property
     def period(self) -> float:
@@ -46,13 +46,13 @@ class Source(Struct):
 
 
 def where() -> tuple[str, str]:
-    """Namespace and name of the ConfigMap, as the installation says in the environment."""
+    """Namespace and name of the ConfigMap, from the environment variables of the installation."""
     release = os.environ.get("HELM_RELEASE_NAME") or "volcano"
     return os.environ.get("KUBE_POD_NAMESPACE") or "volcano-system", f"{release}-controller-configmap"
 
 
 def parse(data: Mapping[str, str] | None) -> list[Source]:
-    """The sources of a ConfigMap's data. Raises ValueError naming the field that cannot be read."""
+    """The sources in a ConfigMap's data. Raises ValueError with the invalid field."""
     if KEY not in (data or {}):
         raise ValueError(f"config key not found in ConfigMap: {KEY}")
     assert data is not None
@@ -88,7 +88,7 @@ def _source(entry: dict[str, Any], path: str) -> Source:
 
 def _field(value: Any, path: str, kind: type) -> Any:
     if not isinstance(value, kind):
-        raise ValueError(f"{KEY}: {path or 'the document'} has to be a {_WORDS[kind]}, not {value!r}")
+        raise ValueError(f"{KEY}: {path or 'the document'} must be a {_WORDS[kind]}, got {value!r}")
     return value
 
 

@@ -1,4 +1,4 @@
-"""Drives the counting of nodes, and the discovery of HyperNodes."""
+"""Runs the node counting, and the discovery of HyperNodes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from volcano_py.kube.workqueue import WorkQueue
 log = logging.getLogger(__name__)
 
 RECOUNT_SECONDS = 1.0
-"""Changes of nodes are gathered for so long before counts that depend on them are looked at again."""
+"""Seconds in which node changes are collected before counts are updated."""
 REDISCOVER_SECONDS = 0.05
 SOURCES = (labels.SOURCE, ufm.SOURCE)
 
@@ -35,7 +35,7 @@ _STATUS, _SOURCE = "status/", "source/"
 class HyperNodeController:
     name = "hyperNode-controller"
     workers = 2
-    """One may wait for UFM, which can take half a minute."""
+    """A request to UFM can block one worker for half a minute."""
 
     def __init__(self, cluster: Cluster, *, place: tuple[str, str] | None = None) -> None:
         """`place`: namespace and name of the ConfigMap with the configuration."""
@@ -109,18 +109,18 @@ class HyperNodeController:
             self.queue.add_after(_SOURCE + labels.SOURCE, REDISCOVER_SECONDS)
 
     def _configure(self) -> None:
-        """Read the configuration and restart all its sources; if it cannot be read, the old sources continue."""
+        """Read the configuration and restart all its sources; if it is invalid, the previous sources continue."""
         configmap = self._configmap.get("/".join(self._place))
         try:
             given = parse(configmap.data) if configmap is not None else []
         except ValueError as error:
-            self._tell(configmap, f"{error}; discovery goes on as it was")
+            self._report_problem(configmap, f"{error}; the previous configuration stays active")
             return
         self._sources = {source.name: source for source in given if source.enabled}
         self._types, self._watched = {}, frozenset()
         for source in self._sources.values():
             if source.name not in SOURCES:
-                self._tell(configmap, f"source {source.name!r} is unknown: use {' or '.join(SOURCES)}")
+                self._report_problem(configmap, f"source {source.name!r} is unknown: use {' or '.join(SOURCES)}")
                 continue
             if source.name == labels.SOURCE:
                 self._read_types(configmap, source)
@@ -132,7 +132,7 @@ class HyperNodeController:
         except ValueError as error:
             problems = [str(error)]
         for problem in problems:
-            self._tell(configmap, f"source {source.name}: {problem}")
+            self._report_problem(configmap, f"source {source.name}: {problem}")
         self._watched = labels.labels_used(self._types)
 
     async def _discover(self, source: Source | None) -> None:
@@ -140,11 +140,11 @@ class HyperNodeController:
             return
         found = self._from_labels() if source.name == labels.SOURCE else await self._from_ufm(source)
         if found is None or self._sources.get(source.name) is not source:
-            return  # nothing to go by, or the configuration was changed meanwhile
+            return  # nothing was discovered, or the configuration has changed
         existing = self._hypernodes.all()
         configmap = self._configmap.get("/".join(self._place))
         for name in adopt.in_the_way(source.name, found, existing):
-            self._tell(configmap, f"source {source.name}: HyperNode {name} belongs to somebody else: rename it")
+            self._report_problem(configmap, f"source {source.name}: HyperNode {name} has another owner: rename it")
         if configmap is None:
             return
         try:
@@ -162,7 +162,7 @@ class HyperNodeController:
             user, password = ufm.login(await self._secret(source))
             return ufm.discover(await ufm.fetch(source, user, password))
         except (ValueError, ufm.UfmError) as error:
-            self._tell(self._configmap.get("/".join(self._place)), f"source {source.name}: {error}")
+            self._report_problem(self._configmap.get("/".join(self._place)), f"source {source.name}: {error}")
             return None
 
     async def _secret(self, source: Source) -> dict[str, str] | None:
@@ -175,8 +175,8 @@ class HyperNodeController:
             return None
         return {key: base64.b64decode(value).decode() for key, value in (secret.get("data") or {}).items()}
 
-    def _tell(self, configmap: ConfigMap | None, message: str) -> None:
-        """Tell whoever wrote the configuration."""
+    def _report_problem(self, configmap: ConfigMap | None, message: str) -> None:
+        """Report a problem of the configuration in the log, and on the ConfigMap."""
         log.warning("ConfigMap %s: %s", "/".join(self._place), message)
         if configmap is not None:
-            self._cluster.executor.say(configmap, Emit("Warning", "TopologyDiscovery", message, once=True))
+            self._cluster.executor.record(configmap, Emit("Warning", "TopologyDiscovery", message, once=True))

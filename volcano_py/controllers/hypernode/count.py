@@ -1,7 +1,7 @@
-"""The status of a HyperNode: how many nodes it has, and what is wrong with it. Volcano: the hyperNode controller.
+"""The status of a HyperNode: its number of nodes, and its problems. Volcano: the hyperNode controller.
 
-Volcano writes no condition: its webhook rejects a bad HyperNode, and a cluster without webhooks does not report it. An
-exact name counts as it is, whether there is such a node or not, and whatever the member's type.
+Volcano writes no condition: its webhook rejects an invalid HyperNode, and clusters without webhooks do not report it.
+An exact name counts even if the node does not exist, whatever the member's type.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ from volcano_py.controllers.instructions import Instruction
 Labels = Mapping[str, str]
 VALID = "Valid"
 INVALID = "InvalidHyperNode"
-"""Type and reason of the condition of a HyperNode that admission would reject."""
+"""Type and reason of the condition of a HyperNode that admission would deny."""
 LONGEST_MESSAGE = 32768
-"""Characters of a condition's message, as in the CRD."""
+"""Maximum characters of a condition's message, as in the CRD."""
 _QUIET = re2.Options()
 _QUIET.log_errors = False
 
 
 def follows_nodes(hypernode: HyperNode) -> bool:
-    """Whether its count depends on which nodes there are."""
+    """Whether the count depends on the existing nodes."""
     selectors = (member.selector for member in hypernode.spec.members or ())
     return any(selector.regex_match is not None or selector.label_match is not None for selector in selectors)
 
 
 def node_names(hypernode: HyperNode, nodes: Mapping[str, Labels]) -> set[str]:
-    """The names that the members' selectors yield, given the labels of all nodes."""
+    """The node names that the members' selectors match, given the labels of all nodes."""
     found = set[str]()
     for member in hypernode.spec.members or ():
         found |= _selected(member, nodes)
@@ -47,9 +47,9 @@ def node_names(hypernode: HyperNode, nodes: Mapping[str, Labels]) -> set[str]:
 def reconcile(
     hypernode: HyperNode, nodes: Mapping[str, Labels], problems: Sequence[str] = (), now: str = ""
 ) -> list[Instruction]:
-    """Write count and condition where they are not right.
+    """Write count and condition if they differ.
 
-    `problems` is why admission would reject the HyperNode; `now` is RFC 3339.
+    `problems`: why admission would deny the HyperNode; `now` is RFC 3339.
     """
     count, conditions = len(node_names(hypernode, nodes)), _conditions(hypernode, problems, now)
     if (count, conditions) == (hypernode.status.node_count, hypernode.status.conditions or []):
@@ -59,7 +59,7 @@ def reconcile(
 
 
 def _conditions(hypernode: HyperNode, problems: Sequence[str], now: str) -> list[Condition]:
-    """With the condition `Valid` while there are problems; those of others stay."""
+    """The conditions, with `Valid` while there are problems; conditions of other writers are kept."""
     others: list[Condition] = []
     old: Condition | None = None
     for one in hypernode.status.conditions or ():
@@ -97,7 +97,7 @@ def _labelled(selector: LabelSelector, nodes: Mapping[str, Labels]) -> set[str]:
 
 @lru_cache(maxsize=4096)
 def _compiled(pattern: str) -> Any:
-    """None for a pattern that cannot be used; its time is linear in the names whatever it is."""
+    """The compiled pattern, None if it is invalid. Matching takes linear time for any pattern."""
     try:
         return re2.compile(pattern, _QUIET)
     except re2.error:

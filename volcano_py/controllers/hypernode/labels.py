@@ -1,7 +1,7 @@
-"""HyperNodes out of the labels of nodes. Volcano: the label source of network topology discovery.
+"""HyperNodes from node labels. Volcano: the label source of network topology discovery.
 
-A topology is a list of labels from the widest level to the node's own. Walking it from the node upwards, the nodes with
-one value of a label are one HyperNode; a node's walk ends at the first label that it lacks.
+A topology is a list of labels from the widest level to the node's own. From the node upwards, the nodes with the same
+value of a label form a HyperNode; the first label that a node lacks ends its hierarchy.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from volcano_py.api.topology import MEMBER_HYPERNODE, MEMBER_NODE, HyperNode
 SOURCE = "label"
 LONGEST_TYPE = 20
 ATTEMPTS = 20
-"""Names that are tried where one is taken."""
+"""Attempts to find an unused name."""
 
 Manifest = dict[str, Any]
 _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
-"""No vowels: no words."""
+"""No vowels, so that suffixes form no words."""
 
 
 def parse_types(config: Mapping[str, Any]) -> tuple[dict[str, list[str]], list[str]]:
-    """`networkTopologyTypes` as labels from tier 1 upwards, and what is wrong with those that are left out.
+    """`networkTopologyTypes` as labels from tier 1 upwards, and the problems of invalid types.
 
-    Raises ValueError where there is nothing of the kind.
+    Raises ValueError if the field is missing.
     """
     given = config.get("networkTopologyTypes")
     if not isinstance(given, Mapping) or not given:
@@ -39,7 +39,7 @@ def parse_types(config: Mapping[str, Any]) -> tuple[dict[str, list[str]], list[s
         try:
             types[str(name)] = _levels(str(name), levels)
         except ValueError as error:
-            problems.append(f"config.networkTopologyTypes.{name}: {error}; this type is left out")
+            problems.append(f"config.networkTopologyTypes.{name}: {error}; this type is ignored")
     return types, problems
 
 
@@ -47,7 +47,7 @@ def _levels(name: str, levels: Any) -> list[str]:
     if len(name) > LONGEST_TYPE:
         raise ValueError(f"the name is longer than {LONGEST_TYPE} characters")
     if not isinstance(levels, list) or not all(isinstance(one, Mapping) and one.get("nodeLabel") for one in levels):
-        raise ValueError("write a list of entries such as {nodeLabel: example.com/rack}")
+        raise ValueError("use a list of entries such as {nodeLabel: example.com/rack}")
     labels = [str(one["nodeLabel"]) for one in levels]
     if len(set(labels)) < len(labels):
         raise ValueError("a label occurs twice")
@@ -55,7 +55,7 @@ def _levels(name: str, levels: Any) -> list[str]:
 
 
 def clean(text: str) -> str:
-    """What of a name may stand in the name of an object."""
+    """The characters of a name that are valid in the name of an object."""
     return re.sub(r"[^a-z0-9.-]", "-", text.lower())
 
 
@@ -64,14 +64,14 @@ def member_type(tier: int) -> str:
 
 
 def labels_used(types: Mapping[str, Iterable[str]]) -> frozenset[str]:
-    """The labels of nodes that matter."""
+    """The node labels that the topologies use."""
     return frozenset(label for labels in types.values() for label in labels)
 
 
 def discover(
     types: Mapping[str, list[str]], nodes: Mapping[str, Mapping[str, str]], existing: Iterable[HyperNode]
 ) -> list[Manifest]:
-    """The HyperNodes of these nodes (name → labels). One that exists keeps its name."""
+    """The HyperNodes of these nodes (name → labels). Existing HyperNodes keep their names."""
     naming = _Naming(existing)
     members: dict[tuple[str, int, str, str], set[str]] = {}
     for type_, labels in types.items():
@@ -90,7 +90,7 @@ def discover(
 
 
 class _Naming:
-    """Names of HyperNodes: the one that it has, or one made of the label's value."""
+    """Names of HyperNodes: the existing one, or one from the label's value."""
 
     def __init__(self, existing: Iterable[HyperNode]) -> None:
         self._existing = sorted(
@@ -123,7 +123,7 @@ class _Naming:
 
 
 def suffix(text: str, attempt: int) -> str:
-    """Five characters that stand for a text, the same ones every time."""
+    """A deterministic suffix of five characters for a text."""
     number = int.from_bytes(hashlib.sha256(f"{text}#{attempt}".encode()).digest()[:8])
     found = ""
     for _ in range(5):
@@ -140,7 +140,7 @@ def _manifest(name: str, tier: int, label: str, value: str, members: list[str]) 
 
 
 def manifest(source: str, name: str, tier: int, type_: str, members: Iterable[str]) -> Manifest:
-    """A HyperNode that a source found, with members named exactly."""
+    """A discovered HyperNode, with exact names as members."""
     return {
         "apiVersion": HYPERNODE.api_version,
         "kind": HYPERNODE.kind,

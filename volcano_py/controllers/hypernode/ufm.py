@@ -1,6 +1,6 @@
-"""HyperNodes out of the ports that NVIDIA's UFM knows. Volcano: the ufm source of network topology discovery.
+"""HyperNodes from the ports in NVIDIA's UFM. Volcano: the ufm source of network topology discovery.
 
-Leaf switches that share nodes, also by way of others, are one HyperNode of tier 1; all of these are one of tier 2.
+Leaf switches that share nodes, directly or indirectly, form a HyperNode of tier 1; all of these form one of tier 2.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SPINE = "spine-hn"
 
 
 class UfmError(Exception):
-    """UFM cannot be asked, or answers nothing that can be used."""
+    """UFM cannot be reached, or its response is invalid."""
 
 
 def endpoint(source: Source) -> str:
@@ -37,18 +37,18 @@ def endpoint(source: Source) -> str:
 
 
 def login(secret: Mapping[str, str] | None) -> tuple[str, str]:
-    """User and password out of a Secret's (decoded) data. Raises ValueError."""
+    """User and password from a Secret's (decoded) data. Raises ValueError."""
     found = (secret or {}).get("username", ""), (secret or {}).get("password", "")
     if not all(found):
         raise ValueError(
-            "UFM authentication credentials are not configured: credentials.secretRef has to name a Secret "
+            "UFM authentication credentials are not configured: credentials.secretRef must refer to a Secret "
             "with the keys username and password"
         )
     return found
 
 
 def leaf_switches(ports: Iterable[Mapping[str, Any]]) -> dict[str, set[str]]:
-    """Leaf switch → its nodes, of the ports that computers are connected to."""
+    """Leaf switch → its nodes, for the ports of computers."""
     found: dict[str, set[str]] = {}
     for port in ports:
         leaf, node = port.get("peer_node_name"), port.get("system_name")
@@ -67,7 +67,7 @@ def leafs_of_nodes(leafs: Mapping[str, set[str]]) -> dict[str, set[str]]:
 
 
 def groups(leafs: Mapping[str, set[str]]) -> list[tuple[set[str], set[str]]]:
-    """(leaf switches, nodes) that hang together, in the order of their first switch."""
+    """Connected components as (leaf switches, nodes), in the order of their first switch."""
     of_node = leafs_of_nodes(leafs)
     found: list[tuple[set[str], set[str]]] = []
     seen = set[str]()
@@ -88,7 +88,7 @@ def groups(leafs: Mapping[str, set[str]]) -> list[tuple[set[str], set[str]]]:
 
 
 def discover(ports: Iterable[Mapping[str, Any]]) -> list[Manifest]:
-    """The HyperNodes of these ports."""
+    """The HyperNodes for these ports."""
     found = [nodes for _, nodes in groups(leaf_switches(ports))]
     names = [f"leaf-hn-{number}" for number in range(len(found))]
     made = [manifest(SOURCE, name, 1, MEMBER_NODE, sorted(nodes)) for name, nodes in zip(names, found, strict=True)]
@@ -96,7 +96,7 @@ def discover(ports: Iterable[Mapping[str, Any]]) -> list[Manifest]:
 
 
 async def fetch(source: Source, user: str, password: str) -> list[Mapping[str, Any]]:
-    """Ask UFM for its ports. Raises UfmError."""
+    """Read the ports from UFM. Raises UfmError."""
     url = URL(endpoint(source).rstrip("/") + PATH)
     options: dict[str, Any] = {"ssl": False} if source.config.get("insecureSkipVerify") is True else {}
     headers = {"Authorization": "Basic " + b64encode(f"{user}:{password}".encode()).decode()}
@@ -112,13 +112,13 @@ async def fetch(source: Source, user: str, password: str) -> list[Mapping[str, A
             async for chunk in answer.content.iter_chunked(1 << 20):
                 body += chunk
                 if len(body) > LARGEST_ANSWER:
-                    raise UfmError(f"GET {url}: the answer is longer than {LARGEST_ANSWER >> 20} MiB")
+                    raise UfmError(f"GET {url}: the response is larger than {LARGEST_ANSWER >> 20} MiB")
     except (aiohttp.ClientError, OSError, TimeoutError) as error:
         raise UfmError(f"GET {url}: {str(error) or type(error).__name__}") from None
     try:
         ports = orjson.loads(bytes(body))
     except orjson.JSONDecodeError as error:
-        raise UfmError(f"GET {url}: the answer is not JSON: {error}") from None
+        raise UfmError(f"GET {url}: the response is not JSON: {error}") from None
     if not isinstance(ports, list) or not all(isinstance(port, dict) for port in ports):
-        raise UfmError(f"GET {url}: the answer is not a list of ports")
+        raise UfmError(f"GET {url}: the response is not a list of ports")
     return ports

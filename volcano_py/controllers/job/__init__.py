@@ -1,1 +1,1 @@
-"""The job controller: a Job becomes a PodGroup, then pods, and its status tells where it stands."""
+"""The job controller: creates the PodGroup and the pods of a Job, and keeps its status."""

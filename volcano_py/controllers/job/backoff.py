@@ -1,8 +1,8 @@
-"""How long a job waits before it is restarted again after an eviction.
+"""The delay of a Job's restarts after evictions.
 
-Such restarts are none of the job's `maxRetry`; without a limit of their own a job that others keep evicting would be
-restarted without end. The first comes at once, each further one after twice the time; a job that was left in peace for
-long enough starts from zero.
+Such restarts do not count against `maxRetry`; without a limit, a Job that is evicted repeatedly would be restarted
+endlessly. The first restart is immediate, each further one waits twice as long; after a period without evictions
+the delay is reset.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from __future__ import annotations
 FIRST = 1.0
 LONGEST = 300.0
 PEACE = 600.0
-"""Seconds without an eviction after which it is forgotten."""
+"""Seconds without an eviction after which the delay is reset."""
 
 
 class EvictionBackoff:
-    """Per job: how often it was restarted after an eviction, and when last (seconds, on the caller's clock)."""
+    """Per Job: the number of restarts after evictions, and the last one (seconds, on the caller's clock)."""
 
     def __init__(self) -> None:
         self._restarts: dict[str, tuple[int, float]] = {}
@@ -27,10 +27,10 @@ class EvictionBackoff:
         return max(0.0, last + min(FIRST * 2.0 ** (count - 1), LONGEST) - now)
 
     def restarted(self, key: str, now: float) -> None:
-        """Note a restart."""
+        """Record a restart."""
         count, last = self._restarts.get(key, (0, now))
         self._restarts[key] = (1 if now - last > PEACE else count + 1, now)
 
     def drop(self, key: str) -> None:
-        """The job is gone."""
+        """The Job was deleted."""
         self._restarts.pop(key, None)

@@ -1,4 +1,4 @@
-"""Drives the job reconciler: collects what happens to each job and works it off, one job at a time."""
+"""Runs the job reconciler: collects the requests of each Job and processes them, one Job at a time."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ _POD_MOVED = (bus.POD_RUNNING, bus.POD_FAILED, bus.POD_EVICTED)
 RESTARTS = (bus.RESTART_JOB, bus.RESTART_TASK, bus.RESTART_POD, bus.RESTART_PARTITION)
 MANY_PODS = 50
 SECONDS_A_POD = 1e-4
-"""The events of a larger job's pods are gathered for so long: 0.2 s where there are 2,000."""
+"""Seconds in which events of a large Job's pods are collected, per pod: 0.2 s for 2,000 pods."""
 LONGEST_RETRY = 60.0
 CONFLICT_SECONDS = 0.02
-"""After a write on an old version of the job: time for the informer to catch up."""
+"""Delay after a write to an outdated version of the Job, until the informer delivers the new one."""
 
 
 def is_quota(error: Exception) -> bool:
-    """Whether a ResourceQuota refused an object: it may have room later."""
+    """Whether a ResourceQuota denied an object: it may have capacity later."""
     return isinstance(error, Forbidden) and "exceeded quota" in str(error)
 
 
@@ -67,7 +67,7 @@ class JobController:
         max_requeue: int = 15,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """After `max_requeue` failed attempts a job is terminated; a negative number means never."""
+        """After `max_requeue` failed attempts a Job is terminated; a negative number means never."""
         self.queue: WorkQueue[str] = WorkQueue(longest_retry=LONGEST_RETRY)
         self.workers = workers
         self._max_requeue = max_requeue
@@ -79,7 +79,7 @@ class JobController:
         self._evictions = EvictionBackoff()
         self._held = Held()
         self._stuck: set[str] = set()
-        """Jobs that something is in the way of."""
+        """Jobs that are blocked by another object."""
         self._jobs: Mirror[Job] = cluster.mirror(JOB)
         self._pods: Mirror[Pod] = cluster.mirror(POD)
         self._podgroups: Mirror[PodGroup] = cluster.mirror(PODGROUP)
@@ -99,24 +99,24 @@ class JobController:
         )
 
     def command(self, command: Command) -> None:
-        """Somebody asks for an action."""
+        """Process an action that a user requested."""
         assert command.target is not None
         key = f"{command.metadata.namespace}/{command.target.name}"
         job = self._jobs.get(key)
         if job is not None:
-            self._say(job, "CommandIssued", f"Start to execute command {command.action}")
+            self._record(job, "CommandIssued", f"Start to execute command {command.action}")
         self._add(key, Request(bus.COMMAND_ISSUED, command.action))
 
     async def process(self, key: str) -> None:
-        """Work off what has happened to one job: first what policies and people ask for, then one look at all of it.
+        """Process the requests of one Job: first actions of policies and users, then one sync for all other requests.
 
-        A look could conclude that the job has failed, because all of its pods have; a policy that names the failure of
-        the first comes before that.
+        A sync could conclude that the Job has failed, because all of its pods have; a policy for the failure of the
+        first pod must run before that.
         """
         requests = self._pending.pop(key, {})
         action = bus.SYNC_JOB
         try:
-            while (found := self._asked_for(key, requests)) is not None:
+            while (found := self._next_action(key, requests)) is not None:
                 job, request, decision = found
                 action = decision.action
                 await self._do(job, request, decision)
@@ -128,22 +128,22 @@ class JobController:
                 requests |= self._pending.pop(key, {})
             seen = self._jobs.get(key)
             if requests and seen is not None:
-                # nothing is awaited between the last look at the requests and this look at the pods
+                # no await between the last check of the requests and this observation of the pods
                 await self._do(seen, next(reversed(requests)), Decision(bus.SYNC_JOB))
         except (KubeError, Unready) as error:
             self._pending[key] = requests | self._pending.get(key, {})
             await self._failed(key, action, error)
             return
         except Exception:
-            self._pending[key] = requests | self._pending.get(key, {})  # what has happened is not forgotten over it
+            self._pending[key] = requests | self._pending.get(key, {})  # requests are kept after a failure
             raise
         self._stuck.discard(key)
         self.queue.forget(key)
         if self._jobs.get(key) is None:
             self._forget(key)
 
-    def _asked_for(self, key: str, requests: dict[Request, None]) -> tuple[Job, Request, Decision] | None:
-        """The first request that asks for more than a look. Those that ask for something later are struck out."""
+    def _next_action(self, key: str, requests: dict[Request, None]) -> tuple[Job, Request, Decision] | None:
+        """The first request with an action other than sync. Requests with a delayed action are scheduled first."""
         for request in list(requests):
             job = self._jobs.get(key)
             if job is None:
@@ -159,7 +159,7 @@ class JobController:
         return None
 
     def _spaced(self, key: str, request: Request, decision: Decision) -> Decision:
-        """Restarts after evictions keep a distance; one that has waited already does not wait again."""
+        """Delay restarts after evictions; a request that was already delayed is not delayed again."""
         if decision.counts or decision.action not in RESTARTS or request.action:
             return decision
         delay = max(decision.delay, self._evictions.delay(key, self._clock()))
@@ -168,7 +168,7 @@ class JobController:
     def _postpone(self, key: str, job: Job, request: Request, decision: Decision) -> None:
         if self._delayed.schedule(key, request, decision):
             after = format_duration(decision.delay)
-            self._say(job, "ExecuteAction", f"Execute action {decision.action} after {after}")
+            self._record(job, "ExecuteAction", f"Execute action {decision.action} after {after}")
 
     async def _do(self, job: Job, request: Request, decision: Decision) -> None:
         instructions = self._hold_back(job, reconcile(self._observe(job), request, decision))
@@ -176,7 +176,7 @@ class JobController:
         self._measure(job, instructions)
 
     def _hold_back(self, job: Job, instructions: list[Instruction]) -> list[Instruction]:
-        """Hold back a write that changes nothing but counters, until it is due."""
+        """Delay a status write that changes only counters, until it is due."""
         key = job.key
         writes = [one for one in instructions if isinstance(one, UpdateStatus)]
         if not writes:
@@ -196,18 +196,18 @@ class JobController:
         if isinstance(error, Conflict):
             self.queue.add_after(key, CONFLICT_SECONDS)
             return
-        self._trouble.tell(f"job {key}", error)
+        self._trouble.report(f"job {key}", error)
         metrics.RECONCILE_FAILURES.labels(self.name).inc()
         if isinstance(error, Unready):
-            self._say(job, error.reason, str(error), "Warning")
+            self._record(job, error.reason, str(error), "Warning")
         await self._note(job, error)
-        # A queue or a claim that is missing, or a quota that is used up, is not the job's fault either.
+        # A missing queue or claim, or an exhausted quota, does not count against the Job either.
         if isinstance(error, Unready):
             ours = not error.from_outside
         else:
             ours = not from_outside(error) and not is_quota(error)
         if ours and 0 <= self._max_requeue <= self.queue.retries(key):
-            self._say(job, "ExecuteAction", f"Job failed on action {action} for retry limit reached", "Warning")
+            self._record(job, "ExecuteAction", f"Job failed on action {action} for retry limit reached", "Warning")
             self._pending[key] = {}
             try:
                 await self._do(job, Request(), Decision(bus.TERMINATE_JOB))
@@ -221,7 +221,7 @@ class JobController:
         self.queue.add_rate_limited(key)
 
     async def _note(self, job: Job, error: Exception) -> None:
-        """Say in the job's status what is in the way; the next write of a look that succeeds takes it away."""
+        """Report the obstacle in the Job's status; the next successful sync removes it."""
         if isinstance(error, Unready):
             reason, message = error.reason, str(error)
         elif isinstance(error, ApiError):
@@ -238,7 +238,7 @@ class JobController:
             await self._executor.carry_out([status_write(JOB, job, status)], job)
 
     def _try_again(self) -> None:
-        """Something has come that jobs may have waited for."""
+        """An object was added that Jobs may have waited for."""
         stuck, self._stuck = self._stuck, set()
         for key in stuck:
             self._add(key, Request(bus.OUT_OF_SYNC))
@@ -251,7 +251,7 @@ class JobController:
         namespace = job.metadata.namespace
         podgroup = self._podgroups.get(f"{namespace}/{podgroup_name(job)}")
         if podgroup is None:
-            # made by a version of Volcano before 1.5
+            # created by a version of Volcano before 1.5
             older = self._podgroups.get(job.key)
             podgroup = older if older is not None and controls(job, older) else None
         ours = podgroup is None or controls(job, podgroup)
@@ -284,17 +284,15 @@ class JobController:
                         waited = max(0.0, self._clock() - parse_time(created))
                         metrics.POD_CREATION_LATENCY.observe(waited * 1000)
 
-    def _say(self, job: Job, reason: str, message: str, type_: Literal["Normal", "Warning"] = "Normal") -> None:
-        self._executor.say(job, Emit(type_, reason, message))
+    def _record(self, job: Job, reason: str, message: str, type_: Literal["Normal", "Warning"] = "Normal") -> None:
+        self._executor.record(job, Emit(type_, reason, message))
 
     def _add(self, key: str, request: Request) -> None:
         self._pending.setdefault(key, {})[request] = None
         self.queue.add(key)
 
     def _add_of_pod(self, pod: Pod, key: str, request: Request) -> None:
-        """A look at a job costs as much as it has pods: the more there are, the more of their events are worked off at
-        once.
-        """
+        """A sync costs time per pod of the Job: the more pods, the more events are collected for one sync."""
         owner = pod.metadata.controller
         pods = self._pods.count(owner.uid) if owner else 0
         self._pending.setdefault(key, {})[request] = None
@@ -304,7 +302,7 @@ class JobController:
             self.queue.add(key)
 
     def _due(self, key: str, request: Request) -> None:
-        """An action has waited long enough. Of a pod that was pending too long: if it still is."""
+        """A delayed action is due. A pod that was pending too long must still be pending."""
         if request.event == bus.POD_PENDING:
             pod = self._pods.get(f"{key.partition('/')[0]}/{request.pod}")
             if pod is None or pod.metadata.uid != request.pod_uid or not events.is_pending(pod):
@@ -325,7 +323,7 @@ class JobController:
         metrics.forget_job(job.key, job.spec.queue)
 
     def _forget(self, key: str) -> None:
-        """The job is gone; called again after work that was under way when it was deleted."""
+        """The Job was deleted; called again after a sync that was in progress at the deletion."""
         self._pending.pop(key, None)
         self._delayed.drop(key)
         self._evictions.drop(key)
@@ -365,4 +363,4 @@ class JobController:
 
     def _podgroup_deleted(self, podgroup: PodGroup) -> None:
         self._add(events.podgroup_job(podgroup), Request(bus.OUT_OF_SYNC))
-        self._try_again()  # it may have been in the way of another job's
+        self._try_again()  # it may have blocked the PodGroup of another Job

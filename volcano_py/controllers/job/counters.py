@@ -1,7 +1,7 @@
-"""Counters in a job's status: written a second after they moved, unless something else takes them along.
+"""Counters in a Job's status: written a second after a change, unless another write of the status includes them.
 
-The pods of a gang start and end within moments of each other, and each of them moves the counters; then the phase
-changes. Nothing is decided by what is stored (every reconcile counts again), so a write of counters alone can wait.
+The pods of a gang start and end within a short time, and each of them changes the counters; then the phase changes.
+No decision uses the stored counters (every reconcile counts again), so a write of counters alone can be delayed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _COUNTERS = ("taskStatusCount", "pending", "running", "succeeded", "failed", "te
 
 
 def only_counters(job: Job, instruction: Instruction) -> bool:
-    """Whether a write of the job's status changes nothing but counters."""
+    """Whether a write of the Job's status changes only counters."""
     if not isinstance(instruction, UpdateStatus) or instruction.rt != JOB:
         return False
     return _rest(msgspec.to_builtins(job.status)) == _rest(instruction.status)
@@ -30,16 +30,16 @@ def _rest(status: dict[str, Any]) -> dict[str, Any]:
 
 
 class Held:
-    """Per job: since when a write of counters waits (seconds, on the caller's clock)."""
+    """Per Job: the time since which a write of counters is delayed (seconds, on the caller's clock)."""
 
     def __init__(self) -> None:
         self._since: dict[str, float] = {}
 
     def wait(self, key: str, now: float) -> float:
-        """Seconds that a write of counters still has to wait; 0: it is due."""
+        """Seconds until a delayed write of counters is due; 0: it is due."""
         since = self._since.setdefault(key, now)
         return max(0.0, since + SECONDS - now) if since <= now else 0.0
 
     def drop(self, key: str) -> None:
-        """They were written with something else, or the job is gone."""
+        """The counters were written, or the Job was deleted."""
         self._since.pop(key, None)

@@ -1,4 +1,4 @@
-"""Actions that wait: policies with a timeout. Volcano: job controller, delayed actions."""
+"""Delayed actions: policies with a timeout. Volcano: job controller, delayed actions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class _Waiting(Struct):
 
 
 class DelayedActions:
-    """Per job and pod at most one of each action. `due(job key, request)` is called when the time has come."""
+    """At most one delayed action of each kind per Job and pod. `due(job key, request)` is called when it is due."""
 
     def __init__(self, due: Callable[[str, Request], None]) -> None:
         self._due = due
@@ -29,9 +29,9 @@ class DelayedActions:
         return sum(len(waiting) for waiting in self._jobs.values())
 
     def schedule(self, key: str, request: Request, decision: Decision) -> bool:
-        """Carry out the action later; False if the same one waits already for this pod.
+        """Delay the action; False if the same action is already delayed for this pod.
 
-        What waits because a former pod of the name was pending too long makes way.
+        A delayed action for an earlier pending pod with the same name is replaced.
         """
         waiting = self._jobs.setdefault(key, {})
         slot = (request.pod, decision.action)
@@ -45,7 +45,7 @@ class DelayedActions:
         return True
 
     def on_event(self, key: str, request: Request) -> None:
-        """A pod that has got further no longer waits for what its former state asked for."""
+        """Cancel the delayed actions of a pod that has left the state that caused them."""
         for slot, waiting in list(self._jobs.get(key, {}).items()):
             cause = waiting.request
             got_started = (
@@ -62,7 +62,7 @@ class DelayedActions:
                 self._cancel(key, slot)
 
     def on_done(self, key: str, request: Request, decision: Decision) -> None:
-        """After an action, those of the same level have become pointless."""
+        """Cancel the delayed actions of the same level after an action."""
         for slot, waiting in list(self._jobs.get(key, {}).items()):
             same = {
                 "job": True,
@@ -74,7 +74,7 @@ class DelayedActions:
                 self._cancel(key, slot)
 
     def drop(self, key: str) -> None:
-        """The job is gone."""
+        """The Job was deleted."""
         for slot in list(self._jobs.get(key, {})):
             self._cancel(key, slot)
         self._jobs.pop(key, None)

@@ -1,8 +1,9 @@
-"""From what the informers see to what happened to a job. Volcano: job controller, handlers.
+"""Maps informer events to requests of a Job. Volcano: job controller, handlers.
 
-What is first seen may be old: it happened while no controller ran. Unlike in Volcano, a pod that is found Failed has
-failed now, a task whose pods are found Succeeded is completed now, and so on: otherwise a restart of the controller
-would lose it for the policies. And only a pod that is pending is reported as pending.
+An object that the informer adds may be older than the process: its changes happened while no controller ran. Unlike
+in Volcano, an added pod that is Failed counts as failing now, a task whose pods are all Succeeded counts as completed
+now, and so on: otherwise the policies would miss events during a restart of the controller. Only a pod that is still
+pending is reported as pending.
 """
 
 from __future__ import annotations
@@ -18,11 +19,11 @@ from volcano_py.controllers.job.observed import find_task, is_out_of_sync, is_te
 from volcano_py.controllers.job.request import Request
 
 _TAKEN = frozenset(("Evicted", "Preempting", "NodeLost", "NodeShutdown", "Terminated", "UnexpectedAdmissionError"))
-"""`status.reason` of pods that the kubelet or a controller has ended for others' sake."""
+"""`status.reason` of pods that the kubelet or a controller has evicted."""
 
 
 def job_key(pod: Pod) -> str | None:
-    """`namespace/name` of the job a pod belongs to; None if it does not look like one of ours."""
+    """`namespace/name` of the Job that a pod belongs to; None if it has no Job."""
     owner = pod.metadata.controller
     annotations = pod.metadata.annotations or {}
     if owner is None or owner.kind != JOB.kind or owner.api_version != JOB.api_version:
@@ -34,11 +35,11 @@ def job_key(pod: Pod) -> str | None:
 
 
 PodsOf = Callable[[str, str], Sequence[Pod]]
-"""The pods of the job that are of a task and in a phase, as they are now. Asked seldom: a job may have thousands."""
+"""The current pods of the Job, by task and phase. Called rarely: a Job may have thousands of pods."""
 
 
 def job_added(job: Job, pods_of: PodsOf) -> list[Request]:
-    """A look at all of it; and tasks whose pods had all succeeded before the job was seen."""
+    """A sync request; and requests for tasks whose pods had all succeeded before the Job was added."""
     requests = [Request(bus.OUT_OF_SYNC)]
     for task in job.spec.tasks or ():
         ended = [pod for pod in pods_of(task.name, "Succeeded") if job_key(pod) and not is_out_of_sync(pod)]
@@ -63,7 +64,7 @@ def pod_added(pod: Pod, job: Job | None, pods_of: PodsOf) -> Request:
 
 
 def is_pending(pod: Pod) -> bool:
-    """Whether the pod still waits for its start, and is not on its way out."""
+    """Whether the pod still waits for its start, and is not being deleted."""
     return pod.status.phase in ("", "Pending") and not is_terminating(pod) and not is_out_of_sync(pod)
 
 
@@ -91,21 +92,21 @@ def pod_deleted(pod: Pod) -> Request:
 
 
 def was_evicted(pod: Pod) -> bool:
-    """Whether a failed pod was taken from its node (by kubelet, taints, an API eviction, preemption)."""
+    """Whether a failed pod was evicted (by the kubelet, taints, the eviction API, or preemption)."""
     if pod.status.reason in _TAKEN:
         return True
     return any(c.type == "DisruptionTarget" and c.status == "True" for c in pod.status.conditions or ())
 
 
 def podgroup_added(podgroup: PodGroup) -> Request | None:
-    """A gang that was broken, or let in, before its group was seen: also while a watch was interrupted."""
+    """A request for a PodGroup that is already Unknown or admitted when it is added, as after a broken watch."""
     if podgroup.status.phase == UNKNOWN:
         return Request(bus.JOB_UNKNOWN)
     return None if podgroup.status.phase in ("", PENDING) else Request(bus.OUT_OF_SYNC)
 
 
 def podgroup_updated(old: PodGroup, new: PodGroup) -> Request | None:
-    """None when the phase stays."""
+    """None if the phase is unchanged."""
     if old.status.phase == new.status.phase:
         return None
     return Request(bus.JOB_UNKNOWN if new.status.phase == UNKNOWN else "")
@@ -120,7 +121,7 @@ def podgroup_job(podgroup: PodGroup) -> str:
 
 
 def job_updated(old: Job, new: Job) -> Request | None:
-    """None when neither spec nor phase has changed."""
+    """None if neither spec nor phase has changed."""
     same_phase = old.status.state.phase == new.status.state.phase
     if same_phase and old.spec == new.spec:
         return None
@@ -144,7 +145,7 @@ def _request(pod: Pod, event: str, exit_code: int | None = None, evicted: bool =
 
 
 def _exit_code(pod: Pod) -> int:
-    """Of the first container, if it has ended."""
+    """The exit code of the first container, if it has terminated."""
     statuses = pod.status.container_statuses or []
     terminated = statuses[0].state.terminated if statuses and statuses[0].state else None
     return terminated.exit_code if terminated else 0
@@ -156,7 +157,7 @@ def _is_complete(job: Job | None, pod: Pod, pods_of: PodsOf) -> bool:
 
 
 def _restarts_too_often(job: Job | None, pod: Pod, pods_of: PodsOf) -> bool:
-    """Whether the containers of a task have restarted as often as they may; asked when one of them has."""
+    """Whether the containers of a task have reached the restart limit; called when one of them has restarted."""
     task = find_task(job, task_of(pod)) if job and _restarts(pod) else None
     if task is None or task.replicas <= 0 or task.max_retry == -1:
         return False

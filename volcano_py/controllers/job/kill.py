@@ -1,4 +1,4 @@
-"""Ending the pods of a job: all of them, or those of a task, a partition, or one. Volcano: killPods."""
+"""Ends pods of a Job: all pods, or those of a task, a partition, or one pod. Volcano: killPods."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from volcano_py.controllers.job.state import NONE, SOFT, Rule
 
 
 class Target(Struct, frozen=True):
-    """The part of a job that is ended: a task, one of its partitions, or one of its pods."""
+    """The part of a Job to end: a task, one of its partitions, or one of its pods."""
 
     task: str = ""
     pod: str = ""
@@ -37,7 +37,7 @@ class Target(Struct, frozen=True):
 
 
 def end_pods(pods: Iterable[Pod]) -> list[Instruction]:
-    """Mark pods as ended by us, so that the policies for evicted pods stay quiet, and then delete them."""
+    """Mark pods as ended by the controller, so that policies for evicted pods ignore them; then delete them."""
     pods = [pod for pod in pods if not is_terminating(pod)]
     marks = tuple(
         Patch(
@@ -60,17 +60,17 @@ def end_pods(pods: Iterable[Pod]) -> list[Instruction]:
 def kill(
     seen: Observed, retain: frozenset[str], rule: Rule | None, target: Target | None = None, *, counts: bool = True
 ) -> list[Instruction]:
-    """End pods, and move to the phase that `rule` says.
+    """End pods, and change to the phase of `rule`.
 
-    Without a target all pods go but those in a phase of `retain`, and the PodGroup with them; the job's version grows,
-    by which events of its old pods are known. `counts`: this is one of the job's `maxRetry`, perhaps the last.
+    Without a target, all pods except those in a phase of `retain` are deleted, and the PodGroup, too. The Job's version
+    is increased, which identifies events of old pods. `counts`: the restart counts against `maxRetry`.
     """
     job = seen.job
     if job.metadata.deletion_timestamp is not None:
         return []
     if target is None:
         if counts and job.status.retry_count >= job.spec.max_retry - 1:
-            retain = retain | SOFT  # the last try: leave something to look at
+            retain = retain | SOFT  # the last attempt: keep finished pods for their logs
         victims = [pod for pod in seen.pods if pod.status.phase not in retain]
     else:
         victims = [pod for pod in seen.pods if _is_target(pod, target)]
@@ -87,11 +87,11 @@ def kill(
         return _interlaced(end_pods(victims), _write(job, status))
     if changed or any(not is_terminating(pod) for pod in victims):
         status.version += 1
-    # What has to go is known from what is stored: plugins' objects from the status that lists them, pods from the phase
-    # and version that are written before they are ended. Wherever a kill is broken off, the next look goes on with it.
+    # Objects to delete are derived from stored data: plugins' objects from the status that lists them, pods from the
+    # phase and version that are written before they are ended. After an interruption, the next sync continues the kill.
     instructions = plugins.on_job_delete(job, status)
     if status.state.phase == batch.RESTARTING:
-        plugins.note(job, status)  # they are made again at once
+        plugins.note(job, status)  # they are created again immediately
     instructions += _write(job, status)
     instructions += end_pods(victims)
     podgroup = seen.podgroup
@@ -107,13 +107,13 @@ def _write(job: Job, status: batch.JobStatus) -> list[Instruction]:
 
 
 def _interlaced(ends: list[Instruction], write: list[Instruction]) -> list[Instruction]:
-    """The pods are marked, then the status is written, then they are deleted: `sync` ends what is marked."""
+    """Mark the pods, then write the status, then delete the pods: `sync` ends marked pods after an interruption."""
     marks = [one for one in ends if isinstance(one, Together) and isinstance(one.instructions[0], Patch)]
     return [*marks, *write, *(one for one in ends if one not in marks)]
 
 
 def past_life(job: Job, pods: Iterable[Pod]) -> list[Pod]:
-    """Pods that a restart of the whole job was to end and has not reached."""
+    """Pods that a restart of the whole Job should have ended, but did not."""
     if job.status.state.phase != batch.RESTARTING:
         return []
     retain = SOFT if _is_resumed(job) or job.status.retry_count >= job.spec.max_retry else NONE
@@ -125,7 +125,7 @@ def past_life(job: Job, pods: Iterable[Pod]) -> list[Pod]:
 
 
 def _is_resumed(job: Job) -> bool:
-    """Whether it was stopped before it was restarted; what had ended then stays."""
+    """Whether the Job was aborted before it was restarted; its finished pods are then kept."""
     former = [condition.status for condition in job.status.conditions or ()][-2:-1]
     return former in ([batch.ABORTED], [batch.ABORTING])
 
@@ -141,7 +141,7 @@ def _is_target(pod: Pod, target: Target) -> bool:
 
 
 def running_duration(job: Job, status: batch.JobStatus) -> str | None:
-    """From the creation of a job to its last change of phase, as Go writes durations."""
+    """Time from the creation of a Job to its last phase change, in Go's duration format."""
     begin, end = job.metadata.creation_timestamp, status.state.last_transition_time
     if not begin or not end:
         return job.status.running_duration

@@ -1,4 +1,4 @@
-"""What the job controller sees of one job, and counting its pods."""
+"""The observed state of one Job, and the counting of its pods."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _COUNTERS = {"Pending": "pending", "Running": "running", "Succeeded": "succeeded
 
 
 class Unready(Exception):
-    """The job cannot be worked on now; `reason` is that of the event that says so. It is tried again.
+    """The Job cannot be processed now; `reason` is the reason of the Event. It is retried.
 
-    `from_outside`: because of something that is not the job's, and may come.
+    `from_outside`: the cause is another object, which may be created later.
     """
 
     def __init__(self, reason: str, message: str, *, from_outside: bool = False) -> None:
@@ -29,39 +29,39 @@ class Unready(Exception):
 
 
 class Observed(Struct):
-    """Everything a decision about a job rests on."""
+    """The input of a decision about a Job."""
 
     job: Job
     pods: list[Pod] = field(default_factory=list)
-    """The pods that the job controls."""
+    """The pods that the Job controls."""
     podgroup: PodGroup | None = None
-    """The job's; one of another owner is not shown here."""
+    """The PodGroup that the Job controls."""
     foreign_podgroup: str = ""
-    """Name of a PodGroup that is in the way of the job's."""
+    """Name of a PodGroup with the Job's PodGroup name but another owner."""
     queue: Queue | None = None
     problems: Sequence[str] = ()
-    """Why admission would reject a new job."""
+    """Why admission would deny a new Job."""
     priorities: Mapping[str, int] = field(default_factory=dict)
     """PriorityClass name to value."""
     claims: frozenset[str] = frozenset()
-    """Those of the job's PersistentVolumeClaims that exist."""
+    """The Job's PersistentVolumeClaims that exist."""
     now: float = 0.0
     """Seconds since the epoch."""
 
 
 def task_of(pod: Pod) -> str:
-    """The task a pod was made for."""
+    """The task of a pod."""
     return (pod.metadata.annotations or {}).get(names.TASK_SPEC, "")
 
 
 def job_version(pod: Pod) -> int:
-    """The version of the job for which the pod was made; a pod that does not say it is of the latest."""
+    """The Job's version when the pod was created; a pod without the annotation counts as current."""
     text = (pod.metadata.annotations or {}).get(names.JOB_VERSION, "")
     return int(text) if text.isdecimal() else sys.maxsize
 
 
 def is_out_of_sync(pod: Pod) -> bool:
-    """Whether we have marked the pod as one that we are ending ourselves."""
+    """Whether the controller has marked the pod as ended by itself."""
     return names.CONTROLLER_OUT_OF_SYNC in (pod.metadata.annotations or {})
 
 
@@ -78,7 +78,7 @@ def find_task(job: Job, name: str) -> Task | None:
 
 
 def fresh_status(job: Job) -> JobStatus:
-    """The job's status before it is counted again: lasting fields are kept; counters and errors are not."""
+    """The Job's status before counting: persistent fields are kept; counters and errors are reset."""
     old = job.status
     return JobStatus(
         state=JobState(phase=old.state.phase, last_transition_time=old.state.last_transition_time),
@@ -91,7 +91,7 @@ def fresh_status(job: Job) -> JobStatus:
 
 
 def count(status: JobStatus, task: str, phase: str) -> None:
-    """One more living or ended pod of `task`."""
+    """Count one pod of `task`."""
     counter = _COUNTERS.get(phase, "unknown")
     setattr(status, counter, getattr(status, counter) + 1)
     if status.task_status_count is None:
@@ -102,7 +102,7 @@ def count(status: JobStatus, task: str, phase: str) -> None:
 
 
 def count_pods(status: JobStatus, pods: Iterable[Pod]) -> None:
-    """Count pods as they are."""
+    """Count the current pods."""
     for pod in pods:
         if is_terminating(pod):
             status.terminating += 1
@@ -111,7 +111,7 @@ def count_pods(status: JobStatus, pods: Iterable[Pod]) -> None:
 
 
 def enter_phase(status: JobStatus, now: float) -> None:
-    """Note the time of the change; the condition of the phase moves to the end of the list."""
+    """Set the transition time; the condition of the phase moves to the end of the list."""
     stamp = format_time(now)
     status.state.last_transition_time = stamp
     kept = [condition for condition in status.conditions or () if condition.status != status.state.phase]

@@ -1,4 +1,4 @@
-"""The PodGroup of a job: what its gang needs. Volcano: createOrUpdatePodGroup."""
+"""The PodGroup of a Job: the requirements of its gang. Volcano: createOrUpdatePodGroup."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ BLAME = "PodGroupError"
 
 
 def keep_podgroup(seen: Observed) -> list[Instruction]:
-    """Make the PodGroup, or bring it in line with the job.
+    """Create the PodGroup, or update it to match the Job.
 
-    Queue, topology, labels and annotations are only set when it is made. Just the fields that differ are
-    patched: the scheduler writes the status of the same object. Raises Unready for requests that are no quantities, and
-    when a PodGroup that the job does not control has the name.
+    Queue, topology, labels and annotations are only set on creation. Only fields that differ are patched, because the
+    scheduler writes the status of the same object. Raises Unready for invalid quantities in requests, and
+    if a PodGroup with the name exists that the Job does not control.
     """
     job = seen.job
     try:
         return _kept(seen, job)
     except (ValueError, TypeError, AttributeError) as error:
-        why = f"what the pods ask for cannot be counted: {error}; correct resources in spec.tasks[].template.spec"
+        why = f"the resources of the pods are invalid: {error}; correct resources in spec.tasks[].template.spec"
         raise Unready(BLAME, why) from error
 
 
@@ -53,7 +53,7 @@ def _kept(seen: Observed, job: Job) -> list[Instruction]:
 
 
 def controls(job: Job, podgroup: PodGroup) -> bool:
-    """Whether the job made this PodGroup: the name alone proves nothing."""
+    """Whether the Job controls this PodGroup: the name alone is not sufficient."""
     controller = podgroup.metadata.controller
     return controller is not None and controller.uid == job.metadata.uid
 
@@ -83,7 +83,7 @@ def build_podgroup(job: Job, priorities: Mapping[str, int]) -> dict[str, Any]:
 
 
 def _changes(job: Job, podgroup: PodGroup, priorities: Mapping[str, int]) -> dict[str, Any]:
-    """The fields of the spec that have to change, for a merge patch."""
+    """The fields of the spec that differ, as a merge patch."""
     old = podgroup.spec
     changes: dict[str, Any] = {}
     if old.priority_class_name != job.spec.priority_class_name:
@@ -121,7 +121,7 @@ def _min_task_member(job: Job) -> dict[str, int]:
 
 
 def sub_groups(job: Job) -> list[SubGroupPolicy] | None:
-    """One policy for each task that is divided into partitions."""
+    """One policy for each task with partitions."""
     return [
         SubGroupPolicy(
             name=task.name,
@@ -137,7 +137,7 @@ def sub_groups(job: Job) -> list[SubGroupPolicy] | None:
 
 
 def _topology(topology: NetworkTopology | None) -> NetworkTopology | None:
-    """A copy; where both a tier and its name are given, the tier counts."""
+    """A copy; if both a tier and its name are set, the tier applies."""
     if topology is None:
         return None
     name = topology.highest_tier_name if topology.highest_tier_allowed is None else ""
@@ -145,12 +145,12 @@ def _topology(topology: NetworkTopology | None) -> NetworkTopology | None:
 
 
 def min_resources(job: Job, priorities: Mapping[str, int]) -> dict[str, str]:
-    """Quota usage of the gang: minAvailable pods, those of high priority first."""
+    """Quota usage of the gang: minAvailable pods, those with high priority first."""
     tasks = by_priority(job.spec.tasks or [], priorities)
     left = job.spec.min_available
     taken = dict.fromkeys(range(len(tasks)), 0)
     if left >= total_minimum(job.spec):
-        # Every task's own minimum is part of the gang; what is left over is filled up.
+        # The gang contains every task's own minimum; the remainder is filled by priority.
         for index, task in enumerate(tasks):
             own = task.replicas if task.min_available is None else task.min_available
             taken[index] = max(0, min(own, left))
@@ -163,7 +163,7 @@ def min_resources(job: Job, priorities: Mapping[str, int]) -> dict[str, str]:
 
 
 def by_priority(tasks: list[Task], priorities: Mapping[str, int]) -> list[Task]:
-    """Tasks of high priority first, otherwise in the order of the job."""
+    """Tasks with high priority first, otherwise in the order of the Job."""
 
     def priority(task: Task) -> int:
         name = _pod_spec(task).get("priorityClassName") or ""

@@ -1,4 +1,4 @@
-"""Making the pods of a job. Volcano: createJobPod."""
+"""Creates the pods of a Job. Volcano: createJobPod."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LABELS = (names.PREEMPTABLE, names.COOLDOWN_TIME)
 
 
 def owner_reference(job: Job) -> dict[str, Any]:
-    """The job as the controller of what is made for it."""
+    """The Job as the controller of its objects."""
     return {
         "apiVersion": JOB.api_version,
         "kind": JOB.kind,
@@ -34,7 +34,7 @@ def podgroup_name(job: Job) -> str:
 
 
 def stable_suffix(*parts: str) -> str:
-    """Twelve characters that are always the same for the same parts: nothing is made twice after a crash."""
+    """A suffix of twelve characters, determined by the parts: nothing is created twice after a crash."""
     number = int.from_bytes(hashlib.sha256("\0".join(parts).encode()).digest()[:8])
     digits = "0123456789abcdefghijklmnopqrstuvwxyz"
     text = ""
@@ -45,7 +45,7 @@ def stable_suffix(*parts: str) -> str:
 
 
 def build_pod(job: Job, task: Task, index: int, *, forwarding: bool = False) -> dict[str, Any]:
-    """The manifest of one pod, before plugins add to it."""
+    """The manifest of one pod, before plugins change it."""
     template = task.template or {}
     metadata = template.get("metadata") or {}
     annotations, labels = _identity(job, task, index)
@@ -72,7 +72,7 @@ def build_pod(job: Job, task: Task, index: int, *, forwarding: bool = False) -> 
 
 
 def _identity(job: Job, task: Task, index: int) -> tuple[dict[str, str], dict[str, str]]:
-    """The annotations and labels that tell what a pod is."""
+    """The annotations and labels that identify a pod."""
     name = task.name or DEFAULT_TASK_NAME
     common = {
         names.TASK_INDEX: str(index),
@@ -100,14 +100,14 @@ def _identity(job: Job, task: Task, index: int) -> tuple[dict[str, str], dict[st
 
 
 def _volume_name(job: Job, claim: str) -> str:
-    """Called after the job, where that is a name that a volume may have: a DNS label."""
+    """The volume of a claim: the Job's name with a suffix if that is a valid DNS label, else `volume-SUFFIX`."""
     suffix = stable_suffix(job.metadata.uid, claim)
     name = f"{job.metadata.name}-{suffix}"
     return name if len(name) <= LONGEST_LABEL and "." not in name else f"volume-{suffix}"
 
 
 def _mount_volumes(job: Job, spec: dict[str, Any]) -> None:
-    """Mount each of the job's claims into all regular containers; a claim that comes twice is mounted once."""
+    """Mount each claim of the Job in all regular containers; duplicate claims are mounted once."""
     seen = set[str]()
     for volume in job.spec.volumes or ():
         claim = volume.volume_claim_name

@@ -1,4 +1,4 @@
-"""One request for one job: what is to be done. Pure: no clock, no I/O."""
+"""The instructions for one request of one Job. Pure: no clock, no I/O."""
 
 from __future__ import annotations
 
@@ -18,30 +18,30 @@ TARGETS = {
 
 
 def reconcile(seen: Observed, request: Request, decision: Decision) -> list[Instruction]:
-    """The instructions that carry out `decision` on the job. Raises Unready."""
+    """The instructions that execute `decision` on the Job. Raises Unready."""
     job = seen.job
     step = transition(job.status.state.phase, decision.action)
     if not decision.counts:
         step = uncounted(step)
-    said: list[Instruction] = []
+    events: list[Instruction] = []
     if decision.action != bus.SYNC_JOB:
-        said = [Emit("Normal", "ExecuteAction", f"Start to execute action {decision.action}")]
+        events = [Emit("Normal", "ExecuteAction", f"Start to execute action {decision.action}")]
     match step.operation:
         case Operation.SYNC:
-            return said + sync(seen, step.rule)
+            return events + sync(seen, step.rule)
         case Operation.KILL:
-            return said + kill(seen, step.retain, step.rule, counts=decision.counts)
+            return events + kill(seen, step.retain, step.rule, counts=decision.counts)
         case Operation.KILL_TARGET:
             target = TARGETS[decision.action](request)
             if decision.action == bus.RESTART_PARTITION and not target.partition:
                 return _no_partition(seen, request)
-            return said + kill(seen, step.retain, step.rule, target)
+            return events + kill(seen, step.retain, step.rule, target)
 
 
 def _no_partition(seen: Observed, request: Request) -> list[Instruction]:
-    """There is nothing to restart. But something has happened: the job is looked at as without a policy."""
+    """Without partitions there is nothing to restart; the request is handled as without a policy."""
     which = f"task {request.task}" if request.task else "the job"
-    remedy = "give it a partitionPolicy, or name another action"
+    remedy = "set partitionPolicy, or use another action"
     message = f"{bus.RESTART_PARTITION} of {which} does nothing: it is not divided into partitions; {remedy}"
     event = Emit("Warning", "ExecuteAction", message, once=True)
     return [event, *reconcile(seen, request, Decision(bus.SYNC_JOB))]

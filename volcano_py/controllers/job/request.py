@@ -1,4 +1,4 @@
-"""What happened to a job, and the action that its lifecycle policies choose for that.
+"""The requests of a Job, and the actions that its lifecycle policies select for them.
 
 Volcano: job controller, applyPolicies.
 """
@@ -12,7 +12,7 @@ from volcano_py.api.batch import Job, LifecyclePolicy
 from volcano_py.api.duration import parse_duration
 
 INTERNAL_EVENTS = frozenset((bus.OUT_OF_SYNC, bus.COMMAND_ISSUED, bus.POD_RUNNING))
-"""Events that policies cannot name."""
+"""Events that policies cannot use."""
 
 _LEVEL = {
     bus.RESTART_TASK: "task",
@@ -22,39 +22,39 @@ _LEVEL = {
 
 
 class Request(Struct, frozen=True):
-    """One thing that happened; equal requests are handled once."""
+    """One event of a Job; equal requests are processed once."""
 
     event: str = ""
     action: str = ""
-    """Set when somebody asks for it; policies are not consulted then."""
+    """Set for actions that a user requests; policies then do not apply."""
     job_uid: str = ""
     job_version: int | None = None
-    """The job's version when the pod was made; an older one than the job's means: from a past life."""
+    """The Job's version when the pod was created; older than the Job's: the pod was created before a restart."""
     task: str = ""
     pod: str = ""
     pod_uid: str = ""
     partition: str = ""
     exit_code: int | None = None
     evicted: bool = False
-    """The pod did not fail: it was taken away."""
+    """The pod was evicted; it did not fail."""
 
 
 class Decision(Struct, frozen=True):
-    """The action to take, after `delay` seconds."""
+    """The action to execute, after `delay` seconds."""
 
     action: str
     delay: float = 0.0
     counts: bool = True
-    """Whether a restart is one of the `maxRetry` that the job has. One after an eviction is not the job's fault."""
+    """Whether a restart counts against `maxRetry`. Restarts after evictions do not."""
 
     @property
     def level(self) -> str:
-        """What is acted upon: job, task, pod or partition."""
+        """The level of the action: job, task, pod or partition."""
         return _LEVEL.get(self.action, "job")
 
 
 def decide(job: Job, request: Request) -> Decision:
-    """The action for a request; the first matching policy wins, those of the task come first."""
+    """The action for a request; the first matching policy applies, policies of the task first."""
     if request.action:
         return Decision(request.action, counts=not request.evicted)
     if request.event in INTERNAL_EVENTS:
@@ -77,7 +77,7 @@ def decide(job: Job, request: Request) -> Decision:
 def _matches(policy: LifecyclePolicy, request: Request) -> bool:
     events = {*(policy.events or ()), policy.event} - {""}
     named = bool(request.event) and (request.event in events or bus.ANY_EVENT in events)
-    # Being pending is normal; only being pending for long is not.
+    # Pending is a normal state; only a long time in it is an event.
     if named and (request.event != bus.POD_PENDING or policy.timeout is not None):
         return True
     return bool(policy.exit_code) and policy.exit_code == request.exit_code

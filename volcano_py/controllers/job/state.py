@@ -1,7 +1,7 @@
-"""The job state machine, as a table: in which phase an action does what, and which phase follows.
+"""The job state machine, as a table: the operation of each action in each phase, and the next phase.
 
-Volcano: job controller, states. A rule looks at the status that was just counted, changes phase and retry
-count in it, and says whether the phase has changed.
+Volcano: job controller, states. A rule evaluates the counted status, changes its phase and retry count, and returns
+whether the phase has changed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Rule = Callable[[JobSpec, JobStatus], bool]
 FINISHED = frozenset((batch.COMPLETED, batch.FAILED, batch.TERMINATED))
 
 SOFT = frozenset(("Succeeded", "Failed"))
-"""Pod phases that are kept when a job is stopped: they hold nothing, and people want to read their logs."""
+"""Pod phases that are kept when a Job is stopped: such pods hold no resources, and their logs remain readable."""
 NONE: frozenset[str] = frozenset()
 
 
@@ -31,7 +31,7 @@ class Operation(Enum):
 
 
 class Transition(Struct, frozen=True):
-    """What an action does in a phase. Without a rule the phase stays."""
+    """The operation of an action in a phase. Without a rule the phase does not change."""
 
     operation: Operation
     rule: Rule | None = None
@@ -53,7 +53,7 @@ def _restart(spec: JobSpec, status: JobStatus) -> bool:
 
 
 def uncounted(step: Transition) -> Transition:
-    """The same step, but a restart that it begins is none of the job's `maxRetry`."""
+    """The same transition, but a restart does not count against `maxRetry`."""
     return msgspec.structs.replace(step, rule=_move(batch.RESTARTING)) if step.rule is _restart else step
 
 
@@ -68,7 +68,7 @@ def _once_nothing_lives(phase: str) -> Rule:
 
 
 def _started(spec: JobSpec, status: JobStatus) -> bool:
-    """Pending: the gang runs, or has run."""
+    """Pending: the gang runs, or has finished."""
     if spec.min_available > status.running + status.succeeded + status.failed:
         return False
     status.state.phase = batch.RUNNING
@@ -76,7 +76,7 @@ def _started(spec: JobSpec, status: JobStatus) -> bool:
 
 
 def _restarted(spec: JobSpec, status: JobStatus) -> bool:
-    """Restarting: give up, or start again once enough of the old pods are gone."""
+    """Restarting: fail, or become Pending once enough of the old pods have terminated."""
     if status.retry_count >= spec.max_retry:
         status.state.phase = batch.FAILED
         return True
@@ -87,7 +87,7 @@ def _restarted(spec: JobSpec, status: JobStatus) -> bool:
 
 
 def _progressed(spec: JobSpec, status: JobStatus) -> bool:
-    """Running: complete, failed, back to Pending, or still running."""
+    """Running: becomes Completed, Failed or Pending, or stays Running."""
     replicas = total_replicas(spec)
     if replicas == 0:
         return False
@@ -105,7 +105,7 @@ def _progressed(spec: JobSpec, status: JobStatus) -> bool:
 
 
 def _succeeded(spec: JobSpec, status: JobStatus) -> bool:
-    """All pods have ended without minSuccess being reached: was it enough?"""
+    """All pods have terminated before minSuccess was reached: Completed or Failed?"""
     if spec.min_available >= total_minimum(spec):
         for task in spec.tasks or ():
             counted = (status.task_status_count or {}).get(task.name)
@@ -119,12 +119,12 @@ def _succeeded(spec: JobSpec, status: JobStatus) -> bool:
 
 
 def total_replicas(spec: JobSpec) -> int:
-    """Pods the job has when it is complete."""
+    """Number of pods of the complete Job."""
     return sum(task.replicas for task in spec.tasks or ())
 
 
 def total_minimum(spec: JobSpec) -> int:
-    """Pods that the tasks need according to their own minimums."""
+    """Number of pods that the tasks require by their own minimums."""
     return sum(task.replicas if task.min_available is None else task.min_available for task in spec.tasks or ())
 
 
@@ -143,7 +143,7 @@ _RESUME = {bus.RESUME_JOB: Transition(Operation.KILL, _restart, SOFT)}
 _CLEAN_UP = Transition(Operation.KILL, None, SOFT)
 
 ANY = ""
-"""The row for every action that has none of its own."""
+"""The entry for all actions without their own."""
 
 TABLE: dict[str, dict[str, Transition]] = {
     batch.PENDING: {**_STOP, ANY: Transition(Operation.SYNC, _started)},
@@ -166,6 +166,6 @@ TABLE: dict[str, dict[str, Transition]] = {
 
 
 def transition(phase: str, action: str) -> Transition:
-    """What `action` does in `phase`; an unknown phase is treated as Pending."""
+    """The transition of `action` in `phase`; an unknown phase is treated as Pending."""
     rows = TABLE.get(phase, TABLE[batch.PENDING])
     return rows.get(action, rows[ANY])

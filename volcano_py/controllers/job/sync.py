@@ -1,4 +1,4 @@
-"""Bringing a job's PodGroup and pods in line with its spec. Volcano: syncJob."""
+"""Synchronizes a Job's PodGroup and pods with its spec. Volcano: syncJob."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ from volcano_py.controllers.job.state import FINISHED, Rule
 from volcano_py.controllers.job.volumes import keep_claims
 
 MOST_PODS = 150_000
-"""What Kubernetes supports in a whole cluster. A job of more is a slip of the pen, and its pods alone would take
-all memory that we have."""
+"""The limit of pods that Kubernetes supports in a cluster. A larger Job is a mistake, and its pods alone would
+exhaust the controller's memory."""
 
 
 def sync(seen: Observed, rule: Rule | None) -> list[Instruction]:
-    """PodGroup first; pods once the scheduler has let it in; then the status, and the phase that `rule` says.
+    """PodGroup first; pods after its admission by the scheduler; then the status, and the phase of `rule`.
 
-    Raises Unready when something the job needs is missing.
+    Raises Unready if an object that the Job needs is missing.
     """
     job = seen.job
     if job.metadata.deletion_timestamp is not None:
@@ -52,11 +52,12 @@ def sync(seen: Observed, rule: Rule | None) -> list[Instruction]:
         raise Unready("InvalidJob", "; ".join(seen.problems), from_outside=waits)
     if not job.status.state.phase:
         return [_first_status(seen)]
-    asked = sum(task.replicas for task in job.spec.tasks or ())
-    if asked > MOST_PODS:
+    pods = sum(task.replicas for task in job.spec.tasks or ())
+    if pods > MOST_PODS:
         raise Unready(
             "TooManyPods",
-            f"the tasks ask for {asked} pods, a Kubernetes cluster holds {MOST_PODS}: lower spec.tasks[].replicas",
+            f"the tasks have {pods} pods, the limit of a Kubernetes cluster is {MOST_PODS}: "
+            "reduce spec.tasks[].replicas",
         )
 
     status = fresh_status(job)
@@ -67,7 +68,7 @@ def sync(seen: Observed, rule: Rule | None) -> list[Instruction]:
         instructions.append(Patch(JOB, job.metadata.namespace, job.metadata.name, body, uid=job.metadata.uid))
     phase = job.status.state.phase
     if phase in (batch.PENDING, batch.RESTARTING):
-        # Restarting, too: a kill has taken the plugins' objects away, and new pods need them.
+        # Also when Restarting: a kill has deleted the plugins' objects, and new pods need them.
         instructions += plugins.on_job_add(job, status)
     else:
         instructions += plugins.on_job_update(job)
@@ -77,7 +78,7 @@ def sync(seen: Observed, rule: Rule | None) -> list[Instruction]:
 
     past = {pod.metadata.uid for pod in past_life(job, seen.pods)}
     if _has_enough(seen):
-        count_pods(status, seen.pods)  # it completes now: no more pods for it
+        count_pods(status, seen.pods)  # it completes now: create no more pods
     elif _is_let_in(seen.podgroup):
         instructions += _keep_pods(seen, status, forwarding, past)
     else:
@@ -88,23 +89,23 @@ def sync(seen: Observed, rule: Rule | None) -> list[Instruction]:
     if rule is not None and rule(job.spec, status):
         enter_phase(status, seen.now)
         if status.state.phase in FINISHED:
-            status.running_duration = running_duration(job, status)  # what cleans up then has nothing to write
+            status.running_duration = running_duration(job, status)  # the later cleanup then writes nothing
     if status != job.status:
         instructions.append(status_write(JOB, job, status, "JobStatusError"))
     return instructions
 
 
 def _first_status(seen: Observed) -> Instruction:
-    """A new job is Pending; the rest follows when that has been written."""
+    """A new Job becomes Pending; everything else follows after this write."""
     status = fresh_status(seen.job)
-    plugins.note(seen.job, status)  # whatever is made for it from now on is known to be
+    plugins.note(seen.job, status)  # record the plugins before their objects are created
     status.state.phase = batch.PENDING
     enter_phase(status, seen.now)
     return status_write(JOB, seen.job, status, "JobStatusError")
 
 
 def _has_enough(seen: Observed) -> bool:
-    """Whether a running job has as many successes as it needs."""
+    """Whether a running Job has enough successful pods."""
     job = seen.job
     if job.spec.min_success is None or job.status.state.phase != batch.RUNNING:
         return False
@@ -121,7 +122,7 @@ def _is_let_in(podgroup: pg.PodGroup | None) -> bool:
 
 
 def _why_not(job: Job, podgroup: pg.PodGroup | None) -> list[Instruction]:
-    """Tell on the job what the scheduler said about its PodGroup."""
+    """Report the scheduler's conditions of the PodGroup on the Job."""
     conditions = (podgroup.status.conditions if podgroup else None) or []
     for condition in reversed(conditions):
         if condition.status == "True":
@@ -134,7 +135,7 @@ def _why_not(job: Job, podgroup: pg.PodGroup | None) -> list[Instruction]:
 
 
 def _keep_pods(seen: Observed, status: JobStatus, forwarding: bool, past: Set[str]) -> list[Instruction]:
-    """Make the pods that are missing, end those that are too many or whose uid is in `past`, and count."""
+    """Create missing pods, end surplus pods and those whose UID is in `past`, and count."""
     job = seen.job
     by_name = {pod.metadata.name: pod for pod in seen.pods}
     creates: list[Create] = []
@@ -153,7 +154,7 @@ def _keep_pods(seen: Observed, status: JobStatus, forwarding: bool, past: Set[st
             elif is_terminating(pod):
                 status.terminating += 1
             elif is_out_of_sync(pod) or pod.metadata.uid in past:
-                too_many.append(pod)  # a kill did not get that far
+                too_many.append(pod)  # a kill was interrupted before it ended this pod
             else:
                 count(status, task_name, pod.status.phase or "Pending")
         if missing and not _may_start(job, task, seen.pods, events):
@@ -172,7 +173,7 @@ def _keep_pods(seen: Observed, status: JobStatus, forwarding: bool, past: Set[st
 
 
 def _may_start(job: Job, task: Task, pods: list[Pod], events: list[Instruction]) -> bool:
-    """Whether the tasks that this one depends on have got far enough."""
+    """Whether the dependencies of a task are ready."""
     depends = task.depends_on
     if depends is None or not depends.name:
         return True
@@ -191,7 +192,7 @@ def _may_start(job: Job, task: Task, pods: list[Pod], events: list[Instruction])
 
 
 def is_ready(task: Task, pods: list[Pod]) -> bool:
-    """Whether as many pods of the task as it needs have succeeded, or run with all containers ready."""
+    """Whether enough pods of the task have succeeded, or run with all containers ready."""
     if task.min_available is None:
         return True
     number = 0

@@ -1,4 +1,4 @@
-"""PersistentVolumeClaims of a job: existing ones are looked up, described ones are made. Volcano: createJobIO."""
+"""PersistentVolumeClaims of a Job: existing claims are checked, others are created. Volcano: createJobIO."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ BLAME = "PVCError"
 
 
 def claim_name(job: Job, index: int) -> str:
-    """The claim of volume `index`: the given name, or the one that it will be made with."""
+    """The name of the claim of volume `index`: the specified one, or the one it is created with."""
     volume = (job.spec.volumes or [])[index]
     if volume.volume_claim_name:
         return volume.volume_claim_name
@@ -23,9 +23,9 @@ def claim_name(job: Job, index: int) -> str:
 
 
 def keep_claims(seen: Observed, status: JobStatus) -> list[Instruction]:
-    """Make the claims that the job describes and note all of them in the status.
+    """Create the claims that the Job describes and record all of them in the status.
 
-    Raises Unready when a named claim does not exist.
+    Raises Unready if a specified claim does not exist.
     """
     job = seen.job
     instructions: list[Instruction] = []

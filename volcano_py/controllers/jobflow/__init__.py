@@ -1,1 +1,1 @@
-"""The jobflow controller: makes the Jobs of a JobFlow in the order of their dependencies."""
+"""The jobflow controller: creates the Jobs of a JobFlow in the order of their dependencies."""

@@ -1,4 +1,4 @@
-"""Drives the JobFlow reconciler."""
+"""Runs the JobFlow reconciler."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ from volcano_py.webhooks.jobflows import validate_jobflow
 log = logging.getLogger(__name__)
 
 CONFLICT_SECONDS = 0.02
-"""After a write on an old version of the flow: time for the watch to catch up."""
+"""Delay after a write to an outdated version of the JobFlow, until the watch delivers the new one."""
 REFUSED_SECONDS = 60.0
-"""Between attempts of a flow that is refused again and again: what is missing may come."""
+"""Interval of retries of a JobFlow that is denied repeatedly: a missing object may be created."""
 
 
 class JobFlowController:
     name = "jobflow-controller"
     workers = 5
-    """A pod that does not answer a probe takes a second."""
+    """A pod that does not respond to a probe blocks a worker for a second."""
 
     def __init__(self, cluster: Cluster, *, max_requeue: int = 15, clock: Callable[[], float] = time.time) -> None:
-        """After `max_requeue` refused attempts in a row a flow is only looked at now and then; negative: never so."""
+        """After `max_requeue` consecutive denied attempts a JobFlow is retried less often; negative: always at once."""
         self.queue: WorkQueue[str] = WorkQueue()
         self._max_requeue = max_requeue
         self._clock = clock
@@ -61,7 +61,7 @@ class JobFlowController:
         seen.answers = await prober.ask(questions(seen))
         instructions = reconcile(seen)
         for problem in validate_jobflow(to_manifest(flow)):  # for clusters without webhooks
-            self._executor.say(flow, Emit("Warning", "InvalidJobFlow", problem, once=True))
+            self._executor.record(flow, Emit("Warning", "InvalidJobFlow", problem, once=True))
         try:
             await self._executor.carry_out(instructions, flow)
         except Conflict:
@@ -79,8 +79,8 @@ class JobFlowController:
 
     def _failed(self, flow: JobFlow, error: KubeError) -> None:
         if not from_outside(error) and 0 <= self._max_requeue <= self.queue.retries(flow.key):
-            log.warning("jobflow %s: %s; trying again now and then", flow.key, error)
-            self._executor.say(flow, Emit("Warning", "SyncJobFlow", f"SyncJobFlow failed: {error}"))
+            log.warning("jobflow %s: %s; retrying at longer intervals", flow.key, error)
+            self._executor.record(flow, Emit("Warning", "SyncJobFlow", f"SyncJobFlow failed: {error}"))
             self.queue.add_after(flow.key, REFUSED_SECONDS)
             return
         raise error
@@ -108,7 +108,7 @@ class JobFlowController:
             self._template_changed(new)
 
     def _template_changed(self, template: JobTemplate) -> None:
-        """A flow may have waited for it, or for its correction."""
+        """Enqueue the JobFlows that use the template: they may wait for it, or for a correction."""
         metadata = template.metadata
         for flow in self._flows.all():
             if flow.metadata.namespace == metadata.namespace and metadata.name in entries(flow):

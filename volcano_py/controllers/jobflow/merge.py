@@ -1,11 +1,11 @@
-"""Merging a flow's `patch.jobSpec` into the spec of its JobTemplate.
+"""Merges a JobFlow's `patch.jobSpec` into the spec of its JobTemplate.
 
-As Kubernetes' strategic merge: maps merge key by key and null removes one; of the lists below, items are identified by
-a field and new ones are added; every other list is replaced. Tasks and containers merge, while a volume or a variable
-takes the place of the one that it names (it could not have two sources).
+As in Kubernetes' strategic merge patch: maps merge key by key and null removes a key; items of the lists below are
+identified by a field, and new ones are appended; all other lists are replaced. Tasks and containers are merged, while a
+volume or a variable replaces the existing one with its name (it could not have two sources).
 
-The API server fills in defaults inside of a patch, too. A value that is the default there is taken for not given, or
-every patch would move its job into the default queue.
+The API server also sets defaults inside a patch. A value that equals the default counts as absent, or every patch would
+move its Job to the default queue.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from volcano_py.api.batch import DEFAULT_MAX_RETRY
 from volcano_py.api.scheduling import DEFAULT_QUEUE
 
 DEFAULTS: dict[str, Any] = {"queue": DEFAULT_QUEUE, "maxRetry": DEFAULT_MAX_RETRY}
-"""What the schema fills in at the top of a job's spec."""
+"""The schema's defaults at the top level of a Job's spec."""
 
 MERGE_KEYS: dict[str, tuple[str, ...]] = {
     "tasks": ("name",),
@@ -30,13 +30,13 @@ MERGE_KEYS: dict[str, tuple[str, ...]] = {
     "imagePullSecrets": ("name",),
     "schedulingGates": ("name",),
 }
-"""List → the fields that identify an item; the first one that the items have counts (a job's volumes have no name)."""
+"""List → fields that identify an item; the first one that the items have is used (a Job's volumes have no name)."""
 
 MERGED_INSIDE = ("tasks", "containers", "initContainers")
 
 
 def merge_spec(spec: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
-    """A job's spec with a patch merged into it; neither is changed."""
+    """A Job's spec merged with a patch; the arguments are not changed."""
     given = {name: value for name, value in patch.items() if name not in DEFAULTS or value != DEFAULTS[name]}
     return _merge_maps(spec, given)
 

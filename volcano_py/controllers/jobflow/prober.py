@@ -1,4 +1,4 @@
-"""Asks pods what the probes of a JobFlow want to know."""
+"""Runs the probes of a JobFlow against pods."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ AT_ONCE = 32
 
 
 async def ask(questions: Collection[Question]) -> dict[Question, bool]:
-    """Whether each is answered as wanted: a GET by 200 to 399 (redirects are not followed), a port by a connection."""
+    """The result of each probe: success is status 200 to 399 (without redirects), or an accepted connection."""
     if not questions:
         return {}
     answers: dict[Question, bool] = {}

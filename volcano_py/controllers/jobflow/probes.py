@@ -1,8 +1,8 @@
-"""When a job that others depend on is far enough for them.
+"""Whether the Jobs that an entry depends on are ready.
 
-Without a probe a target has to be Completed. With one, its tasks that the probe names have to pass: as many of a task's
-pods as its minAvailable. A target of whose tasks the probe names none has to be Completed, and one that is Completed
-always will do, because its pods no longer answer.
+Without a probe a target must be Completed. With one, the tasks that the probe contains must pass it: as many pods of a
+task as its minAvailable. A target without any of these tasks must be Completed; a Completed target always passes,
+because its pods no longer respond.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from volcano_py.api.core import Pod
 from volcano_py.api.flow import HTTPGet, Probe, TaskStatus, TCPSocket
 
 PERIOD_SECONDS = 5.0
-"""Between two looks at a probe that does not hold yet."""
+"""Seconds between two runs of a probe that has not passed."""
 
 PASSED = {
     "Pending": ("Pending", "Running", "Succeeded", "Failed"),
@@ -26,18 +26,18 @@ PASSED = {
     "Failed": ("Failed",),
     "Unknown": ("Unknown",),
 }
-"""Phase of pods → the phases of those that have been in it: a short task may have succeeded before we look."""
+"""Phase of pods → the phases that imply it was reached: a short task may have succeeded before the observation."""
 
 Check = HTTPGet | TCPSocket | TaskStatus
 
 
 class Question(Struct, frozen=True):
-    """Something that can only be asked of a pod itself."""
+    """A check that requires a request to the pod."""
 
     address: str
     port: int
     path: str = ""
-    """Of a GET; empty: whether the port accepts a connection."""
+    """Path of a GET request; empty: a TCP connection."""
     header: tuple[str, str] | None = None
 
 
@@ -45,22 +45,22 @@ Answers = Mapping[Question, bool]
 
 
 def checks(probe: Probe) -> list[Check]:
-    """Everything that a probe asks for."""
+    """All checks of a probe."""
     return [*(probe.http_get_list or ()), *(probe.tcp_socket_list or ()), *(probe.task_status_list or ())]
 
 
 def mistakes(probe: Probe, targets: Sequence[Job]) -> Iterator[str]:
-    """What can never hold of these targets, which all exist."""
+    """Checks that these targets, which all exist, can never pass."""
     known = {task.name for job in targets for task in job.spec.tasks or ()}
     for check in checks(probe):
         if check.task_name and check.task_name not in known:
             yield f"no target has a task {check.task_name!r}; they have {', '.join(sorted(known))}"
         if isinstance(check, TaskStatus) and check.phase not in PASSED:
-            yield f"taskStatusList: {check.phase!r} is no phase of pods; use one of {', '.join(PASSED)}"
+            yield f"taskStatusList: {check.phase!r} is not a pod phase; use one of {', '.join(PASSED)}"
 
 
 def far_enough(job: Job, probe: Probe | None, pods: Sequence[Pod], answers: Answers) -> bool:
-    """Whether what depends on a job may start; `pods` are the job's, an answer that is missing is no."""
+    """Whether the dependents of a Job may start; `pods` are the Job's. A missing result counts as failed."""
     if job.status.state.phase == COMPLETED:
         return True
     named = list(_named(job, probe))
@@ -68,18 +68,18 @@ def far_enough(job: Job, probe: Probe | None, pods: Sequence[Pod], answers: Answ
 
 
 def questions(job: Job, probe: Probe | None, pods: Sequence[Pod]) -> Iterator[Question]:
-    """What has to be asked of the job's pods before `far_enough` can say yes."""
+    """The requests to the Job's pods that `far_enough` needs."""
     if job.status.state.phase == COMPLETED:
         return
     for task, check in _named(job, probe):
         if not isinstance(check, TaskStatus):
-            asked = [_question(check, pod) for pod in _listening(task, pods)]
-            if len(asked) >= _needed(task):
-                yield from asked
+            needed = [_question(check, pod) for pod in _listening(task, pods)]
+            if len(needed) >= _needed(task):
+                yield from needed
 
 
 def _named(job: Job, probe: Probe | None) -> Iterator[tuple[Task, Check]]:
-    """The checks that concern a job, with its task; one that names no task concerns all."""
+    """The checks that apply to a Job, with their task; a check without a task applies to all."""
     for check in checks(probe) if probe else ():
         for task in job.spec.tasks or ():
             if check.task_name in ("", task.name):
@@ -101,7 +101,7 @@ def _needed(task: Task) -> int:
 
 
 def _listening(task: Task, pods: Sequence[Pod]) -> list[Pod]:
-    """The pods of a task that may answer."""
+    """The pods of a task that can respond."""
     return [
         pod
         for pod in pods

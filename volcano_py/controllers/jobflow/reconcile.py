@@ -1,4 +1,4 @@
-"""What a JobFlow needs next: jobs whose time has come, its status, or the removal of its jobs. Pure."""
+"""The next actions of a JobFlow: Jobs to create, its status, or the deletion of its Jobs. Pure."""
 
 from __future__ import annotations
 
@@ -28,36 +28,36 @@ from volcano_py.controllers.jobflow.status import status_of
 
 
 class Observed(Struct):
-    """A flow and what belongs to it, each by its own name."""
+    """A JobFlow and its related objects, each by name."""
 
     flow: JobFlow
     now: float
     templates: Mapping[str, JobTemplate] = field(default_factory=dict)
     jobs: Mapping[str, Job] = field(default_factory=dict)
     pods: Mapping[str, Sequence[Pod]] = field(default_factory=dict)
-    """By the name of their job."""
+    """By the name of their Job."""
     answers: Answers = field(default_factory=dict)
 
 
 class _Look(NamedTuple):
-    """What follows at once from what was observed."""
+    """Values derived from the observed state."""
 
     seen: Observed
     entries: dict[str, Flow]
     own: dict[str, Job]
     expired: list[str]
-    """Jobs that were completed and have been removed because their time was up."""
+    """Jobs that were completed and then deleted because their TTL expired."""
 
     def job_name(self, entry: str) -> str:
         return job_name(self.seen.flow.metadata.name, entry)
 
     def missing(self) -> list[Flow]:
-        """The entries that have no job, and need one."""
+        """The entries that need a Job and have none."""
         there = {*self.seen.jobs, *self.expired}
         return [entry for name, entry in self.entries.items() if self.job_name(name) not in there]
 
     def targets(self, entry: Flow) -> list[Job] | None:
-        """The jobs that an entry's job waits for, without those that have expired; None while one is missing."""
+        """The Jobs that an entry depends on, without expired ones; None while one is missing."""
         wanted = (self.job_name(target) for target in _targets(entry))
         jobs = [self.own.get(name) for name in wanted if name not in self.expired]
         return None if None in jobs else [job for job in jobs if job is not None]
@@ -67,7 +67,7 @@ class _Look(NamedTuple):
 
 
 def questions(seen: Observed) -> set[Question]:
-    """What the pods have to be asked before the flow can be reconciled."""
+    """The requests to pods that the reconciliation needs."""
     if seen.flow.status.state.phase in ENDED or seen.flow.metadata.deletion_timestamp is not None:
         return set()
     look = _look(seen)
@@ -80,7 +80,7 @@ def questions(seen: Observed) -> set[Question]:
 
 
 def reconcile(seen: Observed) -> list[Instruction]:
-    """The status first, so that it is right also where a job cannot be made."""
+    """The status first, so that it is correct even if a Job cannot be created."""
     flow, look = seen.flow, _look(seen)
     phase = flow.status.state.phase
     if flow.metadata.deletion_timestamp is not None:
@@ -105,7 +105,7 @@ def reconcile(seen: Observed) -> list[Instruction]:
     if made:
         instructions.append(Together(tuple(made)))
     if status.state.phase != phase:
-        instructions.append(Again(0))  # what follows from the new phase
+        instructions.append(Again(0))  # the actions of the new phase
     elif probing:
         instructions.append(Again(probes.PERIOD_SECONDS))
     return instructions
@@ -135,15 +135,15 @@ def _probe(entry: Flow) -> Probe | None:
 
 
 def _in_order(look: _Look) -> list[Job]:
-    """The flow's jobs as it lists them; those of entries that are no longer there come last."""
+    """The JobFlow's Jobs in the order of the entries; Jobs without an entry come last."""
     place = {look.job_name(name): number for number, name in enumerate(look.entries)}
     return sorted(look.own.values(), key=lambda job: (place.get(job.metadata.name, len(place)), job.metadata.name))
 
 
 def _due(look: _Look, entry: Flow) -> tuple[list[Create], tuple[str, str] | None]:
-    """The job of an entry if it is to be made now; else perhaps (reason, message) of why it never will be."""
+    """The Job of an entry if it is due; otherwise (reason, message) if it can never be created."""
     if unknown := [target for target in _targets(entry) if target not in look.entries]:
-        message = f"flow {entry.name}: dependsOn.targets names {unknown[0]!r}, which is no flow of this JobFlow"
+        message = f"flow {entry.name}: dependsOn.targets contains {unknown[0]!r}, which is not a flow of this JobFlow"
         return [], ("UnknownTarget", message)
     targets, probe = look.targets(entry), _probe(entry)
     if targets is None:
@@ -155,16 +155,16 @@ def _due(look: _Look, entry: Flow) -> tuple[list[Create], tuple[str, str] | None
     template = look.seen.templates.get(entry.name)
     if template is None:
         where = f"{look.seen.flow.metadata.namespace}/{entry.name}"
-        return [], ("MissingJobTemplate", f"JobTemplate {where} does not exist: create it, and the flow goes on")
+        return [], ("MissingJobTemplate", f"JobTemplate {where} does not exist: create it to continue the flow")
     manifest = make_job(look.seen.flow, entry, template)
     event = Emit("Normal", "Created", f"created job {manifest['metadata']['name']}")
     return [Create(JOB, manifest, blame="FailedCreate", event=event)], None
 
 
 def _foreign(look: _Look) -> list[Instruction]:
-    """Jobs in the way: somebody else's, under the name of one of ours (not those that are being removed)."""
+    """Jobs of other owners with the name of one of this JobFlow's (except Jobs that are being deleted)."""
     return [
-        Emit("Warning", "ForeignJob", f"job {name} belongs to somebody else: delete or rename it", once=True)
+        Emit("Warning", "ForeignJob", f"job {name} is not controlled by this JobFlow: delete or rename it", once=True)
         for entry in look.entries
         if (job := look.seen.jobs.get(name := look.job_name(entry))) is not None
         and name not in look.own

@@ -1,7 +1,7 @@
 """The phase of a JobFlow. Volcano: the states of the jobflow controller.
 
-A flow runs as soon as one of its jobs does, has failed when one of them has, and has succeeded when all are
-completed. What has failed or succeeded stays so.
+A JobFlow is Running as soon as one of its Jobs is, Failed when one of them is, and Succeed when all are
+Completed. Failed and Succeed are final.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ from __future__ import annotations
 from volcano_py.api.flow import FAILED, PENDING, RUNNING, SUCCEED, TERMINATING, JobFlowStatus
 
 ENDED = (SUCCEED, FAILED, TERMINATING)
-"""Phases in which no job is made any more."""
+"""Phases in which no Job is created."""
 
 
 def next_phase(phase: str, members: JobFlowStatus, total: int) -> str | None:
-    """The phase after a look at the members' phases, of which there will be `total`; None where nothing is done."""
+    """The next phase, given the phases of the Jobs, `total` when complete; None without a change."""
     failed = bool(members.failed_jobs or members.terminated_jobs)
     match phase:
         case "" | "Pending":

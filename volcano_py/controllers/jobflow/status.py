@@ -1,4 +1,4 @@
-"""The status of a JobFlow: its jobs by phase, and what each of them went through."""
+"""The status of a JobFlow: its Jobs by phase, and the phase history of each."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ IN_NO_LIST = ("Completing", "Terminating")
 
 
 def status_of(jobs: Iterable[Job], before: JobFlowStatus, gone: Iterable[str], now: float) -> JobFlowStatus:
-    """The status for these jobs, with the phase as it was.
+    """The status for these Jobs, with the phase unchanged.
 
-    `gone` names jobs that were completed and have expired: they keep their entries.
+    `gone` contains Jobs that were completed and have expired: their entries are kept.
     """
     lists: dict[str, list[str]] = {COMPLETED: list(gone)}
     known = {status.name: status for status in before.job_status_list or ()}
@@ -50,7 +50,7 @@ def status_of(jobs: Iterable[Job], before: JobFlowStatus, gone: Iterable[str], n
 
 
 def histories(job: Job, before: FlowJobStatus | None, now: float) -> list[RunningHistory]:
-    """The phases that a job was seen in, one entry a change (a new job has none yet)."""
+    """The observed phases of a Job, one entry per change (a new Job has none)."""
     past = list(before.running_histories or ()) if before else []
     phase = job.status.state.phase
     if not phase or (past and past[-1].state == phase):

@@ -1,1 +1,1 @@
-"""The PodGroup controller: gives pods that no Job made a PodGroup, so that Volcano can schedule them."""
+"""The PodGroup controller: creates PodGroups for pods without a Job, so that the scheduler can schedule them."""

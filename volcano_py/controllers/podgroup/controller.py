@@ -1,4 +1,4 @@
-"""Drives the PodGroup reconciler: from pods, and from the ReplicaSets and StatefulSets that are scaled."""
+"""Runs the PodGroup reconciler: for pods, and for ReplicaSets and StatefulSets that are scaled."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ log = logging.getLogger(__name__)
 
 Workload = ReplicaSet | StatefulSet
 REVISION = "controller-revision-hash"
-"""The label that says of which revision of its StatefulSet a pod is."""
+"""The label with the revision of a StatefulSet's pod."""
 OWNERS_KEPT = 4096
-"""Owners whose annotations are remembered; they rarely change, and a controller makes many pods."""
+"""Number of owners whose annotations are cached; they rarely change, and a controller creates many pods."""
 
 
 class _Owner(ApiObject):
-    """An owner of whatever kind: only its metadata is of interest."""
+    """The metadata of an owner of any kind."""
 
 
 class PodGroupController:
@@ -50,7 +50,7 @@ class PodGroupController:
         inherit_owner_annotations: bool = True,
         workloads: bool = True,
     ) -> None:
-        """`workloads`: follow ReplicaSets and StatefulSets, too (feature gate WorkLoadSupport)."""
+        """`workloads`: also watch ReplicaSets and StatefulSets (feature gate WorkLoadSupport)."""
         self.queue: WorkQueue[str] = WorkQueue(qps=100, burst=1000)
         self.workers = workers
         self._scheduler_names = scheduler_names
@@ -77,7 +77,7 @@ class PodGroupController:
         self.queue.add(f"{workload.kind}/{workload.key}")
 
     async def process(self, key: str) -> None:
-        """Bring the group of one pod, ReplicaSet or StatefulSet in order."""
+        """Reconcile the PodGroup of one pod, ReplicaSet or StatefulSet."""
         kind, _, name = key.partition("/")
         if kind == "Pod":
             pod = self._pods.get(name)
@@ -110,7 +110,7 @@ class PodGroupController:
             return UNKNOWN
 
     async def _follow(self, workload: Workload) -> None:
-        """Nothing left: no group. Otherwise the group follows the newest template, as its first pod shows it."""
+        """Delete the PodGroup if no pods are left. Otherwise update it to the newest template, taken from a pod."""
         metadata = workload.metadata
         podgroup = self._podgroups.get(f"{metadata.namespace}/podgroup-{metadata.uid}")
         if workload.spec.replicas == 0:
@@ -122,7 +122,7 @@ class PodGroupController:
             return
         pods = self._pods.by_index(metadata.uid)
         if isinstance(workload, StatefulSet) and (revision := workload.status.update_revision):
-            # with a partition, or OnDelete, the youngest pod may be of the template before
+            # with a partition, or OnDelete, the newest pod may use the previous template
             pods = [pod for pod in pods if (pod.metadata.labels or {}).get(REVISION) == revision]
         pod = max(pods, key=_newest, default=None)
         if pod is None or pod.spec.scheduler_name not in self._scheduler_names:
@@ -157,5 +157,5 @@ class PodGroupController:
 
 
 def _newest(pod: Pod) -> tuple[bool, str]:
-    """Pods that stay before those that go, then the youngest (RFC 3339 times sort as text)."""
+    """Pods that are not being deleted first, then the newest (RFC 3339 times sort as text)."""
     return (pod.metadata.deletion_timestamp is None, pod.metadata.creation_timestamp or "")

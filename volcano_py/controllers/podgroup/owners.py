@@ -1,7 +1,7 @@
-"""Groups by owner: which pods of well-known kinds form one gang, and how many start together. Pure.
+"""Gangs by owner: which pods of well-known kinds form a gang, and how many start together. Pure.
 
-Volcano groups pods by their controller, which is right for a batch Job, and makes gangs of one. The pods of one JobSet,
-of one replica of a LeaderWorkerSet and of one SparkApplication have several controllers; labels tie them together.
+Volcano groups pods by their controller, which is correct for a batch Job, and sets minMember to 1. The pods of a
+JobSet, of a replica of a LeaderWorkerSet and of a SparkApplication have several controllers; labels identify it.
 
 JobSet           label jobset-uid; the pods of the replicatedJobs that start at once
                  (kubernetes-sigs/jobset: "JobSet labels", startupPolicy, dependsOn)
@@ -35,32 +35,32 @@ Manifest = Mapping[str, Any]
 
 
 class Family(NamedTuple):
-    """The gang of a pod whose group does not follow from its controller alone."""
+    """The gang of a pod, if its controller alone does not determine it."""
 
     key: str
-    """What the pods of the gang have in common; part of the PodGroup's name."""
+    """The identity of the gang; part of the PodGroup's name."""
     kind: ResourceType | None = None
-    """The owner whose spec has the size; None: the minimum is 1."""
+    """The owner whose spec contains the size; None: the minimum is 1."""
     name: str = ""
     """The owner's name."""
 
 
 class Stated(NamedTuple):
-    """What the owner of a gang states about it."""
+    """The values of a gang in its owner's spec."""
 
     size: int
-    """How many pods start together."""
+    """Number of pods that start together."""
     annotations: dict[str, str]
     reference: dict[str, Any] | None
     """The owner reference of the PodGroup; None: that of the pod."""
 
 
 UNKNOWN = Stated(1, {}, None)
-"""For an owner that cannot be read: gangs of one, so that its pods do not wait forever."""
+"""For an owner that cannot be read: a minimum of 1, so that its pods do not wait forever."""
 
 
 def family_of(pod: Pod) -> Family | None:
-    """The gang of a pod by its labels and its controller; None if its controller alone decides."""
+    """The gang of a pod, from its labels and its controller; None if its controller alone determines it."""
     labels, controller = pod.metadata.labels or {}, pod.metadata.controller
     if controller is not None and controller.kind == RAYCLUSTER.kind and _is_of(controller.api_version, RAYCLUSTER):
         return Family(controller.uid, RAYCLUSTER, controller.name)
@@ -76,7 +76,7 @@ def family_of(pod: Pod) -> Family | None:
 
 
 def stated(kind: ResourceType, owner: Manifest) -> Stated:
-    """What an owner's manifest states."""
+    """The values in an owner's manifest."""
     meta = owner["metadata"]
     reference = {"apiVersion": kind.api_version, "kind": kind.kind, "name": meta["name"], "uid": meta["uid"]}
     reference |= {"controller": True, "blockOwnerDeletion": True}
@@ -84,7 +84,7 @@ def stated(kind: ResourceType, owner: Manifest) -> Stated:
 
 
 def size_of(kind: ResourceType, owner: Manifest) -> int:
-    """How many pods of one gang start together, from the owner's manifest; at least 1."""
+    """The number of pods of one gang that start together, from the owner's manifest; at least 1."""
     return max(1, _SIZES[kind](owner.get("spec") or {}))
 
 
@@ -93,7 +93,7 @@ def _is_of(api_version: str, kind: ResourceType) -> bool:
 
 
 def _jobset(spec: Manifest) -> int:
-    """The replicatedJobs that wait for others have no pods yet, and a gang with them would never start."""
+    """replicatedJobs that depend on others have no pods yet; a gang that included them would never start."""
     jobs = list(spec.get("replicatedJobs") or ())
     if (spec.get("startupPolicy") or {}).get("startupPolicyOrder") == "InOrder":
         jobs = jobs[:1]
@@ -112,7 +112,7 @@ def _leader_worker_set(spec: Manifest) -> int:
 
 
 def _ray_cluster(spec: Manifest) -> int:
-    """The head and the workers. The autoscaler adds workers beyond the least later."""
+    """The head and the workers. The autoscaler adds workers above the minimum later."""
     field = "minReplicas" if spec.get("enableInTreeAutoscaling") else "replicas"
     groups = [group for group in spec.get("workerGroupSpecs") or () if not group.get("suspend")]
     return 1 + sum(_count(group, field, absent=0) * _count(group, "numOfHosts") for group in groups)

@@ -1,4 +1,4 @@
-"""The PodGroup of a plain pod: what it looks like, and whether it is missing. Volcano: pg-controller. Pure."""
+"""The PodGroup of a plain pod: its manifest, and whether it is missing. Volcano: pg-controller. Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from volcano_py.controllers.instructions import Create, Instruction, Patch
 from volcano_py.controllers.podgroup.owners import Stated, family_of
 
 OWNER_KINDS = ("ReplicaSet", "DaemonSet", "StatefulSet", "Job")
-"""Owners whose annotations a PodGroup inherits."""
+"""Kinds of owners whose annotations a PodGroup inherits."""
 
 _ANNOTATIONS = (names.PREEMPTABLE, names.COOLDOWN_TIME, names.REVOCABLE_ZONE)
 _LABELS = (names.PREEMPTABLE, names.COOLDOWN_TIME)
@@ -26,7 +26,7 @@ _LARGEST = 2**31 - 1
 
 
 def needs_podgroup(pod: Pod, scheduler_names: Sequence[str]) -> bool:
-    """Whether the pod is ours to schedule and has no group."""
+    """Whether the pod uses one of the schedulers and has no PodGroup."""
     native = pod.spec.scheduling_group is not None  # a PodGroup of scheduling.k8s.io
     return pod.spec.scheduler_name in scheduler_names and not group_of(pod) and not native
 
@@ -36,7 +36,7 @@ def group_of(pod: Pod) -> str:
 
 
 def podgroup_name(pod: Pod) -> str:
-    """All pods of one controller share a group, or all of one gang of a kind with several controllers."""
+    """All pods of one controller share a PodGroup, or all pods of a gang with several controllers."""
     family = family_of(pod)
     if family is not None:
         return f"podgroup-{family.key}"
@@ -51,10 +51,10 @@ def reconcile(
     update: bool = False,
     of_owner: Stated | None = None,
 ) -> list[Instruction]:
-    """Make the group, and tell the pod. `update`: also bring an existing group in line with this pod.
+    """Create the PodGroup, and annotate the pod. `update`: also update an existing PodGroup from this pod.
 
-    `owner_annotations` are those of the pod's owners, in order; empty when they are not inherited. `of_owner`: what the
-    owner of a gang with several controllers states.
+    `owner_annotations` are those of the pod's owners, in order; empty if they are not inherited. `of_owner`: the values
+    in the spec of the owner of a gang with several controllers.
     """
     instructions: list[Instruction] = []
     if podgroup is None:
@@ -69,7 +69,7 @@ def reconcile(
 
 
 def is_of(pod: Pod, podgroup: PodGroup) -> bool:
-    """Whether a group is controlled by what controls the pod, or by the pod itself: the name alone proves nothing."""
+    """Whether a PodGroup is controlled by the pod's controller, or by the pod: the name alone is not sufficient."""
     owner, controller = pod.metadata.controller, podgroup.metadata.controller
     return controller is not None and controller.uid == (owner.uid if owner else pod.metadata.uid)
 
@@ -77,7 +77,7 @@ def is_of(pod: Pod, podgroup: PodGroup) -> bool:
 def build_podgroup(
     pod: Pod, owner_annotations: Sequence[Mapping[str, str]], of_owner: Stated | None = None
 ) -> dict[str, Any]:
-    """The manifest of the group that this pod asks for.
+    """The manifest of the PodGroup for this pod.
 
     With `of_owner` its pods may differ, so minResources is not set.
     """
@@ -165,7 +165,7 @@ def _plain_spec(pod: Pod) -> dict[str, Any]:
 
 
 def _changes(podgroup: PodGroup, wanted: Mapping[str, Any]) -> dict[str, Any]:
-    """A merge patch towards `wanted`. What others have added is left, and so is the queue once it is set."""
+    """A merge patch to `wanted`. Additions of other clients are kept, and so is the queue once it is set."""
     spec: dict[str, Any] = {}
     new = wanted["spec"]
     if podgroup.spec.min_member != new.get("minMember", 0):

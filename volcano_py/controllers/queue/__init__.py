@@ -1,1 +1,1 @@
-"""The queue controller: opens and closes queues, together with the queues below them."""
+"""The queue controller: opens and closes queues together with their descendants."""

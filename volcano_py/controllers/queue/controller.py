@@ -1,4 +1,4 @@
-"""Drives the queue reconciler."""
+"""Runs the queue reconciler."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class QueueController:
     name = "queue-controller"
 
     def __init__(self, cluster: Cluster, *, workers: int = 5, max_requeue: int = 15) -> None:
-        """After `max_requeue` failed attempts an action is given up; a negative number means never."""
+        """An action is dropped after `max_requeue` failed attempts; a negative number means never."""
         self.queue: WorkQueue[str] = WorkQueue()
         self.workers = workers
         self._max_requeue = max_requeue
@@ -49,12 +49,12 @@ class QueueController:
         )
 
     def command(self, command: Command) -> None:
-        """Somebody asks for an action."""
+        """Process an action that a user requested."""
         assert command.target is not None
         self._add(command.target.name, command.action)
 
     async def process(self, key: str) -> None:
-        """Carry out what is asked of one queue, in order."""
+        """Execute the requested actions of one queue, in order."""
         actions = self._pending.pop(key, {})
         for action in list(actions):
             queue = self._queues.get(key)
@@ -66,7 +66,7 @@ class QueueController:
                 lasting = not (isinstance(error, KubeError) and from_outside(error))
                 if lasting and 0 <= self._max_requeue <= self.queue.retries(key):
                     log.warning("queue %s: %s given up: %s", key, action, error)
-                    self._executor.say(queue, Emit("Warning", action, f"{action} failed: {error}"))
+                    self._executor.record(queue, Emit("Warning", action, f"{action} failed: {error}"))
                     break
                 log.info("queue %s: %s: %s%s; trying again", key, action, error, for_denied(str(error)))
                 self._pending[key] = actions | self._pending.get(key, {})
@@ -89,10 +89,10 @@ class QueueController:
             problems=problems_of_queue(queue, MirroredQueues(self._queues)),
             now=format_time(time.time()),
         )
-        instructions, asks = reconcile(seen, action)
+        instructions, follow_ups = reconcile(seen, action)
         await self._executor.carry_out(instructions, queue)
-        for ask in asks:
-            self._add(ask.queue, ask.action)
+        for follow_up in follow_ups:
+            self._add(follow_up.queue, follow_up.action)
 
     def _add(self, name: str, action: str) -> None:
         self._pending.setdefault(name, {})[action] = None
@@ -104,7 +104,7 @@ class QueueController:
             self._related(new)
 
     def _related(self, queue: Queue) -> None:
-        """Look again at a queue, and at those that must fit to it."""
+        """Enqueue a queue, and the queues whose validity depends on it."""
         self._add(queue.metadata.name, bus.SYNC_QUEUE)
         self._others(queue)
 

@@ -1,6 +1,6 @@
-"""The queue state machine, and what opening and closing mean for the queues below. Volcano: queue controller.
+"""The queue state machine, and the effect of opening and closing on descendants. Volcano: queue controller.
 
-Pure. The state that follows depends on the state that is stored, the action, and whether PodGroups are left.
+Pure. The next state depends on the stored state, the action, and whether there are PodGroups.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ SHUT = (QUEUE_CLOSED, QUEUE_CLOSING)
 
 
 INVALID = "InvalidQueue"
-"""Reason of the condition and Event of a queue that admission would reject."""
+"""Reason of the condition and Event of a queue that admission would deny."""
 
 
 class Blocked(Exception):
-    """The action cannot be carried out now; it is tried again."""
+    """The action cannot be executed now; it is retried."""
 
 
-class Ask(Struct, frozen=True):
-    """An action for another queue (or this one again)."""
+class FollowUp(Struct, frozen=True):
+    """An action for another queue (or again for this one)."""
 
     queue: str
     action: str
@@ -46,17 +46,17 @@ class Ask(Struct, frozen=True):
 class Observed(Struct):
     queue: Queue
     members: int = 0
-    """PodGroups of the queue, in whatever phase."""
+    """PodGroups of the queue, in any phase."""
     parent: Queue | None = None
     children: Sequence[Queue] = ()
     problems: Sequence[str] = ()
-    """Why admission would reject the queue."""
+    """Why admission would deny the queue."""
     now: str = ""
     """RFC 3339, for conditions that change."""
 
 
 def next_state(state: str, action: str, members: int) -> tuple[str, str]:
-    """(handler, state that follows); the handler is sync, open or close. Raises ValueError for an unknown state."""
+    """(handler, next state); the handler is sync, open or close. Raises ValueError for an unknown state."""
     shut = QUEUE_CLOSING if members else QUEUE_CLOSED
     match state:
         case "" | "Open":
@@ -72,7 +72,7 @@ def next_state(state: str, action: str, members: int) -> tuple[str, str]:
     raise ValueError(f"queue state {state!r} is invalid: set status.state to Open or Closed")
 
 
-def reconcile(seen: Observed, action: str) -> tuple[list[Instruction], list[Ask]]:
+def reconcile(seen: Observed, action: str) -> tuple[list[Instruction], list[FollowUp]]:
     """Raises Blocked, or ValueError for an unknown state."""
     handler, state = next_state(seen.queue.status.state, action, seen.members)
     if handler == "open":
@@ -82,7 +82,7 @@ def reconcile(seen: Observed, action: str) -> tuple[list[Instruction], list[Ask]
     return _sync(seen, state)
 
 
-def _sync(seen: Observed, state: str) -> tuple[list[Instruction], list[Ask]]:
+def _sync(seen: Observed, state: str) -> tuple[list[Instruction], list[FollowUp]]:
     queue = seen.queue
     instructions: list[Instruction] = []
     if queue.metadata.name != ROOT_QUEUE and not queue.spec.parent:
@@ -94,11 +94,11 @@ def _sync(seen: Observed, state: str) -> tuple[list[Instruction], list[Ask]]:
             instructions.append(Emit("Warning", INVALID, "; ".join(seen.problems), once=True))
     elif queue.status.state != state:
         instructions += _set_state(queue, state, conditions)
-    follow, asks = _follow_parent(seen, state)
-    return instructions + follow, asks
+    follow, follow_ups = _follow_parent(seen, state)
+    return instructions + follow, follow_ups
 
 
-def _open(seen: Observed, state: str) -> tuple[list[Instruction], list[Ask]]:
+def _open(seen: Observed, state: str) -> tuple[list[Instruction], list[FollowUp]]:
     queue, parent = seen.queue, seen.parent
     parent_name = queue.spec.parent
     if parent_name and parent_name != ROOT_QUEUE and parent is not None and parent.status.state in SHUT:
@@ -106,50 +106,50 @@ def _open(seen: Observed, state: str) -> tuple[list[Instruction], list[Ask]]:
             f"queue {queue.metadata.name} cannot be opened below {parent_name}, which is "
             f"{parent.status.state}: open the parent first"
         )
-    asks = [
-        Ask(child.metadata.name, bus.OPEN_QUEUE)
+    follow_ups = [
+        FollowUp(child.metadata.name, bus.OPEN_QUEUE)
         for child in seen.children
         if _closed_by_parent(child) and child.status.state != QUEUE_OPEN
     ]
     instructions = _set_state(queue, state, blame=bus.OPEN_QUEUE)
     if _closed_by_parent(queue):
         instructions.append(_mark(queue, False))
-    return instructions, asks
+    return instructions, follow_ups
 
 
-def _close(seen: Observed, state: str) -> tuple[list[Instruction], list[Ask]]:
+def _close(seen: Observed, state: str) -> tuple[list[Instruction], list[FollowUp]]:
     queue = seen.queue
     name = queue.metadata.name
     if name == ROOT_QUEUE:
         return [Emit("Warning", bus.CLOSE_QUEUE, f"the {ROOT_QUEUE} queue cannot be closed")], []
     instructions: list[Instruction] = []
-    asks = []
+    follow_ups = []
     for child in seen.children:
         if child.status.state not in SHUT:
             instructions.append(_mark(child, True))
-            asks.append(Ask(child.metadata.name, bus.CLOSE_QUEUE))
+            follow_ups.append(FollowUp(child.metadata.name, bus.CLOSE_QUEUE))
     instructions += _set_state(queue, state, blame=bus.CLOSE_QUEUE)
     if queue.status.state != state:
         instructions.append(Emit("Normal", bus.CLOSE_QUEUE, "Close queue succeed"))
-    return instructions, asks
+    return instructions, follow_ups
 
 
-def _follow_parent(seen: Observed, state: str) -> tuple[list[Instruction], list[Ask]]:
-    """A queue below a closed one is closed, and opened again with it if it had been closed for that reason."""
+def _follow_parent(seen: Observed, state: str) -> tuple[list[Instruction], list[FollowUp]]:
+    """Close a queue below a closed one, and reopen it together with its parent if it was closed for that reason."""
     queue, parent = seen.queue, seen.parent
     name, parent_name = queue.metadata.name, queue.spec.parent
     if name == ROOT_QUEUE or not parent_name:
         return [], []
     if parent is None:
         if parent_name == ROOT_QUEUE:
-            return [], []  # the scheduler makes it in a moment
+            return [], []  # the scheduler creates it shortly
         if seen.problems:
-            return [], []  # its condition says so
+            return [], []  # its condition reports it
         raise Blocked(f"queue {name}: its parent {parent_name} does not exist")
     if parent.status.state in SHUT and state not in SHUT:
-        return [_mark(queue, True)], [Ask(name, bus.CLOSE_QUEUE)]
+        return [_mark(queue, True)], [FollowUp(name, bus.CLOSE_QUEUE)]
     if parent.status.state == QUEUE_OPEN and state in SHUT and _closed_by_parent(queue):
-        return [], [Ask(name, bus.OPEN_QUEUE)]
+        return [], [FollowUp(name, bus.OPEN_QUEUE)]
     return [], []
 
 
@@ -158,13 +158,13 @@ def _closed_by_parent(queue: Queue) -> bool:
 
 
 def _mark(queue: Queue, closed: bool) -> Patch:
-    """Note whether a queue is closed because its parent is."""
+    """Record whether a queue is closed because its parent is."""
     annotations = {names.CLOSED_BY_PARENT: "true" if closed else "false"}
     return Patch(QUEUE, "", queue.metadata.name, {"metadata": {"annotations": annotations}})
 
 
 def _conditions(seen: Observed) -> list[Condition]:
-    """What is wrong with the queue: one condition, which goes when the queue is in order."""
+    """The problems of the queue as one condition, which is removed when there are none."""
     if not seen.problems:
         return []
     message = "; ".join(seen.problems)
@@ -176,7 +176,7 @@ def _conditions(seen: Observed) -> list[Condition]:
 def _set_state(
     queue: Queue, state: str, conditions: Sequence[Condition] | None = None, blame: str = ""
 ) -> list[Instruction]:
-    """Apply nothing but state and conditions: the scheduler owns the rest of the status."""
+    """Apply only state and conditions: the scheduler owns the rest of the status."""
     if queue.status.state == state and conditions is None:
         return []
     kept = queue.status.conditions or () if conditions is None else conditions

@@ -1,1 +1,1 @@
-"""The sharding controller: divides the nodes among schedulers, one NodeShard for each."""
+"""The sharding controller: divides the nodes among schedulers, with one NodeShard per scheduler."""

@@ -1,4 +1,4 @@
-"""Divides the nodes: each scheduler in its turn takes of those that the ones before it left."""
+"""Assigns nodes to schedulers: each scheduler in turn chooses from the nodes that are left."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from volcano_py.controllers.sharding.policies import POLICIES, NodeView, Policy
 
 
 def assign(schedulers: Iterable[SchedulerSpec], nodes: Iterable[NodeView]) -> dict[str, list[str]]:
-    """Scheduler → the names of its nodes, best first. Every node is counted once, however many there are."""
+    """Scheduler → the names of its nodes, best first. Every node is evaluated once, for any number of nodes."""
     left = list(nodes)
     found: dict[str, list[str]] = {}
     for spec in schedulers:
@@ -21,7 +21,7 @@ def assign(schedulers: Iterable[SchedulerSpec], nodes: Iterable[NodeView]) -> di
 
 
 def choose(spec: SchedulerSpec, nodes: Sequence[NodeView]) -> Sequence[NodeView]:
-    """The nodes of one scheduler: filtered, ranked, cut short."""
+    """The nodes of one scheduler: filtered, ranked, limited."""
     policies = [(POLICIES[ref.name](ref.arguments or {}), ref.weight or 1.0) for ref in spec.policies or ()]
     chosen: Sequence[NodeView] = [node for node in nodes if _accepted(policies, node)]
     scores = [(policy.score, weight) for policy, weight in policies if policy.score is not None]

@@ -1,4 +1,4 @@
-"""Which schedulers share the nodes, and by what policies: the key `sharding.yaml` of a ConfigMap, or flags.
+"""The schedulers that share the nodes, and their policies: the key `sharding.yaml` of a ConfigMap, or flags.
 
 For example:
 
@@ -25,7 +25,7 @@ from volcano_py.controllers.sharding.policies import ALLOCATION_RATE, NODE_LIMIT
 
 KEY = "sharding.yaml"
 DEFAULT_PERIOD = 120.0
-"""Seconds between two rounds where 0 or less is asked for."""
+"""Interval in seconds if 0 or less is configured."""
 FLAG_PARTS = "name:type:minUtil:maxUtil:preferWarmup:minNodes:maxNodes"
 
 
@@ -37,7 +37,7 @@ class PolicyRef(Struct, rename="camel"):
 
 
 class SchedulerSpec(Struct, rename="camel"):
-    """One scheduler. All after `policies` is Volcano's older way to say the same."""
+    """One scheduler. The fields after `policies` are Volcano's older notation."""
 
     name: str = ""
     type: str = ""
@@ -57,7 +57,7 @@ class Sharding(Struct, rename="camel"):
 
 
 class Settings(Struct):
-    """What the controller works by."""
+    """The active settings of the controller."""
 
     schedulers: list[SchedulerSpec] = field(default_factory=list)
     period: float = 60.0
@@ -65,7 +65,7 @@ class Settings(Struct):
 
 
 def parse(text: str) -> Sharding:
-    """A configuration, without its defaults. Raises ValueError naming the field that cannot be used."""
+    """A configuration, without its defaults. Raises ValueError with the invalid field."""
     try:
         document = yaml.safe_load(text)
     except yaml.YAMLError as error:
@@ -101,7 +101,7 @@ def parse_flag(text: str) -> SchedulerSpec:
 
 
 def settings_of(sharding: Sharding, otherwise: Settings) -> Settings:
-    """What a configuration means; flags say what it leaves out."""
+    """The settings of a configuration; flags provide missing values."""
     period = parse_duration(sharding.shard_sync_period) if sharding.shard_sync_period else otherwise.period
     events = sharding.enable_node_event_trigger
     return Settings(
@@ -112,7 +112,7 @@ def settings_of(sharding: Sharding, otherwise: Settings) -> Settings:
 
 
 def with_defaults(spec: SchedulerSpec) -> SchedulerSpec:
-    """The same with the policies that its older fields stand for."""
+    """The spec with the policies that its older fields stand for."""
     spec = msgspec.structs.replace(spec, policies=list(spec.policies or ()) or None)
     _older_policies(spec)
     assert spec.policies is not None
@@ -164,7 +164,7 @@ def _problems_of(spec: SchedulerSpec, where: str) -> Iterator[str]:
     if low > high:
         yield f"{where}: cpuUtilizationMin ({low:.2f}) must be <= cpuUtilizationMax ({high:.2f})"
     if spec.min_nodes < 0:
-        yield f"{where}: minNodes must not be negative, this is {spec.min_nodes}"
+        yield f"{where}: minNodes must not be negative, got {spec.min_nodes}"
     if spec.max_nodes < spec.min_nodes:
         yield f"{where}: maxNodes ({spec.max_nodes}) must be >= minNodes ({spec.min_nodes})"
     for policy in spec.policies or ():
@@ -176,7 +176,7 @@ def _problems_of_policy(policy: PolicyRef, where: str) -> Iterator[str]:
         yield f"{where} is unknown: use one of {', '.join(POLICIES)}"
         return
     if policy.weight < 0:
-        yield f"{where}: weight must not be negative, this is {policy.weight:g}"
+        yield f"{where}: weight must not be negative, got {policy.weight:g}"
     limits = {"minNodes", "maxNodes"} & set(policy.arguments or {})
     if limits and policy.name != NODE_LIMIT:
         yield f"{where}: only {NODE_LIMIT} may have {' and '.join(sorted(limits))}"
@@ -201,5 +201,5 @@ def _boolean(text: str, where: str) -> bool:
 
 
 def text_of(data: Mapping[str, str] | None) -> str:
-    """The configuration in a ConfigMap's data; empty where there is none."""
+    """The configuration in a ConfigMap's data; empty if there is none."""
     return (data or {}).get(KEY, "").strip()

@@ -1,4 +1,4 @@
-"""Drives the dividing of nodes among schedulers."""
+"""Runs the assignment of nodes to schedulers."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ from volcano_py.kube.workqueue import WorkQueue
 log = logging.getLogger(__name__)
 
 MOVED = 0.5
-"""A utilisation that moved by more than this is looked at before the next round."""
+"""A change of the utilization above this value triggers an assignment before the next interval."""
 SOON = 0.2
-"""Seconds in which changes are gathered."""
+"""Seconds in which changes are collected."""
 CONFIG_KEY, SYNC_KEY = "config", "sync"
 
 
 def flag_settings(schedulers: Sequence[str], period: float, node_events: bool) -> Settings:
-    """What flags say. Raises ValueError."""
+    """The settings of the flags. Raises ValueError."""
     return Settings(
         [with_defaults(parse_flag(text)) for text in schedulers], period if period > 0 else DEFAULT_PERIOD, node_events
     )
@@ -55,7 +55,7 @@ class ShardingController:
         place: tuple[str, str] | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """`flags` holds until there is a ConfigMap (`place`: namespace and name) that can be used."""
+        """`flags` apply until the ConfigMap (`place`: namespace and name) exists and is valid."""
         self.queue: WorkQueue[str] = WorkQueue()
         self._settings = flags
         self._flags = flags
@@ -100,7 +100,7 @@ class ShardingController:
     # -- configuration
 
     def _configure(self) -> None:
-        """A configuration that cannot be used, or is gone, leaves what there was; an empty one means the flags."""
+        """An invalid or deleted configuration keeps the current settings; an empty one activates the flags."""
         configmap = self._configmap.get("/".join(self._place)) if self._configmap and self._place else None
         if configmap is None:
             return
@@ -111,9 +111,9 @@ class ShardingController:
         try:
             self._settings = settings_of(parse(text), self._flags)
         except ValueError as error:
-            message = f"{error}; the nodes are divided as before"
+            message = f"{error}; the previous configuration stays active"
             log.warning("ConfigMap %s: %s", configmap.key, message)
-            self._cluster.executor.say(configmap, Emit("Warning", "InvalidShardingConfig", message, once=True))
+            self._cluster.executor.record(configmap, Emit("Warning", "InvalidShardingConfig", message, once=True))
 
     # -- what happens in the cluster
 
@@ -139,6 +139,6 @@ class ShardingController:
             self._soon()
 
     def _moved(self, node: Node) -> bool:
-        """Whether a node is new, or much busier or idler than in the last round."""
+        """Whether a node is new, or its utilization has changed much since the last assignment."""
         before, now = self._known.get(node.metadata.name), self._usage.rates(node)
         return before is None or abs(now.cpu - before.cpu) > MOVED or abs(now.memory - before.memory) > MOVED

@@ -1,7 +1,7 @@
-"""The policies by which a scheduler's nodes are chosen: filters, scores, selections. Volcano: the sharding policies.
+"""The policies that choose a scheduler's nodes: filters, scores, selections. Volcano: the sharding policies.
 
-A policy is made of its arguments. It may refuse nodes (`accepts`), rank them (`score`, more is better), and cut the
-ranking short (`select`).
+A policy is constructed from its arguments. It can reject nodes (`accepts`), rank them (`score`, higher is better), and
+limit the ranking (`select`).
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ N = TypeVar("N")
 
 
 class NodeView(NamedTuple):
-    """What policies see of a node."""
+    """The properties of a node that policies use."""
 
     name: str
     labels: Mapping[str, str] = {}
     cpu: float | None = None
-    """Requested part of the capacity, 0 to 1; None while it is not known."""
+    """Requested part of the capacity, 0 to 1; None while it is unknown."""
     memory: float | None = None
 
 
@@ -36,7 +36,7 @@ class Policy(NamedTuple):
 
 
 def allocation_rate(arguments: Mapping[str, Any]) -> Policy:
-    """Nodes within a range of CPU utilisation, busier ones first. Without maxCPUUtil: idle nodes only."""
+    """Nodes within a range of CPU utilization, busier ones first. Without maxCPUUtil: idle nodes only."""
     low = round_2(_float(arguments, "minCPUUtil", 0.0))
     high = round_2(_float(arguments, "maxCPUUtil", 0.0))
     span = high - low
@@ -60,10 +60,10 @@ def warmup(arguments: Mapping[str, Any]) -> Policy:
 
 
 def node_limit(arguments: Mapping[str, Any]) -> Policy:
-    """At most maxNodes nodes (0: any number). minNodes is a wish: nodes are not made up."""
+    """At most maxNodes nodes (0: any number). minNodes is not guaranteed."""
     least, most = _int(arguments, "minNodes", 0), _int(arguments, "maxNodes", 0)
     if least < 0 or (0 < most < least):
-        raise ValueError(f"minNodes {least} and maxNodes {most}: write 0 <= minNodes <= maxNodes")
+        raise ValueError(f"minNodes {least} and maxNodes {most}: set 0 <= minNodes <= maxNodes")
     return Policy(select=lambda nodes: nodes[:most] if most > 0 else nodes)
 
 
@@ -72,7 +72,7 @@ POLICIES: dict[str, Callable[[Mapping[str, Any]], Policy]] = {
     WARMUP: warmup,
     NODE_LIMIT: node_limit,
 }
-"""Name → what makes the policy of its arguments; raises ValueError for those that cannot be used."""
+"""Name → constructor of the policy from its arguments; raises ValueError for invalid arguments."""
 
 
 def round_2(value: float) -> float:
@@ -83,12 +83,12 @@ def round_2(value: float) -> float:
 def _float(arguments: Mapping[str, Any], name: str, default: float) -> float:
     value = arguments.get(name, default)
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ValueError(f"{name} has to be a number, not {value!r}")
+        raise ValueError(f"{name} must be a number, got {value!r}")
     return float(value)
 
 
 def _int(arguments: Mapping[str, Any], name: str, default: int) -> int:
     value = _float(arguments, name, default)
     if value != int(value):
-        raise ValueError(f"{name} has to be a whole number, not {value!r}")
+        raise ValueError(f"{name} must be a whole number, got {value!r}")
     return int(value)

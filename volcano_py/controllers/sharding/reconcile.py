@@ -1,4 +1,4 @@
-"""Brings the NodeShards in line with who is to have which node. Pure."""
+"""Synchronizes the NodeShards with the assignment of nodes. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from volcano_py.api.shard import NodeShard
 from volcano_py.controllers.instructions import Create, Delete, Instruction, Patch, Single, Together
 
 WORTH_WHILE = 0.1
-"""Part of a shard's nodes that have to be new before it is written, if their number stays the same."""
+"""Minimum part of changed nodes that leads to a write, if their number is unchanged."""
 
 
 def reconcile(wanted: Mapping[str, Sequence[str]], shards: Iterable[NodeShard], now: float) -> list[Instruction]:
@@ -25,7 +25,7 @@ def reconcile(wanted: Mapping[str, Sequence[str]], shards: Iterable[NodeShard], 
 
 
 def differs(old: Sequence[str], new: Sequence[str]) -> bool:
-    """Whether the difference is worth a write, which moves the scheduler's picture."""
+    """Whether the difference is large enough for a write."""
     if len(old) != len(new):
         return True
     return len(set(new) - set(old)) >= max(1, int(len(new) * WORTH_WHILE))

@@ -1,4 +1,4 @@
-"""How much of each node is requested: kept up to date pod by pod."""
+"""The requested part of each node, updated pod by pod."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from volcano_py.api.core import Node, Pod
 from volcano_py.api.quantity import Quantity
 
 MIRROR = "kubernetes.io/config.mirror"
-"""Annotation of pods that stand for one of a kubelet's own."""
+"""Annotation of mirror pods, which represent static pods of a kubelet."""
 _OVER = ("Succeeded", "Failed")
 
 
@@ -21,14 +21,14 @@ class Rates(NamedTuple):
 
 
 class Usage:
-    """The requests of the pods on each node: their containers', without init containers and overhead."""
+    """The requests of the pods on each node: those of their containers, without init containers and overhead."""
 
     def __init__(self) -> None:
         self._pods: dict[str, tuple[str, int, int]] = {}
         self._sums: dict[str, list[int]] = {}
 
     def seen(self, pod: Pod) -> str:
-        """A pod as it is now; gives the node it counts for, or counted for until now."""
+        """Store a pod; returns the node that it counts for, or counted for."""
         before = self.gone(pod)
         node = pod.spec.node_name
         if not node or pod.status.phase in _OVER or MIRROR in (pod.metadata.annotations or {}):
@@ -41,7 +41,7 @@ class Usage:
         return node
 
     def gone(self, pod: Pod) -> str:
-        """A pod was deleted; gives the node it counted for."""
+        """A pod was deleted; returns the node that it counted for."""
         node, cpu, memory = self._pods.pop(pod.metadata.uid or pod.key, ("", 0, 0))
         if node:
             sums = self._sums[node]
@@ -56,9 +56,9 @@ class Usage:
 
 
 def _requests(pod: Pod, resource: str) -> int:
-    """In thousandths: whole numbers, so that what is added can be taken away again."""
-    asked = ((one.resources.requests or {}).get(resource) for one in pod.spec.containers or ())
-    return sum(quantity.milli_value(amount) for amount in asked if amount is not None)
+    """In thousandths: whole numbers, so that subtraction is exact."""
+    amounts = ((one.resources.requests or {}).get(resource) for one in pod.spec.containers or ())
+    return sum(quantity.milli_value(amount) for amount in amounts if amount is not None)
 
 
 def _rate(requested: int, capacity: Quantity | None) -> float:

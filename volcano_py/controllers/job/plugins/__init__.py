@@ -1,10 +1,10 @@
-"""Job plugins: what a job's `spec.plugins` adds to its pods, and makes beside them.
+"""Job plugins: the changes that a Job's `spec.plugins` make to its pods, and the additional objects they create.
 
-A plugin is a class with `name`, made from its arguments, and four hooks: `on_pod_create` changes a pod
-manifest before it is made; `on_job_add`, `on_job_update` and `on_job_delete` say which objects to make, keep
-up to date and take away. The hooks have no memory: each call stands for itself.
+A plugin is a class with `name` that is constructed from its arguments, with four hooks: `on_pod_create` changes a pod
+manifest before the pod is created; `on_job_add`, `on_job_update` and `on_job_delete` return the objects to create,
+update and delete. The hooks are stateless.
 
-Further plugins are entry points of the group `volcano_py.job_plugins`; they come after the eight of Volcano.
+Additional plugins are entry points of the group `volcano_py.job_plugins`; they run after the eight of Volcano.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ log = logging.getLogger(__name__)
 
 @cache
 def registry() -> dict[str, Maker]:
-    """Plugin name to what makes it from its arguments, in the order in which they change pods.
+    """Plugin name to constructor, in the order in which the plugins change pods.
 
-    An entry point that cannot be loaded, or takes the name of another, is one line in the log; jobs that name it get
-    an Event that it is not available.
+    An entry point that fails to load, or has the name of another plugin, is logged; Jobs that use it get an Event that
+    it is not available.
     """
     found: dict[str, Maker] = {plugin.name: plugin for plugin in _PLUGINS}
     for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
@@ -51,19 +51,19 @@ def registry() -> dict[str, Maker]:
             log.error("job plugin %s (%s) cannot be loaded: %r", point.name, point.value, error)
             continue
         if point.name in found:
-            log.error("job plugin %s (%s): the name is taken; give it another", point.name, point.value)
+            log.error("job plugin %s (%s): the name is already used; rename it", point.name, point.value)
             continue
         found[point.name] = made
     return found
 
 
 def of(job: Job) -> Iterator[JobPlugin]:
-    """The plugins of a job in the order of the registry. Raises Unready for one that there is not."""
+    """The plugins of a Job in the order of the registry. Raises Unready for an unknown plugin."""
     given = job.spec.plugins or {}
     known = registry()
     for name in given:
         if name not in known:
-            raise Unready("PluginError", f"job plugin {name!r} is not available; there are {', '.join(known)}")
+            raise Unready("PluginError", f"job plugin {name!r} is not available; valid plugins are {', '.join(known)}")
     for name, make in known.items():
         if name in given:
             with _blamed(name):
@@ -73,7 +73,7 @@ def of(job: Job) -> Iterator[JobPlugin]:
 
 @contextmanager
 def _blamed(name: str) -> Iterator[None]:
-    """A plugin that raises holds up its own job, and the job says so."""
+    """An exception of a plugin blocks only its Job, and is reported on the Job."""
     try:
         yield
     except Unready:
@@ -89,7 +89,7 @@ def on_pod_create(pod: dict[str, Any], job: Job, task: Task, index: int) -> None
 
 
 def note(job: Job, status: JobStatus) -> None:
-    """Write down that there may be objects of the job's plugins: `on_job_delete` takes away what is noted."""
+    """Record in the status that the Job's plugins may have objects: `on_job_delete` deletes recorded objects."""
     names = [name for name in registry() if name in (job.spec.plugins or {})]
     if names:
         noted = {f"plugin-{name}": name for name in names}
@@ -97,10 +97,10 @@ def note(job: Job, status: JobStatus) -> None:
 
 
 def on_job_add(job: Job, status: JobStatus) -> list[Instruction]:
-    """What the plugins make for a job that is about to start; noted in the status."""
+    """The objects that plugins create for a Job that is about to start; recorded in the status."""
     instructions: list[Instruction] = []
     for plugin in of(job):
-        # Of `Flags`; not every plugin has arguments.
+        # From `Flags`; not every plugin has arguments.
         if problem := getattr(plugin, "problem", ""):
             message = f"job plugin {plugin.name}: {problem}"
             instructions.append(Emit("Warning", "PluginArguments", message, once=True, topic=plugin.name))
@@ -121,10 +121,9 @@ def on_job_update(job: Job) -> list[Instruction]:
 
 
 def on_job_delete(job: Job, status: JobStatus) -> list[Instruction]:
-    """What the plugins take away when all pods are ended: only what is noted in the status.
+    """The objects that plugins delete after all pods have ended: only those recorded in the status.
 
-    A plugin that is not available any more, or raises, does not keep a job from being stopped: what it made goes with
-    the job.
+    A plugin that is missing or raises does not block the end of a Job: its objects are deleted with the Job.
     """
     noted = status.controlled_resources or {}
     given, known = job.spec.plugins or {}, registry()
@@ -134,6 +133,6 @@ def on_job_delete(job: Job, status: JobStatus) -> list[Instruction]:
             try:
                 instructions += known[name](given[name] or ()).on_job_delete(job)
             except Exception as error:
-                log.error("job %s: plugin %s leaves its objects to the end of the job: %r", job.key, name, error)
+                log.error("job %s: plugin %s failed; its objects are deleted with the job: %r", job.key, name, error)
     status.controlled_resources = noted or None
     return instructions

@@ -1,4 +1,4 @@
-"""What a job plugin is."""
+"""The interface of a job plugin."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from volcano_py.controllers.instructions import Instruction
 
 
 class JobPlugin(Protocol):
-    """Made from its arguments for each look at a job; the hooks have no memory."""
+    """Constructed from its arguments for each sync of a Job; the hooks are stateless."""
 
     name: str
 
     def on_pod_create(self, pod: dict[str, Any], job: Job, task: Task, index: int) -> None:
-        """Change the manifest of a pod that is about to be made."""
+        """Change the manifest of a pod before it is created."""
 
     def on_job_add(self, job: Job) -> list[Instruction]:
-        """What must exist before the pods of the job."""
+        """The objects that must exist before the pods of the Job."""
 
     def on_job_update(self, job: Job) -> list[Instruction]:
-        """What has to follow the job while it runs."""
+        """The objects to update while the Job runs."""
 
     def on_job_delete(self, job: Job) -> list[Instruction]:
-        """What goes when all pods of the job are ended."""
+        """The objects to delete after all pods of the Job have ended."""
 
 
 class PodOnly:
-    """Base of plugins that make nothing beside the pods."""
+    """Base class of plugins that only change pods."""
 
     problem = ""
 

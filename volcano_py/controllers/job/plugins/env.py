@@ -1,4 +1,4 @@
-"""Job plugin env: tells each container the index of its pod."""
+"""Job plugin env: sets the index of the pod in each container's environment."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Env(PodOnly):
     name = "env"
 
     def on_pod_create(self, pod: dict[str, Any], job: Job, task: Task, index: int) -> None:
-        # users read it as the end of the pod's name
+        # users read the index as the suffix of the pod's name
         *front, last = pod["metadata"]["name"].split("-")
         value = last if len(front) >= 2 else ""
         for container in all_containers(pod):

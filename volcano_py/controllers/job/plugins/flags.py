@@ -1,8 +1,8 @@
-"""Arguments of job plugins, written like command-line flags: `--f=v`, `-f=v`, `--f v`, `--f` for a switch.
+"""Arguments of job plugins, in the form of command-line flags: `--f=v`, `-f=v`, `--f v`, `--f` for a switch.
 
-As in Go, reading stops at the first argument that is no flag. What is wrong is reported in an Event and otherwise
-ignored: a job is not rejected for it. Values are never shown, and of an unknown argument only what can be the name of a
-flag: a mistyped `--ssh-private-key=...` carries a key.
+As in Go, parsing stops at the first argument that is not a flag. Errors are reported in an Event and otherwise
+ignored: they do not fail the Job. Values are never printed, and of an unknown argument only a valid flag name is
+printed: a mistyped `--ssh-private-key=...` contains a key.
 """
 
 from __future__ import annotations
@@ -14,25 +14,25 @@ from typing import TypeVar
 V = TypeVar("V", str, int, bool)
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z-]{0,39}")
-"""A flag's name. Base64 text of a key that stands in its place is longer, or has digits."""
+"""A flag's name. A base64 key in its place is longer, or contains digits."""
 _TRUE = frozenset(("1", "t", "T", "true", "TRUE", "True"))
 _FALSE = frozenset(("0", "f", "F", "false", "FALSE", "False"))
 
 
 class Flags:
-    """The arguments of one plugin, read once; each flag is asked for by name and default."""
+    """The arguments of one plugin, parsed once; each flag is read by name and has a default."""
 
     def __init__(self, arguments: Sequence[str], defaults: dict[str, str | int | bool]) -> None:
         self._values = dict(defaults)
         self.problem = ""
-        """What is wrong with the arguments, with the flags that exist; empty if nothing is."""
+        """The error in the arguments, with the valid flags; empty if there is none."""
         if problem := self._read(arguments, defaults):
-            self.problem = f"{problem}; this argument and those after it have no effect; the flags are " + ", ".join(
+            self.problem = f"{problem}; this argument and those after it have no effect; valid flags are " + ", ".join(
                 f"--{name}" for name in defaults
             )
 
     def _read(self, arguments: Sequence[str], defaults: dict[str, str | int | bool]) -> str:
-        """Read until something is wrong, and return what that is."""
+        """Parse up to the first error, and return it."""
         position = 0
         while position < len(arguments):
             text = arguments[position]
@@ -41,7 +41,7 @@ class Flags:
                 return ""
             name, equals, value = text.removeprefix("-").removeprefix("-").partition("=")
             if name not in defaults:
-                shown = f"--{name}" if _NAME.fullmatch(name) else "that is no flag name"
+                shown = f"--{name}" if _NAME.fullmatch(name) else "(not a valid flag name)"
                 return f"unknown argument {shown}"
             default = defaults[name]
             if not equals:
@@ -56,7 +56,7 @@ class Flags:
                 self._values[name] = _convert(value, default)
             except ValueError:
                 kind = "true or false" if isinstance(default, bool) else "a number"
-                return f"the value of argument --{name} is not {kind}"
+                return f"the value of argument --{name} must be {kind}"
         return ""
 
     def text(self, name: str) -> str:

@@ -1,4 +1,4 @@
-"""Job plugin hcclrank: gives each pod its rank in a collective of Ascend devices."""
+"""Job plugin hcclrank: sets each pod's rank in a collective of Ascend devices."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class HcclRank(PodOnly):
 
 
 def _rank_variable(pod: dict[str, Any]) -> str:
-    """RANK, where another plugin or the template has set it."""
+    """The value of RANK, set by another plugin or the template."""
     for container in pod["spec"].get("containers") or ():
         for variable in container.get("env") or ():
             if variable.get("name") == "RANK" and variable.get("value"):

@@ -1,4 +1,4 @@
-"""The names under which the pods of a job find each other."""
+"""The host names by which the pods of a Job reach each other."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ def add_env(container: dict[str, Any], *variables: dict[str, Any]) -> None:
 
 
 def add_port(container: dict[str, Any], name: str, number: int) -> None:
-    """Declare a port, unless its number is declared already."""
+    """Declare a port, unless its number is already declared."""
     ports = container.setdefault("ports", [])
     if all(port.get("containerPort") != number for port in ports):
         ports.append({"name": name, "containerPort": number})
 
 
 def addresses(job: Job, task: Task) -> list[tuple[str, str]]:
-    """(host name, subdomain) of each pod of a task; a host name in the template makes them all one."""
+    """(host name, subdomain) of each pod of a task; a host name in the template is common to all of them."""
     spec = (task.template or {}).get("spec") or {}
     subdomain = spec.get("subdomain") or job.metadata.name
     if spec.get("hostname"):

@@ -1,4 +1,4 @@
-"""Job plugin mpi: tells the master where the workers are. The webhook adds ssh and svc to it."""
+"""Job plugin mpi: sets the hosts of the workers in the master. The webhook adds ssh and svc to it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Job plugin pytorch: tells each container where the master is, how many there are and which one it is."""
+"""Job plugin pytorch: sets the master's address, the number of containers and the rank in each container."""
 
 from __future__ import annotations
 

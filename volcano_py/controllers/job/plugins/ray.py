@@ -92,7 +92,7 @@ class Ray:
     def _head_task(self, job: Job) -> Task:
         head = find_task(job, self._head)
         if head is None or not head.replicas:
-            raise Unready(BLAME, f"job plugin ray: there is no head task {self._head!r}; name it with --head")
+            raise Unready(BLAME, f"job plugin ray: head task {self._head!r} does not exist; set --head to a task")
         return head
 
 

@@ -1,7 +1,7 @@
-"""Job plugin ssh: the pods of a job can log in to each other without a password.
+"""Job plugin ssh: passwordless login between the pods of a Job.
 
-All pods mount one Secret with a key pair and a configuration that names every pod. Keys that the user does not
-give are made when the Secret is.
+All pods mount one Secret with a key pair and a configuration with all pods. If the user provides no keys, they are
+generated with the Secret.
 """
 
 from __future__ import annotations

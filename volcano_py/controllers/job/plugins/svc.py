@@ -1,7 +1,7 @@
-"""Job plugin svc: pods find each other by name, and learn the names from a ConfigMap.
+"""Job plugin svc: DNS names for pods, and a ConfigMap with the names.
 
-It makes a headless Service, a ConfigMap with the hosts of each task, and a NetworkPolicy that lets only pods
-of the same job in.
+It creates a headless Service, a ConfigMap with the hosts of each task, and a NetworkPolicy that only admits
+traffic from pods of the same Job.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Job plugin tensorflow: describes the cluster to each container in TF_CONFIG."""
+"""Job plugin tensorflow: sets TF_CONFIG, which describes the cluster, in each container."""
 
 from __future__ import annotations
 
