@@ -359,7 +359,7 @@ def test_what_never_can_be_is_told() -> None:
     bench = running(probe={"taskStatusList": [{"taskName": "wrok", "phase": "Running"}]})
     assert "no target has a task 'wrok'; they have work" in warnings(bench.step())[0]
     bench = running(probe={"taskStatusList": [{"taskName": "work", "phase": "Done"}]})
-    assert "'Done' is no phase of pods" in warnings(bench.step())[0]
+    assert "'Done' is not a pod phase" in warnings(bench.step())[0]
 
 
 def test_a_foreign_job_is_in_the_way_and_left_alone() -> None:
