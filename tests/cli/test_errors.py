@@ -113,7 +113,7 @@ def one_line(output: str) -> str:
         (
             "controller-manager --kubeconfig {dead} --enable-metrics --listen-address=foo",
             2,
-            "address 'foo' should be host:port or :port",
+            "address 'foo' must be host:port or :port",
         ),
         ("scheduler --bogus", 2, "No such option '--bogus' (see `volcano-py scheduler --help`)"),
         ("scheduler --schedule-period=soon", 2, "schedule-period"),
@@ -149,7 +149,7 @@ def test_volcano_py(files: dict[str, str], arguments: str, code: int, message: s
         ("queue list -k {certificate}", 255, "no.crt"),
         ("pod list -k {dead}", 255, "check that the API server runs, and its address in --kubeconfig or --master"),
         ("pod list -s 127.0.0.1:1", 255, "GET http://127.0.0.1:1/api/v1/namespaces/default/pods: "),
-        ("pod list -k {exec}", 255, "the credential program 'no-such-tool' is not found"),
+        ("pod list -k {exec}", 255, "the credential program 'no-such-tool' was not found"),
         ("queue get -k {dead}", 255, "name is mandatory to get the particular queue details"),
         ("queue delete -k {dead}", 255, "queue name must be specified"),
     ],
@@ -200,7 +200,7 @@ def run(*command: str) -> subprocess.CompletedProcess[str]:
         ("--kubeconfig {dead} --scheduler-conf={broken}", 2, "broken: line 2, column 4: not valid YAML"),
         ("--kubeconfig {dead} --scheduler-conf={shares}", 2, "shares: tiers[0]: proportion and drf with hierarchy"),
         ("--kubeconfig {dead} --plugins-dir={none}", 2, "none is not a directory"),
-        ("--kubeconfig {dead} --enable-healthz --healthz-address=foo", 1, "address 'foo' should be host:port"),
+        ("--kubeconfig {dead} --enable-healthz --healthz-address=foo", 1, "address 'foo' must be host:port"),
         ("--kubeconfig {dead} --enable-metrics --listen-address=127.0.0.1:{port}", 1, "choose another address"),
     ],
 )

@@ -147,8 +147,8 @@ def test_a_certificate_of_a_program(tmp_path, pair):
     ("plugin", "message"),
     [
         ({"command": "no-such-tool", "installHint": "get it from example.com"}, "get it from example.com"),
-        ({"command": "sh", "args": ["-c", "echo expired >&2; exit 3"]}, "sh ended with code 3: expired"),
-        ({"command": "true"}, "true gave no credentials; run it by hand"),
+        ({"command": "sh", "args": ["-c", "echo expired >&2; exit 3"]}, "sh exited with code 3: expired"),
+        ({"command": "true"}, "true returned no credentials; run it manually"),
         ({"command": "true", "apiVersion": "x/v1"}, "user.exec.apiVersion 'x/v1' is none of"),
     ],
 )

@@ -130,7 +130,7 @@ CHUNK_HEAD = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 async def test_a_chunk_size_is_hex_digits_only(body):
     async with Script(CHUNK_HEAD + body) as server:
         pool = Pool(server.url, None, None, 1)
-        with pytest.raises(Unreachable, match=r"not an HTTP/1\.1 answer"):
+        with pytest.raises(Unreachable, match=r"not an HTTP/1\.1 response"):
             await pool.request(REQUEST, 5)
         pool.close()
 
@@ -195,7 +195,7 @@ async def test_time_out_frees_the_place():
     async with Script(length(b"slow"), pause=3.0) as server:
         pool = Pool(server.url, None, None, 1)
         begun = asyncio.get_running_loop().time()
-        with pytest.raises(Unreachable, match="no answer in time"):
+        with pytest.raises(Unreachable, match="no response in time"):
             await pool.request(REQUEST, 0.2)
         assert asyncio.get_running_loop().time() - begun < 1.5
         server.pause = 0.0

@@ -24,7 +24,7 @@ def pod(name: str, depth: int = 0) -> str:
 async def test_deep_objects_are_returned_separately() -> None:
     page, bad = await wire.read_list_lenient(body(pod("good"), pod("deep", 3000), pod("last")), Pod)
     assert [p.metadata.name for p in page] == ["good", "last"] and page.resource_version == "7"
-    assert [(b.namespace, b.name, b.error) for b in bad] == [("n", "deep", "it is nested too deep")]
+    assert [(b.namespace, b.name, b.error) for b in bad] == [("n", "deep", "nested too deep")]
     assert wire.decode_list_lenient(body(pod("good"), pod("deep", 3000)), Pod)[1][0].name == "deep"
 
 

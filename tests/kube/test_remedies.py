@@ -48,6 +48,9 @@ def test_secrets_are_granted_in_one_namespace():
 def test_a_definition_that_is_missing():
     missing = NotFound(404, "NotFound", "the server could not find the requested resource")
     assert "podgroups.scheduling.volcano.sh" in remedy(missing, PODGROUP, ("list",))
-    assert remedy(missing, LEASE, ("get",)) == "the API server has no coordination.k8s.io/v1; what uses it is off"
+    assert (
+        remedy(missing, LEASE, ("get",))
+        == "the API server does not serve coordination.k8s.io/v1; features that use it are off"
+    )
     assert remedy(NotFound(404, "", "404 page not found\n"), LEASE, ("get",))
     assert remedy(NotFound(404, "NotFound", 'namespaces "n" not found'), LEASE, ("create",)) == ""

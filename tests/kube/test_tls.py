@@ -193,7 +193,7 @@ async def test_files_that_do_not_fit_together_yet(server, tmp_path, caplog):
     put(tmp_path, "second", server.authority)
     later, _ = (tmp_path / "tls.key").read_bytes(), (tmp_path / "tls.key").write_bytes(key)
     assert found.ssl is found.ssl is before
-    assert caplog.text.count("cannot be used, the former ones still are") == 1
+    assert caplog.text.count("the previous ones stay in use") == 1
     (tmp_path / "tls.key").write_bytes(later)
     assert found.ssl is not before
 

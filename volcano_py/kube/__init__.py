@@ -1,6 +1,6 @@
 """Client library for a Kubernetes API: client, list and watch, informer, work queue, Lease election, event recorder.
 
-Independent of scheduling; it works with a real cluster and with the sandbox's API server.
+Independent of scheduling; it works with any Kubernetes API server and with the sandbox's.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Import a name when it is used: a command line that only needs flags starts at once."""
+    """Import a name on use: a command line that only needs flags starts immediately."""
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

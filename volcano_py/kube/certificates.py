@@ -1,6 +1,6 @@
-"""Self-made certificates: an authority, and the server certificates that it signs.
+"""Generated certificates: a CA, and the server certificates that it signs.
 
-The sandbox's API server has one for this machine's own addresses, the webhook server one for its Service.
+The sandbox's API server uses one for the addresses of this machine, the webhook server one for its Service.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LIFETIME = timedelta(days=365)
 
 @dataclass(frozen=True, slots=True)
 class Authority:
-    """PEM texts: the certificate that clients trust, and its key."""
+    """PEM texts: the CA certificate that clients trust, and its key."""
 
     certificate: bytes
     key: bytes
@@ -32,14 +32,14 @@ class Authority:
 
 @dataclass(frozen=True, slots=True)
 class ServerCertificate:
-    """PEM texts: the authority's certificate, the server's certificate and its key."""
+    """PEM texts: the CA certificate, the server's certificate and its key."""
 
     authority: bytes
     certificate: bytes
     key: bytes
 
     def context(self) -> ssl.SSLContext:
-        """For a server that presents the certificate."""
+        """The TLS context of a server that presents the certificate."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.set_alpn_protocols(["http/1.1"])
@@ -47,8 +47,8 @@ class ServerCertificate:
         return context
 
     def load_into(self, context: ssl.SSLContext) -> None:
-        """Have the context present this certificate from the next connection on."""
-        # ssl reads files only; they are gone when the context has them
+        """Present this certificate for new connections of the context."""
+        # ssl only reads files; they are deleted after the context has loaded them
         with tempfile.TemporaryDirectory() as folder:
             chain, key = Path(folder) / "cert.pem", Path(folder) / "key.pem"
             chain.write_bytes(self.certificate)
@@ -77,7 +77,7 @@ def _builder(
 
 
 def new_authority(lifetime: timedelta = AUTHORITY_LIFETIME) -> Authority:
-    """A fresh authority."""
+    """A new CA."""
     key = ec.generate_private_key(ec.SECP256R1())
     certificate = (
         _builder(_name(ISSUER), ISSUER, key.public_key(), lifetime)
@@ -99,7 +99,7 @@ def make(
     authority: Authority | None = None,
     lifetime: timedelta = LIFETIME,
 ) -> ServerCertificate:
-    """A certificate for the given names and addresses, from a fresh authority unless one is given."""
+    """A certificate for the given names and addresses, signed by a new CA unless one is given."""
     authority = authority or new_authority()
     authority_key = serialization.load_pem_private_key(authority.key, None)
     assert isinstance(authority_key, ec.EllipticCurvePrivateKey)

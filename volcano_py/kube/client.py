@@ -1,12 +1,12 @@
-"""The client: typed reads, plain writes, retries and rates; `kube.transport` has the connections.
+"""The client: typed reads, plain writes, retries and rate limits; `kube.transport` owns the connections.
 
     async with Client.from_kubeconfig() as client:
         pods = await client.list(PODS, "default", type=Pod)
         await client.patch(PODS, "web-0", {"metadata": {"labels": {"a": "b"}}}, "default")
 
-Answers are dicts, or Structs when `type` names one. Failures are `ApiError` and its subclasses when the
-server rejects the request, `Unreachable` when there is no answer. Waits that the server requests (429, or 5xx with
-Retry-After) are honoured.
+Responses are dicts, or Structs if `type` is one. Failures are `ApiError` and its subclasses when the
+server rejects the request, `Unreachable` when there is no response. Delays that the server requests (429, or 5xx with
+Retry-After) are respected.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 
 PAGE_SIZE = 500
 MAX_RETRIES = 10
-"""Retries of one call after 429, or after 5xx with Retry-After."""
+"""Maximum retries of one call after 429, or after 5xx with Retry-After."""
 LONGEST_WAIT = 60.0
-"""Seconds; a longer Retry-After is cut to this."""
+"""Maximum seconds; a longer Retry-After is reduced to this."""
 
 PatchType = Literal["merge", "json", "strategic", "apply"]
 _PATCH_CONTENT = {
@@ -50,9 +50,9 @@ _PATCH_CONTENT = {
 class Client:
     """An API server, its verbs as coroutines. Use it as an asynchronous context manager, or call `close()`.
 
-    `qps` and `burst` limit the rate (0: no limit); `timeout` is for one answer, in seconds; `retries`
+    `qps` and `burst` limit the rate (0: no limit); `timeout` is for one response, in seconds; `retries`
     limits the retries of one call after 429 and Retry-After; `gate` is called before each request waits for a
-    connection, and again right before its bytes are written, and may raise to stop it.
+    connection, and again right before its bytes are written, and may raise to prevent the request.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class Client:
     ) -> Client:
         """A client for a kubeconfig (argument, else KUBECONFIG, else ~/.kube/config).
 
-        `master` overrides its URL.
+        `master` overrides its server URL.
         """
         return cls(credentials_.from_kubeconfig(path, context, master), **options)
 
@@ -99,9 +99,9 @@ class Client:
 
     @classmethod
     def for_flags(cls, kubeconfig: str | None = None, master: str | None = None, **options: Any) -> Client:
-        """What `--kubeconfig` and `--master` mean.
+        """A client for the flags `--kubeconfig` and `--master`.
 
-        A named file, else in-cluster, else the default kubeconfig.
+        A specified file, else in-cluster, else the default kubeconfig.
         """
         if not kubeconfig and not credentials_.in_kubeconfig_environment() and credentials_.inside_cluster():
             return cls.in_cluster(**options)
@@ -135,7 +135,7 @@ class Client:
         type: Any = None,
         **params: Any,
     ) -> wire.Items[Any]:
-        """All matching objects of one namespace, or of all, in one answer."""
+        """All matching objects of one namespace, or of all namespaces, in one response."""
         query = selectors(label_selector, field_selector) | params
         return wire.decode_list(await self.raw("GET", rt.path(namespace), params=query), type)
 
@@ -148,7 +148,7 @@ class Client:
         type: Any = None,
         limit: int = PAGE_SIZE,
     ) -> AsyncIterator[wire.Items[Any]]:
-        """All matching objects, `limit` at a time. Raises Gone when the server forgot the list meanwhile."""
+        """All matching objects, `limit` at a time. Raises Gone if the continue token has expired."""
         async for body in self.raw_pages(rt, namespace, label_selector, field_selector, limit):
             yield wire.decode_list(body, type)
 
@@ -160,7 +160,7 @@ class Client:
         field_selector: str | None = None,
         limit: int = PAGE_SIZE,
     ) -> AsyncIterator[bytes]:
-        """The undecoded answers of `pages`."""
+        """The undecoded responses of `pages`."""
         query: dict[str, Any] = selectors(label_selector, field_selector) | {"limit": limit}
         while True:
             body = await self.raw("GET", rt.path(namespace), params=query)
@@ -195,7 +195,7 @@ class Client:
     # -- writing
 
     async def create(self, rt: ResourceType, obj: Any, namespace: str | None = None, type: Any = None) -> Any:
-        """POST a new object; its own namespace counts when none is given. Raises AlreadyExists, Invalid."""
+        """POST a new object; the default namespace is the object's own. Raises AlreadyExists, Invalid."""
         namespace = (namespace or wire.identity(obj)[0] or self.namespace) if rt.namespaced else None
         body = await self.raw("POST", rt.path(namespace), body=wire.encode(rt, obj))
         return wire.decode(body, type)
@@ -209,9 +209,9 @@ class Client:
         return answer
 
     async def update(self, rt: ResourceType, obj: Any, subresource: str | None = None, type: Any = None) -> Any:
-        """PUT the whole object, guarded by its resourceVersion if it carries one. Raises Conflict.
+        """PUT the whole object, guarded by its resourceVersion if it has one. Raises Conflict.
 
-        A Struct holds only the fields it names: the server drops all others.
+        A Struct contains only the fields it declares: the server drops all others.
         """
         namespace, name = wire.identity(obj)
         path = rt.path(namespace or None, name, subresource)
@@ -229,7 +229,7 @@ class Client:
         force: bool = False,
         type: Any = None,
     ) -> Any:
-        """PATCH an object. `apply` is server-side apply and needs `field_manager`."""
+        """PATCH an object. `apply` is server-side apply and requires `field_manager`."""
         params: dict[str, Any] = {}
         if field_manager or patch_type == "apply":
             params["fieldManager"] = field_manager or "volcano-py"
@@ -254,9 +254,9 @@ class Client:
         grace_period_seconds: int | None = None,
         propagation_policy: str | None = None,
     ) -> dict[str, Any]:
-        """DELETE, on condition of uid and resourceVersion where given. Raises NotFound, Conflict.
+        """DELETE, with preconditions on uid and resourceVersion if given. Raises NotFound, Conflict.
 
-        The answer is the object (while it terminates) or a Status.
+        The response is the object (while it terminates) or a Status.
         """
         options: dict[str, Any] = {"apiVersion": "v1", "kind": "DeleteOptions"}
         preconditions = {"uid": uid, "resourceVersion": resource_version}
@@ -284,7 +284,7 @@ class Client:
         timeout: float | None = None,
         retries: int | None = None,
     ) -> bytes:
-        """One request, the answer's body. Raises ApiError, Unreachable, and what the gate raises."""
+        """Send one request and return the response body. Raises ApiError, Unreachable, and exceptions of the gate."""
         content = content_type if body is not None else None
         seconds = timeout or self._timeout
         attempt = 0
@@ -297,7 +297,7 @@ class Client:
             if status < 400:
                 return answer
             error = from_response(status, answer, wait)
-            # Waiting for Retry-After relieves the server; without the header only 429 is worth a retry.
+            # Respecting Retry-After relieves the server; without the header only 429 is retried.
             if attempt >= (self._retries if retries is None else retries) or not (
                 wait is not None or error.status == 429
             ):
@@ -309,9 +309,9 @@ class Client:
     async def stream(
         self, path: str, params: Mapping[str, Any] | None = None, inactivity: float | None = None
     ) -> AsyncIterator[aiohttp.StreamReader]:
-        """A GET whose answer is streamed (watch, logs); it ends after `inactivity` seconds without data.
+        """A GET with a streamed response (watch, logs); it ends after `inactivity` seconds without data.
 
-        Raises as `raw` does; errors while reading are aiohttp's and are translated by `unreachable`.
+        Raises the same errors as `raw`; errors while reading are aiohttp's and are translated by `unreachable`.
         """
         await self._bucket.acquire()
         async with self._transport.stream(path, params, self._headers(None, None), inactivity) as content:

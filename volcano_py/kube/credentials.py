@@ -1,7 +1,7 @@
 """Credentials of a client: server address, TLS and request headers.
 
 From a kubeconfig (`kubeconfig`): certificates, tokens and their files, basic auth, programs (`exec_credentials`); or
-from the service account of the pod. Client libraries take 200 ms to import, and every call of the command line pays.
+from the service account of the pod. Not a client library: importing one takes 200 ms for every command.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from volcano_py.kube.tls import Material, Tls, material
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 TOKEN_LIFE = 60.0
-"""Seconds for which a token read from a file is used before the file is read again; bound tokens rotate."""
+"""Seconds for which a token from a file is cached; bound tokens rotate."""
 
 
 def _no_headers() -> dict[str, str]:
@@ -37,8 +37,8 @@ def _nothing() -> None:
 class Credentials:
     """`server` is a URL without a trailing slash.
 
-    `headers()` gives the Authorization header of this moment. `rejected()` is to be called when the API server does not
-    accept the credentials: it looks for others, and logs what is wrong if that is known.
+    `headers()` returns the current Authorization header. Call `rejected()` when the API server rejects the credentials:
+    it reloads them, and logs the cause if it is known.
     """
 
     server: str
@@ -51,7 +51,7 @@ class Credentials:
 
     @property
     def ssl(self) -> ssl.SSLContext | None:
-        """The TLS context of this moment; None without settings. Connections of another one are not used any more."""
+        """The current TLS context; None without settings. Connections of an earlier context are no longer used."""
         return self.tls.context() if self.tls is not None else None
 
 
@@ -68,9 +68,9 @@ def inside_cluster() -> bool:
 def from_kubeconfig(
     path: str | os.PathLike[str] | None = None, context: str | None = None, server: str | None = None
 ) -> Credentials:
-    """Credentials of a kubeconfig's context; `server` (the --master flag) overrides its address.
+    """Credentials for a kubeconfig's context; `server` (the --master flag) overrides its address.
 
-    Raises KubeError naming the file and the missing entry.
+    Raises KubeError with the file and the missing entry.
     """
     files = kubeconfig.paths(path)
     existing = [file for file in files if file.exists()]
@@ -127,7 +127,7 @@ def in_cluster() -> Credentials:
 
 
 def _environment_proxy(server: str) -> str | None:
-    """The proxy that HTTPS_PROXY, HTTP_PROXY and NO_PROXY name for a server; none for this machine, as in client-go."""
+    """The proxy of a server in HTTPS_PROXY, HTTP_PROXY and NO_PROXY; none for this machine, as in client-go."""
     scheme, _, rest = server.partition("://")
     proxy = os.environ.get(f"{scheme.upper()}_PROXY") or os.environ.get(f"{scheme}_proxy")
     if not proxy:
@@ -141,7 +141,7 @@ def _environment_proxy(server: str) -> str | None:
 
 
 def _chosen(files: Sequence[Path], context: str | None, where: str) -> tuple[dict[str, Any], ...]:
-    """The context, its cluster and its user, from files that are read now. Raises KubeError."""
+    """The context, its cluster and its user, from files that are read on each call. Raises KubeError."""
     document = kubeconfig.load(files)
     name = context or document["current-context"]
     if not name:
@@ -194,7 +194,7 @@ def _token_file(path: Path) -> Callable[[], dict[str, str]]:
 
 
 def with_scheme(server: str, cluster: dict[str, Any]) -> str:
-    """The address as a URL: without a scheme it is https if the cluster has TLS settings, as in kubectl."""
+    """The address as a URL: the default scheme is https if the cluster has TLS settings, as in kubectl."""
     if "://" in server:
         return server
     tls = ("certificate-authority", "certificate-authority-data", "insecure-skip-tls-verify")

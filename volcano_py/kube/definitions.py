@@ -1,8 +1,8 @@
-"""Whether the cluster's CRDs are as new as this program: what it uses of a kind and the CRD does not have.
+"""Checks whether the cluster's CRDs contain all fields that this program uses.
 
-The API server drops fields that a CRD does not have without an error, and a status without its subresource is not
+The API server drops unknown fields without an error, and a status update without the subresource is not
 found. Each component therefore compares its structs with discovery and OpenAPI, which every authenticated user may
-read. A CRD that is missing altogether is reported by the informer of its kind.
+read. A missing CRD is reported by the informer of its kind.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from volcano_py.kube.remedies import UPDATE_CRDS
 log = logging.getLogger(__name__)
 
 LOOK = 30.0
-"""Seconds between two looks while a CRD is missing or older."""
+"""Seconds between two checks while a CRD is missing or older."""
 LONG_LOOK = 900.0
-"""Seconds between two looks otherwise: a rollback may bring older CRDs."""
+"""Seconds between two checks otherwise: a rollback may restore older CRDs."""
 MOST_NAMED = 6
-"""Fields in one message."""
+"""Maximum number of fields in one message."""
 
 Schema = Mapping[str, Any]
 
 
 def lacking(rt: ResourceType, served: Collection[str], schema: Schema) -> list[str]:
-    """What the CRD of a kind does not have of what the programs use: fields as paths, and the status subresource.
+    """The parts that the programs use and the CRD of a kind lacks: fields as paths, and the status subresource.
 
     `served` are the names in the discovery document of the version, `schema` is the kind's in OpenAPI.
     """
@@ -49,7 +49,7 @@ def lacking(rt: ResourceType, served: Collection[str], schema: Schema) -> list[s
 def _absent_fields(struct: type[msgspec.Struct], schema: Schema, path: str) -> Iterator[str]:
     properties = schema.get("properties")
     if not properties:
-        return  # any field is stored, or the schema is elsewhere ($ref)
+        return  # any field is stored, or the schema is a $ref
     for field in msgspec.structs.fields(struct):
         name = field.encode_name
         if not path and name in ("apiVersion", "kind", "metadata"):
@@ -59,7 +59,7 @@ def _absent_fields(struct: type[msgspec.Struct], schema: Schema, path: str) -> I
             yield below
             continue
         inner = _struct_in(field.type)
-        if inner is not None and inner.__module__ != meta.__name__:  # its structs are unions of several kinds' fields
+        if inner is not None and inner.__module__ != meta.__name__:  # structs of `meta` combine several kinds
             yield from _absent_fields(inner, _values_of(properties[name]), below)
 
 
@@ -81,7 +81,7 @@ def _values_of(schema: Schema) -> Schema:
 
 
 async def follow(client: Client, kinds: Iterable[ResourceType]) -> None:
-    """Log what the CRDs of these kinds do not have, and when they are updated, until cancelled."""
+    """Log the missing parts of the CRDs of these kinds, and their updates, until cancelled."""
     wanted = [rt for rt in dict.fromkeys(kinds) if rt in STRUCTS and rt.group.endswith("volcano.sh")]
     reported: dict[ResourceType, list[str]] = {}
     while True:
@@ -92,9 +92,9 @@ async def follow(client: Client, kinds: Iterable[ResourceType]) -> None:
                 if absent is not None and absent != reported.get(rt, []):
                     _report(rt, absent)
                     reported[rt] = absent
-        except Exception as error:  # an answer of an unforeseen shape must not end the process
+        except Exception as error:  # an unexpected response must not end the process
             complete = False
-            log.debug("the CRDs cannot be compared now: %r", error)
+            log.debug("the CRDs cannot be compared: %r", error)
         await asyncio.sleep(LONG_LOOK if complete else LOOK)
 
 
@@ -109,7 +109,7 @@ def _report(rt: ResourceType, absent: list[str]) -> None:
 
 
 async def _look(client: Client, kinds: list[ResourceType]) -> AsyncIterator[tuple[ResourceType, list[str] | None]]:
-    """Each kind with what its CRD does not have; None while there is no CRD. Raises KubeError."""
+    """Each kind with the missing parts of its CRD; None if there is no CRD. Raises KubeError."""
     for api_version in dict.fromkeys(rt.api_version for rt in kinds):
         served: list[str] = []
         schemas: Mapping[str, Schema] = {}

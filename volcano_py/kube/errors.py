@@ -1,7 +1,7 @@
-"""What can go wrong with an API call: the server's Status as exceptions, and a server that cannot be reached.
+"""Errors of API calls: the server's Status as exceptions, and unreachable servers.
 
-The reasons are Kubernetes' own (metav1.StatusReason); the class is chosen by reason first and by HTTP status
-otherwise.
+The reasons are Kubernetes' own (metav1.StatusReason); the class is selected by reason, otherwise by HTTP
+status.
 """
 
 from __future__ import annotations
@@ -12,14 +12,13 @@ import msgspec
 
 
 class KubeError(Exception):
-    """Base of everything this package raises on purpose."""
+    """Base of all exceptions that this package raises."""
 
 
 class Unreachable(KubeError):
-    """No answer: connection refused or lost, name not resolved, TLS rejected, time-out.
+    """No response: connection refused or lost, name not resolved, TLS rejected, timeout.
 
-    `sent` is False only when the request certainly did not reach the server; otherwise it may have been carried
-    out.
+    `sent` is False only if the request certainly did not reach the server; otherwise it may have been executed.
     """
 
     def __init__(self, message: str, *, sent: bool = True) -> None:
@@ -28,27 +27,27 @@ class Unreachable(KubeError):
 
 
 class Silent(Unreachable):
-    """A watch on which nothing came for the time that was allowed; normal where nothing changes."""
+    """A watch received no data within the time limit; normal if no object changes."""
 
 
 class InvalidResponse(KubeError):
-    """The server reported success, but the body is not the requested object: HTML, nothing, a list, other JSON.
+    """The server reported success, but the body is not the requested object: HTML, empty, a list, other JSON.
 
-    A write that raises it may have been carried out.
+    A write that raises it may have been executed.
     """
 
     def __init__(self, message: str, body: bytes = b"") -> None:
         super().__init__(message)
         self.body = body
-        """What the server sent."""
+        """The body of the response."""
 
 
 class OlderDefinition(KubeError):
-    """The CRD of a kind is older than this program; the text says what it lacks, and the command that updates it."""
+    """The CRD of a kind is older than this program; the text contains the missing parts and the update command."""
 
 
 class ApiError(KubeError):
-    """The server answered with a Status of failure."""
+    """The server responded with a failure Status."""
 
     def __init__(
         self,
@@ -75,11 +74,11 @@ class NotFound(ApiError):
 
 
 class Conflict(ApiError):
-    """409: the resourceVersion or another precondition did not hold."""
+    """409: the resourceVersion or another precondition failed."""
 
 
 class AlreadyExists(ApiError):
-    """409: an object of that name exists."""
+    """409: an object with the name exists."""
 
 
 class Invalid(ApiError):
@@ -125,7 +124,7 @@ _BY_STATUS: dict[int, type[ApiError]] = {
 
 
 def in_terminating_namespace(error: Exception) -> bool:
-    """Whether a write was rejected because its namespace is being deleted, which no retry can change."""
+    """Whether a write was rejected because its namespace is being deleted, so that a retry cannot succeed."""
     if not isinstance(error, Forbidden):
         return False
     causes = error.details.get("causes") or ()
@@ -133,13 +132,11 @@ def in_terminating_namespace(error: Exception) -> bool:
 
 
 UNDECODABLE = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
-"""What msgspec raises for bytes that are not what they should be; it raises RecursionError even for deep nesting in
-fields that it skips.
-"""
+"""Exceptions of msgspec for malformed input; it raises RecursionError even for deep nesting in skipped fields."""
 
 
 class Status(msgspec.Struct):
-    """metav1.Status, as far as it is read."""
+    """metav1.Status, with the fields that are used."""
 
     kind: str | None = "Status"
     code: int | None = None
@@ -152,7 +149,7 @@ _status = msgspec.json.Decoder(Status)
 
 
 def from_status(http_status: int, status: Status, retry_after: float | None = None) -> ApiError:
-    """The exception for a Status object (`code` wins over the HTTP status, which is 200 inside a watch)."""
+    """The exception for a Status object (`code` overrides the HTTP status, which is 200 inside a watch)."""
     code = status.code or http_status
     reason = status.reason or ""
     kind = _BY_REASON.get(reason) or _BY_STATUS.get(code, ApiError)
@@ -160,12 +157,12 @@ def from_status(http_status: int, status: Status, retry_after: float | None = No
 
 
 def from_response(http_status: int, body: bytes, retry_after: float | None = None) -> ApiError:
-    """The exception for an answer of failure; a body that is no Status becomes the message."""
+    """The exception for a failure response; a body that is not a Status becomes the message."""
     try:
         status = _status.decode(body)
     except UNDECODABLE:
         status = None
     if status is None or status.kind != "Status":
         text = body[:500].decode("utf-8", "replace").strip()
-        status = Status(message=text or f"the server answered HTTP {http_status}")
+        status = Status(message=text or f"the server responded with HTTP {http_status}")
     return from_status(http_status, status, retry_after)

@@ -1,9 +1,9 @@
 """Events on objects, aggregated and rate limited. client-go: tools/record.
 
-Follows client-go's correlator: the same event again raises `count` on the stored one; from the tenth
-different message of one reason on one object within ten minutes they become one `(combined from similar
+Follows client-go's correlator: a repeated event increases `count` on the stored one; from the tenth
+different message of one reason on one object within ten minutes they are combined in one `(combined from similar
 events)`; and each object may cause 25 events at once and then one in five minutes. `Correlator` is pure;
-`EventRecorder` adds a bounded queue and the writing.
+`EventRecorder` adds a bounded queue and the writes.
 """
 
 from __future__ import annotations
@@ -34,9 +34,7 @@ QUEUE_SIZE = 1000
 
 @dataclass
 class EventWrite:
-    """What to send: `create` as a new object, or else `patch` the stored event `name` (create it if it is
-    gone).
-    """
+    """A write: `create` as a new object, or `patch` the stored event `name` (create it if it was deleted)."""
 
     namespace: str
     name: str
@@ -92,12 +90,12 @@ class Correlator:
         self._stored: OrderedDict[tuple[str, ...], _Stored] = OrderedDict()
         self._serial = 0
         self.dropped = 0
-        """Events that the spam filter held back."""
+        """Number of events dropped by the spam filter."""
 
     def correlate(
         self, ref: dict[str, str], type: str, reason: str, message: str, now: float | None = None
     ) -> EventWrite | None:
-        """The write for one event; `now` is wall time in seconds, for the timestamps. None: drop it."""
+        """The write for one event; `now` is wall time in seconds, for the timestamps. None: drop the event."""
         subject = tuple(ref.get(k, "") for k in ("kind", "namespace", "name", "uid", "apiVersion"))
         bucket = _remember(self._spam, subject, lambda: TokenBucket(SPAM_QPS, SPAM_BURST, self._clock))
         if not bucket.try_take():
@@ -118,7 +116,7 @@ class Correlator:
         return self._write(ref, key, type, reason, text, stamp)
 
     def forget(self, write: EventWrite) -> None:
-        """The stored event is gone (events live an hour): the next one creates a new one."""
+        """The stored event was deleted (events live an hour): create a new one next time."""
         for key, stored in self._stored.items():
             if stored.name == write.name:
                 del self._stored[key]
@@ -157,7 +155,7 @@ class Correlator:
 
 
 async def send(client: Client, correlator: Correlator, write: EventWrite) -> None:
-    """Carry out one write. Raises KubeError."""
+    """Execute one write. Raises KubeError."""
     if write.patch is not None:
         try:
             await client.patch(EVENT, write.name, write.patch, write.namespace, "merge")
@@ -169,19 +167,17 @@ async def send(client: Client, correlator: Correlator, write: EventWrite) -> Non
 
 
 class EventRecorder:
-    """`event()` returns at once; `run()` writes. When the server is slow the newest events are dropped, never
-    the caller.
-    """
+    """`event()` returns immediately; `run()` writes. If the server is slow, the newest events are dropped."""
 
     def __init__(self, client: Client, component: str, host: str = "") -> None:
         self._client = client
         self._correlator = Correlator(component, host)
         self._queue: asyncio.Queue[tuple[dict[str, str], str, str, str, float]] = asyncio.Queue(QUEUE_SIZE)
         self.dropped = 0
-        """Events lost because the queue was full or the server rejected them."""
+        """Events dropped because the queue was full or the server rejected them."""
 
     def event(self, ref: Any, type: str, reason: str, message: str) -> None:
-        """Note an event on an object or reference. `type` is Normal or Warning."""
+        """Queue an event on an object or reference. `type` is Normal or Warning."""
         try:
             self._queue.put_nowait((reference(ref), type, reason, message, time.time()))
         except asyncio.QueueFull:
@@ -196,14 +192,14 @@ class EventRecorder:
                 if write is not None:
                     await self._deliver(write)
             except Exception:
-                # Events are a courtesy: whatever is wrong with one must not end those that follow.
+                # Events are best effort: an error in one must not prevent the next ones.
                 log.exception("event %s on %s", reason, ref)
                 self.dropped += 1
             finally:
                 self._queue.task_done()
 
     async def flush(self) -> None:
-        """Wait until all noted events are written or dropped."""
+        """Wait until all queued events are written or dropped."""
         await self._queue.join()
 
     async def _deliver(self, write: EventWrite) -> None:
@@ -212,7 +208,7 @@ class EventRecorder:
                 await send(self._client, self._correlator, write)
                 return
             except ApiError as error:
-                # Rejected without a retry: a namespace that terminates, a message that does not validate.
+                # Rejected without a retry: a terminating namespace, or an invalid message.
                 log.debug("event %s/%s: %s", write.namespace, write.name, error)
                 break
             except KubeError as error:

@@ -1,7 +1,7 @@
-"""Credentials from a program that a kubeconfig names (`users[].user.exec`). client-go: plugin/pkg/client/auth/exec.
+"""Credentials from a program in a kubeconfig (`users[].user.exec`). client-go: plugin/pkg/client/auth/exec.
 
-The program prints an ExecCredential: a token, a client certificate, or both, and when they expire. It runs when they
-are first needed, and again shortly before they expire, then in a thread, so that no request waits for it.
+The program prints an ExecCredential: a token, a client certificate, or both, and their expiration. It runs on first
+use, and again shortly before the expiration, then in a thread, so that no request waits for it.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from volcano_py.kube.errors import KubeError
 from volcano_py.kube.tls import Pair, Tls
 
 EARLY = 60.0
-"""Seconds before the end of a credential in which it is replaced."""
+"""Seconds before the expiration in which a credential is replaced."""
 TIMEOUT = 60.0
-"""Seconds that the program may take."""
+"""Time limit of the program in seconds."""
 AGAIN = 10.0
-"""Seconds after which a credential that the API server rejects is replaced, whatever its end."""
+"""Minimum seconds between two replacements of a rejected credential."""
 _API_VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
 
 
 class ExecCredentials:
-    """What a program gives, kept until it expires. `tls` gets its client certificate."""
+    """The output of a program, cached until it expires. `tls` receives its client certificate."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class ExecCredentials:
         tls: Tls | None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """`where` names the kubeconfig in errors. Runs the program; raises KubeError."""
+        """`where` is the kubeconfig in errors. Runs the program; raises KubeError."""
         self._plugin = plugin
         self._where = where
         self._cluster = cluster
@@ -52,7 +52,7 @@ class ExecCredentials:
         self._renew()
 
     def headers(self) -> dict[str, str]:
-        """The Authorization header of this moment. Raises KubeError when a credential ended and there is no other."""
+        """The current Authorization header. Raises KubeError if a credential has expired and cannot be replaced."""
         left = self._expires - self._clock()
         if left <= 0:
             self._renew()
@@ -61,7 +61,7 @@ class ExecCredentials:
         return self._headers
 
     def rejected(self) -> None:
-        """The API server does not accept the credential: run the program again, at most every `AGAIN` seconds."""
+        """The API server rejected the credential: run the program again, at most every `AGAIN` seconds."""
         if self._tls is not None:
             self._tls.rejected()
         if self._clock() - self._ran >= AGAIN:
@@ -75,7 +75,7 @@ class ExecCredentials:
         try:
             self._renew()
         except KubeError:
-            pass  # the old one is still valid; the next request tries again
+            pass  # the old one is still valid; the next request retries
         finally:
             self._renewing.release()
 
@@ -85,13 +85,13 @@ class ExecCredentials:
         token = status.get("token")
         certificate, key = status.get("clientCertificateData"), status.get("clientKeyData")
         if not token and not (certificate and key):
-            raise KubeError(f"{self._where}: {self._command} gave no credentials; run it by hand to see why")
+            raise KubeError(f"{self._where}: {self._command} returned no credentials; run it manually to see why")
         if certificate and key and self._tls is not None:
-            remedy = f"run {self._command} by hand to see why it gives no later one"
+            remedy = f"run {self._command} manually to see why it returns no later one"
             try:
                 self._tls.give(Pair(certificate.encode(), key.encode()), f"of {self._command}", remedy)
             except (OSError, ValueError) as error:
-                raise KubeError(f"{self._where}: {self._command} gave a certificate that is none: {error}") from error
+                raise KubeError(f"{self._where}: {self._command} returned an invalid certificate: {error}") from error
         self._headers = {"Authorization": f"Bearer {token}"} if token else {}
         self._expires = _seconds(status.get("expirationTimestamp"))
 
@@ -105,8 +105,8 @@ class ExecCredentials:
             raise KubeError(f"{self._where}: user.exec.apiVersion {version!r} is none of {', '.join(_API_VERSIONS)}")
         program = shutil.which(self._command)
         if program is None:
-            hint = self._plugin.get("installHint") or f"install it, or put it on PATH: {self._command}"
-            raise KubeError(f"{self._where}: the credential program {self._command!r} is not found; {hint.strip()}")
+            hint = self._plugin.get("installHint") or f"install it, or add it to PATH: {self._command}"
+            raise KubeError(f"{self._where}: the credential program {self._command!r} was not found; {hint.strip()}")
         info: dict[str, Any] = {"apiVersion": version, "kind": "ExecCredential", "spec": {"interactive": False}}
         if self._plugin.get("provideClusterInfo"):
             info["spec"]["cluster"] = dict(self._cluster)
@@ -125,15 +125,15 @@ class ExecCredentials:
             raise KubeError(f"{self._where}: {self._command} cannot be run: {error}") from error
         if done.returncode:
             last = (done.stderr.strip().splitlines() or ["it printed no error"])[-1]
-            raise KubeError(f"{self._where}: {self._command} ended with code {done.returncode}: {last}")
+            raise KubeError(f"{self._where}: {self._command} exited with code {done.returncode}: {last}")
         try:
             status = json.loads(done.stdout)["status"]
             assert isinstance(status, dict)
         except (ValueError, KeyError, TypeError, AssertionError):
-            raise KubeError(f"{self._where}: {self._command} gave no credentials; run it by hand to see why") from None
+            raise KubeError(f"{self._where}: {self._command} returned no credentials; run it manually") from None
         return status
 
 
 def _seconds(stamp: str | None) -> float:
-    """A time of RFC 3339 as seconds since the epoch; without one a credential does not expire."""
+    """An RFC 3339 time as seconds since the epoch; without one a credential does not expire."""
     return datetime.fromisoformat(stamp.replace("Z", "+00:00")).timestamp() if stamp else float("inf")

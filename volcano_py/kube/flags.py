@@ -1,4 +1,4 @@
-"""Flags as Kubernetes components have them: Go's switches and durations, feature gates, and klog's without effect."""
+"""Flags of Kubernetes components: Go's switches and durations, feature gates, and klog's flags without effect."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ KLOG = (
     "add-dir-header",
     "vmodule",
 )
-"""Flags of Go's logging; they are accepted so that a deployment's arguments can be kept."""
+"""Flags of Go's logging; they are accepted so that a deployment's arguments remain valid."""
 
 REDIRECTION = "2>&1"
-"""An argument that Volcano's chart gives its programs, without a shell that would interpret it."""
+"""An argument that Volcano's chart passes to its programs, without a shell that would interpret it."""
 _TOOL_FLAGS = frozenset(("-v", "--v", "--vmodule", "--log-flush-frequency"))
 
 
 class Duration(click.ParamType):  # type: ignore[type-arg]  # generic only since click 8.5
-    """Seconds, written as Go writes durations."""
+    """Seconds, in Go's duration format."""
 
     name = "duration"
 
@@ -53,11 +53,11 @@ class Verbosity(click.ParamType):  # type: ignore[type-arg]
         try:
             return int(str(value).removeprefix("="))
         except ValueError:
-            self.fail(f"{value!r} is no number", param, ctx)
+            self.fail(f"{value!r} is not a number", param, ctx)
 
 
 def flag(name: str, default: bool, help: str, attribute: str | None = None) -> Callable[[Any], Any]:
-    """A switch as Go writes it: `--name`, `--name=true` or `--name=false`."""
+    """A switch in Go's notation: `--name`, `--name=true` or `--name=false`."""
     names = (name, attribute) if attribute else (name,)
     return click.option(
         *names, type=bool, is_flag=False, flag_value=True, default=default, show_default=True, help=help
@@ -65,7 +65,7 @@ def flag(name: str, default: bool, help: str, attribute: str | None = None) -> C
 
 
 def ignored_flags(names: Sequence[str]) -> Callable[[Any], Any]:
-    """Accept flags that have no effect here, and REDIRECTION; the flags' parameters are None where not given."""
+    """Accept flags that have no effect, and REDIRECTION; the parameters of absent flags are None."""
 
     def decorate(command: Any) -> Any:
         command = click.argument("redirection", nargs=-1, expose_value=False, callback=_only_redirection)(command)
@@ -84,7 +84,7 @@ def _only_redirection(ctx: click.Context, param: click.Parameter, value: tuple[s
 
 
 def without_klog_flags(arguments: Sequence[str]) -> list[str]:
-    """The arguments but for klog's flags, which Volcano's tools take at any position: `-v 3`, `--vmodule=a=2`."""
+    """The arguments without klog's flags, which Volcano's tools accept at any position: `-v 3`, `--vmodule=a=2`."""
     kept: list[str] = []
     waiting = list(arguments)
     while waiting:

@@ -1,7 +1,7 @@
-"""What /healthz reports: named checks. kube-apiserver and Volcano: `healthz.HealthzChecker`.
+"""The checks of /healthz. kube-apiserver and Volcano: `healthz.HealthzChecker`.
 
-A check gives the reason why it fails, or an empty text. A check must fail only for what a restart of the process can
-correct: a task that has ended or hangs, but not an API server that is away.
+A check returns the reason of its failure, or an empty string. A check must only fail if a restart of the process can
+correct it: for a task that has ended or hangs, but not for an unreachable API server.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ Check = Callable[[], str]
 
 
 class Health:
-    """The checks of one process, in the order in which they were added."""
+    """The checks of one process, in the order of their addition."""
 
     def __init__(self) -> None:
         self._checks: dict[str, Check] = {}
 
     def add(self, name: str, check: Check) -> None:
-        """Add a check, or replace the one of this name."""
+        """Add a check, or replace the check with this name."""
         self._checks[name] = check
 
     def add_task(self, name: str, task: asyncio.Task[Any]) -> None:
-        """A task that must run for as long as the process does."""
+        """Add a task that must run as long as the process."""
         self.add(name, lambda: "the task has ended" if task.done() else "")
 
     async def watched(self, name: str, part: Coroutine[Any, Any, None], check: Check = lambda: "") -> None:
-        """Run a part of the process under its own check, which also fails once the part has ended."""
+        """Run a task of the process with its own check, which also fails after the task has ended."""
         self.add(name, check)
         try:
             await part
@@ -37,7 +37,7 @@ class Health:
             self.add(name, lambda: "the task has ended")
 
     def results(self) -> dict[str, str]:
-        """Every check with its reason of failure; empty where it is met."""
+        """Every check with the reason of its failure; empty if it passes."""
         found = {}
         for name, check in self._checks.items():
             try:
@@ -47,7 +47,7 @@ class Health:
         return found
 
     def answer(self, verbose: bool = False) -> tuple[bool, str]:
-        """Whether all checks are met, and the text to serve: `ok`, or one line for each check."""
+        """Whether all checks pass, and the text to serve: `ok`, or one line per check."""
         results = self.results()
         healthy = not any(results.values())
         if healthy and not verbose:
@@ -59,8 +59,8 @@ class Health:
 class Progress:
     """Whether a loop makes progress while it has work.
 
-    The loop calls `idle` before it waits for work and `working` when it continues; code that gives it work calls `due`.
-    `limit` is in seconds; the time during which the machine is suspended does not count.
+    The loop calls `idle` before it waits for work and `working` when it continues; code that adds work calls `due`.
+    `limit` is in seconds; time while the machine is suspended does not count.
     """
 
     def __init__(self, limit: float, clock: Callable[[], float] = time.monotonic) -> None:
@@ -73,7 +73,7 @@ class Progress:
         self._since = self._clock()
 
     def idle(self, seconds: float | None = None) -> None:
-        """The loop waits for `due`, for no longer than `seconds` where given."""
+        """The loop waits for `due`, for at most `seconds` if given."""
         self._since = None if seconds is None else self._clock() + seconds
 
     def due(self) -> None:

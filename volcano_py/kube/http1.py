@@ -1,9 +1,9 @@
 """A small HTTP/1.1 client for many small requests to one server.
 
-Binding a pod costs the dispatcher several times less this way than through aiohttp, which matters where API
-server, scheduler and dispatcher share a few cores. It supports only the features
+Binding a pod costs the dispatcher several times less CPU time than with aiohttp, which matters if API
+server, scheduler and dispatcher share a few cores. It only supports the features
 that an API server needs: keep-alive, TLS, bodies by length, in chunks or until the end; no redirects, cookies,
-compression, pipelining or proxies. httptools (the parser of Node.js) reads the answers.
+compression, pipelining or proxies. httptools (the parser of Node.js) parses the responses.
 """
 
 from __future__ import annotations
@@ -21,19 +21,17 @@ import httptools
 from volcano_py.kube.errors import Unreachable
 
 IDLE = 45.0
-"""Seconds after which an unused connection is not used again: servers close theirs after about a minute or
-more.
-"""
+"""Seconds after which an idle connection is not reused: servers close theirs after about a minute or more."""
 SWEEP = 0.5
-"""Seconds between two checks of time-outs."""
+"""Seconds between two checks of timeouts."""
 MAX_HEAD = 1 << 17
-"""Bytes of the headers of an answer."""
+"""Maximum bytes of a response's headers."""
 MAX_ANSWER = 1 << 26
-"""Bytes of a whole answer, framing included. An API server stores no object above a few MiB."""
+"""Maximum bytes of a response, including framing. An API server stores no object above a few MiB."""
 
 
 class Answer:
-    """A whole answer. Header names are lower case."""
+    """A complete response. Header names are lower case."""
 
     __slots__ = ("body", "headers", "status")
 
@@ -44,7 +42,7 @@ class Answer:
 
 
 class Malformed(Exception):
-    """The answer is not HTTP/1.1, or too large."""
+    """The response is not HTTP/1.1, or too large."""
 
 
 class PartialWrite(Exception):
@@ -55,7 +53,7 @@ _NO_LINGER = struct.pack("ii", 1, 0)
 
 
 def _discard_unsent(transport: asyncio.Transport) -> None:
-    """Close with a reset: bytes that the kernel has accepted and the server has not read are not delivered later."""
+    """Close with a reset: bytes that the kernel has accepted but the server has not read are not delivered."""
     sock = transport.get_extra_info("socket")
     if sock is not None:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
@@ -74,7 +72,7 @@ class Connection(asyncio.Protocol):
         self._begin()
 
     def _begin(self) -> None:
-        """Forget the last answer. A new parser for each costs less than a microsecond."""
+        """Reset the state of the last response. A new parser costs less than a microsecond."""
         self._parser = httptools.HttpResponseParser(self)
         self._received = 0
         self._headers: dict[bytes, bytes] = {}
@@ -83,13 +81,13 @@ class Connection(asyncio.Protocol):
 
     @property
     def busy(self) -> bool:
-        """Whether an answer is awaited."""
+        """Whether a request is in progress."""
         return self._waiter is not None
 
     def send(self, request: bytes, deadline: float, at_once: bool = False) -> asyncio.Future[Answer]:
-        """Send a whole request; the answer, or the error, comes in the future.
+        """Send a whole request; the future receives the response or the error.
 
-        `at_once`: when the kernel does not take all of it now, the rest is never sent, and the future fails with
+        `at_once`: if the kernel does not accept all of it now, the rest is never sent, and the future fails with
         PartialWrite.
         """
         assert self.transport is not None and self._waiter is None
@@ -102,7 +100,7 @@ class Connection(asyncio.Protocol):
         return waiter
 
     def fail(self, error: Exception) -> None:
-        """Close the connection; whatever waits for the answer gets the error."""
+        """Close the connection; the current request fails with the error."""
         self.closed = True
         if self.transport is not None:
             if self._waiter is not None:
@@ -119,17 +117,17 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         if self._waiter is None:
-            # The two ends are out of step.
-            self.fail(Malformed("an answer without a request"))
+            # Requests and responses are out of step.
+            self.fail(Malformed("a response without a request"))
             return
         self._received += len(data)
         if self._received > (MAX_ANSWER if self._in_body else MAX_HEAD + len(data)):
-            self.fail(Malformed("the answer is too large" if self._in_body else "the headers are too long"))
+            self.fail(Malformed("the response is too large" if self._in_body else "the headers are too long"))
             return
         try:
             self._parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
-            self.fail(Malformed(f"not an HTTP/1.1 answer: {error}"))
+            self.fail(Malformed(f"not an HTTP/1.1 response: {error}"))
 
     def connection_lost(self, error: Exception | None) -> None:
         self.closed = True
@@ -151,7 +149,7 @@ class Connection(asyncio.Protocol):
 
     def on_message_begin(self) -> None:
         if self._waiter is None:
-            self.fail(Malformed("two answers to one request"))
+            self.fail(Malformed("two responses to one request"))
 
     def on_message_complete(self) -> None:
         if self._parser.get_status_code() >= 200:
@@ -173,7 +171,7 @@ class Connection(asyncio.Protocol):
 
 
 class Pool:
-    """Connections to one server, at most `size`. Further requests wait until one is free."""
+    """Connections to one server, at most `size`. Further requests wait for a free connection."""
 
     def __init__(
         self,
@@ -187,7 +185,7 @@ class Pool:
         self._host = parts.hostname or "localhost"
         self._port = parts.port or (443 if parts.scheme == "https" else 80)
         self.base = parts.path.rstrip("/")
-        """The path under which the API is served, as in a URL with a prefix."""
+        """The path prefix of the API in the server URL."""
         self.host_header = parts.netloc.rpartition("@")[2]
         self._tls = (tls or ssl.create_default_context()) if parts.scheme == "https" else None
         self._server_hostname = (server_hostname or self._host) if self._tls else None
@@ -200,11 +198,11 @@ class Pool:
         self._sweeper: asyncio.TimerHandle | None = None
 
     async def request(self, data: bytes, timeout: float, gate: Callable[[], None] | None = None) -> Answer:
-        """Send a whole request, get the whole answer. Raises Unreachable.
+        """Send a whole request and return the whole response. Raises Unreachable.
 
-        `gate` is called when there is a connection, which may be seconds later, and may raise to send nothing. A
-        request with a gate is written at once or never: bytes that wait in this process could leave it after another
-        candidate has the Lease.
+        `gate` is called when a connection is available, possibly seconds later, and may raise to send nothing. A
+        request with a gate is sent at once or never: bytes that wait in this process could be sent after another
+        candidate has acquired the Lease.
         """
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout
@@ -229,7 +227,7 @@ class Pool:
             self._next()
 
     def use(self, tls: ssl.SSLContext) -> None:
-        """Make connections with this context from now on; those of another are closed, busy ones with their answer."""
+        """Use this context for new connections; others are closed, busy ones after their response."""
         if self._tls is None or tls is self._tls:
             return
         self._tls = tls
@@ -238,7 +236,7 @@ class Pool:
         self._free.clear()
 
     def close(self) -> None:
-        """Close all connections; requests in flight fail."""
+        """Close all connections; requests in progress fail."""
         if self._sweeper is not None:
             self._sweeper.cancel()
             self._sweeper = None
@@ -252,7 +250,7 @@ class Pool:
             self._sweeper = loop.call_later(SWEEP, self._sweep)
         while True:
             while self._free:
-                # The last one used is the least likely to have been closed by the server.
+                # The server is least likely to have closed the last one used.
                 connection = self._free.pop()
                 if not connection.closed and loop.time() - connection.idle_since < IDLE:
                     return connection
@@ -303,5 +301,5 @@ class Pool:
         loop = asyncio.get_running_loop()
         now = loop.time()
         for connection in [c for c in self._busy if c.busy and c.deadline < now]:
-            connection.fail(TimeoutError("no answer in time"))
+            connection.fail(TimeoutError("no response in time"))
         self._sweeper = loop.call_later(SWEEP, self._sweep) if self._busy or self._line else None

@@ -1,10 +1,10 @@
-"""The informer: a local copy of one kind, kept up to date by list and watch.
+"""The informer: a local copy of the objects of one kind, kept up to date by list and watch.
 
-Follows client-go's reflector where it matters: paged list, watch from the list's version with bookmarks,
+Follows client-go's reflector: paged list, watch from the list's version with bookmarks,
 resume at the last version after a disconnect, list again after 410 and turn the difference into events. Two
-things are stricter: a stream that is silent for too long is reopened (half-open connections), and an object
-that does not decode is passed to `decode_error`, and the watch continues; the version that was known before stays in
-the store, and `decode_error_cleared` gets its key when it is gone or can be decoded again.
+differences: a stream that is silent for too long is reopened (half-open connections), and an object
+that cannot be decoded is passed to `decode_error`, and the watch continues; its previous version stays in
+the store, and `decode_error_cleared` receives its key when it is deleted or can be decoded again.
 """
 
 from __future__ import annotations
@@ -31,22 +31,19 @@ T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 WATCH_SECONDS = (300, 600)
-"""Requested lengths of a watch, chosen at random, so that load moves between servers.
-"""
+"""Requested durations of a watch, selected at random, to distribute the load between servers."""
 SHORT_STREAM = 1.0
-"""Seconds; a watch that ends sooner without an event counts as a failure, or a broken
-proxy would get a request without a pause each time.
+"""Seconds; a watch that ends earlier without an event counts as a failure, otherwise a broken
+proxy would receive requests without a pause.
 """
 STUCK = 900.0
-"""Seconds beyond the inactivity of a watch after which an informer that does nothing counts as stuck: longer than the
-retries of one request take (Retry-After).
+"""Seconds after the inactivity of a watch until an idle informer counts as stuck: longer than the
+retries of one request (Retry-After).
 """
 
 
 class Informer(Generic[T]):
-    """Watches one kind. `store` maps `namespace/name` (or `name`) to the newest object; read it, do not write
-    it.
-    """
+    """Watches one kind. `store` maps `namespace/name` (or `name`) to the newest object; do not modify it."""
 
     def __init__(
         self,
@@ -68,11 +65,11 @@ class Informer(Generic[T]):
         self.rt = rt
         self.store: dict[str, T] = {}
         self.synced = asyncio.Event()
-        """Set when the first list is complete, and from then on."""
+        """Set after the first complete list."""
         self.connected = False
-        """Whether a watch is open now; while False the store ages."""
+        """Whether a watch is open; if not, the store may be stale."""
         self.error: Exception | None = None
-        """What ended the last list or watch; None while a watch is open."""
+        """The error that ended the last list or watch; None while a watch is open."""
         self.resource_version = ""
         """The version from which the next watch starts."""
         self._active = time.monotonic()
@@ -102,8 +99,8 @@ class Informer(Generic[T]):
     ) -> Informer[T]:
         """Call `add(new)`, `update(old, new)`, `delete(last known)`.
 
-        Handlers do not block; exceptions in them are logged. They are called after the store has changed. An object
-        deleted and created again under its name between two lists is a delete and an add.
+        Handlers must not block; their exceptions are logged. They are called after the store has changed. An object
+        that was deleted and created again between two lists is a delete and an add.
         """
         self._add += [add] if add is not None else []
         self._update += [update] if update is not None else []
@@ -111,12 +108,12 @@ class Informer(Generic[T]):
         return self
 
     def problem(self) -> str:
-        """Why `run` counts as stuck, for /healthz; empty when it makes progress, with or without a server."""
+        """Why `run` counts as stuck, for /healthz; empty if it makes progress, with or without a server."""
         silent = time.monotonic() - self._active
         return f"no request and no event for {silent:.0f} s" if silent > self._inactivity + STUCK else ""
 
     async def run(self) -> None:
-        """List and watch until cancelled. Raises nothing else, whatever the server answers."""
+        """List and watch until cancelled. Raises nothing else, for any response of the server."""
         while True:
             self._active = time.monotonic()
             try:
@@ -132,7 +129,7 @@ class Informer(Generic[T]):
                 await asyncio.sleep(self._after(error))
 
     def _after(self, error: Exception) -> float:
-        """Log what ended a list or watch, once per outage; returns the seconds to wait before the next attempt."""
+        """Log the error that ended a list or watch, once per outage; returns the seconds until the next attempt."""
         first = self._backoff.failures in (0, 10, 100)
         if isinstance(error, Gone):
             log.info("%s: %s; listing again", self.rt.plural, error)
@@ -149,7 +146,7 @@ class Informer(Generic[T]):
                 self.synced.set()
                 return self._backoff.next() * 3
         elif isinstance(error, KubeError):
-            # "storage is (re)initializing": the first answer for every kind whose definition is new.
+            # "storage is (re)initializing": the first response for every kind with a new CRD.
             loud = first and not (isinstance(error, TooManyRequests) and not self._backoff.failures)
             log.log(logging.WARNING if loud else logging.DEBUG, "%s: %s; retrying", self.rt.plural, error)
             if isinstance(error, StreamBroken):
@@ -266,7 +263,7 @@ class Informer(Generic[T]):
             )
 
     def _clear_error(self, key: str) -> None:
-        """Report that an object is gone or can be decoded again."""
+        """Report that an object was deleted or can be decoded again."""
         if self._reported.pop(key, None) is not None and self._decode_error_cleared is not None:
             self._call([self._decode_error_cleared], key)
 
@@ -285,7 +282,7 @@ def key_of(obj: Any) -> str:
 
 
 def uid_of(obj: Any) -> str:
-    """The uid of a dict or Struct, empty when it has none."""
+    """The UID of a dict or Struct, empty if it has none."""
     if isinstance(obj, dict):
         return (obj.get("metadata") or {}).get("uid") or ""
     return getattr(obj.metadata, "uid", "") or ""

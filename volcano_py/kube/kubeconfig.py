@@ -1,6 +1,6 @@
-"""Kubeconfig files: reading them, and merging several of KUBECONFIG as client-go does.
+"""Kubeconfig files: reads them, and merges the files of KUBECONFIG as client-go does.
 
-The first file that has an entry of a name wins; relative paths are those of the file that they are in.
+The first file with an entry of a name wins; relative paths are relative to the file that contains them.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ _PATHS = {
     "users": ("user", ("client-certificate", "client-key", "tokenFile")),
     "contexts": ("context", ()),
 }
-"""List to the key of its entries, and the fields that are paths."""
+"""List to the key of its entries, and the fields that contain paths."""
 
 
 def paths(path: str | os.PathLike[str] | None) -> list[Path]:
-    """The files a kubeconfig is read from: the argument, else KUBECONFIG, else ~/.kube/config."""
+    """The files of a kubeconfig: the argument, else KUBECONFIG, else ~/.kube/config."""
     if path:
         return [Path(path)]
     listed = [Path(p) for p in os.environ.get("KUBECONFIG", "").split(os.pathsep) if p]
@@ -31,7 +31,7 @@ def paths(path: str | os.PathLike[str] | None) -> list[Path]:
 
 
 def load(files: Sequence[Path]) -> dict[str, Any]:
-    """The merged document. Raises KubeError naming the file and what is wrong with it."""
+    """The merged document. Raises KubeError with the file and its problem."""
     merged: dict[str, Any] = {"current-context": "", **{plural: [] for plural in _PATHS}}
     for file in files:
         document = _read(file)

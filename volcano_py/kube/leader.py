@@ -1,13 +1,13 @@
 """Leader election on a coordination.k8s.io/v1 Lease.
 
 As client-go's elector (15 s lease, 10 s renew deadline, 2 s retries with jitter): the holder renews, the
-others look at the record and take over when it has not changed for a lease duration *by their own
-clock*, which also counts the time of a suspended machine; clocks of machines are never compared. They look twice in a
-retry period and when the Lease expires, so that a standby takes over within a second then. Every write is
-guarded by the resourceVersion. On a stop the Lease is released, so that the next leader need not wait.
+others read the Lease and acquire it when it has not changed for a lease duration *by their own
+clock*, which includes the time of a suspended machine; clocks of machines are never compared. They read it twice per
+retry period and when the Lease expires, so that a standby then acquires it within a second. Every write is
+guarded by the resourceVersion. On shutdown the Lease is released, so that the next leader does not have to wait.
 
-A writer calls `holds()` right before each write: it turns False by itself when renewals fail, five seconds
-before another candidate may take over.
+A writer calls `holds()` right before each write: it returns False when renewals fail, five seconds
+before another candidate can acquire the Lease.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Callback = Callable[[], Any] | Callable[[], Awaitable[Any]]
 
 
 class _Spec(msgspec.Struct, rename="camel"):
-    """What is read of a Lease's spec."""
+    """The fields of a Lease's spec that are used."""
 
     holder_identity: str | None = None
     lease_duration_seconds: int | None = None
@@ -46,12 +46,12 @@ class _Spec(msgspec.Struct, rename="camel"):
 
 
 def default_identity() -> str:
-    """`<host name>_<uuid>`, as Volcano's components name themselves."""
+    """`<host name>_<uuid>`, the identity format of Volcano's components."""
     return f"{socket.gethostname() or os.uname().nodename}_{uuid.uuid4()}"
 
 
 class LeaderElection:
-    """One candidate. `run()` returns when leadership was lost and releases the Lease when it is cancelled."""
+    """One candidate. `run()` returns when leadership is lost and releases the Lease when it is cancelled."""
 
     def __init__(
         self,
@@ -93,7 +93,7 @@ class LeaderElection:
         """When another candidate's Lease expires; None: the last attempt failed."""
 
     def holds(self) -> bool:
-        """Whether this candidate certainly is the leader at this moment."""
+        """Whether this candidate certainly is the leader now."""
         return self.leader and self._clock() < self._renewed_at + self._renew_deadline
 
     async def run(self) -> None:
@@ -121,7 +121,7 @@ class LeaderElection:
             self.leader = False
 
     def until_next_look(self) -> float:
-        """Seconds from a look at a Lease that another candidate holds, or from an attempt that failed, to the next."""
+        """Seconds until the next attempt, after reading a Lease of another candidate or after a failure."""
         if self._expires_at is None:
             return self._retry_period * (1 + JITTER * random.random())
         return max(0.0, min(self._retry_period / 2, self._expires_at - self._clock()))
@@ -145,13 +145,13 @@ class LeaderElection:
             log.warning("could not release %s/%s: %s", self._namespace, self._name, error)
 
     async def _try(self) -> bool:
-        """Acquire or renew once; whether this candidate holds the Lease now."""
+        """Acquire or renew once; returns whether this candidate holds the Lease."""
         begun = self._clock()
         self._expires_at = None
         try:
             if self.leader and self._record is not None:
                 try:
-                    # The holder need not read it first: the resourceVersion guards the write.
+                    # The holder does not have to read it first: the resourceVersion guards the write.
                     self._took(await self._write(self._record), begun)
                     return True
                 except ApiError as error:
@@ -163,7 +163,7 @@ class LeaderElection:
             return False
 
     def _report(self, error: KubeError) -> None:
-        """Log why the Lease cannot be had, once while the reason stays the same."""
+        """Log why the Lease cannot be acquired, once per reason."""
         if (text := str(error)) == self._reported:
             return
         self._reported = text
@@ -199,7 +199,7 @@ class LeaderElection:
 
     def _took(self, lease: dict[str, Any], begun: float) -> None:
         if _spec_of(lease).holder_identity != self.identity:
-            raise InvalidResponse("the server accepted the Lease but answered with something else")
+            raise InvalidResponse("the server accepted the Lease but responded with another object")
         # Counted from before the request was sent: the server's copy cannot be older than that.
         self._observe(lease)
         self._renewed_at = begun
@@ -240,11 +240,11 @@ class LeaderElection:
 
 
 def _spec_of(lease: dict[str, Any]) -> _Spec:
-    """Raises InvalidResponse for what is no Lease."""
+    """Raises InvalidResponse for an invalid Lease."""
     try:
         return msgspec.convert(lease.get("spec") or {}, _Spec)
     except msgspec.ValidationError as error:
-        raise InvalidResponse(f"the server's answer is no Lease: {error}") from None
+        raise InvalidResponse(f"the server's response is not a Lease: {error}") from None
 
 
 def _released(lease: dict[str, Any]) -> dict[str, Any]:
@@ -255,7 +255,7 @@ def _released(lease: dict[str, Any]) -> dict[str, Any]:
 
 
 def micro_time() -> str:
-    """Now as a Kubernetes MicroTime."""
+    """The current time as a Kubernetes MicroTime."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 

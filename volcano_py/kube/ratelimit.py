@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 
 class TokenBucket:
-    """Allows `burst` calls at once and `qps` a second on average; `qps <= 0` means no limit."""
+    """Allows `burst` calls at once and `qps` per second on average; `qps <= 0` means no limit."""
 
     def __init__(self, qps: float, burst: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._qps = qps
@@ -18,7 +18,7 @@ class TokenBucket:
         self._stamp = clock()
 
     def reserve(self) -> float:
-        """Take one token, possibly one of the future; returns the seconds until it exists (0 for now)."""
+        """Take one token, possibly a future one; returns the seconds until it is available (0 if it is)."""
         if self._qps <= 0:
             return 0.0
         self._fill()
@@ -26,7 +26,7 @@ class TokenBucket:
         return 0.0 if self._tokens >= 0 else -self._tokens / self._qps
 
     def try_take(self) -> bool:
-        """Take a token if there is one now."""
+        """Take a token if one is available."""
         self._fill()
         if self._qps > 0 and self._tokens < 1.0:
             return False
@@ -34,7 +34,7 @@ class TokenBucket:
         return True
 
     async def acquire(self) -> None:
-        """Wait for a token; callers are served in the order in which they came."""
+        """Wait for a token; callers are served in order."""
         wait = self.reserve()
         if wait > 0:
             await asyncio.sleep(wait)

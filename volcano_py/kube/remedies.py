@@ -1,7 +1,7 @@
-"""What an administrator can do about a request that the API server rejects for good: the command to run.
+"""Remedies for requests that the API server rejects permanently: the command to run.
 
-A missing definition and a missing permission are waited for; the log line about them names the command that ends the
-wait.
+The program waits for missing definitions and permissions; the log line contains the command that resolves the
+problem.
 """
 
 from __future__ import annotations
@@ -17,33 +17,35 @@ if TYPE_CHECKING:
 _SERVICE_ACCOUNT = re.compile(r'User "system:serviceaccount:([^:"]+):([^"]+)" cannot')
 _USER = re.compile(r'User "([^"]+)" cannot')
 _UNSERVED = ("the server could not find the requested resource", "404 page not found")
-"""Messages about a kind that the API server does not have, instead of an object."""
+"""Messages about a kind that the API server does not serve, instead of an object."""
 
 
 def remedy(error: KubeError, rt: ResourceType, verbs: tuple[str, ...], namespace: str | None = None) -> str:
-    """The remedy for a rejected request on a kind, or an empty text if there is none."""
+    """The remedy for a rejected request on a kind, or an empty string if there is none."""
     if isinstance(error, NotFound):
         if "alpha" in rt.version and rt.group.endswith(".k8s.io"):
             return f"an API server serves it with --runtime-config={rt.api_version}=true and its feature gate"
         if rt.group.endswith("volcano.sh"):
             return f"install the CRD {rt.plural}.{rt.group}: {UPDATE_CRDS}"
-        return f"the API server has no {rt.api_version}; what uses it is off" if str(error).strip() in _UNSERVED else ""
+        if str(error).strip() in _UNSERVED:
+            return f"the API server does not serve {rt.api_version}; features that use it are off"
+        return ""
     if isinstance(error, Forbidden):
         return "grant it: " + grant(str(error), rt, verbs, namespace)
     return ""
 
 
 UPDATE_CRDS = "kubectl apply --server-side --force-conflicts -f crds/ (or helm upgrade)"
-"""Installs the CRDs, and updates those that the chart or another installation made."""
+"""Installs the CRDs, and updates CRDs of the chart or another installation."""
 
 
 def grant(message: str, rt: ResourceType, verbs: tuple[str, ...], namespace: str | None = None) -> str:
-    """The two kubectl commands that give the user of a Forbidden message these verbs on a kind."""
+    """The two kubectl commands that grant the user of a Forbidden message these verbs on a kind."""
     return _commands(message, f"{rt.plural}.{rt.group}" if rt.group else rt.plural, verbs, namespace)
 
 
 def expired(text: str) -> str:
-    """The remedy for a TLS error about a server's certificate whose time is over, an empty text for others."""
+    """The remedy for a TLS error about an expired server certificate, an empty string for other errors."""
     if "certificate has expired" not in text:
         return ""
     return "; renew the API server's certificate: kubeadm certs renew apiserver"
@@ -53,7 +55,7 @@ _DENIED = re.compile(r'cannot (\w+) resource "([^"]+)" in API group "([^"]*)"(?:
 
 
 def for_denied(message: str) -> str:
-    """`; grant it: …` for the text of a request that was forbidden by RBAC, an empty text for any other.
+    """`; grant it: …` for the message of a request that RBAC denied, an empty string for any other.
 
     The command grants the verb in all namespaces, but on Secrets only in the namespace of the request.
     """

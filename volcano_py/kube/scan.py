@@ -1,8 +1,8 @@
-"""Reading the identity of objects that no decoder accepts: wrong types, or nested deeper than the stack allows.
+"""Reads the identity of objects that cannot be decoded: invalid types, or nested deeper than the stack allows.
 
-A kube-apiserver stores objects whose `managedFields` are nested thousands of levels deep, and msgspec raises
-RecursionError for them even in fields that it skips. This scanner walks over the tokens with a counter instead of
-a stack, so depth costs it nothing. It is used only after a decoder has failed.
+A kube-apiserver stores objects with `managedFields` that are nested thousands of levels deep, and msgspec raises
+RecursionError for them even in fields that it skips. This scanner iterates over the tokens with a counter instead of
+a stack, so it works at any depth. It is only used after a decoder has failed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _OPEN, _CLOSE, _KEY, _TEXT = range(4)
 
 
 def _tokens(raw: bytes) -> Iterator[tuple[int, bytes, int, int]]:
-    """(type, text, start, end) of brackets and strings; `text` of strings keeps its quotes."""
+    """(type, text, start, end) of brackets and strings; `text` of strings includes the quotes."""
     for found in _TOKEN.finditer(raw):
         text, colon, opening, _ = found.groups()
         if text is not None:
@@ -27,7 +27,7 @@ def _tokens(raw: bytes) -> Iterator[tuple[int, bytes, int, int]]:
 
 
 def texts(raw: bytes, *path: str) -> dict[str, str]:
-    """The string fields of the object at `path`; empty when there is no such object. Never raises."""
+    """The string fields of the object at `path`; empty if there is no such object. Never raises."""
     keys = [key.encode() for key in path]
     depth = matched = 0
     key: bytes | None = None
@@ -53,7 +53,7 @@ def texts(raw: bytes, *path: str) -> dict[str, str]:
 
 
 def complete(raw: bytes) -> bool:
-    """Whether it is one complete JSON object, judging by brackets: a body that was cut off is not."""
+    """Whether the text is one complete JSON object, according to its brackets; a truncated body is not."""
     depth = 0
     for kind, text, _, _ in _tokens(raw):
         if kind == _OPEN:
@@ -66,7 +66,7 @@ def complete(raw: bytes) -> bool:
 
 
 def member(raw: bytes, name: str) -> bytes:
-    """The bytes of the object or list that the root object holds under `name`; empty when there is none."""
+    """The bytes of the object or list in the field `name` of the root object; empty if there is none."""
     depth, begin, key = 0, -1, ""
     for kind, text, start, end in _tokens(raw):
         if kind == _OPEN:

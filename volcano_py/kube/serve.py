@@ -29,11 +29,11 @@ async def serving(
     tls: ssl.SSLContext | None = None,
     documents: Mapping[str, Callable[[], Any]] | None = None,
 ) -> AsyncIterator[dict[str, int]]:
-    """Serve while the context lasts; gives the ports by endpoint.
+    """Serve while the context is active; yields the ports by endpoint.
 
     `metrics`: address and the text to serve. `healthz`: address and the checks, or a single one; `readyz`: a check
-    for /readyz, which is served beside it; `documents`: by path, what is served as JSON beside the metrics; `tls` is
-    for all of them. Raises OSError when an address cannot be used.
+    for /readyz on the same address; `documents`: JSON documents by path, on the address of the metrics; `tls` applies
+    to all of them. Raises OSError if an address cannot be used.
     """
     runners: list[web.AppRunner] = []
     ports: dict[str, int] = {}
@@ -106,12 +106,12 @@ def split_address(address: str) -> tuple[str, int]:
     """`host:port`, `:port` or `[v6]:port`. Raises ValueError."""
     host, colon, port = address.rpartition(":")
     if not colon or not port.isdigit() or int(port) > 65535:
-        raise ValueError(f"address {address!r} should be host:port or :port")
+        raise ValueError(f"address {address!r} must be host:port or :port")
     return host.strip("[]"), int(port)
 
 
 def tls_context(ca: str, certificate: str, key: str) -> ssl.SSLContext | None:
-    """TLS for /metrics and /healthz when all three files are named, else None; clients need no certificate."""
+    """TLS for /metrics and /healthz if all three files are set, else None; clients need no certificate."""
     if not (ca and certificate and key):
         return None
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=ca)

@@ -1,8 +1,8 @@
-"""Named tasks that belong together: when one of them ends, all of them end.
+"""Groups of named tasks: when one of them ends, all of them end.
 
-A process whose election, informer or worker has ended must not continue without it: it would answer `ok` and do
-nothing. Ending is safe, because the container is restarted and every component starts from what the API server
-has. Corresponds to client-go's rule that a component exits when a part that it cannot do without stops.
+A process whose election, informer or worker has ended must not continue: it would report `ok` and do
+nothing. Ending is safe, because the container is restarted and every component recovers its state from the API
+server. Corresponds to client-go's rule that a component exits when an essential part stops.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 class TaskEnded(Exception):
-    """A task that must run for as long as the process does has returned or was cancelled."""
+    """A task that must run as long as the process has returned or was cancelled."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f"task {name!r} ended unexpectedly")
@@ -23,9 +23,9 @@ class TaskEnded(Exception):
 
 
 async def run_all(parts: Mapping[str, Coroutine[Any, Any, None]]) -> None:
-    """Run the parts until one ends or this call is cancelled; the others are then cancelled and awaited.
+    """Run the tasks until one ends or this call is cancelled; the others are then cancelled and awaited.
 
-    Raises what the part raised, or TaskEnded when it returned. Never returns.
+    Raises the exception of the task, or TaskEnded if it returned. Never returns.
     """
     tasks = [asyncio.create_task(part, name=name) for name, part in parts.items()]
     try:
@@ -38,7 +38,7 @@ async def run_all(parts: Mapping[str, Coroutine[Any, Any, None]]) -> None:
 
 
 async def first(awaitable: Awaitable[T], *tasks: asyncio.Task[Any]) -> T:
-    """The result of `awaitable`, unless one of the tasks ends before it: then what ended that task is raised."""
+    """The result of `awaitable`, unless one of the tasks ends first: then the exception of that task is raised."""
     future = asyncio.ensure_future(awaitable)
     try:
         await asyncio.wait({future, *tasks}, return_when=asyncio.FIRST_COMPLETED)

@@ -1,8 +1,8 @@
-"""TLS of a client: the trusted authority, and a client certificate that may be replaced while the program runs.
+"""TLS of a client: the trusted CA, and a client certificate that may be replaced while the program runs.
 
-client-go: transport.TLSConfigFor and its dynamicClientCert. The files of a kubeconfig (itself, authority, certificate,
-key) are looked at every few seconds, and when the API server answers 401; a change gives another SSL context, and with
-it other connections. A certificate that expired, or is about to, is logged once, with its remedy.
+client-go: transport.TLSConfigFor and its dynamicClientCert. The files of a kubeconfig (itself, CA, certificate,
+key) are checked every few seconds, and when the API server responds with 401; a change leads to a new SSL context and
+new connections. A certificate that has expired, or is about to, is logged once, with its remedy.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from volcano_py.kube.errors import KubeError
 log = logging.getLogger(__name__)
 
 LOOK_SECONDS = 5.0
-"""Between two looks at the files."""
+"""Seconds between two checks of the files."""
 LOOK_SECONDS_REJECTED = 0.5
-"""Between two looks while the API server rejects the credentials."""
+"""Seconds between two checks while the API server rejects the credentials."""
 SOON = timedelta(hours=24)
 SOON_OF_LIFETIME = 0.1
-"""A certificate is about to expire for this time, or for this part of its lifetime if that is less."""
+"""A certificate is about to expire within this time, or this part of its lifetime if that is less."""
 
 
 class Pair(NamedTuple):
@@ -42,7 +42,7 @@ class Pair(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Material:
-    """What a context is made of. `source` names the certificate in log lines, `remedy` how to replace it."""
+    """The settings of a context. `source` is the certificate in log lines, `remedy` how to replace it."""
 
     authority: bytes | None = None
     verify: bool = True
@@ -59,7 +59,7 @@ class Material:
             context.check_hostname = False
             context.verify_mode = ssl.CERT_NONE
         if self.pair is not None:
-            # OpenSSL's Python binding reads pairs from files only; the folder is private and exists during this call.
+            # OpenSSL's Python binding only reads pairs from files; the folder is private and exists during this call.
             with tempfile.TemporaryDirectory() as folder:
                 certificate, key = Path(folder) / "tls.crt", Path(folder) / "tls.key"
                 certificate.write_bytes(self.pair.certificate)
@@ -85,7 +85,7 @@ def material(cluster: Mapping[str, Any], user: Mapping[str, Any], where: str) ->
     pair = Pair(certificate, key) if certificate and key else None
     if user.get("client-certificate-data"):
         source = f"client-certificate-data of {where}"
-        remedy = f"put a new client-certificate-data and client-key-data into {where}"
+        remedy = f"set a new client-certificate-data and client-key-data in {where}"
     else:
         source = f"{user.get('client-certificate')}"
         remedy = (
@@ -96,7 +96,7 @@ def material(cluster: Mapping[str, Any], user: Mapping[str, Any], where: str) ->
 
 
 class Tls:
-    """The TLS context of this moment. It may be used from several threads."""
+    """The current TLS context. It is thread-safe."""
 
     def __init__(
         self,
@@ -107,9 +107,9 @@ class Tls:
         clock: Callable[[], float] = time.time,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`load` reads the files (not at first if there is `first`); `files` are looked at besides the material's own.
+        """`load` reads the files (not initially if there is `first`); `files` are checked besides the material's own.
 
-        Raises what `load` raises, and OSError and ValueError for what are no certificates.
+        Raises the errors of `load`, and OSError and ValueError for invalid certificates.
         """
         self._load = load
         self._files = tuple(files)
@@ -125,20 +125,20 @@ class Tls:
         self._looked_rejected = float("-inf")
 
     def context(self) -> ssl.SSLContext:
-        """Another object whenever what it is made of has changed."""
+        """A new object after each change of the settings."""
         if self._monotonic() - self._looked >= LOOK_SECONDS:
             self._look()
         return self._context
 
     def give(self, pair: Pair, source: str, remedy: str) -> None:
-        """Present this pair from now on. Raises OSError and ValueError for what is none."""
+        """Present this pair from now on. Raises OSError and ValueError if it is invalid."""
         with self._lock:
             given = (pair, source, remedy)
             self._use(self._with(self._material, given))
             self._given = given
 
     def rejected(self) -> None:
-        """The API server does not accept the credentials: look at the files now, and log the reason if it is known."""
+        """The API server rejects the credentials: check the files now, and log the cause if it is known."""
         now = self._monotonic()
         if now - self._looked_rejected >= LOOK_SECONDS_REJECTED:
             self._looked_rejected = now
@@ -146,7 +146,7 @@ class Tls:
 
     def _look(self) -> None:
         if not self._lock.acquire(blocking=False):
-            return  # another thread looks
+            return  # another thread checks
         try:
             self._looked = self._monotonic()
             self._replace()
@@ -155,7 +155,7 @@ class Tls:
             self._lock.release()
 
     def _replace(self) -> None:
-        """Make another context if a file has changed; one that cannot be used yet is tried again at the next look."""
+        """Create a new context if a file has changed; an invalid one is retried at the next check."""
         stamps = self._stamp()
         if stamps == self._stamps:
             return
@@ -163,7 +163,7 @@ class Tls:
         try:
             self._use(self._with(self._load(), self._given))
         except (OSError, ValueError, KubeError) as error:
-            self._once(f"the certificates that changed cannot be used, the former ones still are: {error}")
+            self._once(f"the changed certificates are invalid, the previous ones stay in use: {error}")
             return
         self._stamps = stamps
         if self._context is not before:
@@ -194,7 +194,7 @@ class Tls:
         return stamps
 
     def _report(self) -> None:
-        """Log that the client certificate expired, or is about to; once while that is so."""
+        """Log that the client certificate has expired, or is about to; once per certificate."""
         if self._material.pair is None:
             return
         try:
@@ -211,15 +211,15 @@ class Tls:
             self._once(f"{what} expires at {_text(end)}: {self._material.remedy}")
 
     def _once(self, text: str) -> None:
-        """Log it, once until other certificates are used."""
+        """Log a message once, until other certificates are used."""
         if text not in self._logged:
             self._logged.add(text)
             log.warning("%s", text)
 
 
 def validity(certificate: bytes) -> tuple[datetime, datetime]:
-    """Between which moments a certificate (PEM) is valid."""
-    from cryptography import x509  # programs that end before the first look do not pay for the import
+    """The begin and end of the validity of a certificate (PEM)."""
+    from cryptography import x509  # imported here because short programs do not need it
 
     parsed = x509.load_pem_x509_certificate(certificate)
     return parsed.not_valid_before_utc, parsed.not_valid_after_utc

@@ -22,7 +22,7 @@ from volcano_py.kube.tls import LOOK_SECONDS
 
 
 class Request(NamedTuple):
-    """One request, to be answered within `seconds`."""
+    """One request, with a time limit for the response in `seconds`."""
 
     method: str
     path: str
@@ -35,7 +35,7 @@ class Request(NamedTuple):
 UNAUTHORIZED = 401
 
 Answer = tuple[int, float | None, bytes]
-"""Status, seconds of Retry-After if there is one, body."""
+"""Status, seconds of Retry-After if present, body."""
 
 
 class Transport:
@@ -60,13 +60,13 @@ class Transport:
         self._look: asyncio.TimerHandle | None = None
 
     def open(self) -> None:
-        """Make what needs a running event loop."""
+        """Create the parts that need a running event loop."""
         self._session()
         if self.credentials.tls is not None:
             self._look_later()
 
     def _look_later(self) -> None:
-        """Look at the certificates now and then: watches make no requests for a long time."""
+        """Check the certificates regularly: watches send no requests for a long time."""
         self._look = asyncio.get_running_loop().call_later(LOOK_SECONDS, self._look_later)
         assert self.credentials.tls is not None
         self.credentials.tls.context()
@@ -84,7 +84,7 @@ class Transport:
             self._session_ = None
 
     async def exchange(self, request: Request) -> Answer:
-        """Raises Unreachable, and what the gate raises."""
+        """Send one request. Raises Unreachable, and exceptions of the gate."""
         answer = await (self._through_pool(request) if self._lean else self._through_aiohttp(request))
         if answer[0] == UNAUTHORIZED:
             self.credentials.rejected()
@@ -127,7 +127,7 @@ class Transport:
     async def stream(
         self, path: str, params: Mapping[str, Any] | None, headers: dict[str, str], inactivity: float | None
     ) -> AsyncIterator[aiohttp.StreamReader]:
-        """A GET whose answer is streamed; it ends after `inactivity` seconds without data.
+        """A GET with a streamed response; it ends after `inactivity` seconds without data.
 
         Raises ApiError and Unreachable; errors while reading are aiohttp's and are translated by `unreachable`.
         """
@@ -147,7 +147,7 @@ class Transport:
                 raise from_response(response.status, await response.read())
             yield response.content
         except TimeoutError as failure:
-            raise Silent(f"GET {self.credentials.server}{path}: nothing came for {inactivity} s") from failure
+            raise Silent(f"GET {self.credentials.server}{path}: no data for {inactivity} s") from failure
         except (aiohttp.ClientError, OSError) as failure:
             raise self._unreachable("GET", path, failure) from failure
         finally:
@@ -176,7 +176,7 @@ class Transport:
         return URL(self.credentials.server + _target(path, params), encoded=True)
 
     def _tls(self) -> dict[str, Any]:
-        """The settings of this moment. aiohttp uses no connection again that was made with another SSL context."""
+        """The current settings. aiohttp does not reuse connections of another SSL context."""
         options: dict[str, Any] = {"ssl": self.credentials.ssl or True}
         if self.credentials.server_hostname:
             options["server_hostname"] = self.credentials.server_hostname
@@ -185,7 +185,7 @@ class Transport:
         return options
 
     def _unreachable(self, method: str, path: str, failure: BaseException) -> Unreachable:
-        why = "no answer in time" if isinstance(failure, asyncio.TimeoutError) else str(failure) or repr(failure)
+        why = "no response in time" if isinstance(failure, asyncio.TimeoutError) else str(failure) or repr(failure)
         why += expired(why)
         if _certificate_rejected(why):
             self.credentials.rejected()
@@ -196,12 +196,12 @@ class Transport:
 
 
 def _certificate_rejected(text: str) -> bool:
-    """Whether a server, or a proxy before it, ended TLS because of the client certificate."""
+    """Whether a server, or a proxy in front of it, ended TLS because of the client certificate."""
     return "alert" in text.lower() and "certificate" in text
 
 
 def _gated(gate: Callable[[], None]) -> type[aiohttp.ClientRequest]:
-    """Requests that call `gate` when they have a connection, which may be seconds after they were created."""
+    """Requests that call `gate` when they have a connection, possibly seconds after their creation."""
 
     class GatedRequest(aiohttp.ClientRequest):
         async def send(self, conn: Any) -> aiohttp.ClientResponse:

@@ -1,7 +1,7 @@
-"""Watching: a stream of lines into events.
+"""Watching: converts a stream of lines to events.
 
-Events come in blocks (all complete lines of one read), so that 60,000 a second cost no task switch each. A
-line whose object does not fit the requested type becomes an `Undecodable`, and the stream continues.
+Events are delivered in blocks (all complete lines of one read), so that 60,000 per second need no task switch each. A
+line with an object that does not match the requested type becomes an `Undecodable`, and the stream continues.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 INACTIVITY = 45.0
-"""Seconds without a byte after which a watch is opened again. A kube-apiserver sends a bookmark about once a minute,
-and none for a kind that does not change: reopening is normal there and costs one request.
+"""Seconds without data after which a watch is reopened. A kube-apiserver sends a bookmark about once a minute,
+and none for a kind without changes: reopening is normal then and costs one request.
 """
 MAX_LINE = 1 << 26
-"""Bytes of one event; an API server stores no object above a few MiB."""
+"""Maximum bytes of one event; an API server stores no object above a few MiB."""
 
 
 class WatchEvent(msgspec.Struct, Generic[T]):
@@ -36,7 +36,7 @@ class WatchEvent(msgspec.Struct, Generic[T]):
 
 
 class StreamBroken(KubeError):
-    """The stream carried something that is no watch event; reconnect."""
+    """The stream contained a line that is not a watch event; reconnect."""
 
 
 _raw = msgspec.json.Decoder(WatchEvent[msgspec.Raw])
@@ -62,7 +62,7 @@ async def watch_blocks(
     """Events in lists, as they arrive. Ends when the server ends the stream.
 
     Raises Gone (the version is too old: list again), other ApiErrors, and Unreachable (lost, or silent for
-    `inactivity` seconds). A last line that was cut off is dropped: the watch resumes before it.
+    `inactivity` seconds). A truncated last line is dropped: the watch resumes before it.
     """
     query: dict[str, Any] = dict(params, watch="true")
     if bookmarks:
@@ -77,7 +77,7 @@ async def watch_blocks(
         if on_open is not None:
             on_open()
         while chunk := await reader.readany():
-            # Parts of a line are collected and joined once: a huge object in small chunks stays linear.
+            # Parts of a line are collected and joined once, so that a huge object in small chunks takes linear time.
             end = chunk.rfind(b"\n")
             if end < 0:
                 tail.append(chunk)
@@ -103,7 +103,7 @@ async def watch_events(client: Client, path: str, params: Mapping[str, Any], **o
 def decode_event(line: bytes, type_: Any) -> WatchEvent[Any]:
     """One line of a watch.
 
-    Raises the ApiError of an ERROR event, and StreamBroken for anything that is no event.
+    Raises the ApiError of an ERROR event, and StreamBroken for anything else that is not an event.
     """
     try:
         event = _decoder(type_).decode(line)
@@ -117,7 +117,7 @@ def decode_event(line: bytes, type_: Any) -> WatchEvent[Any]:
     if kind == "ERROR":
         raise from_response(500, raw)
     found = wire.undecodable(raw, problem)
-    # As a list names the place, so that the same object is not reported a second time after a new list.
+    # With the place as in a list, so that the same object is not reported again after a new list.
     found.error = found.error.replace("`$.object", "`$")
     return WatchEvent(kind, found)
 
@@ -132,7 +132,7 @@ def _envelope(line: bytes) -> tuple[str, bytes]:
         raw = scan.member(line, "object")
         if kind and raw:
             return kind, raw
-        failure: Exception = ValueError("it is nested too deep")
+        failure: Exception = ValueError("nested too deep")
     except UNDECODABLE as error:
         failure = error
-    raise StreamBroken(f"a watch sent a line that is no event: {failure}") from None
+    raise StreamBroken(f"a watch sent a line that is not an event: {failure}") from None

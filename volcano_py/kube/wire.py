@@ -1,6 +1,6 @@
-"""Objects to bytes and back: what is sent (dict or Struct) and what is received (dict, Struct, list page).
+"""Encoding and decoding of objects: requests (dict or Struct) and responses (dict, Struct, list page).
 
-Reading into a Struct that names only the needed fields costs 6 us a pod, so hot paths do that;
+Decoding to a Struct that declares only the needed fields takes 6 us per pod, so hot paths do that;
 a dict (`type=None`) is for callers that must keep unknown fields.
 """
 
@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 class Items(list[T]):
-    """The objects of one list answer, and where to continue."""
+    """The objects of one list response, and where to continue."""
 
     def __init__(
         self,
@@ -35,11 +35,11 @@ class Items(list[T]):
     ) -> None:
         super().__init__(items)
         self.resource_version = resource_version
-        """Of the list as a whole: start a watch from here."""
+        """resourceVersion of the list: start a watch from here."""
         self.continue_token = continue_token
         """Empty on the last page."""
         self.remaining = remaining
-        """The number of objects that follow; 0 when the server does not report it."""
+        """The number of remaining objects; 0 if the server does not report it."""
 
     @property
     def items(self) -> Items[T]:
@@ -119,8 +119,8 @@ def decode_list_lenient(body: bytes, type_: Any) -> tuple[Items[Any], list[Undec
 
 
 async def read_list_lenient(body: bytes, type_: Any) -> tuple[Items[Any], list[Undecodable]]:
-    """The same for an event loop: objects are decoded one by one in a thread, because a list with hundreds of objects
-    that are nested too deep takes seconds, in which a Lease could not be renewed."""
+    """The same for an event loop: decodes objects one by one in a thread, because a list with hundreds of deeply nested
+    objects takes seconds, in which a Lease could not be renewed."""
     page = _if_all_fit(body, type_)
     return (page, []) if page is not None else await asyncio.to_thread(_object_by_object, body, type_)
 
@@ -161,7 +161,7 @@ def _raw_items(body: bytes) -> Items[Any]:
 
 def _versioned(body: bytes, page: Items[Any]) -> Items[Any]:
     if not page.resource_version:
-        raise _invalid(body, "it is no list: metadata.resourceVersion is missing")
+        raise _invalid(body, "not a list: metadata.resourceVersion is missing")
     return page
 
 
@@ -174,20 +174,20 @@ def _decoded(decoder: Any, body: bytes) -> Any:
 
 def _invalid(body: bytes, why: object) -> InvalidResponse:
     shown = body[:80].decode("utf-8", "replace").strip()
-    return InvalidResponse(f"the server's answer cannot be used: {why}; it starts with {shown!r}", body)
+    return InvalidResponse(f"the server's response is invalid: {why}; it starts with {shown!r}", body)
 
 
 def undecodable(raw: bytes, error: Exception) -> Undecodable:
-    """Identify an undecodable object as well as its metadata allows."""
+    """The identity of an undecodable object, as far as its metadata can be read."""
     meta = scan.texts(raw, "metadata")
-    why = "it is nested too deep" if isinstance(error, RecursionError) else str(error)
+    why = "nested too deep" if isinstance(error, RecursionError) else str(error)
     return Undecodable(
         meta.get("namespace", ""), meta.get("name", ""), meta.get("uid", ""), meta.get("resourceVersion", ""), raw, why
     )
 
 
 def encode(rt: ResourceType, obj: Any) -> bytes:
-    """JSON of an object; apiVersion and kind are filled in from `rt` when the object does not carry them."""
+    """JSON of an object; missing apiVersion and kind are set from `rt`."""
     if isinstance(obj, bytes):
         return obj
     if isinstance(obj, msgspec.Struct):
@@ -209,7 +209,7 @@ def encode(rt: ResourceType, obj: Any) -> bytes:
 
 
 def dumps(obj: Any) -> bytes:
-    """JSON bytes of dicts and lists that may hold Structs."""
+    """JSON bytes of dicts and lists that may contain Structs."""
     return obj if isinstance(obj, bytes) else orjson.dumps(obj, default=_fragment)
 
 
@@ -218,7 +218,7 @@ def _fragment(part: Any) -> orjson.Fragment:
 
 
 def identity(obj: Any) -> tuple[str, str]:
-    """(namespace, name) of a dict or a Struct; empty strings where there is none."""
+    """(namespace, name) of a dict or a Struct; empty strings if missing."""
     if isinstance(obj, dict):
         meta = obj.get("metadata") or {}
         return meta.get("namespace") or "", meta.get("name") or ""

@@ -1,7 +1,7 @@
-"""The work queue of a controller: keys, each at most once, and never by two workers at a time.
+"""The work queue of a controller: each key is queued at most once, and never processed by two workers at a time.
 
-As client-go's rate limiting queue: a key added while it is processed is queued again when it is done; retries
-wait 5 ms, 10 ms, ... per key, and a bucket of 10 a second (burst 100) over all.
+As client-go's rate limiting queue: a key that is added while it is processed is queued again when it is done; retries
+wait 5 ms, 10 ms, ... per key, and all of them share a bucket of 10 per second (burst 100).
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class WorkQueue(Generic[K]):
         return len(self._ready)
 
     def add(self, key: K) -> None:
-        """Queue `key` for processing; nothing happens if it already waits."""
+        """Queue `key` for processing; no effect if it is already queued."""
         if self._shutting_down or key in self._dirty:
             return
         self._dirty.add(key)
@@ -55,7 +55,7 @@ class WorkQueue(Generic[K]):
             self._wake()
 
     def add_after(self, key: K, seconds: float) -> None:
-        """`add` later; of several times for a key the earliest counts."""
+        """`add` after a delay; of several delays for a key the earliest counts."""
         if self._shutting_down:
             return
         if seconds <= 0:
@@ -70,18 +70,18 @@ class WorkQueue(Generic[K]):
         self._timers[key] = loop.call_later(seconds, self._due, key)
 
     def add_rate_limited(self, key: K) -> None:
-        """`add` after the back-off of this key: call it when work on the key failed."""
+        """`add` after the back-off of this key: call it after a failure."""
         failures = self._failures.get(key, 0)
         self._failures[key] = failures + 1
         own = min(self._longest_retry, self._first_retry * 2 ** min(failures, 60))
         self.add_after(key, max(own, self._bucket.reserve()))
 
     def forget(self, key: K) -> None:
-        """Reset the back-off of a key: processing succeeded, or was given up."""
+        """Reset the back-off of a key: processing succeeded, or was abandoned."""
         self._failures.pop(key, None)
 
     def retries(self, key: K) -> int:
-        """How often `add_rate_limited` was called for the key since it was forgotten."""
+        """The number of `add_rate_limited` calls for the key since `forget`."""
         return self._failures.get(key, 0)
 
     async def get(self) -> K:
@@ -94,7 +94,7 @@ class WorkQueue(Generic[K]):
             try:
                 await waiter
             except asyncio.CancelledError:
-                # A worker that is cancelled just as it was woken passes the call on.
+                # A worker that is cancelled right after it was woken passes the call on.
                 if waiter.done() and not waiter.cancelled():
                     self._wake()
                 raise
@@ -106,14 +106,14 @@ class WorkQueue(Generic[K]):
         return key
 
     def done(self, key: K) -> None:
-        """Work on the key has ended; if it was added meanwhile, it is queued again."""
+        """Processing of the key has ended; if it was added in the meantime, it is queued again."""
         self._processing.discard(key)
         if key in self._dirty:
             self._ready.append(key)
             self._wake()
 
     def shut_down(self) -> None:
-        """Accept no more keys; `get` returns those that are queued and then raises ShutDown."""
+        """Accept no more keys; `get` returns the queued ones and then raises ShutDown."""
         self._shutting_down = True
         for timer in self._timers.values():
             timer.cancel()
