@@ -1,4 +1,4 @@
-"""Where a pod may run, and beside which pods: affinity and topology spread, which a PodSpec keeps as raw JSON."""
+"""Node affinity, pod affinity and topology spread, which a PodSpec contains as raw JSON."""
 
 from __future__ import annotations
 

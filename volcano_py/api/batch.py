@@ -1,6 +1,6 @@
 """Job and CronJob (batch.volcano.sh/v1alpha1).
 
-Pod templates and claim specs are plain JSON: they are passed on to the API server as they are.
+Pod templates and claim specs are plain JSON: they are passed to the API server unchanged.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ PHASES = (
 )
 
 DEFAULT_MAX_RETRY = 3
-"""Restarts of a job, and of a task's containers, when nothing is said."""
+"""Default restarts of a job, and of a task's containers."""
 
 DEFAULT_TASK_NAME = "default"
-"""What a task without a name is called; the mutating webhook appends the index."""
+"""Default name of a task; the mutating webhook appends the index."""
 
 # dependsOn.iteration
 ITERATION_ANY: Final = "any"
@@ -51,7 +51,7 @@ ITERATION_ALL: Final = "all"
 
 
 class LifecyclePolicy(ApiType):
-    """When `event` (or one of `events`), or exit code, then `action`, after `timeout`."""
+    """On `event` (or one of `events`), or on an exit code, execute `action`, after `timeout`."""
 
     action: str = ""
     event: str = ""
@@ -85,7 +85,7 @@ class Task(ApiType):
 
 
 class JobVolume(ApiType):
-    """A claim that is mounted into all containers of a job: an existing one, or one to be made."""
+    """A claim that is mounted in all containers of a job: an existing one, or one to create."""
 
     mount_path: str = ""
     volume_claim_name: str = ""
@@ -151,7 +151,7 @@ class Job(ApiObject):
 
 
 class JobTemplateSpec(ApiType):
-    """The Job a CronJob makes: metadata (labels and annotations are used) and spec."""
+    """The Job that a CronJob creates: metadata (labels and annotations are used) and spec."""
 
     metadata: dict[str, Any] | None = None
     spec: JobSpec = field(default_factory=JobSpec)

@@ -1,4 +1,4 @@
-"""Command (bus.volcano.sh/v1alpha1), and the actions and events that jobs and queues understand."""
+"""Command (bus.volcano.sh/v1alpha1), and the actions and events of jobs and queues."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ JOB_UPDATED: Final = "JobUpdated"
 
 
 class Command(ApiObject):
-    """Asks the controller of `target` (a Job or a Queue) for an action; deleted before it is carried out."""
+    """Requests an action from the controller of `target` (a Job or a Queue); deleted before the action is executed."""
 
     api_version: str = API_VERSION
     kind: str = "Command"

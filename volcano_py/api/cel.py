@@ -1,8 +1,8 @@
 """The functions that Kubernetes adds to CEL: strings, optionals, math, lists, regular expressions, quantities.
 
-A quantity is a map here, as the CEL at hand has no opaque types: `{"quantity": <exact value as a fraction>}`, and so is
-a semantic version: `{"semver": "1.2.3"}`; the functions of both take either. `indexOf`
-is that of texts only: the CEL at hand takes one declaration a name.
+A quantity is a map here, because the CEL library has no opaque types: `{"quantity": <exact value as a fraction>}`; so
+is a semantic version: `{"semver": "1.2.3"}`. The functions of both accept either. `indexOf` supports only strings: the
+library accepts one declaration per name.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from volcano_py.api.quantity import parse_exactly
 
 
 def environment(names: Iterable[str]) -> Any:
-    """A CEL environment with variables of any type, and the libraries of Kubernetes."""
+    """A CEL environment with variables of any type, and Kubernetes' libraries."""
     from cel_expr_python import cel  # type: ignore[import-untyped]
     from cel_expr_python.ext import ext_math, ext_optional, ext_strings  # type: ignore[import-untyped]
 
@@ -29,7 +29,7 @@ def environment(names: Iterable[str]) -> Any:
 
 
 def declared() -> frozenset[str]:
-    """The names of Kubernetes' functions that an environment has; each is a method, or none, in all its uses."""
+    """The names of Kubernetes' functions in an environment; each is always a method, or never."""
     return frozenset(name for name, *_ in _rows())
 
 
@@ -95,7 +95,7 @@ _SEMVER = re.compile(r"(\d+)\.(\d+)\.(\d+)(?:-([0-9A-Za-z.-]+))?(?:\+[0-9A-Za-z.
 
 def _semver(text: str) -> dict[str, str]:
     if _SEMVER.fullmatch(text) is None:
-        raise ValueError(f"no semantic version: {text}")
+        raise ValueError(f"not a semantic version: {text}")
     return {"semver": text}
 
 
@@ -108,12 +108,12 @@ def _of(value: Fraction) -> dict[str, str]:
 
 
 def _value(of: dict[str, str]) -> Any:
-    """A quantity, or a version in its order: numbers, then releases after pre-releases."""
+    """A quantity, or a version in its sort order: numbers, then releases after pre-releases."""
     if "semver" not in of:
         return Fraction(of["quantity"])
     match = _SEMVER.fullmatch(of["semver"])
     if match is None:
-        raise ValueError(f"no semantic version: {of['semver']}")
+        raise ValueError(f"not a semantic version: {of['semver']}")
     major, minor, patch, before = match.groups()
     parts = [(0, int(p), "") if p.isdigit() else (1, 0, p) for p in (before or "").split(".") if p]
     return int(major), int(minor), int(patch), not before, parts

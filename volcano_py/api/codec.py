@@ -1,4 +1,4 @@
-"""Between plain manifests (dicts), JSON bytes and structs.
+"""Conversion between plain manifests (dicts), JSON bytes and structs.
 
 `msgspec.convert` cannot fill raw fields, so plain dicts go through JSON text.
 """
@@ -26,11 +26,11 @@ def decoder(type_: type[T]) -> msgspec.json.Decoder[T]:
 
 
 def from_manifest(type_: type[T], manifest: Any) -> T:
-    """A plain JSON value as a struct. Raises msgspec.ValidationError, which names the field at fault."""
+    """A plain JSON value as a struct. Raises msgspec.ValidationError with the invalid field."""
     return decoder(type_).decode(orjson.dumps(manifest))
 
 
 def to_manifest(struct: msgspec.Struct) -> dict[str, Any]:
-    """A struct as a plain JSON value, without the fields that hold their defaults."""
+    """A struct as a plain JSON value, without fields that have their default."""
     manifest: dict[str, Any] = orjson.loads(msgspec.json.encode(struct))
     return manifest

@@ -1,10 +1,10 @@
 """Kubernetes' own kinds, as far as the scheduler, the controllers and the hollow kubelet read them.
 
-These are read-structs: fields that volcano_py does not need are skipped while decoding, which keeps a 5 KB pod at a few
-microseconds. They are not for writing an object back; write patches, or work on the plain JSON.
-`PodSpec.affinity` and `topology_spread_constraints` stay raw JSON until somebody asks
-(module `affinity`), because most cycles do not. A raw field keeps the whole message
-it was cut from in memory; `detach` copies it, for objects that are kept and came in a long list.
+These structs are for reading: fields that volcano_py does not need are skipped while decoding, which keeps a 5 KB pod
+at a few microseconds. Do not write them back; write patches, or use the plain JSON.
+`PodSpec.affinity` and `topology_spread_constraints` stay raw JSON until they are decoded
+(module `affinity`), because most cycles do not need them. A raw field keeps the whole message
+that contains it in memory; `detach` copies it, for objects that are kept from a long list.
 """
 
 from __future__ import annotations
@@ -341,7 +341,7 @@ class PodDisruptionBudget(ApiObject):
 
 
 class WorkloadSpec(ApiType):
-    """What ReplicaSet, StatefulSet, ReplicationController and Deployment have in common for us."""
+    """Fields that ReplicaSet, StatefulSet, ReplicationController and Deployment have in common."""
 
     replicas: int | None = None
     selector: LabelSelector | None = None
@@ -355,7 +355,7 @@ class ReplicaSet(ApiObject):
 
 class StatefulSetStatus(ApiType):
     update_revision: str = ""
-    """The revision that pods are being brought to; theirs is in the label `controller-revision-hash`."""
+    """The revision that pods are updated to; a pod's own is in the label `controller-revision-hash`."""
 
 
 class StatefulSet(ApiObject):
@@ -377,7 +377,7 @@ class ReplicationController(ApiObject):
 
 
 def detach(pod: Pod) -> Pod:
-    """Copy the raw parts of `pod` in place, so that the message it came in can be freed."""
+    """Copy the raw parts of `pod` in place, so that the original message can be freed."""
     spec = pod.spec
     if spec.affinity:
         spec.affinity = spec.affinity.copy()

@@ -1,7 +1,7 @@
-"""Schedules of CronJobs, as Volcano reads them: five fields, or a descriptor such as `@hourly` and `@every 1h30m`.
+"""Schedules of CronJobs, as Volcano parses them: five fields, or a descriptor such as `@hourly` and `@every 1h30m`.
 
 Minutes, hours, days of the month, months, days of the week (0 is Sunday; 7 is not a day). A field is a list of
-`*`, `n`, `n-m`, each perhaps with `/step`; months and days may be written as `jan` and `sun`. `?` means `*`.
+`*`, `n`, `n-m`, each optionally with `/step`; months and days may be written as `jan` and `sun`. `?` means `*`.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _FIELDS = (
 
 
 class Calendar(NamedTuple):
-    """Minutes at which to start. Unless one of the two days is any day, it is enough that either of them fits."""
+    """Minutes at which to start. If both days are restricted, one of them must match."""
 
     minutes: frozenset[int]
     hours: frozenset[int]
@@ -56,13 +56,13 @@ class Calendar(NamedTuple):
 
 
 class Every(NamedTuple):
-    """Starts a fixed time apart: whole seconds, at least one."""
+    """Starts at a fixed interval: whole seconds, at least one."""
 
     seconds: int
 
 
 def parse_schedule(text: str) -> Calendar | Every:
-    """The schedule. Raises ValueError that says which field cannot be read, and what it may be."""
+    """The schedule. Raises ValueError with the invalid field and its valid values."""
     if text.startswith(_EVERY):
         return _every(text.removeprefix(_EVERY))
     if text.startswith("@"):
@@ -82,12 +82,12 @@ def _every(text: str) -> Every:
     except OverflowError:
         seconds = float("inf")
     if abs(seconds) > _LONGEST:
-        raise ValueError(f"{text!r} is longer than Go's longest duration, 292 years")
+        raise ValueError(f"{text!r} exceeds Go's maximum duration of 292 years")
     return Every(max(int(seconds), 1))
 
 
 def _field(field: _Field, text: str) -> tuple[frozenset[int], bool]:
-    """The values of a field, and whether it leaves the choice open (`*` without a step)."""
+    """The values of a field, and whether it is unrestricted (`*` without a step)."""
     values = set[int]()
     anything = False
     for part in filter(None, text.split(",")):

@@ -16,19 +16,19 @@ from volcano_py.api.quantity import Quantity
 
 API_VERSION = "resource.k8s.io/v1"
 FINALIZER = "resource.kubernetes.io/delete-protection"
-"""On allocated claims: their deletion waits for the deallocation."""
+"""Finalizer of allocated claims: their deletion waits for the deallocation."""
 MAX_CONSUMERS = 256
-"""Pods that may use one claim."""
+"""Maximum number of pods that may use one claim."""
 MAX_DEVICES = 32
-"""Devices of one claim."""
+"""Maximum number of devices of one claim."""
 
 JsonMap = dict[str, Any]
 
-# ---- what there is ----------------------------------------------------------------------------------------------
+# ---- published devices ------------------------------------------------------------------------------------------
 
 
 class DeviceAttribute(ApiType):
-    """One of the fields is set."""
+    """Exactly one of the fields is set."""
 
     int_: int | None = field(default=None, name="int")
     bool_: bool | None = field(default=None, name="bool")
@@ -130,7 +130,7 @@ class DeviceTaintRule(ApiObject):
     spec: DeviceTaintRuleSpec = field(default_factory=DeviceTaintRuleSpec)
 
 
-# ---- what is wanted ---------------------------------------------------------------------------------------------
+# ---- requested devices ------------------------------------------------------------------------------------------
 
 
 class CELSelector(ApiType):
@@ -183,7 +183,7 @@ class DeviceRequest(ApiType):
 
 class DeviceConstraint(ApiType):
     requests: list[str] | None = None
-    """Of all requests if empty."""
+    """Empty: all requests."""
     match_attribute: str | None = None
     distinct_attribute: str | None = None
 
@@ -250,6 +250,6 @@ def same_devices(one: JsonMap | None, other: JsonMap | None) -> bool:
 
 
 def reference(consumer: ResourceClaimConsumer) -> JsonMap:
-    """A consumer as it is written in `status.reservedFor`."""
+    """A consumer as an entry of `status.reservedFor`."""
     found = {"resource": consumer.resource, "name": consumer.name, "uid": consumer.uid}
     return {"apiGroup": consumer.api_group, **found} if consumer.api_group else found

@@ -1,4 +1,4 @@
-"""Durations as Go writes them: `90s`, `1h30m`, `2m0.1s`, `300ms`."""
+"""Durations in Go's format: `90s`, `1h30m`, `2m0.1s`, `300ms`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _PART = re.compile(r"(\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h)", re.ASCII)
 
 
 def parse_duration(text: str) -> float:
-    """Seconds. Raises ValueError for what is not a Go duration; a bare number other than 0 is none."""
+    """Seconds. Raises ValueError for an invalid Go duration; a bare number other than 0 is invalid."""
     body = text[1:] if text[:1] in "+-" else text
     sign = -1 if text[:1] == "-" else 1
     if body == "0":
@@ -32,12 +32,12 @@ def parse_duration(text: str) -> float:
         total += Fraction(part[1].rstrip(".")) * _UNITS[part[2]]
         end = part.end()
     if not body or end != len(body):
-        raise ValueError(f"invalid duration {text!r}: write numbers with units, such as 90s or 1h30m")
+        raise ValueError(f"invalid duration {text!r}: use numbers with units, such as 90s or 1h30m")
     return float(total) * sign
 
 
 def format_duration(seconds: float) -> str:
-    """The text Go gives a duration: 5400 is `1h30m0s`, 0.3 is `300ms`, 0 is `0s`."""
+    """A duration in Go's format: 5400 is `1h30m0s`, 0.3 is `300ms`, 0 is `0s`."""
     nanos = round(abs(seconds) * 10**9)
     sign = "-" if seconds < 0 and nanos else ""
     if nanos == 0:

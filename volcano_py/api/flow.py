@@ -29,7 +29,7 @@ class HTTPHeader(ApiType):
 
 
 class HTTPGet(ApiType):
-    """A GET to the pods of a task that must be answered with 200 to 399."""
+    """A GET request to the pods of a task; status 200 to 399 is a success."""
 
     task_name: str = ""
     path: str = ""
@@ -52,7 +52,7 @@ class TaskStatus(ApiType):
 
 
 class Probe(ApiType):
-    """What must hold of the targets' tasks, instead of that the targets are Completed."""
+    """Conditions for the targets' tasks, instead of the targets being Completed."""
 
     http_get_list: list[HTTPGet] | None = None
     tcp_socket_list: list[TCPSocket] | None = None
@@ -65,7 +65,7 @@ class FlowDependsOn(ApiType):
 
 
 class Patch(ApiType):
-    """What differs from the JobTemplate: plain JSON, because a missing field differs from zero."""
+    """The differences from the JobTemplate: plain JSON, because a missing field differs from zero."""
 
     job_spec: dict[str, Any] | None = None
 
@@ -131,7 +131,7 @@ class JobTemplateStatus(ApiType):
 
 
 class JobTemplate(ApiObject):
-    """A Job's spec under a name."""
+    """A named Job spec."""
 
     api_version: str = API_VERSION
     kind: str = "JobTemplate"

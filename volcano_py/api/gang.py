@@ -19,7 +19,7 @@ UNSCHEDULABLE = "Unschedulable"
 PREEMPTION_BY_SCHEDULER = "PreemptionByScheduler"
 
 DISRUPTED_WHOLE = "PodGroup"
-"""The disruptionMode of groups whose pods are evicted all together or not at all."""
+"""The disruptionMode of PodGroups whose pods are evicted together or not at all."""
 
 
 class BasicPolicy(ApiType):

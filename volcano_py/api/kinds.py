@@ -1,6 +1,6 @@
-"""The kinds known to us, Kubernetes' and Volcano's: where the API server serves them, and the struct that reads them.
+"""All supported kinds of Kubernetes and Volcano: their API paths, and the structs that decode them.
 
-`resource_types` has Kubernetes' own for modules that must not depend on Volcano's; this module has them, too.
+`resource_types` contains Kubernetes' kinds for modules that must not depend on Volcano's; this module also has them.
 """
 # ruff: noqa: F403, F405  (the star import makes this the table of all kinds)
 
@@ -48,10 +48,10 @@ VOLCANO: tuple[ResourceType, ...] = (
     NODESHARD,
     COLOCATIONCONFIGURATION,
 )
-"""The kinds that our CRDs define."""
+"""The kinds of Volcano's CRDs."""
 
 STATUS_SUBRESOURCE: frozenset[ResourceType] = frozenset(VOLCANO) - {COMMAND, NUMATOPOLOGY, PODGROUP}
-"""Those of them whose status is a subresource; a PodGroup's is written with the object."""
+"""The kinds of these CRDs with a status subresource; a PodGroup's status is written with the object."""
 
 ALL: tuple[ResourceType, ...] = (*VOLCANO, *KUBERNETES)
 

@@ -1,8 +1,8 @@
-"""What every API object has: metadata, conditions, label selectors, timestamps.
+"""Common parts of API objects: metadata, conditions, label selectors, timestamps.
 
-`ApiType` and `ApiObject` set how all structs of this package read and write JSON: camelCase on the wire,
+`ApiType` and `ApiObject` define how all structs of this package are encoded in JSON: camelCase names,
 unknown fields ignored, absent fields get the default (which is the CRD's default), `null` is accepted for
-maps, lists and optional values. Timestamps stay text; `parse_time` turns them into seconds when asked.
+maps, lists and optional values. Timestamps stay text; `parse_time` converts them to seconds.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from msgspec import Struct, field
 
 
 class ApiType(Struct, rename="camel", omit_defaults=True, gc=False, kw_only=True):
-    """A part of an object. Fields that hold their default are left out when it is written."""
+    """A part of an object. Fields with their default are omitted when it is encoded."""
 
 
 class OwnerReference(ApiType):
@@ -43,12 +43,12 @@ class ObjectMeta(ApiType):
 
     @property
     def key(self) -> str:
-        """`namespace/name`, or the name alone for objects of the whole cluster."""
+        """`namespace/name`, or the name for cluster-scoped objects."""
         return f"{self.namespace}/{self.name}" if self.namespace else self.name
 
     @property
     def controller(self) -> OwnerReference | None:
-        """The owner that manages this object, if there is one."""
+        """The owner that controls this object, if there is one."""
         for owner in self.owner_references or ():
             if owner.controller:
                 return owner
@@ -56,7 +56,7 @@ class ObjectMeta(ApiType):
 
 
 class ApiObject(Struct, rename="camel", gc=False, kw_only=True):
-    """A whole object. `api_version` and `kind` are always written; subclasses give their defaults."""
+    """A whole object. `api_version` and `kind` are always encoded; subclasses set their defaults."""
 
     api_version: str = ""
     kind: str = ""

@@ -1,4 +1,4 @@
-"""Keys of annotations, labels, environment and resources that Volcano's components agree on.
+"""Keys of annotations, labels, environment variables and resources that Volcano's components share.
 
 The comment gives the object, and whether it is an annotation (ann) or a label.
 """
@@ -12,21 +12,21 @@ SCHEDULER_NAME: Final = "volcano"
 # Pods and their job
 TASK_SPEC: Final = "volcano.sh/task-spec"  # pod ann + label: task name
 TASK_INDEX: Final = "volcano.sh/task-index"  # pod ann + label: replica index within the task
-TASK_PRIORITY: Final = "volcano.sh/task-priority"  # pod ann: int32, wins over spec.priority
+TASK_PRIORITY: Final = "volcano.sh/task-priority"  # pod ann: int32, overrides spec.priority
 JOB_NAME: Final = "volcano.sh/job-name"  # pod ann + label
 JOB_NAMESPACE: Final = "volcano.sh/job-namespace"  # pod label
-JOB_VERSION: Final = "volcano.sh/job-version"  # pod ann: the job's status.version when the pod was made
+JOB_VERSION: Final = "volcano.sh/job-version"  # pod ann: the job's status.version when the pod was created
 JOB_RETRY_COUNT: Final = "volcano.sh/job-retry-count"  # pod ann: the job's status.retryCount then
 QUEUE_NAME: Final = "volcano.sh/queue-name"  # pod ann + label
-TEMPLATE_UID: Final = "volcano.sh/template-uid"  # pod ann: <job>-<task>, pods that are alike
+TEMPLATE_UID: Final = "volcano.sh/template-uid"  # pod ann: <job>-<task>, equal pods
 PARTITION_ID: Final = "volcano.sh/partition-id"  # pod label: index / partitionSize
-CONTROLLER_OUT_OF_SYNC: Final = "volcano.sh/controller-out-of-sync"  # pod ann "true": being killed by us
+CONTROLLER_OUT_OF_SYNC: Final = "volcano.sh/controller-out-of-sync"  # pod ann "true": ended by the controller
 JOB_TYPE: Final = "volcano.sh/job-type"  # job label
 JOB_FORWARDING: Final = "volcano.sh/job-forwarding"  # job ann, pod ann + label: "true"
 FORWARD_CLUSTER: Final = "volcano.sh/forward-cluster"  # pod, pod group ann
 BURST_NAME: Final = "volcano.sh/burst-name"
 SILO_RESOURCE: Final = "volcano.sh/silo-resource"
-CLI_JOB_LABEL: Final = "job.volcano.sh"  # label of pod templates that the command line makes
+CLI_JOB_LABEL: Final = "job.volcano.sh"  # label of pod templates that the command line creates
 
 # Pod groups
 GROUP_NAME: Final = "scheduling.k8s.io/group-name"  # pod ann: its PodGroup

@@ -1,8 +1,7 @@
-"""Kubernetes quantities: `500m`, `1.5Gi`, `2e3`, read exactly and written the way the API server writes them.
+"""Kubernetes quantities: `500m`, `1.5Gi`, `2e3`, parsed exactly and formatted as the API server does.
 
-Values are finer than a nano-unit only until they are parsed (they are rounded away from zero, as in
-Kubernetes), and saturate at the largest signed 64-bit number. Results are cached: a cluster knows few
-different quantities.
+Values are rounded to nano-units (away from zero, as in Kubernetes) and saturate at the largest signed 64-bit
+number. Results are cached: a cluster contains few different quantities.
 """
 
 from __future__ import annotations
@@ -13,12 +12,12 @@ from functools import lru_cache
 from typing import Literal
 
 Quantity = str | int | float
-"""A quantity as it arrives in JSON."""
+"""A quantity in JSON."""
 
 Format = Literal["DecimalSI", "BinarySI", "DecimalExponent"]
 
 MAX = 2**63 - 1
-"""Larger amounts count as this."""
+"""Larger amounts are reduced to this."""
 
 _PATTERN = re.compile(r"([+-]?)(\d+\.?\d*|\.\d+)(?:(Ki|Mi|Gi|Ti|Pi|Ei)|([eE][+-]?\d+)|([numkMGTPE]))?", re.ASCII)
 _BINARY = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "Pi": 2**50, "Ei": 2**60}
@@ -44,10 +43,10 @@ def _parse(quantity: Quantity) -> tuple[Fraction, Format]:
 
 @lru_cache(maxsize=65536)
 def parse_exactly(text: str) -> tuple[Fraction, Format]:
-    """The amount of a text, which may exceed `MAX`, and how it is written. Raises ValueError for other texts."""
+    """The amount of a text, which may exceed `MAX`, and its format. Raises ValueError for invalid texts."""
     match = _PATTERN.fullmatch(text)
     if match is None:
-        raise ValueError(f"invalid quantity {text!r}: write a number with an optional suffix, e.g. 500m, 1.5Gi")
+        raise ValueError(f"invalid quantity {text!r}: use a number with an optional suffix, e.g. 500m, 1.5Gi")
     sign, number, binary, exponent, decimal = match.groups()
     amount = Fraction(number if not number.endswith(".") else number[:-1])
     form: Format = "DecimalSI"
@@ -68,7 +67,7 @@ def parse_exactly(text: str) -> tuple[Fraction, Format]:
 
 
 def parse(quantity: Quantity) -> Fraction:
-    """The amount in units, exact to the nano-unit. Raises ValueError for what is not a quantity."""
+    """The amount in units, exact to the nano-unit. Raises ValueError for an invalid quantity."""
     return _parse(quantity)[0]
 
 
@@ -86,17 +85,17 @@ def value(quantity: Quantity) -> int:
 
 @lru_cache(maxsize=65536)
 def canonical(quantity: Quantity) -> str:
-    """The text the API server stores: no fraction, the largest suffix that keeps the amount exact."""
+    """The text that the API server stores: no fraction, the largest suffix that keeps the amount exact."""
     return format_amount(*_parse(quantity))
 
 
 def quantity_format(quantity: Quantity) -> Format:
-    """Which of the three families of suffixes a quantity is written in."""
+    """The family of suffixes of a quantity."""
     return _parse(quantity)[1]
 
 
 def format_amount(amount: Fraction, form: Format) -> str:
-    """`amount` in its canonical text; binary amounts below 1024 or with a fraction are written in decimal."""
+    """`amount` in its canonical text; binary amounts below 1024 or with a fraction use decimal suffixes."""
     if form == "BinarySI" and abs(amount) >= 1024 and amount.denominator == 1:
         return format_binary(amount.numerator)
     nanos = _away_from_zero(amount * _NANO)
@@ -117,7 +116,7 @@ def format_milli(milli: int) -> str:
 
 
 def format_binary(amount: int) -> str:
-    """`amount` whole units with binary suffixes: 1073741824 is `1Gi`, 1000 is `1k`, 1536 stays."""
+    """`amount` whole units with binary suffixes: 1073741824 is `1Gi`, 1000 is `1k`, 1536 is `1536`."""
     if abs(amount) < 1024:
         return format_amount(Fraction(amount), "DecimalSI")
     index = 0

@@ -1,4 +1,4 @@
-"""Where the API server serves a kind, and the table of Kubernetes' own kinds. Volcano's are in `kinds`."""
+"""API paths of kinds, and the table of Kubernetes' own kinds. Volcano's are in `kinds`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from msgspec import Struct
 
 
 class ResourceType(Struct, frozen=True, cache_hash=True, gc=False):
-    """A resource of the API: group (empty for core), version, plural, kind."""
+    """An API resource: group (empty for core), version, plural, kind."""
 
     group: str
     version: str
@@ -17,11 +17,11 @@ class ResourceType(Struct, frozen=True, cache_hash=True, gc=False):
 
     @property
     def api_version(self) -> str:
-        """`group/version`, or the version alone for the core group."""
+        """`group/version`, or the version for the core group."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
     def path(self, namespace: str | None = None, name: str | None = None, subresource: str | None = None) -> str:
-        """The URL path of the collection (no namespace: of all), of one object, or of its subresource."""
+        """The URL path of the collection (no namespace: all namespaces), of one object, or of its subresource."""
         path = f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
         if self.namespaced and namespace:
             path += f"/namespaces/{namespace}"
@@ -36,13 +36,13 @@ class ResourceType(Struct, frozen=True, cache_hash=True, gc=False):
 def namespaced_kind(
     api_version: str, plural: str, kind: str, *short_names: str, namespaced: bool = True
 ) -> ResourceType:
-    """A kind from `group/version`, or `version` for the core group."""
+    """A namespaced kind from `group/version`, or `version` for the core group."""
     group, _, version = api_version.rpartition("/")
     return ResourceType(group, version, plural, kind, namespaced, short_names)
 
 
 def cluster_kind(api_version: str, plural: str, kind: str, *short_names: str) -> ResourceType:
-    """A kind without namespaces."""
+    """A cluster-scoped kind."""
     return namespaced_kind(api_version, plural, kind, *short_names, namespaced=False)
 
 

@@ -42,7 +42,7 @@ SOFT = "soft"
 
 
 class NetworkTopology(ApiType):
-    """How close together pods must (hard) or should (soft) be placed; tier or tier name, not both."""
+    """The maximum distance of the pods, required (hard) or preferred (soft); set a tier or a tier name, not both."""
 
     mode: str = HARD
     highest_tier_allowed: int | None = None
@@ -88,7 +88,7 @@ class PodGroupStatus(ApiType):
 
 
 class PodGroup(ApiObject):
-    """A gang. It has no status subresource: whoever writes the object writes its status too."""
+    """A gang. It has no status subresource: an update of the object includes the status."""
 
     api_version: str = API_VERSION
     kind: str = "PodGroup"
@@ -113,7 +113,7 @@ class QueueAffinity(ApiType):
 
 
 class Cluster(ApiType):
-    """Another cluster that jobs of a queue may be forwarded to."""
+    """Another cluster to which jobs of a queue can be forwarded."""
 
     name: str = ""
     weight: int = 0
@@ -151,7 +151,7 @@ class QueueStatus(ApiType):
     reservation: Reservation | None = None
     allocated: ResourceList | None = None
     conditions: list[Condition] | None = None
-    """Ours: what admission would have rejected, in clusters without webhooks."""
+    """volcano_py only: the problems that admission would deny, in clusters without webhooks."""
 
 
 class Queue(ApiObject):

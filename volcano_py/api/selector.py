@@ -1,6 +1,6 @@
-"""Label selectors: does a set of labels match?
+"""Label selectors: whether a set of labels matches.
 
-A selector that is absent matches nothing, one without any requirement matches everything.
+An absent selector matches nothing; one without requirements matches everything.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def is_empty(selector: LabelSelector) -> bool:
 
 
 def check(selector: LabelSelector | None) -> None:
-    """Raises ValueError for an operator that is unknown, whatever labels it is asked about."""
+    """Raises ValueError for an unknown operator."""
     for requirement in (selector.match_expressions if selector is not None else None) or ():
         _holds(requirement, {})
 
@@ -46,7 +46,7 @@ def _holds(requirement: LabelSelectorRequirement, labels: Mapping[str, str]) -> 
 def holds(operator: str, value: str | None, values: Collection[str]) -> bool:
     """Whether a value (None: absent) satisfies one requirement. Raises ValueError for an unknown operator.
 
-    Gt and Lt, which only node selectors and selectors in text form have, compare integers: with `values`' only member.
+    Gt and Lt, which exist only in node selectors and in text selectors, compare integers: `values` has one member.
     """
     match operator:
         case "In":

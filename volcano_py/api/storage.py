@@ -1,4 +1,4 @@
-"""Volumes and their drivers, as far as the scheduler reads them."""
+"""Volumes and their drivers, as far as the scheduler uses them."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from volcano_py.api.meta import ApiObject, ApiType, LabelSelector, ObjectReferen
 from volcano_py.api.quantity import Quantity
 
 SELECTED_NODE = "volume.kubernetes.io/selected-node"
-"""On a claim that waits for its first consumer: the node near which a volume is to be provisioned."""
+"""Annotation of a claim that waits for its first consumer: the node near which to provision a volume."""
 BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
 BOUND_BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"
-"""Both are written by who binds claim and volume."""
+"""Both are written by the component that binds claim and volume."""
 NO_PROVISIONER = "kubernetes.io/no-provisioner"
-"""The provisioner of classes whose volumes are made by hand, such as local disks."""
+"""The provisioner of classes whose volumes are created manually, such as local disks."""
 WAIT_FOR_FIRST_CONSUMER = "WaitForFirstConsumer"
 
 
