@@ -45,7 +45,7 @@ HYPERNODE = {
 @pytest.mark.parametrize(
     ("objects", "weight", "text"),
     [
-        (conf(PARITY.replace("gang", "magic")), "blocks", "there is no plugin magic"),
+        (conf(PARITY.replace("gang", "magic")), "blocks", "plugin magic does not exist"),
         (conf(PARITY.replace("allocate", "dance")), "blocks", 'failed to find Action "dance"'),
         (conf(PARITY.replace("deviations: parity", "")), "changes", "decisions differ where Volcano has a fault"),
         (workload("Deployment", "x/vc-scheduler:1", "--plugins-dir=/p"), "blocks", "compiled plugins (.so)"),
@@ -60,7 +60,7 @@ HYPERNODE = {
             "blocks",
             "for a path that volcano_py does not have",
         ),
-        ({"Queue": [{"metadata": {"name": "q"}, "spec": {"parent": "p"}}]}, "changes", "1 queues are below others"),
+        ({"Queue": [{"metadata": {"name": "q"}, "spec": {"parent": "p"}}]}, "changes", "1 queues have a parent"),
         ({"JobFlow": [{"metadata": {"name": "f"}, "spec": {"flows": [{"patch": {}}]}}]}, "changes", "1 JobFlows"),
     ],
 )

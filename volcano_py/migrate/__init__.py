@@ -1,5 +1,5 @@
-"""`volcano-py migrate check`: what would differ in a cluster that runs Volcano, before anything is installed.
+"""`volcano-py migrate check`: differences for a cluster that runs Volcano, before anything is installed.
 
-facts.py      what is read of the cluster
-findings.py   what differs, as pure functions of the facts
+facts.py      the objects that are read from the cluster
+findings.py   the differences, as pure functions of the facts
 """

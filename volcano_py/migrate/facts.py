@@ -1,4 +1,4 @@
-"""What is read of a cluster to find out what would differ. Only reads; a kind that is missing or forbidden is noted."""
+"""The objects of a cluster that determine the differences. Only reads; missing or forbidden kinds are recorded."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ class Facts:
     version: str = ""
     objects: dict[str, list[Manifest]] = field(default_factory=dict)
     unread: list[str] = field(default_factory=list)
-    """What could not be read, and why."""
+    """Reads that failed, with the reason."""
 
     def of(self, rt: ResourceType) -> list[Manifest]:
         return self.objects.get(rt.kind, [])
 
 
 async def gather(client: Client, namespace: str) -> Facts:
-    """Read everything. `namespace` is that of Volcano's installation. Raises KubeError when the server is away."""
+    """Read all facts. `namespace`: that of the Volcano installation. Raises KubeError if the server is unreachable."""
     facts = Facts(json.loads(await client.raw("GET", "/version"))["gitVersion"])
     cluster = (
         QUEUE,

@@ -1,6 +1,6 @@
-"""What would differ with volcano_py, and what to do about it.
+"""The differences between Volcano and volcano_py for a cluster, and their remedies.
 
-A finding blocks (something that the cluster uses does not exist here), changes (it exists and behaves differently), or
+A finding blocks (the cluster uses a feature that does not exist here), changes (the feature behaves differently), or
 is a note.
 """
 
@@ -37,12 +37,12 @@ Manifest = dict[str, Any]
 Weight = Literal["blocks", "changes", "note"]
 
 OLDEST = (1, 31)
-"""The oldest Kubernetes that is supported."""
+"""The oldest supported version of Kubernetes."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """`what` names the object and the difference, `remedy` what to do."""
+    """`what` contains the object and the difference, `remedy` the action to take."""
 
     weight: Weight
     what: str
@@ -50,10 +50,10 @@ class Finding:
 
 
 def findings(facts: Facts, registry: Registry) -> list[Finding]:
-    """Everything that would differ, most important first."""
+    """All findings, most important first."""
     found = [
         *_version(facts),
-        *(Finding("note", f"not read: {text}", "run it as a user who may read it") for text in facts.unread),
+        *(Finding("note", f"not read: {text}", "run it as a user with permission to read it") for text in facts.unread),
         *_scheduler(facts, registry),
         *_components(facts),
         *_jobs(facts),
@@ -73,7 +73,7 @@ def _version(facts: Facts) -> Iterator[Finding]:
 
 
 def _scheduler(facts: Facts, registry: Registry) -> Iterator[Finding]:
-    """Configurations of the scheduler, in ConfigMaps of the installation."""
+    """The scheduler's configurations in the ConfigMaps of the installation."""
     for found in facts.of(CONFIGMAP):
         for key, text in (found.get("data") or {}).items():
             if not (key.startswith("volcano-scheduler") and key.endswith(".conf")):
@@ -91,7 +91,7 @@ def _configuration(where: str, configuration: Configuration, registry: Registry)
     for option in (option for tier in configuration.tiers for option in tier):
         if option.name not in registry.plugins:
             remedy = "remove it, or write it in Python: docs/plugin-authors.md"
-            yield Finding("blocks", f"{where}: there is no plugin {option.name}", remedy)
+            yield Finding("blocks", f"{where}: plugin {option.name} does not exist", remedy)
     for warning in configuration.warnings:
         yield Finding("note", f"{where}: {warning}", "correct it")
     on = [one.name for one in fields(configuration.deviations) if getattr(configuration.deviations, one.name)]
@@ -99,7 +99,7 @@ def _configuration(where: str, configuration: Configuration, registry: Registry)
         yield Finding(
             "changes",
             f"{where}: {len(on)} decisions differ where Volcano has a fault",
-            "read docs/deviations.md; `deviations: parity` in the configuration switches them off",
+            "read docs/deviations.md; `deviations: parity` in the configuration turns them off",
         )
 
 
@@ -110,10 +110,10 @@ def _components(facts: Facts) -> Iterator[Finding]:
             image = container.get("image", "")
             arguments = container.get("args") or []
             if "vc-agent-scheduler" in image:
-                remedy = "give its pods schedulerName: volcano; custom.agent_scheduler_enable: false"
+                remedy = "set schedulerName: volcano in its pods; custom.agent_scheduler_enable: false"
                 yield Finding("blocks", f"{name} is the agent scheduler, which volcano_py does not have", remedy)
             elif "vc-agent" in image:
-                remedy = "keep it in a release of its own; custom.colocation_enable: false"
+                remedy = "keep it in a separate release; custom.colocation_enable: false"
                 yield Finding("changes", f"{name} is the node agent, which volcano_py does not have", remedy)
             if "vc-scheduler" in image:
                 yield from _arguments(name, arguments)
@@ -146,14 +146,14 @@ def _jobs(facts: Facts) -> Iterator[Finding]:
                 unknown.setdefault(plugin, []).append(key)
     for plugin, keys in sorted(unknown.items()):
         shown = ", ".join(keys[:3]) + (f" and {len(keys) - 3} more" if len(keys) > 3 else "")
-        remedy = "announce it as an entry point (CONTRIBUTING.md), or remove it from the Jobs"
+        remedy = "register it as an entry point (CONTRIBUTING.md), or remove it from the Jobs"
         yield Finding("blocks", f"job plugin {plugin} of {shown} does not exist", remedy)
     flows = [flow for flow in facts.of(JOBFLOW) if any("patch" in row for row in flow["spec"].get("flows") or ())]
     if flows:
         yield Finding(
             "changes",
             f"{len(flows)} JobFlows have a patch, which Volcano ignores and volcano_py applies",
-            "look at flows[].patch of each before new members start",
+            "check flows[].patch of each before new members start",
         )
 
 
@@ -163,7 +163,7 @@ def _webhooks(facts: Facts) -> Iterator[Finding]:
         for found in facts.of(rt):
             name = found["metadata"]["name"]
             if name.startswith(PREFIX) and name not in known:
-                remedy = "delete it, or leave its path out of custom.enabled_admissions"
+                remedy = "delete it, or remove its path from custom.enabled_admissions"
                 yield Finding("blocks", f"{rt.kind} {name} is for a path that volcano_py does not have", remedy)
 
 
@@ -175,7 +175,7 @@ def _crds(facts: Facts) -> Iterator[Finding]:
         yield Finding("note", f"{len(missing)} CRDs are not installed: {', '.join(missing)}", "the chart installs them")
     for name in sorted(there.keys() - ours):
         if name.endswith(".volcano.sh"):
-            yield Finding("note", f"CRD {name} is not used by volcano_py", "its objects stay as they are")
+            yield Finding("note", f"CRD {name} is not used by volcano_py", "its objects are not changed")
 
 
 def _topology(facts: Facts) -> Iterator[Finding]:
@@ -190,11 +190,11 @@ def _topology(facts: Facts) -> Iterator[Finding]:
                 re2.compile(pattern, options)
             except re2.error as error:
                 what = f"HyperNode {found['metadata']['name']}: pattern {pattern!r} is not RE2: {error}"
-                yield Finding("blocks", what, "write it in RE2's syntax")
+                yield Finding("blocks", what, "use RE2 syntax")
     deep = [queue["metadata"]["name"] for queue in facts.of(QUEUE) if (queue["spec"].get("parent") or "root") != "root"]
     if deep:
         yield Finding(
             "changes",
-            f"{len(deep)} queues are below others; a queue with an invalid parent is placed below root here",
+            f"{len(deep)} queues have a parent; a queue with an invalid parent is placed below root here",
             "see partial_hierarchy in docs/deviations.md",
         )
