@@ -30,7 +30,7 @@ async def test_every_gang_of_the_story_ran_whole(tmp_path: Path, seed: int) -> N
     text = out.decode()
     try:
         assert demo.returncode == 0, text
-        assert "What happened" in text and "\x1b[" not in text, "no colours where there is no terminal"
+        assert "Summary" in text and "\x1b[" not in text, "no colours where there is no terminal"
         told = story(seed)
         async with Client.from_kubeconfig(str(kubeconfig)) as client:
             assert {q["metadata"]["name"] for q in told.queues} <= {

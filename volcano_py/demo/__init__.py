@@ -1,1 +1,1 @@
-"""The demo: a story on an embedded cluster, with a live view and a summary of what happened."""
+"""The demo: jobs on an embedded cluster, with a live view and a summary."""

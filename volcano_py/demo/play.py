@@ -1,4 +1,4 @@
-"""Playing the story: a sandbox in a process of its own, jobs submitted in time, the view kept up, the end awaited."""
+"""Runs the demo: a sandbox in a separate process, jobs submitted on schedule, and the live view."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ from volcano_py.sandbox.volcano import free_port, has_dashboard
 
 START_SECONDS = 30.0
 LONGEST = 80.0
-"""Seconds after which the story should long be over."""
+"""Maximum seconds of the demo."""
 
 
 class DemoError(Exception):
-    """The demo cannot continue; one line with the remedy."""
+    """The demo cannot continue; the message contains the remedy."""
 
 
 @contextlib.asynccontextmanager
 async def cluster(story: Story, kubeconfig: Path, keep: bool, dashboard: int) -> AsyncIterator[Client]:
-    """A sandbox for the story; it stays up afterwards if `keep`. `dashboard`: the dashboard's port, 0 for none."""
+    """A sandbox for the demo; it keeps running if `keep`. `dashboard`: the dashboard's port, 0 for none."""
     if running.find(kubeconfig) is not None:
         raise DemoError(
             f"a sandbox is up with {kubeconfig}; stop it with "
-            f"`volcano-py sandbox down --kubeconfig {kubeconfig}`, or name another --kubeconfig"
+            f"`volcano-py sandbox down --kubeconfig {kubeconfig}`, or set another --kubeconfig"
         )
     kubeconfig.parent.mkdir(parents=True, exist_ok=True)
     kubeconfig.unlink(missing_ok=True)
@@ -72,7 +72,7 @@ async def cluster(story: Story, kubeconfig: Path, keep: bool, dashboard: int) ->
 
 
 async def _connect(process: asyncio.subprocess.Process, kubeconfig: Path, log: Path) -> Client:
-    """Wait until the API server answers."""
+    """Wait until the API server responds."""
     deadline = asyncio.get_running_loop().time() + START_SECONDS
     while asyncio.get_running_loop().time() < deadline:
         if process.returncode is not None:
@@ -85,7 +85,7 @@ async def _connect(process: asyncio.subprocess.Process, kubeconfig: Path, log: P
             except (ApiError, Unreachable, OSError):
                 await client.close()
         await asyncio.sleep(0.1)
-    raise DemoError(f"the sandbox does not answer; see {log}")
+    raise DemoError(f"the sandbox does not respond; see {log}")
 
 
 def _last_line(log: Path) -> str:
@@ -94,7 +94,7 @@ def _last_line(log: Path) -> str:
 
 
 async def play(story: Story, kubeconfig: Path, keep: bool, with_dashboard: bool) -> bool:
-    """Run the demo; True if everything ended as it should. `with_dashboard`: serve the dashboard if it is installed."""
+    """Run the demo; True if it ended as expected. `with_dashboard`: serve the dashboard if it is installed."""
     console = Console()
     if not console.is_terminal:
         console = Console(width=120)
@@ -108,7 +108,7 @@ async def play(story: Story, kubeconfig: Path, keep: bool, with_dashboard: bool)
         took = time.monotonic() - began
         if dashboard:
             console.print(f"The dashboard is at http://127.0.0.1:{dashboard}/ in a few seconds.")
-        console.print(f"It is up after {took:.1f} s: API server, scheduler and controllers. The story begins.\n")
+        console.print(f"The API server, the scheduler and the controllers run after {took:.1f} s. The demo begins.\n")
         watcher.started = time.monotonic()
         try:
             await _story(story, watcher, client, console)
@@ -119,7 +119,7 @@ async def play(story: Story, kubeconfig: Path, keep: bool, with_dashboard: bool)
 
 
 async def _open_queues(story: Story, watcher: Watcher, client: Client) -> None:
-    """Make the queues, and wait until the queue controller has opened them: then all components are at work."""
+    """Create the queues, and wait until the queue controller has opened them: all components then work."""
     for queue in story.queues:
         await client.create(QUEUE, queue)
     names = {q["metadata"]["name"] for q in story.queues}
@@ -128,7 +128,7 @@ async def _open_queues(story: Story, watcher: Watcher, client: Client) -> None:
         if all(found.get(name) == "Open" for name in names):
             return
         await asyncio.sleep(0.05)
-    raise DemoError("the queues are not opened; the components' logs are beside the kubeconfig")
+    raise DemoError("the queues are not open; see the components' logs in the folder of the kubeconfig")
 
 
 async def _story(story: Story, watcher: Watcher, client: Client, console: Console) -> None:
@@ -153,4 +153,4 @@ async def _story(story: Story, watcher: Watcher, client: Client, console: Consol
             if not steps and all(h.ended is not None for h in watcher.histories.values()):
                 return
             await asyncio.sleep(0.1)
-    raise DemoError(f"not all jobs have ended after {LONGEST:.0f} s; the components' logs are beside the kubeconfig")
+    raise DemoError(f"not all jobs have finished after {LONGEST:.0f} s; see the logs in the folder of the kubeconfig")

@@ -1,7 +1,7 @@
-"""What the demo plays: queues with weights, a job that fills the cluster, a gang that waits until all of it fits,
-small and big ones beside it.
+"""The jobs of the demo: weighted queues, a job that fills the cluster, a gang that waits until it fits completely, and
+other small and large jobs.
 
-Names, sizes and times follow from a seed; the expected result (no gang in part, all completed) does not.
+Names, sizes and times depend on a seed; the expected result (no partial gang, all completed) does not.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _QUEUES = (("research", "production"), ("blue", "green"), ("team-a", "team-b"))
 
 
 class Step(Struct):
-    """A job that is submitted at a moment, and one line that describes it."""
+    """A job with its submission time and description."""
 
     at: float
     """Seconds after the start."""
@@ -40,24 +40,24 @@ class Step(Struct):
 
 
 class Story(Struct):
-    """Everything that happens."""
+    """The content of the demo."""
 
     nodes: int
     cpus: int
-    """Of each node."""
+    """CPUs of each node."""
     queues: list[Manifest]
     steps: list[Step]
 
 
 def story(seed: int) -> Story:
-    """The story of a seed; seed 0 is the one that `make demo` shows."""
+    """The story of a seed; `make demo` uses seed 0."""
     r = Random(seed)
     nodes = 4 if seed == 0 else r.randint(3, 6)
     cpus = 8 if seed == 0 else r.choice((6, 8, 12))
     light, heavy = _QUEUES[0] if seed == 0 else r.choice(_QUEUES)
     pick = (lambda names: names[0]) if seed == 0 else r.choice
     total = nodes * cpus
-    # The filler leaves too little for the gang, whose workers take half a node each.
+    # The first job leaves too little capacity for the gang, whose workers need half a node each.
     worker = cpus // 2
     workers = max(2, (total * 5 // 8) // worker)
     filler_pods = nodes * 2 - 1
@@ -70,7 +70,7 @@ def story(seed: int) -> Story:
         Step(
             0.5,
             job(pick(_FILLERS), light, filler_pods, {"batch": (filler_pods, worker, 9)}),
-            f"fills the cluster: {filler_pods} pods of {worker} cpu; its queue borrows what the other one leaves",
+            f"fills the cluster: {filler_pods} pods of {worker} cpu; its queue borrows unused capacity of the other",
         ),
         Step(
             3.0,

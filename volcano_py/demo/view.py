@@ -1,4 +1,4 @@
-"""What the demo shows: queues, jobs and nodes while it runs, and a summary at the end."""
+"""The output of the demo: queues, jobs and nodes while it runs, and a summary at the end."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _COLOURS = {"Running": "green", "Completed": "cyan", "Pending": "yellow", "Inque
 
 
 def bar(part: float, whole: float, width: int = 20) -> Text:
-    """A bar of block characters with its numbers behind it."""
+    """A bar of block characters, followed by its numbers."""
     full = 0 if whole <= 0 else min(width, round(width * part / whole))
     text = Text("█" * full, style="green")
     text.append("░" * (width - full), style="dim")
@@ -63,15 +63,15 @@ def _queues(story: Story, watcher: Watcher) -> Table:
 
 
 def _jobs(story: Story, watcher: Watcher) -> Table:
-    table = _table("JOB", "QUEUE", "PHASE", "PODS WITH A PLACE", "")
+    table = _table("JOB", "QUEUE", "PHASE", "PODS BOUND", "")
     for step in story.steps:
         history = watcher.histories.get(step.name)
         if history is None:
-            table.add_row(Text(step.name, style="dim"), "", Text("comes later", style="dim"), "", "")
+            table.add_row(Text(step.name, style="dim"), "", Text("not submitted", style="dim"), "", "")
             continue
         pods = watcher.pods(step.name)
         placed = sum(1 for p in pods if p["spec"].get("nodeName"))
-        waits = "" if history.first_bound or history.phase == "-" else "waits until all of it fits"
+        waits = "" if history.first_bound or history.phase == "-" else "waits until all pods fit"
         table.add_row(
             step.name,
             step.job["spec"]["queue"],
@@ -93,7 +93,7 @@ def _nodes(watcher: Watcher) -> Table:
 
 
 def summary(story: Story, watcher: Watcher, keep: str | None, dashboard: int) -> RenderableType:
-    """What happened, how long it took, what to try next. `dashboard`: its port, 0 for none."""
+    """The results, their duration, and commands to try next. `dashboard`: its port, 0 for none."""
     table = _table("JOB", "QUEUE", "PODS", "WAITED", "BOUND IN", "RAN", "NODES", "RESULT")
     for step in story.steps:
         h = watcher.histories[step.name]
@@ -119,7 +119,7 @@ def summary(story: Story, watcher: Watcher, keep: str | None, dashboard: int) ->
     if keep:
         lines += [
             Text(),
-            Text("The cluster is still up. Try next:", style="bold"),
+            Text("The cluster is still running. Try next:", style="bold"),
             Text(f"  export KUBECONFIG={keep}"),
             Text("  kubectl get vcjob,podgroup,queue"),
             Text("  vcctl job run -N mine -r 3 -m 3 -R cpu=1 -L cpu=1"),
@@ -129,15 +129,15 @@ def summary(story: Story, watcher: Watcher, keep: str | None, dashboard: int) ->
         lines += [
             Text(),
             Text("Try next:", style="bold"),
-            Text("  make demo KEEP=1                 the same, and the cluster stays up"),
-            Text("  .venv/bin/volcano-py sandbox up  a cluster of your own, for kubectl"),
+            Text("  make demo KEEP=1                 the same, and keep the cluster running"),
+            Text("  .venv/bin/volcano-py sandbox up  a cluster for kubectl"),
             Text("  README.md                        the five-minute tour"),
         ]
     if not has_dashboard():
         lines.append(Text("  make dashboard                   the demo and its cluster in the browser"))
     elif keep and dashboard:
         lines.append(Text(f"  http://127.0.0.1:{dashboard}/           the dashboard"))
-    return Panel(Group(*lines), title="What happened", title_align="left", padding=(1, 2))
+    return Panel(Group(*lines), title="Summary", title_align="left", padding=(1, 2))
 
 
 def _seconds(end: float | None, start: float | None) -> str:

@@ -1,4 +1,4 @@
-"""What the demo sees: the cluster through its API, and when what happened to each job."""
+"""Observes the cluster of the demo through its API, and records when each job changes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Object = dict[str, Any]
 
 
 class History(Struct):
-    """Moments of one job, in seconds after the start."""
+    """Times of one job, in seconds after the start."""
 
     submitted: float
     first_bound: float | None = None
@@ -33,7 +33,7 @@ class Watcher:
         self.started = time.monotonic()
         self.histories: dict[str, History] = {}
         self.changes: list[str] = []
-        """Lines to show where there is no live view."""
+        """Lines to print if there is no live view."""
         self._kinds = {kind: Informer[Any](client, kind, dict) for kind in (JOB, PODGROUP, POD, NODE, QUEUE)}
         self._kinds[JOB].on(update=self._job_changed)
         self._kinds[POD].on(add=self._pod_changed, update=lambda _, new: self._pod_changed(new))
@@ -67,7 +67,7 @@ class Watcher:
         return [p for p in self.objects(POD) if (p["metadata"].get("labels") or {}).get("volcano.sh/job-name") == job]
 
     def used(self) -> dict[str, int]:
-        """Milli-cpu in use, by node."""
+        """Millicores in use, by node."""
         used: dict[str, int] = {}
         for p in self.objects(POD):
             node = p["spec"].get("nodeName")
@@ -99,7 +99,7 @@ class Watcher:
 
 
 def cpu_of(pod: Object) -> int:
-    """Milli-cpu that a pod requests."""
+    """Millicores that a pod requests."""
     return sum(
         milli_value((c.get("resources") or {}).get("requests", {}).get("cpu", 0)) for c in pod["spec"]["containers"]
     )
