@@ -182,7 +182,7 @@ def test_the_command_prints_what_would_be_different(tmp_path: Path) -> None:
         (("--from", str(file), "--config", str(conf)), 'failed to find Action "nothing"'),
         (("--from", str(file), "--add-nodes", "x"), "write COUNTxSHAPE"),
         (("--from", str(file), "--jsonl"), "cannot be combined"),
-        (("--add-nodes", "1xcpu=1"), "name it with --from"),
+        (("--add-nodes", "1xcpu=1"), "set it with --from"),
     ):
         code, out, err = simulate(*arguments)
         assert code == 2 and says in err and len(err.strip().splitlines()) == 1, (arguments, err)
