@@ -93,7 +93,8 @@ def starts_with(story: Story, suggestion: Suggestion) -> bool:
     bound: set[str] = set()
     for _ in range(3):
         bound |= set(simulation.cycle(conf).bound)
-    return any(key.startswith(f"default/{story['explain']}-") or key == f"default/{story['explain']}" for key in bound)
+    name = story["explain"].rpartition("/")[2]
+    return any(key.startswith(f"default/{name}-") or key == f"default/{name}" for key in bound)
 
 
 def test_there_are_sixty_stories_over_many_reasons() -> None:

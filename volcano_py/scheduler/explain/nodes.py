@@ -20,7 +20,7 @@ from volcano_py.scheduler.framework.cause import Cause, Value
 from volcano_py.scheduler.framework.node_rules import Filter
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.resource import EPS
-from volcano_py.scheduler.model.resource_names import CPU, PODS
+from volcano_py.scheduler.model.resource_names import ATTACHABLE_PREFIX, CPU, PODS
 from volcano_py.scheduler.model.task import Task
 
 Bools = NDArray[np.bool_]
@@ -43,8 +43,10 @@ _ORDER: dict[str, tuple[int, Reason]] = {
     "InterPodAffinity": (13, table.POD_AFFINITY),
     "PodTopologySpread": (14, table.TOPOLOGY_SPREAD),
 }
+_ORDER_OF_PLUGIN: dict[str, tuple[int, Reason]] = {"deviceshare": (11, table.DEVICES)}
+"""Plugins with a filter for each kind of device."""
 _PLUGIN = (5, table.PLUGIN_FILTER)
-_TOO_SMALL, _RESOURCES, _PODS = 6, 7, 8
+_TOO_SMALL, _RESOURCES, _PODS, _VOLUMES = 6, 7, 8, 10
 
 
 class Step(NamedTuple):
@@ -62,7 +64,7 @@ def node_causes(session: Session, task: Task) -> list[Cause]:
     count = len(session.table)
     if not count:
         return [table.NO_NODES.because()]
-    steps = sorted(_steps(session, task), key=lambda s: s.rank)
+    steps = _merged(sorted(_steps(session, task), key=lambda s: s.rank))
     left = np.ones(count, dtype=bool)
     blocker: Step | None = None
     before = left
@@ -78,6 +80,17 @@ def node_causes(session: Session, task: Task) -> list[Cause]:
     return [_cause(session, task, s, rejections, before if s is blocker else None) for s in ordered]
 
 
+def _merged(steps: list[Step]) -> list[Step]:
+    """Steps in order, those of equal reason and problem as one: volume limits are filters and resources."""
+    found: dict[tuple[str, str], Step] = {}
+    for step in steps:
+        problem = step.problem if "problem" in step.reason.fields else ""
+        key = (step.reason.code, problem)
+        known = found.get(key)
+        found[key] = step if known is None else known._replace(rejected=known.rejected | step.rejected)
+    return list(found.values())
+
+
 def _steps(session: Session, task: Task) -> Iterator[Step]:
     placement = session.placement
     if placement.shard is not None and placement.shard_is_hard:
@@ -87,7 +100,7 @@ def _steps(session: Session, task: Task) -> Iterator[Step]:
             codes = placement.codes(f, task)
             rejected = codes != 0
             if rejected.any():
-                rank, reason = _ORDER.get(f.name, _PLUGIN)
+                rank, reason = _ORDER.get(f.name) or _ORDER_OF_PLUGIN.get(plugin, _PLUGIN)
                 yield Step(rank, reason, rejected, plugin, _most_frequent(f, codes[rejected]))
     view, n = placement.view(task), session.numbers
     rows = _rows(session, task)
@@ -95,18 +108,34 @@ def _steps(session: Session, task: Task) -> Iterator[Step]:
     small: Bools = np.logical_or.reduce(need - n.allocatable[rows] >= EPS)
     if small.any():
         yield Step(_TOO_SMALL, table.NODE_TOO_SMALL, small, "", "")
-    short: Bools = np.logical_or.reduce(need - (n.idle[rows] + n.releasing[rows] - n.pipelined[rows]) >= EPS)
+    short = _short(session, task, rows)
     if short.any():
         yield Step(_RESOURCES, table.NODE_RESOURCES, short, "", "")
-    crowded = ~(view.future | short)
+    attached = _short(session, task, [row for row in view.rows if _is_volume_row(session, row)])
+    if attached.any():
+        yield Step(_VOLUMES, table.VOLUME_LIMIT, attached, "", "")
+    crowded = ~(view.future | short | attached)
     if crowded.any():
         yield Step(_PODS, table.NODE_PODS, crowded, "", "")
 
 
+def _short(session: Session, task: Task, rows: list[int]) -> Bools:
+    """The nodes that have too little of some resources, even after tasks that are releasing have ended."""
+    n = session.numbers
+    need = session.placement.view(task).vector[rows, None]
+    short: Bools = np.logical_or.reduce(need - (n.idle[rows] + n.releasing[rows] - n.pipelined[rows]) >= EPS)
+    return short
+
+
 def _rows(session: Session, task: Task) -> list[int]:
-    """The rows of the resources that must fit, without `pods`, which has a reason of its own."""
+    """The rows of the resources that must fit, without pods and volumes, which have reasons of their own."""
     pods = session.table.rows.get(PODS)
-    return [row for row in session.placement.view(task).rows if row != pods]
+    return [r for r in session.placement.view(task).rows if r != pods and not _is_volume_row(session, r)]
+
+
+def _is_volume_row(session: Session, row: int) -> bool:
+    """Whether a row counts the volumes of a driver that a node attaches."""
+    return list(session.table.rows)[row].startswith(ATTACHABLE_PREFIX)
 
 
 def _most_frequent(f: Filter, codes: NDArray[np.generic]) -> str:

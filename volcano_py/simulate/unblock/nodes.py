@@ -16,8 +16,10 @@ from volcano_py.scheduler.framework.cause import Cause
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.framework.session_job import SessionJob
 from volcano_py.scheduler.model import status as st
+from volcano_py.scheduler.model.demand import NONE
+from volcano_py.scheduler.model.job import Job
 from volcano_py.scheduler.model.resource import EPS, Resource
-from volcano_py.scheduler.model.resource_names import PODS
+from volcano_py.scheduler.model.resource_names import ATTACHABLE_PREFIX, PODS
 from volcano_py.scheduler.model.task import Task
 from volcano_py.simulate.unblock.suggestion import Change
 from volcano_py.simulate.unblock.trials import Edit
@@ -56,7 +58,8 @@ def _shape(node: Node) -> tuple[str, ...]:
 def _made_for(task: Task) -> Node:
     request = Resource()
     request.add(task.request)
-    amounts: dict[str, str | int | float] = {**request.quantities(), PODS: "110"}
+    requested = {k: v for k, v in request.quantities().items() if not k.startswith(ATTACHABLE_PREFIX)}
+    amounts: dict[str, str | int | float] = {**requested, PODS: "110"}
     labels = dict(task.pod.spec.node_selector or {})
     return Node(
         metadata=ObjectMeta(name="made-for-the-job", labels=labels),
@@ -80,20 +83,55 @@ def add_nodes(shape: Node, count: int) -> Change:
 
 
 def wait_for_jobs(session: Session, job: SessionJob, cause: Cause) -> Iterator[Change]:
-    """One running job that ends, the smallest that holds enough first; and pods that are being deleted."""
-    resource = str(cause.fields.get("resource", "cpu"))
-    missing = float(cause.fields.get("missing", 0.0))
+    """One running job that ends, the smallest that holds enough first; and pods that are being deleted.
+
+    Where the cause names no resource, jobs come first that hold what the job requests: devices, claims, volumes.
+    """
     releasing = [t for t in session.cluster.tasks.values() if t.status == st.RELEASING]
     if releasing:
-        edits = [Edit("Pod", t.namespace, t.name) for t in releasing]
-        yield Change("wait-for-release", f"wait until {len(edits)} pods that are being deleted have ended", edits)
-    running = [j for j in session.cluster.jobs.values() if j.uid != job.uid and j.allocated[resource] > 0]
-    enough = [j for j in running if j.allocated[resource] >= missing]
-    for other in sorted(enough, key=lambda j: (j.queue != job.queue, j.allocated[resource], j.uid))[:6]:
-        edits = [Edit("Pod", t.namespace, t.name) for t in other.tasks.values() if t.takes_capacity]
+        edits = [*(Edit("Pod", t.namespace, t.name) for t in releasing), *_released_claims(session, releasing)]
+        yield Change("wait-for-release", f"wait until {len(releasing)} pods that are being deleted have ended", edits)
+    for other in _in_order(session, job, cause)[:6]:
+        ended = list(_holding(other))
+        edits = [*(Edit("Pod", t.namespace, t.name) for t in ended), *_released_claims(session, ended)]
         if not other.shadow:
             edits.append(Edit("PodGroup", other.namespace, other.name))
         yield Change("wait-for-job", f"wait until job {other.uid} has ended", edits)
+
+
+def _in_order(session: Session, job: SessionJob, cause: Cause) -> list[Job]:
+    """Running jobs whose end may help, in the order in which they are tried."""
+    running = [j for j in session.cluster.jobs.values() if j.uid != job.uid and any(_holding(j))]
+    resource = cause.fields.get("resource")
+    if resource is None:
+        wanted = {name for t in missing_tasks(session, job) for name in (t.request.scalars or ())}
+        claims = any(t.spec_class.claims is not NONE for t in missing_tasks(session, job))
+
+        def shared(other: Job) -> int:
+            held = {name for t in _holding(other) for name in (t.request.scalars or ())}
+            return len(wanted & held) + (claims and any(t.spec_class.claims is not NONE for t in _holding(other)))
+
+        return sorted(running, key=lambda j: (-shared(j), j.queue != job.queue, j.uid))
+    name, missing = str(resource), float(cause.fields.get("missing", 0.0))
+    enough = [j for j in running if 0 < j.allocated[name] >= missing]
+    return sorted(enough, key=lambda j: (j.queue != job.queue, j.allocated[name], j.uid))
+
+
+def _released_claims(session: Session, ended: list[Task]) -> list[Edit]:
+    """The resource claims without an allocation that only these pods have reserved, as the controller leaves them."""
+    uids = {t.uid for t in ended}
+    edits = []
+    for claim in session.cluster.others.get("ResourceClaim", {}).values():
+        users = claim.status.reserved_for or ()
+        if users and all(user.uid in uids for user in users):
+            released = replace(claim, status=replace(claim.status, allocation=None, reserved_for=None))
+            edits.append(Edit("ResourceClaim", claim.metadata.namespace, claim.metadata.name, released))
+    return edits
+
+
+def _holding(job: Job) -> Iterator[Task]:
+    """The tasks of a job that hold capacity."""
+    return (t for t in job.tasks.values() if t.takes_capacity)
 
 
 def uncordon(session: Session, job: SessionJob, cause: Cause) -> Iterator[Change]:

@@ -7,18 +7,21 @@ from typing import Any
 
 import msgspec
 
-from volcano_py.api.core import NO_RAW, Pod, Toleration
+from volcano_py.api.core import NO_RAW, Pod, ResourceList, Toleration
 from volcano_py.scheduler.explain.reasons import amount_text
 from volcano_py.scheduler.explain.selectors import taint_text, untolerated_taints
 from volcano_py.scheduler.framework.cause import Cause
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.framework.session_job import SessionJob
 from volcano_py.scheduler.model import status as st
+from volcano_py.scheduler.model.resource_names import CPU
 from volcano_py.scheduler.model.task import Task
 from volcano_py.simulate.unblock.suggestion import Change
 from volcano_py.simulate.unblock.trials import Edit
 
 replace = msgspec.structs.replace
+_MOST_CPU_STEPS = 6
+"""How many smaller requests are tried."""
 
 
 def changed_pods(session: Session, job: SessionJob, change: Callable[[Pod], Pod]) -> list[Edit]:
@@ -127,6 +130,30 @@ def ask_for_less(session: Session, job: SessionJob, cause: Cause) -> Iterator[Ch
     text = f"ask for at most {amount_text(resource, most)} {resource} in one pod"
     if edits:
         yield Change("ask-for-less", text, edits)
+
+
+def fewer_cpus(session: Session, job: SessionJob, cause: Cause) -> Iterator[Change]:
+    """The whole CPUs of a pod's container lowered one by one, requests and limits alike: it stays Guaranteed."""
+    pending = [t for t in job.model.tasks.values() if t.status == st.PENDING and len(t.pod.spec.containers or ()) == 1]
+    most = max((int(t.request.milli_cpu // 1000) for t in pending), default=0)
+    for cpus in range(most - 1, max(most - 1 - _MOST_CPU_STEPS, 0), -1):
+        edits = [
+            Edit("Pod", t.namespace, t.name, _with_cpus(t, cpus)) for t in pending if t.request.milli_cpu > cpus * 1000
+        ]
+        yield Change("ask-for-less", f"ask for at most {cpus} cpu in one pod", edits)
+
+
+def _with_cpus(task: Task, cpus: int) -> Pod:
+    pod = task.pod
+    container = (pod.spec.containers or [])[0]
+
+    def fewer(amounts: ResourceList | None) -> ResourceList | None:
+        return {**amounts, CPU: str(cpus)} if amounts and CPU in amounts else amounts
+
+    resources = container.resources
+    changed = replace(resources, requests=fewer(resources.requests), limits=fewer(resources.limits))
+    lowered = replace(container, resources=changed)
+    return replace(pod, spec=replace(pod.spec, containers=[lowered]))
 
 
 def _lowered(task: Task, resource: str, most: float) -> Pod:
