@@ -1,4 +1,4 @@
-"""The Grafana dashboard of the chart: panels of the metrics in docs/metrics.md."""
+"""The Grafana dashboard of the chart: panels for the metrics in docs/metrics.md."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _COLUMNS, _WIDTH, _HEIGHT = 3, 8, 7
 
 
 def dashboard() -> dict[str, Any]:
-    """The dashboard as Grafana imports it."""
+    """The dashboard in Grafana's import format."""
     return {
         "uid": "volcano-py",
         "title": "Volcano",

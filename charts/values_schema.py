@@ -1,4 +1,4 @@
-"""The schema of the chart's values: helm names a key that does not exist, and a value of a wrong type.
+"""The schema of the chart's values: helm reports unknown keys, and values of an invalid type.
 
 All keys of Volcano's chart are there, whether or not they have an effect.
 """

@@ -36,7 +36,7 @@ spec:
       maxUnavailable: {{ ternary 0 1 (eq $replicas 1) }}
       maxSurge: 1
     {{- else }}
-    # Two at once are safe only with the Lease; Volcano's pods may run without one.
+    # Two concurrent pods are only safe with the Lease; Volcano's pods may run without it.
     type: Recreate
     rollingUpdate: null
     {{- end }}
@@ -172,7 +172,7 @@ spec:
 {{- end }}
 {{- end }}
 
-{{/* The Lease of a component, so that it goes with the release. (dict "root" $ "name" …) */}}
+{{/* The Lease of a component, so that it is deleted with the release. (dict "root" $ "name" …) */}}
 {{- define "volcano.lease" -}}
 {{- if include "volcano.mayOwn" (dict "root" .root "api" "coordination.k8s.io/v1" "kind" "Lease" "name" .name) }}
 ---
@@ -204,7 +204,7 @@ rules:
   resources: [leases]
   verbs: [get, update]
   resourceNames: [{{ .lease }}]
-# Only if the Lease was deleted; RBAC cannot limit it to a name.
+# Needed only if the Lease was deleted; RBAC cannot restrict create to a name.
 - apiGroups: [coordination.k8s.io]
   resources: [leases]
   verbs: [create]

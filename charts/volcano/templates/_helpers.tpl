@@ -1,4 +1,4 @@
-{{/* Names, labels and pieces that several objects share. */}}
+{{/* Names, labels and parts that several objects share. */}}
 
 {{- define "volcano.image" -}}
 {{- $i := .Values.image -}}
@@ -30,7 +30,7 @@
 {{- end -}}
 {{- end }}
 
-{{/* Whether an object of this name is missing or ours; one that others made is left alone.
+{{/* Whether an object with this name is missing or belongs to the release; others are not changed.
      (dict "root" $ "api" "v1" "kind" "Secret" "name" …) */}}
 {{- define "volcano.mayOwn" -}}
 {{- $found := lookup .api .kind .root.Release.Namespace .name -}}
@@ -39,7 +39,7 @@
 {{- end -}}
 {{- end }}
 
-{{/* A ConfigMap. What was edited in the cluster stays, unless custom.keep_edited_config is false: helm 4 applies on the
+{{/* A ConfigMap. Values edited in the cluster are kept, unless custom.keep_edited_config is false: helm 4 applies on the
      server, where a different text in a field that kubectl edit has taken over is a conflict.
      (dict "root" $ "name" … "labels" … "data" <map>) */}}
 {{- define "volcano.configmap" -}}
