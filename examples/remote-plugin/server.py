@@ -25,7 +25,7 @@ def answer(point, question):
     if point == "score":
         return {"scores": {n: 100 - 50 * min(PODS[n, app], 2) for n in question["nodeNames"]}}
     if point == "reserve":
-        if app and PODS[node, app] >= MOST:  # pods are asked about side by side: another one was faster
+        if app and PODS[node, app] >= MOST:  # concurrent requests: another pod was reserved first
             return FULL
         PODS[node, app] += 1
         PLACED.add(question["pod"]["metadata"]["uid"])
