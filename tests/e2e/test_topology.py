@@ -45,7 +45,7 @@ async def test_a_job_stays_within_a_rack(tmp_path: Path) -> None:
         assert code == 0, errors
         unreadable = HYPER_NODES.replace("-[01]$", "(?=x)")
         code, _, errors = await kubectl(sandbox, tmp_path, "apply", "-f", "-", stdin=unreadable)
-        assert code == 1 and "write it in RE2's syntax" in errors
+        assert code == 1 and "use RE2 syntax" in errors
         code, _, errors = await kubectl(sandbox, tmp_path, "apply", "-f", "-", stdin=PARENTS)
         assert code == 0, errors
         for name, replicas, cpu in (("fits", 2, "900m"), ("large", 3, "2")):

@@ -40,7 +40,7 @@ def test_allowed(allowed):
         (cronjob(schedule="1-2-3 3 * * *"), "'2-3' in the field of the minute"),
         (cronjob(schedule="@noon"), "'@noon' is none of @yearly"),
         (cronjob(schedule="@every soon"), "invalid duration 'soon'"),
-        (cronjob(schedule=f"@every {'9' * 400}h"), "longer than Go's longest duration"),
+        (cronjob(schedule=f"@every {'9' * 400}h"), "exceeds Go's maximum duration"),
         (cronjob(timeZone=""), "got empty string; omit it"),
         (cronjob(timeZone="Local"), "timeZone can't be Local"),
         (cronjob(timeZone="Europe"), "'Europe': invalid timeZone"),

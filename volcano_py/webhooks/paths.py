@@ -118,9 +118,9 @@ def _pod_mutate(request: AdmissionRequest, context: AdmissionContext) -> Verdict
     pod = _object(request)
     if request.namespace and not (pod.get("metadata") or {}).get("namespace"):
         pod = {**pod, "metadata": {**(pod.get("metadata") or {}), "namespace": request.namespace}}
-        made = pods.mutate_pod(pod, context.resource_groups, queue_gate=gate)
-        del made["metadata"]["namespace"]  # the API server fills it in
-        return Verdict(obj=made)
+        mutated = pods.mutate_pod(pod, context.resource_groups, queue_gate=gate)
+        del mutated["metadata"]["namespace"]  # the API server sets it
+        return Verdict(obj=mutated)
     return Verdict(obj=pods.mutate_pod(pod, context.resource_groups, queue_gate=gate))
 
 
