@@ -30,7 +30,7 @@ def file(tmp_path: Path) -> Path:
 
 
 def test_check(file: Path) -> None:
-    assert (run("check", str(file)).exit_code, run("check", str(file)).output) == (0, "no mistakes found\n")
+    assert (run("check", str(file)).exit_code, run("check", str(file)).output) == (0, "no problems found\n")
     odd = run("check", "-", stdin=GOOD)
     assert odd.exit_code == 0 and odd.output.startswith("hint:    neither proportion nor capacity")
     assert run("check", "--strict", "-", stdin=GOOD).exit_code == 1

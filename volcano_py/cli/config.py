@@ -35,7 +35,7 @@ def _plugins_dir() -> Callable[..., Any]:
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @_plugins_dir()
 def check(file: str, strict: bool, output: str, plugins_dir: str) -> None:
-    """Report mistakes in a scheduler configuration before a scheduler loads it.
+    """Report problems of a scheduler configuration before a scheduler loads it.
 
     FILE is Volcano's configuration, a ConfigMap with it, or a KubeSchedulerConfiguration; - is standard input. Exits
     with 1 if the scheduler would reject it.
@@ -56,7 +56,7 @@ def check(file: str, strict: bool, output: str, plugins_dir: str) -> None:
         for finding in found:
             click.echo(click.style(f"{finding.severity + ':':9}", fg=_COLOURS[finding.severity]) + finding.text)
         if not found:
-            click.echo("no mistakes found")
+            click.echo("no problems found")
     raise SystemExit(1 if any(strict or finding.severity == "error" for finding in found) else 0)
 
 

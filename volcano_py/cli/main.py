@@ -40,7 +40,7 @@ COMMANDS = {
 
 
 class LazyGroup(Program):
-    """A program that knows the names and help of its commands, and imports a command on use."""
+    """A program with the names and help of its commands, which imports a command on use."""
 
     def __init__(self, commands: dict[str, tuple[str, str, str]], **kwargs: object) -> None:
         super().__init__(**kwargs)  # type: ignore[arg-type]
