@@ -63,7 +63,7 @@ class Executor:
         self._leading = leading
         self._mirrors: dict[ResourceType, Mirror[Any]] = {}
         self._owned = OwnedObjects(client, self.record, self._note)
-        self._said: Memory[tuple[str, str], str] = Memory()
+        self._recorded: Memory[tuple[str, str], str] = Memory()
         """By object, reason and topic: the last message of an Event that is not repeated."""
 
     def attach(self, rt: ResourceType, mirror: Mirror[Any]) -> None:
@@ -85,9 +85,9 @@ class Executor:
     def record(self, about: ApiObject, event: Emit) -> None:
         """Record an event on `about`."""
         if event.once:
-            if self._said.get(about.metadata.uid, (event.reason, event.topic)) == event.message:
+            if self._recorded.get(about.metadata.uid, (event.reason, event.topic)) == event.message:
                 return
-            self._said.put(about.metadata.uid, (event.reason, event.topic), event.message)
+            self._recorded.put(about.metadata.uid, (event.reason, event.topic), event.message)
         self._event(about, event.type, event.reason, event.message)
 
     async def take(self, rt: ResourceType, obj: ApiObject) -> bool:
@@ -249,7 +249,7 @@ class Executor:
 
     def _forget_about(self, uid: str) -> None:
         self._owned.forget(uid)
-        self._said.forget(uid)
+        self._recorded.forget(uid)
 
     def _forget(self, rt: ResourceType, key: str, uid: str) -> None:
         if rt in self._mirrors:

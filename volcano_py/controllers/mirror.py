@@ -83,7 +83,7 @@ class Mirror(Generic[T]):
             obj = from_manifest(self._struct, manifest)
         except (msgspec.MsgspecError, TypeError, RecursionError) as error:
             # TypeError: nested too deep for orjson. The informer delivers what can be decoded.
-            log.debug("answer of the API server for a %s: %s", self._struct.__name__, error)
+            log.debug("response of the API server for a %s: %s", self._struct.__name__, error)
             return
         key = obj.key
         if obj.metadata.uid in self._gone:

@@ -19,10 +19,10 @@ from volcano_py.api.meta import ApiObject
 from volcano_py.api.scheduling import PodGroup, Queue
 from volcano_py.controllers import metrics, progress
 from volcano_py.controllers.executor import Executor, NotLeading
+from volcano_py.controllers.failures import FailureLog
 from volcano_py.controllers.kopf_watch import KINDS as HAND_KINDS
 from volcano_py.controllers.kopf_watch import HandWatch
 from volcano_py.controllers.mirror import Feed, Mirror
-from volcano_py.controllers.trouble import Trouble
 from volcano_py.kube import definitions
 from volcano_py.kube.client import Client
 from volcano_py.kube.errors import KubeError
@@ -185,13 +185,13 @@ async def _start(controller: Controller, health: Health) -> None:
     for mirror in mirrors_of(controller):
         await mirror.informer.synced.wait()
     log.info("starting %s: caches are synced", controller.name)
-    trouble = Trouble(log)
+    failures = FailureLog(log)
     busy = progress.of_workers(controller.workers)
     health.add(f"workers of {controller.name}", progress.check(busy))
-    await run_all({f"{controller.name} {number}": _work(controller, trouble, one) for number, one in enumerate(busy)})
+    await run_all({f"{controller.name} {number}": _work(controller, failures, one) for number, one in enumerate(busy)})
 
 
-async def _work(controller: Controller, trouble: Trouble, busy: Progress) -> None:
+async def _work(controller: Controller, failures: FailureLog, busy: Progress) -> None:
     queue = controller.queue
     progress.use(busy)
     while True:
@@ -203,7 +203,7 @@ async def _work(controller: Controller, trouble: Trouble, busy: Progress) -> Non
         except NotLeading:
             raise
         except KubeError as error:
-            trouble.report(f"{controller.name}: {key}", error)
+            failures.report(f"{controller.name}: {key}", error)
             metrics.RECONCILE_FAILURES.labels(controller.name).inc()
             queue.add_rate_limited(key)
         except Exception:

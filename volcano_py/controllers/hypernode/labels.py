@@ -51,7 +51,7 @@ def _levels(name: str, levels: Any) -> list[str]:
     labels = [str(one["nodeLabel"]) for one in levels]
     if len(set(labels)) < len(labels):
         raise ValueError("a label occurs twice")
-    return labels[-2::-1]  # the last entry stands for the node itself
+    return labels[-2::-1]  # the last entry is the node itself
 
 
 def clean(text: str) -> str:

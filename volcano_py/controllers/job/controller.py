@@ -22,6 +22,7 @@ from volcano_py.api.storage import PersistentVolumeClaim
 from volcano_py.controllers import metrics
 from volcano_py.controllers.admission import MirroredQueues, problems_of_job
 from volcano_py.controllers.executor import status_write
+from volcano_py.controllers.failures import FailureLog, from_outside
 from volcano_py.controllers.instructions import Create, Emit, Instruction, Together, UpdateStatus
 from volcano_py.controllers.job import events
 from volcano_py.controllers.job.backoff import EvictionBackoff
@@ -35,7 +36,6 @@ from volcano_py.controllers.job.request import Decision, Request, decide
 from volcano_py.controllers.job.volumes import claim_name
 from volcano_py.controllers.mirror import Mirror
 from volcano_py.controllers.runner import Cluster, pods_of_task
-from volcano_py.controllers.trouble import Trouble, from_outside
 from volcano_py.kube.errors import ApiError, Conflict, Forbidden, KubeError
 from volcano_py.kube.workqueue import WorkQueue
 
@@ -72,7 +72,7 @@ class JobController:
         self.workers = workers
         self._max_requeue = max_requeue
         self._clock = clock
-        self._trouble = Trouble(log)
+        self._failures = FailureLog(log)
         self._executor = cluster.executor
         self._pending: dict[str, dict[Request, None]] = {}
         self._delayed = DelayedActions(self._due)
@@ -196,7 +196,7 @@ class JobController:
         if isinstance(error, Conflict):
             self.queue.add_after(key, CONFLICT_SECONDS)
             return
-        self._trouble.report(f"job {key}", error)
+        self._failures.report(f"job {key}", error)
         metrics.RECONCILE_FAILURES.labels(self.name).inc()
         if isinstance(error, Unready):
             self._record(job, error.reason, str(error), "Warning")

@@ -12,13 +12,13 @@ from volcano_py.api.core import Pod
 from volcano_py.api.flow import DELETE, SUCCEED, JobFlow, JobTemplate
 from volcano_py.api.kinds import JOB, JOBFLOW, JOBTEMPLATE, POD
 from volcano_py.controllers import metrics
+from volcano_py.controllers.failures import from_outside
 from volcano_py.controllers.instructions import Again, Emit
 from volcano_py.controllers.jobflow import prober
 from volcano_py.controllers.jobflow.members import entries, job_name
 from volcano_py.controllers.jobflow.reconcile import Observed, questions, reconcile
 from volcano_py.controllers.mirror import Mirror
 from volcano_py.controllers.runner import Cluster, jobs_of_flow
-from volcano_py.controllers.trouble import from_outside
 from volcano_py.kube.errors import Conflict, KubeError
 from volcano_py.kube.workqueue import WorkQueue
 from volcano_py.webhooks.jobflows import validate_jobflow

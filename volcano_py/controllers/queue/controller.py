@@ -13,11 +13,11 @@ from volcano_py.api.meta import format_time
 from volcano_py.api.scheduling import PENDING, ROOT_QUEUE, PodGroup, Queue
 from volcano_py.controllers import metrics
 from volcano_py.controllers.admission import MirroredQueues, problems_of_queue
+from volcano_py.controllers.failures import from_outside
 from volcano_py.controllers.instructions import Emit
 from volcano_py.controllers.mirror import Mirror
 from volcano_py.controllers.queue.reconcile import Blocked, Observed, reconcile
 from volcano_py.controllers.runner import Cluster
-from volcano_py.controllers.trouble import from_outside
 from volcano_py.kube.errors import KubeError
 from volcano_py.kube.remedies import for_denied
 from volcano_py.kube.workqueue import WorkQueue
@@ -65,7 +65,7 @@ class QueueController:
             except (KubeError, Blocked, ValueError) as error:
                 lasting = not (isinstance(error, KubeError) and from_outside(error))
                 if lasting and 0 <= self._max_requeue <= self.queue.retries(key):
-                    log.warning("queue %s: %s given up: %s", key, action, error)
+                    log.warning("queue %s: %s abandoned: %s", key, action, error)
                     self._executor.record(queue, Emit("Warning", action, f"{action} failed: {error}"))
                     break
                 log.info("queue %s: %s: %s%s; trying again", key, action, error, for_denied(str(error)))

@@ -112,7 +112,7 @@ def settings_of(sharding: Sharding, otherwise: Settings) -> Settings:
 
 
 def with_defaults(spec: SchedulerSpec) -> SchedulerSpec:
-    """The spec with the policies that its older fields stand for."""
+    """The spec with the policies that correspond to its older fields."""
     spec = msgspec.structs.replace(spec, policies=list(spec.policies or ()) or None)
     _older_policies(spec)
     assert spec.policies is not None

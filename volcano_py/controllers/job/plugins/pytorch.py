@@ -16,7 +16,7 @@ _WAIT = """\
 end=$(( $(date +%s) + {timeout} ))
 until nc -z -w 2 {host} {port} 2>/dev/null || (exec 3<>/dev/tcp/{host}/{port}) 2>/dev/null; do
   if [ "$(date +%s)" -ge "$end" ]; then
-    echo "{host}:{port} did not answer within {timeout} seconds" >&2
+    echo "{host}:{port} did not respond within {timeout} seconds" >&2
     exit 1
   fi
   sleep 2

@@ -4,27 +4,27 @@ import logging
 
 import pytest
 
-from volcano_py.controllers.trouble import QUIET_SECONDS, Trouble, from_outside
+from volcano_py.controllers.failures import QUIET_SECONDS, FailureLog, from_outside
 from volcano_py.kube.errors import ApiError, Forbidden, Invalid, OlderDefinition, Unreachable
 
 
 def test_a_server_that_is_away_is_told_once_in_a_while_and_a_refusal_each_time(caplog):
     now = 0.0
-    trouble = Trouble(logging.getLogger("test"), lambda: now)
+    failures = FailureLog(logging.getLogger("test"), lambda: now)
     for i in range(100):
-        trouble.report(f"job {i}", Unreachable("no answer"))
-        trouble.report(f"job {i}", Forbidden(403, "Forbidden", "no"))
+        failures.report(f"job {i}", Unreachable("no answer"))
+        failures.report(f"job {i}", Forbidden(403, "Forbidden", "no"))
     assert sum("no answer" in r.message for r in caplog.records if r.levelno == logging.WARNING) == 1
     assert sum(r.message.endswith(": no; retrying") for r in caplog.records) == 100
     now = QUIET_SECONDS
-    trouble.report("job 7", Unreachable("no answer"))
+    failures.report("job 7", Unreachable("no answer"))
     assert caplog.records[-1].message == "job 7: no answer; retrying"
 
 
-def test_a_namespace_that_is_being_deleted_is_no_trouble(caplog):
+def test_a_namespace_that_is_being_deleted_is_no_failure(caplog):
     details = {"causes": [{"reason": "NamespaceTerminating", "field": "metadata.namespace"}]}
-    trouble = Trouble(logging.getLogger("test"))
-    trouble.report("job 1", Forbidden(403, "Forbidden", "it is being terminated", details))
+    failures = FailureLog(logging.getLogger("test"))
+    failures.report("job 1", Forbidden(403, "Forbidden", "it is being terminated", details))
     assert not caplog.records
 
 

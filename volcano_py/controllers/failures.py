@@ -20,22 +20,22 @@ def from_outside(error: Exception) -> bool:
     return not isinstance(error, ApiError) or error.status >= 500 or bool(for_denied(str(error)))
 
 
-class Trouble:
+class FailureLog:
     """One instance per controller."""
 
     def __init__(self, log: logging.Logger, clock: Callable[[], float] = time.monotonic) -> None:
         self._log = log
         self._clock = clock
-        self._told = float("-inf")
+        self._reported = float("-inf")
 
     def report(self, subject: str, error: Exception) -> None:
         """Log a failed attempt that will be retried; `subject` is the object."""
         level = logging.WARNING
         if isinstance(error, Unreachable):
-            if self._clock() - self._told < QUIET_SECONDS:
+            if self._clock() - self._reported < QUIET_SECONDS:
                 level = logging.DEBUG
             else:
-                self._told = self._clock()
+                self._reported = self._clock()
         elif in_terminating_namespace(error):
             level = logging.DEBUG  # its objects are deleted, too; until then nothing can be created in it
         self._log.log(level, "%s: %s%s; retrying", subject, error, for_denied(str(error)))
