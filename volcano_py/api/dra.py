@@ -244,7 +244,7 @@ def device_id(result: JsonMap) -> tuple[str, str, str]:
 
 
 def same_devices(one: JsonMap | None, other: JsonMap | None) -> bool:
-    """Whether two allocations give the same devices to the same requests."""
+    """Whether two allocations assign the same devices to the same requests."""
     first, second = ([(r.get("request"), device_id(r), r.get("shareID")) for r in results(a)] for a in (one, other))
     return sorted(map(str, first)) == sorted(map(str, second))
 

@@ -6,7 +6,7 @@ clock*, which includes the time of a suspended machine; clocks of machines are n
 retry period and when the Lease expires, so that a standby then acquires it within a second. Every write is
 guarded by the resourceVersion. On shutdown the Lease is released, so that the next leader does not have to wait.
 
-A writer calls `holds()` right before each write: it returns False when renewals fail, five seconds
+A writer calls `holds()` right before each write: it returns False if renewals fail, five seconds
 before another candidate can acquire the Lease.
 """
 

@@ -89,12 +89,12 @@ def _list_decoder(type_: Any) -> Any:
 
 
 def decode(body: bytes, type_: Any) -> Any:
-    """One object. Raises InvalidResponse when the body is no JSON object or does not fit `type_`."""
+    """One object. Raises InvalidResponse if the body is not a JSON object or does not match `type_`."""
     return _decoded(decoder(type_), body)
 
 
 def continue_token(body: bytes) -> str:
-    """Where the next page begins; empty on the last one. Raises InvalidResponse."""
+    """The continue token of a page; empty on the last one. Raises InvalidResponse."""
     try:
         page = _head.decode(body)
     except RecursionError:
@@ -105,14 +105,14 @@ def continue_token(body: bytes) -> str:
 
 
 def decode_list(body: bytes, type_: Any) -> Items[Any]:
-    """A list answer. Raises InvalidResponse if it is none or any object in it does not fit `type_`."""
+    """A list response. Raises InvalidResponse if it is not a list or an object in it does not match `type_`."""
     return _items(_decoded(_list_decoder(type_), body))
 
 
 def decode_list_lenient(body: bytes, type_: Any) -> tuple[Items[Any], list[Undecodable]]:
-    """A list answer where an object that does not fit is returned separately.
+    """A list response; objects that do not match are returned separately.
 
-    Raises InvalidResponse for anything that is no list with a resourceVersion, from which a watch could start.
+    Raises InvalidResponse for anything except a list with a resourceVersion, from which a watch could start.
     """
     page = _if_all_fit(body, type_)
     return (page, []) if page is not None else _object_by_object(body, type_)
