@@ -42,11 +42,13 @@ class ExtenderCalls:
     def wake(self) -> None:
         """A cycle has ended: there may be questions."""
         mail = self._mailbox()
+        mail.carried = True
         if mail.outbox or mail.notices:
             self._wake.set()
 
     async def run(self) -> None:
         """Carry questions until cancelled."""
+        self._mailbox().carried = True
         async with aiohttp.ClientSession() as session:
             while True:
                 await self._wake.wait()

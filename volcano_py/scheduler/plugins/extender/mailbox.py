@@ -14,7 +14,7 @@ Key = tuple[str, ...]
 """The URL prefix, the verb, and what the question is about."""
 
 REFRESH = 5.0
-"""Seconds after which an answer is asked for again; it holds until the new one arrives."""
+"""Seconds after which an answer is requested again; it holds until the new one arrives."""
 EXPIRES = 60.0
 """Seconds after which an answer that was not renewed is forgotten."""
 _MOST = 200_000
@@ -46,9 +46,11 @@ class Mailbox:
     notices: list[Question] = field(default_factory=list)
     """Calls whose answer decides nothing, in order."""
     answers: dict[Key, Answer] = field(default_factory=dict)
+    carried: bool = False
+    """The calls are made, so that each gets an answer or an error. A simulation makes none."""
 
     def answer(self, key: Key, question: Question, now: float) -> Answer | None:
-        """The newest answer; None: there is none yet. The question is asked again when the answer grows old."""
+        """The newest answer; None: there is none yet. The call is repeated when the answer grows old."""
         known = self.answers.get(key)
         if known is None or now - known.time > REFRESH:
             self.outbox[key] = question

@@ -1,6 +1,6 @@
 """extender: decisions of a program over HTTP. Volcano: plugin extender.
 
-An answer holds from the cycle after the one in which it was asked for. Until the first answer the scheduler waits:
+An answer holds from the cycle after the one in which it was requested. Until the first answer the scheduler waits:
 nodes are rejected, jobs are not admitted, nothing is evicted.
 """
 
@@ -8,30 +8,50 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from hashlib import blake2b
 from typing import Any, Literal
 
 import numpy as np
 from msgspec import field
 
+from volcano_py.api import names
 from volcano_py.api.core import Container
 from volcano_py.api.duration import parse_duration
 from volcano_py.scheduler.framework.callbacks import Vote
 from volcano_py.scheduler.framework.fit_errors import Code, Reason
-from volcano_py.scheduler.framework.node_rules import LOCAL, Codes, Floats, Scope
+from volcano_py.scheduler.framework.node_rules import DOMAIN, Codes, Floats, Indices, Scope
 from volcano_py.scheduler.framework.plugin import Plugin, PluginArguments
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.framework.session_job import SessionJob
-from volcano_py.scheduler.model.node_table import Numbers, SomeNodes
 from volcano_py.scheduler.model.queue import Queue
 from volcano_py.scheduler.model.task import Task
 from volcano_py.scheduler.plugins.extender import bodies
 from volcano_py.scheduler.plugins.extender.mailbox import Answer, Mailbox, Question
 
 _WAITING = "the extender has not answered yet"
+_IDENTITIES = frozenset(
+    (
+        names.TASK_INDEX,
+        names.GROUP_NAME,
+        names.VOLCANO_GROUP_NAME,
+        names.JOB_NAME,
+        names.JOB_VERSION,
+        names.TEMPLATE_UID,
+        "apps.kubernetes.io/pod-index",
+        "batch.kubernetes.io/controller-uid",
+        "batch.kubernetes.io/job-completion-index",
+        "batch.kubernetes.io/job-name",
+        "controller-uid",
+        "job-name",
+        "kubectl.kubernetes.io/last-applied-configuration",
+        "statefulset.kubernetes.io/pod-name",
+    )
+)
+"""Labels and annotations by which controllers and clients name pods and their owners."""
 
 
 class Extender(Plugin):
-    """See `Arguments`. A verb that is empty is not asked."""
+    """See `Arguments`. A point with an empty verb is not called."""
 
     name = "extender"
 
@@ -45,7 +65,7 @@ class Extender(Plugin):
         session_close: str = field(default="", name="extender.onSessionCloseVerb")
         """A notice of the end of each cycle."""
         predicate: str = field(default="", name="extender.predicateVerb")
-        """Whether a node takes a pod: one call for each class of equal pods and each node."""
+        """Whether a node takes a pod: one call for equal pods of a job and each node."""
         predicate_nodes: str = field(default="", name="extender.predicateNodesVerb")
         """The same in one call for all nodes; not in Volcano."""
         prioritize: str = field(default="", name="extender.prioritizeVerb")
@@ -69,7 +89,7 @@ class Extender(Plugin):
         ignorable: bool = field(default=False, name="extender.ignorable")
         """Whether scheduling goes on without the extender when a call fails."""
         managed: list[str] = field(default_factory=list, name="extender.managedResources")
-        """Only pods that ask for one of these resources are asked about; none: all pods."""
+        """Only pods that request one of these resources concern the extender; none: all pods."""
 
     arguments: Arguments
 
@@ -91,7 +111,7 @@ class Extender(Plugin):
         self._mail.forget_old(session.now)
         if a.session_open and not self._opened():
             return
-        if a.predicate or a.predicate_nodes:
+        if a.predicate or a.predicate_nodes or a.prioritize:
             session.add_filters(_Filter(self, session))
         if a.prioritize:
             session.add_scores(_Score(self, session))
@@ -121,7 +141,7 @@ class Extender(Plugin):
     # ---- calls ------------------------------------------------------------------------------------------
 
     def ask(self, verb: str, about: Sequence[str], body: Callable[[], Any]) -> Answer | None:
-        """The extender's newest answer about something; None: there is none yet, but it has been asked."""
+        """The extender's newest answer about something; None: there is none yet, and the call is queued."""
         key = (self.arguments.url_prefix, verb, *about)
         return self._mail.answer(key, self._question(verb, body), self._session.now)
 
@@ -151,7 +171,7 @@ class Extender(Plugin):
     # ---- what answers mean ------------------------------------------------------------------------------
 
     def is_interested(self, task: Task) -> bool:
-        """Whether the extender is asked about a pod."""
+        """Whether a pod concerns the extender."""
         return is_managed(task, self.arguments.managed)
 
     def _victims(self, verb: str, evictor: Task, tasks: list[Task]) -> list[Task] | None:
@@ -198,18 +218,22 @@ class Extender(Plugin):
             self._notify(verb, lambda: {"task": self._shown.task(task, node)})
 
     def reject(self, task: Task, node: int) -> Reason | None:
-        """Why a node does not take the pods of a class."""
+        """Why a node does not take a pod."""
         a, name = self.arguments, self._shown.names[node]
+        if not a.predicate_nodes and not a.predicate:
+            return None
         if a.predicate_nodes:
-            answer = self.ask(a.predicate_nodes, (str(task.spec_class.id),), lambda: self._task_and_nodes(task))
+            answer = self.ask(a.predicate_nodes, (about(task),), lambda: self._task_and_nodes(task))
             statuses = _field(answer, "statuses", dict)
+            if statuses is not None and name not in statuses and not a.ignorable:
+                return Reason("the extender failed: statuses has no entry for this node")
             status = None if statuses is None else statuses.get(name)
         else:
 
             def body() -> Any:
                 return {"task": self._shown.task(task), "node": self._shown.node(node)}
 
-            answer = self.ask(a.predicate, (str(task.spec_class.id), name), body)
+            answer = self.ask(a.predicate, (about(task), name), body)
             status = answer.body if answer is not None and not answer.error else None
         if not isinstance(status, dict) or not isinstance(status.get("status", ""), str):
             if answer is not None and a.ignorable:
@@ -219,11 +243,18 @@ class Extender(Plugin):
         known = code if isinstance(code, int) and code in Code._value2member_map_ and code != 0 else Code.ERROR
         return Reason(text, Code(known)) if text else None
 
+    def waits_for_scores(self, task: Task) -> bool:
+        """Whether the call for the scores of a pod has neither an answer nor failed yet."""
+        return bool(self.arguments.prioritize) and self._mail.carried and self._scores_answer(task) is None
+
+    def _scores_answer(self, task: Task) -> Answer | None:
+        return self.ask(self.arguments.prioritize, (about(task),), lambda: self._task_and_nodes(task))
+
     def scores(self, task: Task) -> Floats:
         """What the extender gives each node; nothing if it has failed or names a score that is none."""
         table = self._session.table
         found = np.zeros(len(table))
-        answer = self.ask(self.arguments.prioritize, (str(task.spec_class.id),), lambda: self._task_and_nodes(task))
+        answer = self._scores_answer(task)
         given = _field(answer, "nodeScore", dict)
         if given is None or (answer is not None and answer.body.get("errorMessage")):
             return found
@@ -238,8 +269,19 @@ class Extender(Plugin):
         return {"task": self._shown.task(task), "nodes": self._shown.nodes()}
 
 
+def about(task: Task) -> str:
+    """What a call is about: equal for pods that differ in nothing but their names and their owners."""
+    metadata = task.pod.metadata
+    labels, annotations = (
+        sorted((k, v) for k, v in (of or {}).items() if k not in _IDENTITIES)
+        for of in (metadata.labels, metadata.annotations)
+    )
+    read = (task.spec_class.id, task.namespace, task.role, task.priority, labels, annotations)
+    return blake2b(repr(read).encode(), digest_size=12).hexdigest()
+
+
 def is_managed(task: Task, resources: Sequence[str]) -> bool:
-    """Whether a pod asks for one of some resources; without resources every pod."""
+    """Whether a pod requests one of some resources; without resources every pod."""
     spec = task.pod.spec
     return not resources or asks_for((*(spec.containers or ()), *(spec.init_containers or ())), resources)
 
@@ -263,25 +305,28 @@ def _field(answer: Answer | None, name: str, kind: type) -> Any:
 
 
 class _Filter:
-    """Reject the nodes that the extender rejects."""
+    """Reject the nodes that the extender rejects. An extender reads more of a pod than its class: labels, annotations,
+    the namespace."""
 
     name = "extender"
-    scope: Literal[Scope.LOCAL] = LOCAL
+    scope: Literal[Scope.DOMAIN] = DOMAIN
 
     def __init__(self, plugin: Extender, session: Session) -> None:
         self.reasons: list[Reason] = []
         self._plugin = plugin
         self._count = len(session.table)
-        self._codes: dict[int, Codes] = {}
+        self._codes: dict[str, Codes] = {}
 
     def applies(self, task: Task) -> bool:
         return self._plugin.is_interested(task)
 
-    def _all(self, task: Task) -> Codes:
-        codes = self._codes.get(task.spec_class.id)
+    def filter(self, task: Task) -> Codes:
+        key = about(task)
+        codes = self._codes.get(key)
         if codes is None:
-            found = [self._number(self._plugin.reject(task, node)) for node in range(self._count)]
-            codes = self._codes[task.spec_class.id] = np.array(found, dtype=np.int32)
+            waits = Reason(_WAITING) if self._plugin.waits_for_scores(task) else None
+            found = [self._number(self._plugin.reject(task, node) or waits) for node in range(self._count)]
+            codes = self._codes[key] = np.array(found, dtype=np.int32)
         return codes
 
     def _number(self, reason: Reason | None) -> int:
@@ -291,37 +336,33 @@ class _Filter:
             self.reasons.append(reason)
         return self.reasons.index(reason) + 1
 
-    def filter(self, task: Task, numbers: Numbers) -> Codes:
-        codes = self._all(task)
-        return codes[numbers.nodes] if isinstance(numbers, SomeNodes) else codes
-
-    def filter_node(self, task: Task, node: int) -> int:
-        return self._all(task).item(node)
-
 
 class _Score:
     """Add the scores that the extender gives."""
 
     name = "extender"
-    scope: Literal[Scope.LOCAL] = LOCAL
+    scope: Literal[Scope.DOMAIN] = DOMAIN
     batch = True
 
     def __init__(self, plugin: Extender, session: Session) -> None:
         self._plugin = plugin
-        self._scores: dict[int, Floats] = {}
+        self._scores: dict[str, Floats] = {}
 
     def applies(self, task: Task) -> bool:
         return self._plugin.is_interested(task)
 
     def _all(self, task: Task) -> Floats:
-        scores = self._scores.get(task.spec_class.id)
+        key = about(task)
+        scores = self._scores.get(key)
         if scores is None:
-            scores = self._scores[task.spec_class.id] = self._plugin.scores(task)
+            scores = self._scores[key] = self._plugin.scores(task)
         return scores
 
-    def score(self, task: Task, numbers: Numbers) -> Floats:
-        scores = self._all(task)
-        return scores[numbers.nodes] if isinstance(numbers, SomeNodes) else scores.copy()
+    def score(self, task: Task, candidates: Indices) -> Floats:
+        found: Floats = self._all(task)[candidates]
+        return found
 
-    def score_node(self, task: Task, node: int) -> float:
-        return self._all(task).item(node)
+    def constant(self, task: Task) -> float | None:
+        """Equal scores are one number, so that an extender without an answer costs no pass."""
+        scores = self._all(task)
+        return float(scores[0]) if len(scores) and (scores == scores[0]).all() else None
