@@ -1,4 +1,4 @@
-"""The metrics of vGPUs, made when they are asked for. Volcano: devices/nvidia/vgpu/metrics.go.
+"""The metrics of vGPUs, computed when they are read. Volcano: devices/nvidia/vgpu/metrics.go.
 
 They show the books as the last session left them: pods on nodes, and what they hold.
 """

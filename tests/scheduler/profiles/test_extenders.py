@@ -106,7 +106,7 @@ def test_a_pod_that_the_extender_did_not_bind_is_tried_again() -> None:
     t.tick(LONGEST_BINDING - 1)
     assert t.messages() == {}
     t.tick(1)
-    assert "is not bound to n1 30 s after the plugin said so" in t.messages()["a"]
+    assert "is not bound to n1 30 s after the plugin announced it" in t.messages()["a"]
     t.check()
     t.tick(2)
     assert [verb for verb, _ in run(t, bind=lambda q: {})] == ["bind"]

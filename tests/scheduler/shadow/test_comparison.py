@@ -18,8 +18,8 @@ def clear(uid: str) -> bool:
 
 def test_jobs_and_nodes_are_counted_apart() -> None:
     found = Comparison(SETTLE)
-    found.judged("a", 10.0, 3, SAME)
-    found.judged("b", 10.0, 1, REJECTED)
+    found.evaluated("a", 10.0, 3, SAME)
+    found.evaluated("b", 10.0, 1, REJECTED)
     assert found.outcomes == {"same": 1, "live-only": 1} and found.agreement == 0.5
     assert (found.pods, found.same_nodes) == (3, 2)
     (difference,) = found.differences
@@ -35,7 +35,7 @@ def test_a_job_of_ours_is_missed_when_the_settle_time_has_passed_without_binds()
     assert found.overdue(10.0 + PATIENCE * SETTLE, 39.0, {}) == ["a"]
     found.miss("a", "it waits")
     assert found.overdue(60.0, 0.0, {}) == [] and found.outcomes == {"ours-only": 1}
-    assert found.judged("a", 70.0, 1, SAME) == 60.0
+    assert found.evaluated("a", 70.0, 1, SAME) == 60.0
     assert found.outcomes == {"ours-only": 1} and list(found.earlier) == [Earlier(70.0, "a", 60.0)]
 
 
@@ -44,19 +44,19 @@ def test_a_job_that_ours_would_not_start_any_more_is_not_missed() -> None:
     found.decided({"a", "b"}, clear, 10.0)
     found.decided(set(), lambda uid: uid == "b", 11.0)
     assert found.overdue(20.0, 0.0, {}) == ["b"]
-    assert found.judged("a", 20.0, 1, SAME) == 0.0 and found.earlier_jobs == 0
+    assert found.evaluated("a", 20.0, 1, SAME) == 0.0 and found.earlier_jobs == 0
 
 
 def test_less_than_the_settle_time_is_not_earlier() -> None:
     found = Comparison(SETTLE)
     found.decided({"a"}, clear, 10.0)
-    assert found.judged("a", 12.9, 1, SAME) == 0.0 and found.earlier_jobs == 0
+    assert found.evaluated("a", 12.9, 1, SAME) == 0.0 and found.earlier_jobs == 0
 
 
 def test_only_the_newest_differences_are_kept() -> None:
     found = Comparison(SETTLE)
     for number in range(KEPT + 5):
-        found.judged(f"j{number}", float(number), 1, REJECTED)
+        found.evaluated(f"j{number}", float(number), 1, REJECTED)
     assert len(found.differences) == KEPT and found.differences[0].job == "j5"
     assert found.outcomes["live-only"] == found.reasons["QueueLimit"] == KEPT + 5
 
@@ -64,9 +64,9 @@ def test_only_the_newest_differences_are_kept() -> None:
 def test_the_report_names_what_differs() -> None:
     found = Comparison(SETTLE)
     found.decided({"c"}, clear, 10.0)
-    found.judged("a", 20.0, 3, SAME)
-    found.judged("b", 20.0, 1, REJECTED)
-    found.judged("c", 20.0, 2, SAME)
+    found.evaluated("a", 20.0, 3, SAME)
+    found.evaluated("b", 20.0, 1, REJECTED)
+    found.evaluated("c", 20.0, 2, SAME)
     text = list(report.lines(found))
     assert text[0] == (
         "shadow: 66.7 % agreement over 3 jobs: 2 started by both, 1 by the live scheduler only, 0 by ours only"

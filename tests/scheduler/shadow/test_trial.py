@@ -11,7 +11,7 @@ from tests.scheduler.trial import configured
 from volcano_py.scheduler.command import scheduler
 from volcano_py.scheduler.run_once import Report, run_once
 from volcano_py.scheduler.shadow.observed import ObservedCluster
-from volcano_py.scheduler.shadow.trial import Verdict, judge
+from volcano_py.scheduler.shadow.trial import Verdict, evaluate
 from volcano_py.simulate.complete import complete
 from volcano_py.simulate.manifests import as_struct
 from volcano_py.testing.table import manifests
@@ -60,8 +60,8 @@ class Live:
         """By job, for the starts that are settled."""
         found = {}
         for start in self.model.settled(self.now, SETTLE):
-            found[start.job.partition("/")[2]] = judge(self.model, start, SETTLE, self._decide)
-            self.model.judged(start)
+            found[start.job.partition("/")[2]] = evaluate(self.model, start, SETTLE, self._decide)
+            self.model.evaluated(start)
         return found
 
     def _decide(self) -> Report:

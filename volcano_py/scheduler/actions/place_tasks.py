@@ -135,14 +135,14 @@ def _nominated_first(session: Session, todo: list[Task]) -> None:
 
 
 def place_needed_best_effort(session: Session, statement: Statement, job: SessionJob, sub: SubJob | None) -> bool:
-    """Where a gang reaches its minimum only with members that ask for nothing, place these as well; if one of them
+    """Where a gang reaches its minimum only with members that request nothing, place these as well; if one of them
     finds no place the gang is not ready, and its statement is taken back."""
     gang = sub or job
     if gang.ready_num >= gang.min_available or not session.deviations.whole_best_effort:
         return True
     waiting = [t for t in gang.tasks.values() if t.best_effort and session.status(t) == st.PENDING]
     if not waiting:
-        return True  # no plugin asks for the minimum (gang with enableJobReady: false)
+        return True  # no plugin requests the minimum (gang with enableJobReady: false)
     todo = task_queue(session, (t for t in waiting if not t.sched_gated))
     while todo and gang.ready_num < gang.min_available:
         task = todo.pop()
@@ -156,7 +156,7 @@ def place_needed_best_effort(session: Session, statement: Statement, job: Sessio
 
 
 def place_best_effort(session: Session, job: SessionJob, task: Task) -> int | None:
-    """The node for a task that asks for nothing; None, and noted why, if no node takes it."""
+    """The node for a task that requests nothing; None, and noted why, if no node takes it."""
     error = session.pre_predicate(task)
     if error is not None:
         count = len(session.table)

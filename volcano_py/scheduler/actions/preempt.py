@@ -38,7 +38,7 @@ class PreemptArguments(ActionArguments):
     least_nodes: int = field(default=1, name="minCandidateNodesAbsolute")
     percentage: int = field(default=10, name="minCandidateNodesPercentage")
     workers: int = field(default=16, name="topologyAwarePreemptWorkerNum")
-    """These three are accepted for Volcano's sake: all nodes are tried, one after another. Only where they ask for no
+    """These three are accepted for Volcano's sake: all nodes are tried, one after another. Only where they request no
     node at all, none is (without the deviation fewest-victims)."""
     error_cache: bool = field(default=True, name="predicateErrorCacheEnable")
     """Without the deviation own-verdict: do not try a pod on a node that rejected another pod of its role."""
@@ -198,7 +198,7 @@ def _candidates(session: Session, task: Task, rejected: Rejected | None) -> Bool
     hopeless = None if errors is None else errors.unresolvable
     if rejected is not None and task.role:
         before = rejected.get((task.job, task.role))
-        now = ~mask if hopeless is None else ~mask & ~hopeless  # those that are hopeless already are not asked
+        now = ~mask if hopeless is None else ~mask & ~hopeless  # those that are hopeless already are left out
         rejected[task.job, task.role] = now if before is None else now | before
         if before is not None:
             mask = mask & ~before
@@ -221,7 +221,7 @@ def may_preempt(session: Session, task: Task) -> bool:
     node = session.table.index.get(nominated)
     if node is None:
         return False
-    # Volcano asks before the plugin has counted anything, unless another action has had it count before.
+    # Volcano calls it before the plugin has counted anything, unless another action caused the count.
     rejection = session.placement.rejected_by(task, node, session.without_pre_predicate(task))
     if rejection is None:
         return False  # it can be placed there without evicting anybody

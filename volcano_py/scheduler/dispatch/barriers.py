@@ -1,7 +1,7 @@
 """Barriers: binds that wait until the pre-bind steps of all of them have succeeded. Volcano: PreBind of the cache, with
 PreBindRollBack; there each pod is on its own.
 
-Pure data. The machine asks which writes follow: the steps of one bind follow each other, those of several binds run
+Pure data. The machine reads which writes follow: the steps of one bind follow each other, those of several binds run
 side by side, and the binds come last. When a step fails, the steps that were carried out are undone one by one, the
 last one first; then all binds of the barrier get their result.
 """

@@ -1,6 +1,6 @@
 """The first blocker of a job: of all that keeps it from running, what the scheduler met first.
 
-A session's close asks for it when the message about a job has changed; `explain.explanation` adds the other blockers.
+A session's close computes it when the message about a job has changed; `explain.explanation` adds the other blockers.
 """
 
 from __future__ import annotations

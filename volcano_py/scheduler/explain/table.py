@@ -116,7 +116,7 @@ _LIMITED = "the job needs {requested} {resource}, the queue holds {held} of {lim
 ENQUEUE_LIMIT = _reason(
     "EnqueueQueueLimit",
     _AREA,
-    "Queue {queue} does not admit the job: it asks for {requested} {resource}, {held} of {limit} is held or claimed: "
+    "Queue {queue} does not admit the job: it requests {requested} {resource}, {held} of {limit} is held or claimed: "
     "{missing} is missing.",
     _LIMIT,
     "Raise spec.capability of the queue, wait until its jobs end, or lower minResources.",
@@ -160,7 +160,7 @@ _AREA = "Admission"
 ENQUEUE_CLUSTER = _reason(
     "EnqueueClusterFull",
     _AREA,
-    "The cluster admits no more jobs: the job asks for {requested} {resource}, {held} of {limit} is held or claimed: "
+    "The cluster admits no more jobs: the job requests {requested} {resource}, {held} of {limit} is held or claimed: "
     "{missing} is missing.",
     "resource:n requested:a held:a limit:a missing:a",
     "Wait until jobs end, add nodes, or raise overcommit-factor.",
@@ -168,7 +168,7 @@ ENQUEUE_CLUSTER = _reason(
 ENQUEUE_QUOTA = _reason(
     "EnqueueResourceQuota",
     _AREA,
-    "ResourceQuota {quota} leaves too little {resource}: the job asks for {requested}, {held} of {limit} is used: "
+    "ResourceQuota {quota} leaves too little {resource}: the job requests {requested}, {held} of {limit} is used: "
     "{missing} is missing.",
     "quota:n resource:n requested:a held:a limit:a missing:a",
     "Raise the quota, or delete objects that count in it.",
@@ -246,15 +246,15 @@ NODE_TAINT = _node_reason(
 )
 NODE_TOO_SMALL = _node_reason(
     "NodeTooSmall",
-    "are too small even when empty: the pod asks for {requested} {resource}, the largest node has {largest}",
+    "are too small even when empty: the pod requests {requested} {resource}, the largest node has {largest}",
     "Ask for less in one pod, or add larger nodes.",
     "resource:n requested:a largest:a",
 )
 NODE_RESOURCES = _node_reason(
     "NodeResources",
-    "have too little {resource} free: the pod asks for {requested}, {node} comes closest with {free}: "
+    "have too little {resource} free: the pod requests {requested}, {node} comes closest with {free}: "
     "{missing} is missing",
-    "Free capacity, add nodes, or ask for less.",
+    "Free capacity, add nodes, or request less.",
     "resource:n requested:a node:x free:a missing:a",
 )
 NODE_PODS = _node_reason("NodePodLimit", "hold as many pods as they may", "Delete pods, or add nodes.")
@@ -351,7 +351,7 @@ _VICTIMS = {
     "VictimsBudget": ("a PodDisruptionBudget protects them", "Wait, or change the budget."),
     "VictimsGang": ("their gangs would fall below their minimum", "Wait, or use gangpreempt and gangreclaim."),
     "VictimsWithinShare": ("their queues are within their share", "Wait, or change the shares of the queues."),
-    "VictimsTooSmall": ("their eviction would not free enough on one node", "Wait, or ask for less in one pod."),
+    "VictimsTooSmall": ("their eviction would not free enough on one node", "Wait, or request less in one pod."),
 }
 VICTIMS = {
     code: _reason(code, _AREA, f"Evicting does not help: of {{pods}} running pods in reach, {why}.", "pods:c", remedy)

@@ -53,7 +53,7 @@ def _candidates(session: Session, job: SessionJob, own_queue: bool) -> list[Task
 
 
 def _why_not(session: Session, point: str, job: SessionJob, task: Task, victim: Task) -> str:
-    """The code of the first rule that leaves a candidate out; the candidate alone is asked about."""
+    """The code of the first rule that leaves a candidate out; for this candidate alone."""
     if not victim.preemptable:
         return "VictimsProtected"
     other = session.jobs[victim.job]

@@ -179,5 +179,5 @@ class Callbacks:
 
 
 def name_of(subject: Any) -> str:
-    """How a fault names what the callback was asked about."""
+    """How a fault names the argument of the callback."""
     return str(getattr(subject, "key", None) or getattr(subject, "uid", None) or getattr(subject, "name", ""))

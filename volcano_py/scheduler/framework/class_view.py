@@ -47,7 +47,7 @@ class Share:
         """What the DOMAIN scores add while they rate all nodes the same."""
 
     def score(self, task: Task, numbers: Numbers, nodes: Any, candidates: Indices | None) -> Any:
-        """For some nodes; with `candidates` (the same nodes as indices) the DOMAIN scores are asked."""
+        """For some nodes; with `candidates` (the same nodes as indices) the DOMAIN scores are included."""
         terms: list[Any] = [s.score(task, numbers) for s in self.local]
         if self.static is not None:
             terms.append(self.static[nodes])
@@ -58,7 +58,7 @@ class Share:
         return _sum(terms)
 
     def one(self, task: Task, node: int) -> float:
-        """The same for one node, without arrays and without asking DOMAIN scores."""
+        """The same for one node, without arrays and without DOMAIN scores."""
         share = 0.0
         for s in self.local:
             share += s.score_node(task, node)
@@ -103,7 +103,7 @@ def total_of_node(v: ClassView, task: Task, node: int) -> float:
 def look(v: ClassView, task: Task, numbers: Numbers, nodes: Any) -> tuple[Any, Any, Any, Any]:
     """The class's arrays `ok`, `idle`, `future` and `masked` for some nodes with given numbers.
 
-    `nodes` says which columns these are, for answers that do not depend on numbers.
+    `nodes`: which columns these are, for answers that do not depend on numbers.
     """
     free = numbers.idle if v.all_rows else numbers.idle[v.rows]
     idle = now = np.logical_and.reduce(v.need - free < EPS)
@@ -124,7 +124,7 @@ def look(v: ClassView, task: Task, numbers: Numbers, nodes: Any) -> tuple[Any, A
 
 
 def foreseeable(v: ClassView, task: Task) -> bool:
-    """Whether every rule can be asked about a node as it would be with more tasks of the class (`in_runs`)."""
+    """Whether every rule can evaluate a node as it would be with more tasks of the class (`in_runs`)."""
     scores = [s for part in (*v.order, *v.batch) for s in (*part.local, *part.domain)]
     return all(getattr(rule, "in_runs", False) for rule in (*v.filters, *scores))
 

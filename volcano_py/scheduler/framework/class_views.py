@@ -115,7 +115,7 @@ class ClassViews:
         return ok
 
     def codes(self, f: Filter, task: Task) -> Codes:
-        """What one filter says of every node: 0, or which of its reasons."""
+        """The answer of one filter for every node: 0, or which of its reasons."""
         if f.scope is LOCAL:
             return f.filter(task, self.numbers)
         if f.scope is STATIC:

@@ -75,7 +75,7 @@ class PluginOption(msgspec.Struct, frozen=True):
 
 
 class Configuration(msgspec.Struct, frozen=True):
-    """A complete configuration. `actions` run in this order, each tier's plugins are asked in theirs."""
+    """A complete configuration. `actions` run in this order, each tier's plugins in theirs."""
 
     actions: tuple[str, ...]
     tiers: tuple[tuple[PluginOption, ...], ...]
@@ -87,7 +87,7 @@ class Configuration(msgspec.Struct, frozen=True):
 
 
 class ConfigurationError(ValueError):
-    """The document cannot be used; the message says where and what would be right."""
+    """The document cannot be used; the message names the place and what is valid."""
 
 
 def read_yaml(text: str) -> Any:

@@ -1,4 +1,4 @@
-"""Deviations: where the scheduler decides better than Volcano unless the configuration says otherwise.
+"""Deviations: where the scheduler decides better than Volcano unless the configuration disables it.
 
 Each is a switch in the configuration, under a key that Volcano ignores:
 
@@ -93,7 +93,7 @@ class Deviations:
     careful_rescheduling: bool = _on(
         "rescheduling evicts only pods that less busy nodes have capacity for, and only by measurements that are fresh"
     )
-    own_verdict: bool = _on("each pod is judged by itself, not by why other pods of its role were rejected")
+    own_verdict: bool = _on("each pod is evaluated by itself, not by why other pods of its role were rejected")
     image_spread_now: bool = _on(
         "an image counts by the nodes that have it now, not by those known when a node was added"
     )

@@ -1,8 +1,8 @@
 """Where in the network jobs are when a session opens. Volcano: OpenSession's recovery of AllocatedHyperNode, and what
 UpdateJobStatus copies back.
 
-With the deviation topology-from-pods it is read off the pods, every time. Volcano remembers what was decided, and asks
-the pods only where it remembers nothing.
+With the deviation topology-from-pods it is derived from the pods, every time. Volcano keeps what was
+decided, and reads the pods only where it has kept nothing.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def _from_pods(session: Session, job: SessionJob) -> None:
     if not session.topology_is_ready:
         return
     for sub in job.sub_jobs.values():
-        # A part that may be anywhere says where its job is, if that may not.
+        # The place of a part that may be anywhere counts for its job, if that may not be anywhere.
         if sub.constraint is not None or job.constraint is not None:
             sub.allocated_hyper_node = _around(session, sub)
             job.allocated_hyper_node = session.topology.lowest_common(

@@ -5,7 +5,7 @@ It starts with every task that takes capacity on a node, releasing ones included
 with the session's placements and evictions (an evicted pod disappears at once); without that plugin it stays
 as it was, as in Volcano.
 
-Counts per node are arrays in `NodeNumbers`; the pods themselves are listed only when a rule asks
+Counts per node are arrays in `NodeNumbers`; the pods themselves are listed only when a rule reads them
 (`on_pods`).
 """
 

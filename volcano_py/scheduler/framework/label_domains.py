@@ -49,22 +49,22 @@ def domains_for(session: Session, job: SessionJob, *, evicts: bool) -> list[str]
 
 
 def scores_of(session: Session, sub: SubJob, domains: list[str]) -> dict[str, float]:
-    """How full each domain would be with the sub-job, from 0 to 100: the mean of the resources that it asks for."""
+    """How full each domain would be with the sub-job, from 0 to 100: the mean of the resources that it requests."""
     table, n = session.table, session.numbers
-    asked = sum((t.spec_class.vector(table) for t in sub.tasks.values()), start=np.zeros(len(table.rows)))
-    rows = [row for name, row in table.rows.items() if asked[row] > 0 and name != PODS]
+    requested = sum((t.spec_class.vector(table) for t in sub.tasks.values()), start=np.zeros(len(table.rows)))
+    rows = [row for name, row in table.rows.items() if requested[row] > 0 and name != PODS]
     scores = {}
     for name in domains:
         columns = session.topology.columns(name)
         have = n.allocatable[rows][:, columns].sum(axis=1)
-        full = n.used[rows][:, columns].sum(axis=1) + asked[rows]
+        full = n.used[rows][:, columns].sum(axis=1) + requested[rows]
         parts = np.divide(full, have, out=np.zeros_like(full), where=have > 0)
         scores[name] = 100.0 * float(np.minimum(parts, 1.0).mean()) if rows else 0.0
     return scores
 
 
 def _least(session: Session, job: SessionJob) -> NDArray[np.float64] | None:
-    """The least that the members which the job lacks of its minimum ask for together; None if it lacks none."""
+    """The least that the members which the job lacks of its minimum request together; None if it lacks none."""
     lacking = job.min_available - job.ready_num
     waiting = {t.spec_class for t in session.pending(job)}
     if lacking < 1 or not waiting:

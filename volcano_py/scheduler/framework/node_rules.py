@@ -1,7 +1,7 @@
 """Node rules: how a plugin accepts and scores nodes, in a form that works on all of them at once.
 
 A filter rejects nodes, a score ranks them (higher is better). Each declares how far its answer reaches (`Scope`), which
-decides when it is asked again:
+decides when it is called again:
 
 STATIC  the pod's class and the Node object: once a class, until nodes change
 LOCAL   the class and that node's numbers: again for the columns that changed
@@ -12,7 +12,7 @@ node, because a vector call costs thirty times as much as a plain one; a test pr
 `framework.plain_rules` makes rules of plain functions.
 
 A rule may have `in_runs = True`: gangs of equal tasks are then placed at once. LOCAL: the answer follows from the class
-and the numbers that are passed in, so that the rule can be asked about a node as it would be with more tasks. DOMAIN
+and the numbers that are passed in, so that the rule can evaluate a node as it would be with more tasks. DOMAIN
 scores: `constant` does not change while equal tasks are placed.
 """
 

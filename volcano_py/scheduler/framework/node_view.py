@@ -1,6 +1,6 @@
 """NodeView: one node as a plugin sees it in a session. Volcano: NodeInfo.
 
-A view reads the session's columns when it is asked, so it shows what this session has placed and evicted so far.
+A view reads the session's columns on access, so it shows what this session has placed and evicted so far.
 Amounts have the units of `Resource`: cpu and extended resources in thousandths, memory and storage in bytes, pods as a
 number.
 """

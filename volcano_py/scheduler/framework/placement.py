@@ -164,7 +164,7 @@ class Placement(ClassViews):
     def best_for_run(self, task: Task, count: int) -> list[int]:
         """The nodes that `best` would return for tasks equal to this one, one after the other, as long as they fit now.
 
-        It may stop early: the caller asks `best` for the tasks that are left.
+        It may stop early: the caller calls `best` for the tasks that are left.
         """
         view = self.view(task)
         if not view.foreseeable or self.shard is not None or self.sampler is not None:

@@ -50,7 +50,7 @@ class _Known:
     numbers: dict[Reason, int] = field(default_factory=dict)
     """Reason → its number in `reasons`, counted from 1."""
     by_class: dict[int, tuple[list[Node], NDArray[np.float64]]] = field(default_factory=dict)
-    """Class → the Node objects that were asked about, and the answers, by column."""
+    """Class → the Node objects that were evaluated, and the answers, by column."""
 
 
 @dataclass
@@ -100,7 +100,7 @@ class _Plain:
         return session.cluster.keep(StaticAnswers).of(f"{self.name}/{self.point}", session.configuration)
 
     def _once_per_object(self, task: Task, one: Callable[[int], float]) -> NDArray[np.float64]:
-        """Answers for all nodes; asks only where the Node object has changed since the class was last looked at."""
+        """Answers for all nodes; calls the function only where the Node object has changed since the last call."""
         by_class = self._known().by_class
         objects = self._session.table.objects
         before, old = by_class.get(task.spec_class.id, ([], np.zeros(0)))

@@ -218,7 +218,7 @@ class Session(Orders, VictimSelection, NodeRules, NetworkDomains, TaskMoves):
             self.add_unified_evictable(lambda *_: [])
 
     def shared(self, kind: type[T], make: Callable[[], T]) -> T:
-        """What several rules of this session use together, made when the first of them asks."""
+        """What several rules of this session share, created at the first use."""
         if kind not in self._shared:
             self._shared[kind] = make()
         found: T = self._shared[kind]
@@ -262,7 +262,7 @@ class Session(Orders, VictimSelection, NodeRules, NetworkDomains, TaskMoves):
 
     @cached_property
     def largest_request(self) -> NDArray[np.float64]:
-        """The most of each resource that any pod on a node asks for, as a column."""
+        """The most of each resource that any pod on a node requests, as a column."""
         classes = {t.spec_class for here in self.cluster.on_node.values() for t in here.values()}
         largest = np.zeros(len(self.table.rows))
         for each in classes:

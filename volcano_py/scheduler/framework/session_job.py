@@ -93,7 +93,7 @@ class SessionJob(GangCounts):
         """By task key."""
         self._roles: dict[str, list[int]] | None = None
         self.constraint: Constraint | None = None
-        """How close together the job wants to be; None: it does not say."""
+        """How close together the pods of the job must be; None: no constraint."""
         self.allocated_hyper_node = ""
         """The lowest HyperNode around all of it that has a place."""
         self.sub_jobs: dict[str, SubJob] = {}
@@ -124,9 +124,9 @@ class SessionJob(GangCounts):
                 uid = sub_job_uid(self.uid, policy.name, values)
                 sub = self.sub_jobs.get(uid)
                 if sub is None:
-                    wants = constraint(policy.network_topology, tier_of_name, soft_tier)
+                    closeness = constraint(policy.network_topology, tier_of_name, soft_tier)
                     size = 1 if policy.sub_group_size is None else policy.sub_group_size
-                    sub = SubJob(uid, f"{self.uid}/{policy.name}", size, wants, match_index(values))
+                    sub = SubJob(uid, f"{self.uid}/{policy.name}", size, closeness, match_index(values))
             self.sub_jobs[sub.uid] = self._sub_job_of[task.key] = sub
             sub.add(task, statuses[task.slot])
             if task.key in self.fit_errors:  # it was rejected before the job was divided
@@ -142,7 +142,7 @@ class SessionJob(GangCounts):
 
     @property
     def wants_topology(self) -> bool:
-        """The job or one of its sub-jobs says how close together it wants to be."""
+        """The job or one of its sub-jobs has a constraint on how close together its pods must be."""
         return self.constraint is not None or any(s.constraint is not None for s in self.sub_jobs.values())
 
     @property
@@ -189,7 +189,7 @@ class SessionJob(GangCounts):
         return lacking
 
     def roles(self, statuses: bytearray) -> dict[str, list[int]]:
-        """Tasks by role and status; built when first asked for, then kept."""
+        """Tasks by role and status; built when first requested, then kept."""
         if self._roles is None:
             self._roles = {}
             for task in self.tasks.values():

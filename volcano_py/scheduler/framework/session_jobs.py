@@ -2,7 +2,7 @@
 
 A job is settled when all of its pods are placed or finished, it claims no more than it holds, and a session has found
 nothing to report about it. Until an event changes the job, sessions skip it: their cost follows the jobs that changed.
-A settled job is made when a plugin or an action asks for it, for example as the job of a victim.
+A settled job is created when a plugin or an action reads it, for example as the job of a victim.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class SessionJobs(Mapping[str, SessionJob]):
     def __init__(self, active: dict[str, SessionJob], settled: Set[str], make: Callable[[str], SessionJob]) -> None:
         self._active = list(active.values())
         self._made = active
-        """The active jobs, and the settled ones that were asked for."""
+        """The active jobs, and the settled ones that were used."""
         self._settled = settled
         self._make = make
 
@@ -35,7 +35,7 @@ class SessionJobs(Mapping[str, SessionJob]):
         return self._active
 
     def touched(self) -> Sequence[SessionJob]:
-        """The active jobs and the settled ones that were asked for, in the order of their UIDs."""
+        """The active jobs and the settled ones that were used, in the order of their UIDs."""
         if len(self._made) == len(self._active):
             return self._active
         return [job for _, job in sorted(self._made.items())]
@@ -47,7 +47,7 @@ class SessionJobs(Mapping[str, SessionJob]):
         return job
 
     def get(self, uid: str, default: T | None = None) -> SessionJob | T | None:  # type: ignore[override]
-        """As of a dict, and as fast for jobs that were made: actions ask for the job of every candidate."""
+        """As of a dict, and as fast for jobs that were made: actions request the job of every candidate."""
         job = self._made.get(uid)
         if job is None:
             if uid not in self._settled:

@@ -77,7 +77,7 @@ class SubJob(GangCounts):
         self.priority = max(self.priority, task.priority)
 
     def pending_request(self, statuses: bytearray) -> Resource:
-        """What its waiting tasks ask for together."""
+        """What its waiting tasks request together."""
         total = Resource()
         for task in self.tasks.values():
             if statuses[task.slot] == st.PENDING:

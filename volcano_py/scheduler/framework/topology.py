@@ -71,7 +71,7 @@ class Topology:
         return found
 
     def knows(self, name: str) -> bool:
-        """Whether there is such a HyperNode, or such a domain of a label that was asked for."""
+        """Whether there is such a HyperNode, or such a domain of a label that a job names."""
         return name in self.infos or name in self._columns
 
     def tier(self, name: str) -> int:

@@ -10,7 +10,7 @@ _FEW = 16
 
 
 class ColumnLog:
-    """Changes are numbered; a reader keeps `position` and later asks for what changed `since` then."""
+    """Changes are numbered; a reader keeps `position` and later reads what changed `since` then."""
 
     __slots__ = ("_changed", "_last")
 

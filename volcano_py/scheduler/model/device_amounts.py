@@ -32,7 +32,7 @@ def saturated(number: int) -> int:
 
 
 def requested(claim: dra.ResourceClaim, with_capacity: bool) -> DeviceAmounts:
-    """What a claim asks for. `with_capacity`: also of the devices' capacity."""
+    """What a claim requests. `with_capacity`: also of the devices' capacity."""
     found: DeviceAmounts = {}
     for request in claim.spec.devices.requests or ():
         exact = request.exactly

@@ -74,7 +74,7 @@ class Job:
         self.gated = 0
         """Tasks with scheduling gates."""
         self.gated_by_queue = 0
-        """Tasks that ask for queue admission by a gate, whether or not they still have it."""
+        """Tasks that request queue admission by a gate, whether or not they still have it."""
         self.allocated = Resource()
         self.total_request = Resource()
         self.allocated_hyper_nodes: dict[str, str] = {}

@@ -51,7 +51,7 @@ class Evict(Struct, tag_field="op", tag="evict", frozen=True, gc=False):
     uid: str
     group: str
     reason: str
-    """The action that wants it, as in the event `Pod is evicted, because of REASON`."""
+    """The action that evicts, as in the event `Pod is evicted, because of REASON`."""
     beneficiary: str = ""
     """The job for which the pod is evicted, `namespace/podgroup`."""
     event: str = ""

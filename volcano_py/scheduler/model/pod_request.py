@@ -1,4 +1,4 @@
-"""What a pod asks for. Volcano: GetPodResourceRequest and its relatives; kube-scheduler: non-zero
+"""What a pod requests. Volcano: GetPodResourceRequest and its relatives; kube-scheduler: non-zero
 requests."""
 
 from __future__ import annotations

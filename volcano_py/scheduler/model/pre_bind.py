@@ -83,7 +83,7 @@ PreBindStep = SelectNode | BindVolume | AwaitVolume | AllocateClaim | LockNode
 
 
 class PreBind(NamedTuple):
-    """What a plugin wants done before a pod is bound, and the annotations that it adds to the Binding."""
+    """The steps of a plugin before a pod is bound, and the annotations that it adds to the Binding."""
 
     steps: list[PreBindStep]
     annotations: dict[str, str]

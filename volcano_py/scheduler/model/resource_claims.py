@@ -28,7 +28,7 @@ class PodClaim(NamedTuple):
     shared: bool
     """Other pods name it, too."""
     unusable: bool = False
-    """The problem is the claim itself, not what it asks for."""
+    """The problem is the claim itself, not what it requests."""
 
 
 class ClaimDemand(NamedTuple):

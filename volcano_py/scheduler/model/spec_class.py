@@ -81,9 +81,9 @@ class SpecClass:
         self.request = request
         self.best_effort = request.is_empty()
         self.demands = [(d, request[d]) for d in request.keys() if d != PODS and request[d] > 0]
-        """(resource, amount) of what is really asked for, `pods` aside."""
+        """(resource, amount) of what is really requested, `pods` aside."""
         self.idle_wishes = [name for name, amount in (request.scalars or {}).items() if amount == 0]
-        """What is named, and nothing of it asked for."""
+        """What is named, and nothing of it requested."""
         self.nonzero: NDArray[np.float64] = np.array(non_zero_request(pod), dtype=np.float64)
         """(milli-cpu, bytes) as kube-scheduler's least and most allocated count them."""
         self.node_selector: dict[str, str] = spec.node_selector or {}

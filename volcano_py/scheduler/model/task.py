@@ -86,7 +86,7 @@ class Task:
 
     @property
     def wants_queue_admission(self) -> bool:
-        """The pod asks to be gated until its queue has capacity."""
+        """The pod is to be gated until its queue has capacity."""
         return self.annotations.get(names.QUEUE_ALLOCATION_GATE) == "true"
 
     @property

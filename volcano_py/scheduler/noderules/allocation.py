@@ -117,7 +117,7 @@ class BalancedAllocation:
         return any(task.request[d] > 0 for d in (CPU, MEMORY, NVIDIA_GPU))
 
     def _dimensions(self, task: Task) -> list[tuple[int, float]]:
-        """(row, request); GPUs count only for pods that ask for some."""
+        """(row, request); GPUs count only for pods that request some."""
         wanted = [(0, task.request.milli_cpu), (1, task.request.memory)]
         gpus = task.request[NVIDIA_GPU]
         if gpus > 0:

@@ -109,8 +109,8 @@ class DeviceChoice:
         return Rejection.NO_DEVICES if chosen is None else Decision(new, chosen)
 
     def codes(self, demand: ClaimDemand, class_id: int) -> Codes:
-        """Why each node cannot serve the claims of a class of pods; 0 for those that can. Answers are kept, and asked
-        again for the nodes whose devices were given out or given back."""
+        """Why each node cannot serve the claims of a class of pods; 0 for those that can. Answers are kept, and
+        computed again for the nodes whose devices were given out or given back."""
         self._claims.used()  # which brings the log up to date
         log, generations = self._claims.device_changes, self._generations()
         known = self._known.get(class_id)

@@ -30,7 +30,7 @@ def book_of(session: Session) -> ClaimBook:
 
 
 class DynamicResources:
-    """The answers for a class of pods are kept, and asked again for the nodes whose devices were given out."""
+    """The answers for a class of pods are kept, and computed again for the nodes whose devices were given out."""
 
     name = "DynamicResources"
     scope: Literal[Scope.DOMAIN] = DOMAIN

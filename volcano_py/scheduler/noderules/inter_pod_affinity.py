@@ -69,7 +69,7 @@ class InterPodAffinity:
         if not anywhere:
             labels = task.pod.metadata.labels or {}
             if all(index.selects(t, task.namespace, task.namespace, labels) for t in terms):
-                return has_keys  # the first of a group that wants to be together
+                return has_keys  # the first pod of a group with affinity to itself
         return has_keys & near
 
     def _unwanted(self, index: PodIndex, task: Task) -> NDArray[np.bool_]:

@@ -17,7 +17,7 @@ Pair = tuple[str, str]
 
 
 def wanted_pairs(selector: LabelSelector) -> list[list[Pair]]:
-    """What a selector asks for of certain labels: of each list, a matching set of labels has one pair."""
+    """What a selector requires of certain labels: of each list, a matching set of labels has one pair."""
     found = [[pair] for pair in (selector.match_labels or {}).items()]
     for e in selector.match_expressions or ():
         if e.operator == "In":

@@ -5,7 +5,7 @@ label every pod differently; without that projection every pod would be a class 
 label class there is one count per node. Classes of pods that carry affinity terms of their own ("holders")
 are counted as well, for the rules that look from the other side.
 
-It is made when the first rule of a session asks, and moves with the session's placements.
+It is created when the first rule of a session reads it, and moves with the session's placements.
 """
 
 from __future__ import annotations
@@ -234,7 +234,7 @@ class PodIndex:
 
 
 def pod_index(session: Session) -> PodIndex:
-    """The session's index, made when first asked for."""
+    """The session's index, created at the first use."""
     return session.shared(PodIndex, lambda: _build(session))
 
 

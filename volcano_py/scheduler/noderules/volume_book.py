@@ -170,7 +170,7 @@ class VolumeBook:
 
     def place(self, task: Task, node: int) -> None:
         """A task gets a node: its claims get what the node offers now. Where it offers nothing (the filters were not
-        asked) nothing is reserved."""
+        requested) nothing is reserved."""
         demand = task.claims.volumes
         if demand is None or not demand.waiting:
             return

@@ -36,7 +36,7 @@ class NodeVolumeLimits:
         return task.claims.volumes is not None and bool(task.claims.volumes.handles)
 
     def _open(self) -> dict[int, Counter[_Handle]]:
-        """What is attached to each node; made when the first pod asks."""
+        """What is attached to each node; computed for the first pod with volumes."""
         if self._attached is None:
             self._attached = {}
             session = self._session

@@ -133,7 +133,7 @@ class Domains:
 
         self._requests: dict[str, Resource] = {}
         self._located: dict[str, NDArray[np.intp]] = {}
-        """How many tasks of a sub-job each HyperNode has; made when first asked for, then kept."""
+        """How many tasks of a sub-job each HyperNode has; made when first requested, then kept."""
 
     def _at(self, tier: int) -> NDArray[np.intp]:
         at = np.full(len(self._table.names), -1, dtype=np.intp)
@@ -163,7 +163,7 @@ class Domains:
         return found
 
     def request_of(self, sub: SubJob) -> Resource:
-        """What all tasks of a sub-job ask for together, placed or not."""
+        """What all tasks of a sub-job request together, placed or not."""
         found = self._requests.get(sub.uid)
         if found is None:
             found = self._requests[sub.uid] = Resource()

@@ -35,7 +35,7 @@ _NO_JOB, _BAD_LIMITS, _NO_LABEL, _NO_AFFINITY, _NOT_MINE, _OVER_LIMIT = range(1,
 
 
 class Groups:
-    """What a queue says about node groups."""
+    """The affinity of a queue to node groups."""
 
     def __init__(self, queue: Queue, affinity: QueueAffinity | None) -> None:
         towards = affinity.node_group_affinity if affinity else None

@@ -155,7 +155,7 @@ class Proportion(Plugin):
             return (a > b) - (a < b)
 
         def entitled(queue: str, wanted: Resource) -> bool:
-            """By weight among the queues that have jobs, whatever they ask for at the moment."""
+            """By weight among the queues that have jobs, whatever they request at the moment."""
             q = attributes[queue]
             share = session.total.clone().multi(q.weight / sum(a.weight for a in attributes.values()))
             share.min_dimension(q.real_capability, INFINITY)

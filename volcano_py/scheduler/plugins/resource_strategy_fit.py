@@ -231,7 +231,7 @@ class _Filter:
         self._proportions = proportions
         self._known: list[NDArray[np.bool_]] = []
         """For each proportion: the nodes that name the resource, or have a pod that does, if only to say that there is
-        none of it or that it wants none."""
+        none of it or that it requests none."""
         named = [_named(session, i) for i in range(len(session.table))]
         for name in proportions:
             self._known.append(np.array([name in of for of in named], dtype=bool))

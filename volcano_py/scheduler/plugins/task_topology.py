@@ -101,7 +101,7 @@ class Manager:
 
     def __init__(self, topology: Topology) -> None:
         self._near: set[frozenset[str]] = set()
-        """Pairs of roles that want each other near; a role that wants its like near is alone in its set."""
+        """Pairs of roles with affinity to each other; a role with affinity to itself is alone in its set."""
         self._apart: set[frozenset[str]] = set()
         """Those that want each other away. A pair may be in both."""
         self._priority: Counter[str] = Counter()
@@ -126,7 +126,7 @@ class Manager:
         self.largest = 0
 
     def rank(self, role: str) -> tuple[int, int]:
-        """The order of a role: what the annotation says, then how much its affinity binds it; higher is first."""
+        """The order of a role: as in the annotation, then how much its affinity binds it; higher is first."""
         return self._order.get(role, 0), self._priority[role]
 
     def build(self, tasks: list[tuple[Task, int | str | None]]) -> None:
@@ -292,7 +292,7 @@ class _Together:
         free = n.idle[:, candidates] + n.releasing[:, candidates]
         fits: Bools = np.logical_and.reduce(task.spec_class.vector(table)[:, None] <= free)
         for name in task.spec_class.idle_wishes:
-            # Nothing is asked of something that the node does not even name: Volcano finds it lacking.
+            # A resource that the node does not name at all counts as lacking, as in Volcano.
             named = [name in (table.objects[i].status.allocatable or {}) for i in candidates.tolist()]
             fits &= np.array(named, dtype=bool) | (free[table.rows[name]] != 0)
         lacking = -free

@@ -40,7 +40,7 @@ class _Election(msgspec.Struct, rename="camel"):
 
 
 class _Process(msgspec.Struct, rename="camel"):
-    """What the file says about the process."""
+    """What the file sets for the process."""
 
     client_connection: _Client = msgspec.field(default_factory=_Client)
     leader_election: _Election = msgspec.field(default_factory=_Election)
@@ -95,7 +95,7 @@ class ProfilesFile:
 
 
 def with_file(options: Options) -> Options:
-    """The options with what the file of `--config` says about the process; the command line wins.
+    """The options with what the file of `--config` sets for the process; the command line has precedence.
 
     Raises ConfigurationError.
     """
@@ -106,7 +106,7 @@ def with_file(options: Options) -> Options:
     except msgspec.ValidationError as error:
         raise ConfigurationError(f"{options.config}: {error}") from None
     client, election = found.client_connection, found.leader_election
-    said: dict[str, Any] = {
+    from_file: dict[str, Any] = {
         "kubeconfig": client.kubeconfig or None,
         "kube_api_qps": client.qps or None,
         "kube_api_burst": client.burst or None,
@@ -115,8 +115,8 @@ def with_file(options: Options) -> Options:
         "lease_namespace": election.resource_namespace or None,
     }
     for name in ("lease_duration", "renew_deadline", "retry_period"):
-        said[name] = _seconds(getattr(election, name), name, options.config)
-    new = replace(options, **{k: v for k, v in said.items() if v is not None and k not in options.given})
+        from_file[name] = _seconds(getattr(election, name), name, options.config)
+    new = replace(options, **{k: v for k, v in from_file.items() if v is not None and k not in options.given})
     if new.leader_elect and not new.lease_duration > new.renew_deadline > 1.2 * new.retry_period:
         text = "leaderElection needs leaseDuration > renewDeadline > 1.2 x retryPeriod"
         raise ConfigurationError(f"{options.config}: {text}")

@@ -1,8 +1,8 @@
 """Feed: what the cache sees, as events of the profiles. Kubernetes: the scheduler's eventhandlers.go.
 
-The model is changed first; this only says to the profiles' queue what may help a waiting pod. Objects that are no pods
-of a profile cost nothing while no pod waits. A pod that is a member of a gang is placed by the session, whatever its
-profile is.
+The model is changed first; this only reports to the profiles' queue what may help a waiting pod. Objects that
+are no pods of a profile cost nothing while no pod waits. A pod that is a member of a gang is placed by the session,
+whatever its profile is.
 """
 
 from __future__ import annotations

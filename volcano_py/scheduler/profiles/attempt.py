@@ -30,7 +30,7 @@ class NotFound(NamedTuple):
     """A plugin failed, as opposed to: no node fits."""
 
 
-class Asked(NamedTuple):
+class AnswerPending(NamedTuple):
     """A plugin waits for an answer from another program; the pod is tried again when it has come."""
 
 
@@ -39,7 +39,7 @@ def failure(message: str) -> NotFound:
     return NotFound(message, frozenset(), error=True)
 
 
-def find(profile: Profile, cluster: Cluster, pod: PodInfo) -> Found | NotFound | Asked:
+def find(profile: Profile, cluster: Cluster, pod: PodInfo) -> Found | NotFound | AnswerPending:
     """The best node for a pod, or why there is none and which pods to evict."""
     if not cluster.nodes:
         return NotFound("no nodes available to schedule pods", frozenset())
@@ -48,7 +48,7 @@ def find(profile: Profile, cluster: Cluster, pod: PodInfo) -> Found | NotFound |
     except PluginFault as fault:
         return failure(str(fault))
     except Pending:
-        return Asked()
+        return AnswerPending()
 
 
 def _find(profile: Profile, cluster: Cluster, pod: PodInfo) -> Found | NotFound:
@@ -104,8 +104,8 @@ def _after(
 ) -> NotFound:
     """No node fits: call PostFilter, and put the message together."""
     result = profile.post_filter(state, pod, refused)
-    said = result.status.message if result is not None else ""
-    message = no_node_fits(refused, len(cluster.nodes), pre_filter, said)
+    reason = result.status.message if result is not None else ""
+    message = no_node_fits(refused, len(cluster.nodes), pre_filter, reason)
     if result is None:
         return NotFound(message, frozenset(by))
     return NotFound(message, frozenset(by), result.nominated, result.victims)

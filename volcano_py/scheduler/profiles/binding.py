@@ -106,7 +106,7 @@ class BindingCycles:
         self._run(cycle)
 
     def resume(self, key: str) -> None:
-        """A plugin that asked another program has its answer."""
+        """A plugin that called another program has its answer."""
         cycle = self._cycles.get(key)
         if cycle is not None and cycle.stage is Stage.POINTS:
             self._ready.append(cycle)
@@ -150,11 +150,11 @@ class BindingCycles:
             self._ready.append(cycle)
 
     def expire(self) -> None:
-        """Reject the pods whose time at Permit is over, and those that a plugin did not bind as it said."""
+        """Reject the pods whose time at Permit is over, and those that a plugin announced to bind and did not."""
         now = self._world.now
         for cycle in self:
             if cycle.seen_by is not None and cycle.seen_by <= now:
-                text = f"the pod is not bound to {cycle.node} {LONGEST_BINDING:g} s after the plugin said so"
+                text = f"the pod is not bound to {cycle.node} {LONGEST_BINDING:g} s after the plugin announced it"
                 self.fail(cycle, failure(str(PluginFault(cycle.written_by, "Bind", text))))
                 continue
             late = [plugin for plugin, deadline in cycle.deadlines.items() if deadline <= now]

@@ -1,8 +1,8 @@
 """Class views: what the rules that look at one node at a time say about a class of equal pods, per node.
 
 A view is made by one pass over all nodes and then brought up to date for the nodes that have changed, so that equal
-pods cost little more than the search for the highest score. Rules that look further (scope DOMAIN) are asked for every
-pod; see `Profile`.
+pods cost little more than the search for the highest score. Rules that depend on more (scope DOMAIN) are called
+for every pod; see `Profile`.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class ClassView:
         self.refusals: list[Status | None] = [None] * len(columns)
         """Why nodes are refused; None for those that fit, and for those that are in `unknown`."""
         self.unknown: set[int] = set()
-        """Columns of nodes that are refused and for which nothing has asked why yet."""
+        """Columns of rejected nodes whose reasons are not read yet."""
         self.statuses: dict[Status, Status] = {}
         """Equal refusals as one object, which are counted fast."""
         self.per_node: dict[str, Any] = {}
@@ -133,8 +133,8 @@ class ClassViews:
             return
         for i in changed:
             node = columns.infos[i]
-            asked = view.local_filters if view.fits_static[i] else view.filters
-            status = self._status(view, state, pod, node, asked)
+            rules = view.local_filters if view.fits_static[i] else view.filters
+            status = self._status(view, state, pod, node, rules)
             view.ok[i] = status.ok
             view.refusals[i] = None if status.ok else view.statuses.setdefault(status, status)
             view.unknown.discard(i)
@@ -172,7 +172,7 @@ class ClassViews:
     ) -> Status:
         """The first refusal of a node, with the pods that are nominated to it and without, or success.
 
-        `filters`: those that are asked; None: all of the view.
+        `filters`: those to call; None: all of the view.
         """
         filters = view.filters if filters is None else filters
         coming = [p for p in self._cluster.nominated(node.name) if p.priority >= pod.priority]

@@ -133,7 +133,7 @@ class Columns:
         return known
 
     def count(self, what: Hashable, count: Callable[[NodeInfo], int]) -> Ints:
-        """Something that is counted among each node's pods, `what` for short; asked again for nodes that change."""
+        """Something that is counted among each node's pods, `what` for short; counted again for nodes that change."""
         known = self._counts.get(what)
         if known is None:
             if len(self._counts) >= _MOST_COUNTS:

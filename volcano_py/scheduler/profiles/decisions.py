@@ -1,4 +1,4 @@
-"""What the scheduler wants done, as data for its caller."""
+"""The decisions of the scheduler, as data for its caller."""
 
 from __future__ import annotations
 

@@ -130,7 +130,7 @@ class Candidate(NamedTuple):
 
 
 class Reviewer(Plugin, ABC):
-    """Not a point: DefaultPreemption asks such plugins of its profile before it chooses a candidate."""
+    """Not a point: DefaultPreemption calls such plugins of its profile before it chooses a candidate."""
 
     @abstractmethod
     def review(self, state: CycleState, pod: PodInfo, candidates: Sequence[Candidate]) -> Sequence[Candidate] | Status:
@@ -153,7 +153,7 @@ class PostFilter(Plugin, ABC):
 
 class Score(Plugin, ABC):
     scope: ClassVar[Scope] = DOMAIN
-    """As that of Filter. If it is not DOMAIN, `pre_score` is asked once a class; a plugin that normalizes and is not
+    """As that of Filter. If it is not DOMAIN, `pre_score` is called once a class; a plugin that normalizes and is not
     STATIC counts as DOMAIN."""
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: Sequence[NodeInfo]) -> Status:

@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class Pending(Exception):
-    """A plugin has asked another program, and the pod's cycle cannot go on before the answer."""
+    """A plugin has called another program, and the pod's cycle cannot continue before the answer."""
 
 
 class PluginFault(Exception):
@@ -59,7 +59,7 @@ def raised(plugin: str, point: str, e: Exception) -> PluginFault:
 
 
 def expect(value: T, kind: type[T], plugin: str, point: str) -> T:
-    """The value, if it has the type that the point promises. Raises PluginFault."""
+    """The value, if it has the type that the point declares. Raises PluginFault."""
     if type(value) is not kind:
         raise PluginFault(plugin, point, f"answered {type(value).__name__}, not {kind.__name__}")
     return value

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from volcano_py.scheduler.profiles.attempt import Asked, Found, NotFound, failure, find
+from volcano_py.scheduler.profiles.attempt import AnswerPending, Found, NotFound, failure, find
 from volcano_py.scheduler.profiles.binding import BindingCycles
 from volcano_py.scheduler.profiles.cluster import Cluster
 from volcano_py.scheduler.profiles.cycle_state import CycleState
@@ -60,7 +60,7 @@ class GroupCycles:
         for queued in sorted(members, key=lambda q: (-q.pod.priority, q.first_attempt or now, q.since)):
             profile = self._profiles[queued.pod.pod.spec.scheduler_name]
             found = find(profile, self._cluster, queued.pod)
-            if isinstance(found, Asked):
+            if isinstance(found, AnswerPending):
                 found = failure("a plugin waits for an answer from another program")
             node = found.node if isinstance(found, Found) else found.nominated
             if node:
@@ -101,7 +101,7 @@ class GroupCycles:
 
 
 def _permit(profile: Profile, pod: PodInfo, node: str) -> Status:
-    """What the first Permit plugin says that does not approve, without holding the pod."""
+    """The status of the first Permit plugin that does not approve, without holding the pod."""
     for plugin in profile.permit:
         status, _timeout = plugin.permit(CycleState(), pod, node)
         if not status.ok:

@@ -142,7 +142,7 @@ class Handle:
         self._world.emit(Patch(kind, key, patch, pod, status))
 
     def answer(self, pod: PodInfo, topic: str, call: Callable[[], Call], *, once: bool = False) -> Answer | None:
-        """The answer of another program; None: it has been asked, and the plugin answers PENDING.
+        """The answer of another program; None: the call is under way, and the plugin returns PENDING.
 
         An answer holds for the rest of the attempt; `once`: only for this time. `topic` names plugin and point.
         """
@@ -155,7 +155,7 @@ class Handle:
         return found
 
     def known_answer(self, pod: PodInfo, topic: str) -> Answer | None:
-        """The answer, if it has come; nothing is asked."""
+        """The answer, if it has arrived; starts no call."""
         return self._world.questions.answer(pod, topic)
 
     def forget_answer(self, pod: PodInfo, topic: str) -> None:

@@ -1,6 +1,6 @@
 """How many nodes are looked at for a pod. Kubernetes: numFeasibleNodesToFind, and where findNodesThatFitPod starts.
 
-Scores over arrays of all nodes are cheap, so all nodes are compared unless `percentageOfNodesToScore` says otherwise.
+Scores over arrays of all nodes are cheap, so all nodes are compared unless `percentageOfNodesToScore` limits them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class NodeSample:
     def take(self, candidates: Indices, nodes: int, fits: Callable[[int], bool] | None = None) -> Indices:
         """Those of the candidates that fit, in the order in which they were looked at; not more than are needed.
 
-        `nodes`: how many there are. `fits`: says of a candidate whether it fits; None: all do.
+        `nodes`: how many there are. `fits`: whether a candidate fits; None: all do.
         """
         limit = max(nodes * self._percentage // 100, _LEAST)
         if self.all_of(nodes) or limit >= nodes:

@@ -82,10 +82,10 @@ class PodInfo:
         self.group = f"{self.namespace}/{group.pod_group_name}" if group and group.pod_group_name else ""
         self.requests: dict[str, int] = {}
         """Cpu, memory and local disk first."""
-        asked = pod_request(pod).as_dict()
-        for name in (*(n for n in FIRST if n in asked), *(n for n in asked if n not in FIRST)):
-            if name != PODS and asked[name]:
-                self.requests[name] = _whole(name, asked[name])
+        requested = pod_request(pod).as_dict()
+        for name in (*(n for n in FIRST if n in requested), *(n for n in requested if n not in FIRST)):
+            if name != PODS and requested[name]:
+                self.requests[name] = _whole(name, requested[name])
         self.non_zero = non_zero_request(pod)
         sidecars = [c for c in spec.init_containers or () if c.restart_policy == "Always"]
         self.ports: list[ContainerPort] = [

@@ -57,7 +57,7 @@ class PreFiltered(NamedTuple):
 
 class Profile:
     """The plugins of one profile, ready to run on a cluster. A plugin that fails raises PluginFault here, unless a
-    method says otherwise."""
+    method documents otherwise."""
 
     def __init__(self, config: ProfileConfig, whole: Configuration, world: World) -> None:
         self.name = config.name
@@ -239,15 +239,15 @@ class Profile:
             return {} if found.ok else {n.name: found.by(plugin.name) for n in nodes}
         with contained(plugin.name, "Filter"):
             for name in found.keys() - {n.name for n in nodes}:
-                raise PluginFault(plugin.name, "Filter", f"{name!r} is no node that it was asked about")
+                raise PluginFault(plugin.name, "Filter", f"{name!r} is not among the nodes of the call")
             return {n: expect(s, Status, plugin.name, "Filter").by(plugin.name) for n, s in found.items()}
 
     def refusals(self, state: CycleState, pod: PodInfo, found: Feasible, only: set[str] | None) -> dict[str, Status]:
         """Why each node does not fit, when none does; some may be left out that are not in `only`."""
         columns = found.view.columns
         if self._looks_further(state):
-            asked = (n for n in columns.infos if n.name not in found.refused and (only is None or n.name in only))
-            others = {n.name: self.filter_with_nominated(state, pod, n) for n in asked}
+            candidates = (n for n in columns.infos if n.name not in found.refused and (only is None or n.name in only))
+            others = {n.name: self.filter_with_nominated(state, pod, n) for n in candidates}
             return {n: found.refused.get(n) or others[n] for n in columns.index if n in found.refused or n in others}
         statuses = self._views.refusals(found.view, state, pod)
         refused = {name: s for name, s in zip(columns.index, statuses, strict=True) if s is not None}
@@ -265,7 +265,7 @@ class Profile:
         return self._with_nominated(self._active(self._filter, state), state, pod, node)
 
     def still_fits(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> bool:
-        """The same for a node that passed with fewer pods on it: rules about the Node object need not be asked."""
+        """The same for a node that passed with fewer pods on it: rules about the Node object need no call."""
         return self._with_nominated(self._active(self._about_pods, state), state, pod, node).ok
 
     def _active(self, filters: Sequence[Filter], state: CycleState) -> Sequence[Filter]:

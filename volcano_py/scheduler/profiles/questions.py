@@ -1,7 +1,7 @@
 """Questions to other programs, and their answers. Volcano: plugins/extender; Kubernetes: extender.go.
 
-No plugin waits for an answer: it asks, answers PENDING, and is called again when the answer has come. The caller of
-the core gets questions as decisions, carries them, and returns what has come of them.
+No plugin waits for an answer: it starts a call, returns PENDING, and is called again when the answer has arrived.
+The caller of the core gets the calls as decisions, makes them, and returns the answers.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from volcano_py.scheduler.profiles.pod_info import PodInfo
 
 
 class Questions:
-    """The open questions of all pods. A topic is what a plugin asks about a pod: its name and the point."""
+    """The open questions of all pods. A topic identifies a call about a pod: the plugin and the point."""
 
     def __init__(self, emit: Callable[[Decision], None]) -> None:
         self._emit = emit

@@ -11,7 +11,7 @@ from typing import Any
 from volcano_py.api.core import Node
 from volcano_py.api.gang import PodGroup
 from volcano_py.scheduler.model.cluster import Cluster as Model
-from volcano_py.scheduler.profiles.attempt import Asked, Found, NotFound, failure, find
+from volcano_py.scheduler.profiles.attempt import AnswerPending, Found, NotFound, failure, find
 from volcano_py.scheduler.profiles.binding import BindingCycle, BindingCycles, Stage
 from volcano_py.scheduler.profiles.calls import Answer
 from volcano_py.scheduler.profiles.cluster import Cluster
@@ -229,7 +229,7 @@ class PodScheduler:
             return self._answer()
         profile = self._profiles[queued.pod.pod.spec.scheduler_name]
         found = find(profile, self.cluster, queued.pod)
-        if isinstance(found, Asked):
+        if isinstance(found, AnswerPending):
             self._asking[queued.pod.key] = queued
             return self._answer()
         self._world.questions.forget(queued.pod.key)

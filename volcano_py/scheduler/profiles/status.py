@@ -19,7 +19,7 @@ class Code(Enum):
     SKIP = "Skip"
     """The plugin has nothing to say about this pod."""
     PENDING = "Pending"
-    """The plugin has asked another program; the pod is tried again, or goes on, when the answer has come."""
+    """The plugin has called another program; the pod is tried again, or continues, when the answer has arrived."""
 
 
 class Status(NamedTuple):

@@ -28,7 +28,7 @@ _LIMIT = f"{MAX_BYTES / _MB:.0f} MB"
 
 
 class ArchiveError(ValueError):
-    """A file that cannot be used; the message says why and what to do, in one sentence."""
+    """A file that cannot be used; the message gives the reason and the remedy, in one sentence."""
 
 
 class Header(msgspec.Struct):

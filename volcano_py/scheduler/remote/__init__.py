@@ -1,2 +1,2 @@
-"""Other programs that the scheduler asks: extenders and metrics sources. The calls run beside the cycles, and their
+"""Other programs that the scheduler calls: extenders and metrics sources. The calls run beside the cycles, and their
 answers are inputs of the next one."""

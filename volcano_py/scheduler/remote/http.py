@@ -15,7 +15,7 @@ MAX_BYTES = 10 * 1024 * 1024
 
 
 class CallError(Exception):
-    """A call failed; the message says how, without the URL."""
+    """A call failed; the message gives the reason, without the URL."""
 
 
 async def call(

@@ -85,7 +85,7 @@ class UsageSource:
 async def measure(
     session: aiohttp.ClientSession, client: Client, settings: Settings, nodes: list[str]
 ) -> tuple[Usages, str]:
-    """What a source says of the nodes, and its first problem. Raises CallError if it cannot be asked at all."""
+    """The measurements of a source, and its first problem. Raises CallError if it cannot be called at all."""
     kind = settings["type"]
     if kind == ADAPTER:
         return await _adapter(client, set(nodes)), ""

@@ -43,7 +43,7 @@ def _plugins(old: Configuration, new: Configuration, registry: Registry) -> Iter
     order_before = [n for n in before if n in both]
     order_after = [n for n in after if n in both]
     if order_before != order_after and all(before[n][0] == after[n][0] for n in both):
-        yield f"plugins are asked in another order: {', '.join(order_before)} → {', '.join(order_after)}"
+        yield f"plugins are called in another order: {', '.join(order_before)} → {', '.join(order_after)}"
     yield from _values(old, new, registry, "tiers[")
 
 
@@ -83,7 +83,7 @@ def _deviations(old: Configuration, new: Configuration) -> Iterator[str]:
 
 
 def _about(made_by: Callable[[Mapping[str, Any]], Any] | None, name: str) -> str:
-    """What the first sentence of the module says about a plugin or an action."""
+    """The first sentence of the docstring of the module of a plugin or an action."""
     module = None if made_by is None else getmodule(made_by)
     text = " ".join((module.__doc__ or "").split()) if module is not None else ""
     first = text.removeprefix(f"{name}: ").split(". ")[0].rstrip(".")

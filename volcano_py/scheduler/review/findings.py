@@ -94,7 +94,7 @@ def _twice(options: list[PluginOption], actions: tuple[str, ...]) -> Iterator[st
 
 def _missing_plugins(names: set[str], actions: tuple[str, ...]) -> Iterator[str]:
     if "gang" not in names:
-        yield "plugin gang is missing: jobs start with any number of their pods, whatever minMember says; add it"
+        yield "plugin gang is missing: jobs start with any number of their pods, and minMember has no effect; add it"
         for action in actions:
             if action in EVICTING:
                 yield f"action {action} without the plugin gang breaks up running gangs; add gang"

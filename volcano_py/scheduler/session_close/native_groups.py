@@ -1,7 +1,7 @@
 """Conditions of native PodGroups, written when they change. Kubernetes: updatePodGroupCondition of kube-scheduler.
 
 PodGroupScheduled is True when the gang has its minimum; it is False while pods of it wait and it has not. Without such
-pods nothing is reported: they are another scheduler's, or there are none. DisruptionTarget says that the group was
+pods nothing is reported: they are another scheduler's, or there are none. DisruptionTarget: the group was
 evicted as a whole.
 """
 

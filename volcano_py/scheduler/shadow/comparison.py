@@ -82,7 +82,7 @@ class Comparison:
         for uid in jobs:
             self.waiting.setdefault(uid, now)
 
-    def judged(self, job: str, first: float, pods: int, verdict: Verdict) -> float:
+    def evaluated(self, job: str, first: float, pods: int, verdict: Verdict) -> float:
         """The live scheduler has started pods of a job at `first`. Returns by how many seconds ours is earlier."""
         since = self.waiting.pop(job, first)
         seconds = first - since

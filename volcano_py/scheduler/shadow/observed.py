@@ -102,7 +102,7 @@ class ObservedCluster(Cluster):
         limit, longest = now - settle, now - PATIENCE * settle
         return [start for start in self.starts.values() if start.last <= limit or start.first <= longest]
 
-    def judged(self, start: Start) -> None:
+    def evaluated(self, start: Start) -> None:
         """A start needs not be kept any more."""
         del self.starts[start.job]
 

@@ -17,7 +17,7 @@ from volcano_py.scheduler.shadow import report
 from volcano_py.scheduler.shadow.comparison import Comparison
 from volcano_py.scheduler.shadow.metrics import ShadowMetrics
 from volcano_py.scheduler.shadow.observed import ObservedCluster
-from volcano_py.scheduler.shadow.trial import judge
+from volcano_py.scheduler.shadow.trial import evaluate
 
 log = logging.getLogger(__name__)
 
@@ -72,13 +72,13 @@ class Shadow:
     async def _judge(self) -> None:
         for start in self._model.settled(time.time(), self._settle):
             try:
-                verdict = judge(self._model, start, self._settle, self._decide)
+                verdict = evaluate(self._model, start, self._settle, self._decide)
             except Exception:
                 log.exception("the start of %s cannot be compared", start.job)
                 continue
             finally:
-                self._model.judged(start)
-            seconds = self.comparison.judged(start.job, start.first, len(start.pods), verdict)
+                self._model.evaluated(start)
+            seconds = self.comparison.evaluated(start.job, start.first, len(start.pods), verdict)
             if seconds:
                 self._metrics.earlier(seconds)
             await asyncio.sleep(0)

@@ -47,7 +47,7 @@ class State(NamedTuple):
     groups: list[PodGroup]
 
 
-def judge(model: ObservedCluster, start: Start, settle: float, decide: Callable[[], Report]) -> Verdict:
+def evaluate(model: ObservedCluster, start: Start, settle: float, decide: Callable[[], Report]) -> Verdict:
     """What ours decides about a start. `decide` runs a cycle over the model without assuming its plan."""
     first: Verdict | None = None
     for state in states(model, start, settle):

@@ -19,7 +19,7 @@ from volcano_py.scheduler.model.task import Task
 
 
 class Bundle(NamedTuple):
-    """Tasks of one job. `whole`: the job's gang falls with them, and `lost` is all that it asks for."""
+    """Tasks of one job. `whole`: the job's gang falls with them, and `lost` is all that it requests."""
 
     job: SessionJob
     tasks: list[Task]
@@ -29,7 +29,7 @@ class Bundle(NamedTuple):
 
 
 def requests(tasks: Iterable[Task]) -> Resource:
-    """What tasks ask for together."""
+    """What tasks request together."""
     total = Resource()
     for task in tasks:
         total.add(task.request)
@@ -116,9 +116,9 @@ class _Surplus:
 def in_order(
     bundles: Iterable[Bundle], need: Resource, before: Callable[[SessionJob, SessionJob], bool]
 ) -> list[Bundle]:
-    """Those above a minimum first; then as `before` says; then those of which most serves the need.
+    """Those above a minimum first; then in the order of `before`; then those of which most serves the need.
 
-    A `before` that says yes in both directions says nothing.
+    A `before` that is true in both directions gives no order.
     """
 
     def compare(a: Bundle, b: Bundle) -> int:

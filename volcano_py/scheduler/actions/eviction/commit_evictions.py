@@ -98,7 +98,7 @@ def _still_fits(session: Session, step: Step) -> bool:
 
 def _evict_whole_gangs(session: Session, statement: Statement, point: str, reason: str) -> bool:
     """Evict the rest of every gang that falls below its minimum, or is only evicted whole; False, and nothing more
-    done, if one of the rest may not go. `point`: where the plugin gang would have been asked."""
+    done, if one of the rest may not go. `point`: where the plugin gang would have been called."""
     rest: list[Task] = []
     for job in _broken(session, statement, _keeps_gangs(session, point)):
         if not session.may_evict_all(job):

@@ -128,7 +128,7 @@ def _free(
 def _pipeline(session: Session, statement: Statement, own: Statement, task: Task, node: int, reason: str) -> bool:
     evicted = own.evictions
     if evicted and reason == "preempt" and not session.deviations.kept_nominations:
-        # Volcano adds up what the evicted ask for, and `pods` does not count.
+        # Volcano adds up what the evicted request, and `pods` does not count.
         evicted = not all(s.task.best_effort for s in own.steps)
     if own.pipeline(task, node, evicted=evicted) is not None:
         own.discard()

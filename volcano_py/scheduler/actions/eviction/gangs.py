@@ -60,9 +60,9 @@ class Policy(msgspec.Struct, frozen=True):
     before: Callable[[Session, SessionJob, SessionJob, SessionJob], bool]
     """Whether the first of two victim jobs is evicted before the second; the last is the job that gains."""
     reclaims: bool
-    """Others' queues are concerned: overused queues wait, and the queue is asked whether it may."""
+    """Pods of other queues are victims: overused queues wait, and plugins decide whether the queue may reclaim."""
     allowed: Callable[[Session, SessionJob, list[Bundle]], Collection[str]] | None = None
-    """Which tasks may go, by UID; None: the plugins are asked by unified_evictable."""
+    """Which tasks may go, by UID; None: unified_evictable of the plugins decides."""
 
 
 def evict_for_gangs(session: Session, policy: Policy, arguments: GangEvictionArguments) -> None:
@@ -80,7 +80,7 @@ def evict_for_gangs(session: Session, policy: Policy, arguments: GangEvictionArg
 
 
 def wanted_by_gang(task: Task) -> bool:
-    """Tasks that a gang cannot do without: those that ask for something and are not gated."""
+    """Tasks that a gang cannot do without: those that request something and are not gated."""
     return not task.best_effort and not task.sched_gated
 
 
@@ -295,11 +295,11 @@ def _trial(
             if session.deviations.sure_evictions:
                 node = placement.best(task, without=~inside)
             else:
-                asked = inside & ~_hopeless(session, job, task)
-                ok = asked & placement.resolvable(task) & placement.view(task).future
+                open_ = inside & ~_hopeless(session, job, task)
+                ok = open_ & placement.resolvable(task) & placement.view(task).future
                 if remembers and task.role:
                     before = rejected.get(task.role)
-                    rejected[task.role] = asked & ~ok if before is None else before | (asked & ~ok)
+                    rejected[task.role] = open_ & ~ok if before is None else before | (open_ & ~ok)
                     ok = ok if before is None else ok & ~before
                 node = placement.best_among(task, ok)
         if node is None or statement.pipeline(task, node, evicted=evicted) is not None:

@@ -25,7 +25,7 @@ _KEPT = 8
 
 
 class PermittedVictims(NamedTuple):
-    """Which tasks a task may evict, before plugins are asked."""
+    """Which tasks a task may evict, before plugins are called."""
 
     includes: Callable[[Task], bool]
     key: Hashable
@@ -81,7 +81,7 @@ class PlacedTasks:
         return found
 
     def freeable(self, task: Task, permitted: PermittedVictims) -> Bools:
-        """The nodes that would have what the task asks for if all permitted victims left them.
+        """The nodes that would have what the task requests if all permitted victims left them.
 
         What victims with one key would free is kept, and updated for the nodes on which tasks have moved.
         """

@@ -12,7 +12,7 @@ from volcano_py.scheduler.framework.session_job import SessionJob
 from volcano_py.scheduler.framework.sub_job import SubJob
 
 ALLOCATE, EVICT = "allocate", "evict"
-"""The purpose for which a gradient is asked."""
+"""The purpose of a gradient."""
 
 Gradient = list[list[str]]
 """Names of HyperNodes in groups; the first group with a solution is taken."""

@@ -77,7 +77,7 @@ class NodeRules(ExtensionPoints):
         self.add_filters(plain_filter(self.registering, self._as_session(), fn, scope))
 
     def add_filters(self, *filters: Filter, after_pre_predicate: bool = False) -> None:
-        """The array form of `add_predicate`: rules that are asked in this order.
+        """The array form of `add_predicate`: rules that are called in this order.
 
         `after_pre_predicate`: they reject every task that this plugin's pre_predicate has not seen.
         """
@@ -100,7 +100,7 @@ class NodeRules(ExtensionPoints):
         self.add_scores(plain_score(self.registering, self._as_session(), fn, scope))
 
     def add_scores(self, *scores: Score) -> None:
-        """The array form of `add_node_order`. A score's `batch` says in which of Volcano's two sums it counts."""
+        """The array form of `add_node_order`. A score's `batch` selects in which of Volcano's two sums it counts."""
         plugin = self.registering
         self._scores[plugin] += scores
         self._add("node_order", _nothing)
@@ -110,7 +110,7 @@ class NodeRules(ExtensionPoints):
         return [*self._filters[plugin], *self._scores[plugin]]
 
     def enabled_filters(self) -> list[tuple[str, Filter]]:
-        """(plugin, rule) in order; a plugin that is in the tiers twice is asked once."""
+        """(plugin, rule) in order; a plugin that is in the tiers twice is called once."""
         plugins = dict.fromkeys(c.plugin for c in self.callbacks.enabled("predicate"))
         return [(plugin, f) for plugin in plugins for f in self._filters[plugin]]
 

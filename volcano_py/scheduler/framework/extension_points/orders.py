@@ -85,7 +85,7 @@ class Orders(ExtensionPoints):
         return self.callbacks.key("task_order", task)
 
     def task_before(self, left: Task, right: Task, task_key: Callable[[Task], tuple[Any, ...]] | None = None) -> bool:
-        """Whether the left task comes first. `task_key`: keeps what the method of that name says."""
+        """Whether the left task comes first. `task_key`: keeps the result of the method of that name."""
         key = task_key or self.task_key
         a, b = key(left), key(right)
         if a != b:

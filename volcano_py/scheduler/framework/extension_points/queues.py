@@ -55,7 +55,7 @@ class QueueLimits(ExtensionPoints):
         return self.callbacks.all("allocatable", queue, task)
 
     def how_many_allocatable(self, queue: Queue, task: Task, limit: int) -> int:
-        """How many tasks equal to this one the queue may hold in addition, up to `limit`; 0: ask for each."""
+        """How many tasks equal to this one the queue may hold in addition, up to `limit`; 0: request each."""
         for plugin, _, _ in self.callbacks.enabled("allocatable"):
             if plugin not in self._how_many:
                 return 0

@@ -156,7 +156,7 @@ class VictimSelection(QueueLimits):
         return victims
 
     def keeps_gangs(self, point: str) -> bool:
-        """Whether a plugin that keeps gangs at their minimum is asked at an extension point."""
+        """Whether a plugin that keeps gangs at their minimum is called at an extension point."""
         return any(c.basis is Basis.GANG_MINIMUM for c in self.callbacks.enabled(point))
 
     # ---- combination ------------------------------------------------------------------------------------
@@ -168,7 +168,7 @@ class VictimSelection(QueueLimits):
         if self.deviations.protections_hold:
             for number, tier in enumerate(self.callbacks.tiers(point)):
                 for plugin, fn, basis in tier:
-                    # A gang's minimum holds in the tiers that were asked, a protection in all.
+                    # A gang's minimum holds in the tiers that were called, a protection in all.
                     if basis is Basis.PROTECTION or (basis is Basis.GANG_MINIMUM and number <= decided):
                         found = self._that_allows(point, plugin, fn, evictor, candidates, found)
         return found
@@ -183,7 +183,7 @@ class VictimSelection(QueueLimits):
         return [], len(tiers)
 
     def _answer(self, point: str, tier: Tier, evictor: Any, candidates: Victims) -> tuple[bool, Victims]:
-        """Whether the next tier is asked, and the pods that all plugins of this one name."""
+        """Whether the next tier is called, and the pods that all plugins of this one name."""
         victims: Victims | None = None
         for plugin, fn, _ in tier:
             try:
@@ -205,7 +205,7 @@ class VictimSelection(QueueLimits):
     def _that_allows(
         self, point: str, plugin: str, fn: Fn, evictor: Any, candidates: Victims, found: Victims
     ) -> Victims:
-        """The found victims that one plugin, asked about all candidates, names as well."""
+        """The found victims that one plugin, called with all candidates, names as well."""
         if not found:
             return []
         try:

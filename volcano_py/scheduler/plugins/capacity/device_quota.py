@@ -19,7 +19,7 @@ from volcano_py.scheduler.model.task import Task
 from volcano_py.scheduler.plugins.capacity.queue_tree import QueueTree
 
 ClaimAmounts = dict[str, DeviceAmounts]
-"""What each claim of a task asks for, by the claim's key."""
+"""What each claim of a task requests, by the claim's key."""
 
 
 class DeviceQuota:
@@ -30,7 +30,7 @@ class DeviceQuota:
         """Classes that are not named here are not limited."""
         self.allocated: DeviceAmounts = {}
         self.inqueue: DeviceAmounts = {}
-        """What admitted jobs ask for."""
+        """What admitted jobs request."""
         self._users: Counter[str] = Counter()
 
     def uses(self, claim: str) -> bool:
@@ -52,7 +52,7 @@ class DeviceQuota:
                 add(self.allocated, amounts, -1)
 
     def new(self, claims: ClaimAmounts) -> DeviceAmounts:
-        """What claims ask for that no pod of the queue has."""
+        """What claims request that no pod of the queue has."""
         found: DeviceAmounts = {}
         for key, amounts in claims.items():
             if not self.uses(key):
@@ -60,7 +60,7 @@ class DeviceQuota:
         return found
 
     def allows(self, wanted: Mapping[str, DeviceAmount], with_capacity: bool, with_inqueue: bool) -> bool:
-        """Whether the queue may hold more. `with_inqueue`: beside what admitted jobs ask for."""
+        """Whether the queue may hold more. `with_inqueue`: beside what admitted jobs request."""
         for name, amount in wanted.items():
             limit = self.capability.get(name)
             if limit is None:
@@ -105,8 +105,8 @@ class DeviceQuotas:
         if job.pod_group.status.phase == "Inqueue":
             self.enqueued(job)
 
-    def asks(self, task: Task) -> ClaimAmounts:
-        """What each claim of a task asks for."""
+    def requested(self, task: Task) -> ClaimAmounts:
+        """What each claim of a task requests."""
         demand = task.claims.devices
         if demand is None:
             return {}
@@ -121,7 +121,7 @@ class DeviceQuotas:
         """Whether the queue and those above may hold what a task claims."""
         if not self._quotas or task.claims.devices is None:
             return True
-        claims = self.asks(task)
+        claims = self.requested(task)
         return all(q.allows(q.new(claims), self._with_capacity, with_inqueue=False) for q in self._upwards(queue))
 
     def enqueueable(self, job: SessionJob) -> bool:
@@ -139,7 +139,7 @@ class DeviceQuotas:
         if not self._quotas or task.claims.devices is None:
             return
         for quota in self._upwards(queue):
-            (quota.take if sign > 0 else quota.give_back)(self.asks(task))
+            (quota.take if sign > 0 else quota.give_back)(self.requested(task))
 
     def _upwards(self, queue: str) -> Iterable[DeviceQuota]:
         node = self._tree.nodes.get(queue)
@@ -150,11 +150,11 @@ class DeviceQuotas:
     def _least(self, job: SessionJob) -> DeviceAmounts:
         if not self._quotas:
             return {}
-        return least_of(job, [(t, self.asks(t)) for t in job.tasks.values()])
+        return least_of(job, [(t, self.requested(t)) for t in job.tasks.values()])
 
 
 def least_of(job: SessionJob, tasks: Iterable[tuple[Task, ClaimAmounts]]) -> DeviceAmounts:
-    """What the least number of a job's pods ask for. Volcano: GetMinDRAResources.
+    """What the least number of a job's pods request. Volcano: GetMinDRAResources.
 
     With `minTaskMember`: of each role, the request of its first pod times its minimum.
     """

@@ -259,7 +259,7 @@ class Capacity(Plugin):
         return victims
 
     def _kin_without_claim(self, reclaimer: Task, own: QueueNode, other: QueueNode) -> bool:
-        """Queues under one ancestor, and the reclaimer asks for nothing that its queue deserves."""
+        """Queues under one ancestor, and the reclaimer requests nothing that its queue deserves."""
         if not self.hierarchy or not self.level:
             return False
         near = {q.name for q in self.tree.ancestors(own, self.level)}

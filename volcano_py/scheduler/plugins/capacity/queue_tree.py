@@ -79,7 +79,7 @@ class QueueNode:
 
 
 class QueueTree:
-    """All queues by name; `problem` says why the hierarchy cannot be used, if it cannot."""
+    """All queues by name; `problem`: why the hierarchy cannot be used, if it cannot."""
 
     def __init__(self) -> None:
         self.nodes: dict[str, QueueNode] = {}
@@ -152,7 +152,7 @@ def tree(session: Session) -> QueueTree:
     root.real_capability = root.capability.clone()
     root.admits = root.real_capability.clone()
     if session.deviations.usable_capacity and len(session.table):
-        # A resource that no node has yet stays unlimited, so that an autoscaler sees what asks for it.
+        # A resource that no node has yet stays unlimited, so that an autoscaler sees what requests it.
         root.real_capability.min_dimension(session.admissible, INFINITY)
     highest_first = [root]
     for q in highest_first:

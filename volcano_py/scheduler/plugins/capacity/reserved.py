@@ -1,7 +1,7 @@
 """Capacity of queues that is kept for pods whose queue-admission gate was removed. Volcano: the reserved tasks of the
 capacity plugin.
 
-Such a pod passed the capacity check of its queue once; until it is placed, what it asks for is not given to others.
+Such a pod passed the capacity check of its queue once; until it is placed, what it requests is not given to others.
 """
 
 from __future__ import annotations

@@ -70,7 +70,7 @@ class DeviceType(Protocol):
     """Whether nodes are scored by `Fit.score`."""
 
     def demand(self, pod: Pod) -> Hashable | None:
-        """What a pod asks for; None: nothing of this type. Equal for all pods of a class."""
+        """What a pod requests; None: nothing of this type. Equal for all pods of a class."""
         ...
 
     def cards(self, node: Node) -> Cards | None:

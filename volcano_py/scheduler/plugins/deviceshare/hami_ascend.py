@@ -28,7 +28,7 @@ BINPACK, SPREAD = "binpack", "spread"
 
 
 class Request(NamedTuple):
-    """What one container asks for of each of `number` chips: MiB and cores."""
+    """What one container requests of each of `number` chips: MiB and cores."""
 
     number: int
     memory: int
@@ -36,7 +36,7 @@ class Request(NamedTuple):
 
 
 class Demand(NamedTuple):
-    """What a pod asks for. `core_mode`: by cores, not by templates; `error`: why that cannot be given."""
+    """What a pod requests. `core_mode`: by cores, not by templates; `error`: why that cannot be given."""
 
     requests: tuple[Request, ...]
     core_mode: bool = False
@@ -273,7 +273,7 @@ def read_chips(text: str) -> list[Chip]:
 
 
 def fits(request: Request, chip: Chip, used: Use, core_mode: bool, node_core_mode: bool) -> bool:
-    """Whether a chip has what a container asks for."""
+    """Whether a chip has what a container requests."""
     if core_mode and not node_core_mode:
         return False
     cores = _CORES if core_mode else chip.devcore

@@ -127,7 +127,7 @@ class Ledger:
         self._answers: dict[int, _Answers] = {}
 
     def demand(self, task: Task) -> Any:
-        """What the pods of a class ask for; None: nothing of this type."""
+        """What the pods of a class request; None: nothing of this type."""
         key = task.spec_class.id
         if key not in self._demands:
             self._demands[key] = self.type.demand(task.pod)

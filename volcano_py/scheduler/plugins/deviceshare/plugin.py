@@ -29,11 +29,11 @@ class Deviceshare(Plugin):
 
     class Arguments(PluginArguments):
         gpu_sharing: bool = field(default=False, name="deviceshare.GPUSharingEnable")
-        """Share GPUs by memory: pods ask for `volcano.sh/gpu-memory`."""
+        """Share GPUs by memory: pods request `volcano.sh/gpu-memory`."""
         gpu_number: bool = field(default=False, name="deviceshare.GPUNumberEnable")
-        """Give out whole GPUs: pods ask for `volcano.sh/gpu-number`."""
+        """Give out whole GPUs: pods request `volcano.sh/gpu-number`."""
         vgpu: bool = field(default=False, name="deviceshare.VGPUEnable")
-        """Share GPUs with HAMi: pods ask for `volcano.sh/vgpu-number`, `-memory` and `-cores`."""
+        """Share GPUs with HAMi: pods request `volcano.sh/vgpu-number`, `-memory` and `-cores`."""
         mindcluster: bool = field(default=False, name="deviceshare.AscendMindClusterVNPUEnable")
         """Accepted for Volcano's sake; chips that MindCluster divides are not supported."""
         ascend: bool = field(default=False, name="deviceshare.AscendHAMiVNPUEnable")

@@ -42,9 +42,9 @@ class Vgpu:
     scores = True
     reasons: Sequence[Reason] = (
         Reason("hami-vgpuDeviceSharing error: not enough gpu fitted on this node"),
-        Reason("hami-vgpuDeviceSharing error: the node has fewer cards than a container asks for"),
+        Reason("hami-vgpuDeviceSharing error: the node has fewer cards than a container requests"),
         Reason("hami-vgpuDeviceSharing error: no GPU matches the UUID constraints"),
-        Reason("hami-vgpuDeviceSharing error: the node's mode is not the one that the pod asks for"),
+        Reason("hami-vgpuDeviceSharing error: the node's mode is not the one that the pod requests"),
     )
 
     def __init__(

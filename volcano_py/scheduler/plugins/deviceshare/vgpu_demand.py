@@ -1,4 +1,4 @@
-"""What a pod asks of vGPUs: its containers' amounts, and which cards it accepts. Volcano: vgpu/utils.go."""
+"""What a pod requests of vGPUs: its containers' amounts, and which cards it accepts. Volcano: vgpu/utils.go."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from volcano_py.scheduler.plugins.deviceshare.device_config import VgpuConfig
 from volcano_py.scheduler.plugins.deviceshare.device_type import limit
 
 NO_PERCENTAGE = 101
-"""Instead of a percentage: none is asked for."""
+"""Instead of a percentage: none is requested."""
 
 
 class Request(NamedTuple):
-    """What one container asks for on each of `number` cards. `memory` in MiB, or `percentage` of the card's; `cores` in
+    """What one container requests on each of `number` cards. `memory` in MiB, or `percentage` of the card's; `cores` in
     hundredths of a card."""
 
     number: int
@@ -48,7 +48,7 @@ class Constraints(NamedTuple):
 
 
 class Demand(NamedTuple):
-    """What a pod asks for. `group`: its PodGroup, if its pods must be on different cards; `rules`: of the exclusive
+    """What a pod requests. `group`: its PodGroup, if its pods must be on different cards; `rules`: of the exclusive
     rules those that it matches, by position."""
 
     requests: tuple[Request, ...]
@@ -59,7 +59,7 @@ class Demand(NamedTuple):
 
 
 def demand_of(pod: Pod, config: VgpuConfig) -> Demand | None:
-    """What a pod asks for, without exclusive rules; None: no vGPU."""
+    """What a pod requests, without exclusive rules; None: no vGPU."""
     requests = tuple(r for c in pod.spec.containers or () if (r := _request(c, config)) is not None)
     if not requests:
         return None

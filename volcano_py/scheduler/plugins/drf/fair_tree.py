@@ -23,7 +23,7 @@ class FairNode:
         self.request = Resource()
         self.share = 0.0
         self.saturated = False
-        """It has what it wants, or what it lacks is used up: others may go before it."""
+        """Its requests are met, or what it lacks is used up: others come first."""
 
 
 class FairTree:

@@ -105,7 +105,7 @@ class CpuTopology:
 
 
 class NumaNode(NamedTuple):
-    """What a Numatopology says of its node. `available`: the CPUs that containers may get; None: it names none."""
+    """What a Numatopology reports of its node. `available`: the CPUs that containers may get; None: it names none."""
 
     cpu_policy: str
     topology_policy: str

@@ -27,7 +27,7 @@ _EMPTY: Cpus = frozenset()
 
 
 class Demand(NamedTuple):
-    """What a guaranteed pod asks for. `policy`: of its annotation; `cpus`: of each container, None for one that names
+    """What a guaranteed pod requests. `policy`: of its annotation; `cpus`: of each container, None for one that names
     none, 0 if it is no whole number."""
 
     policy: str
@@ -88,7 +88,7 @@ class NumaAware(Plugin):
                 handed_out.setdefault(session.table.names[node], {})[task.key, task.uid] = cpus
 
     def demand(self, task: Task) -> Demand | None:
-        """What the pods of a class ask for; None: they are not guaranteed."""
+        """What the pods of a class request; None: they are not guaranteed."""
         key = task.spec_class.id
         if key not in self._demands:
             self._demands[key] = _demand(task.pod) if qos_of(task.pod) == GUARANTEED else None

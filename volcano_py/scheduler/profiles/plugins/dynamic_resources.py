@@ -148,7 +148,7 @@ class DynamicResources(PreEnqueue, PreFilter, Filter, PostFilter, Score, ClaimSt
         )
 
     def _claim_helps(self, pod: PodInfo, old: dra.ResourceClaim | None, new: dra.ResourceClaim | None) -> bool:
-        """A claim gave its devices back, or is the pod's own and has changed in more than what it asks for."""
+        """A claim gave its devices back, or is the pod's own and has changed in more than its requests."""
         demand = self._claims.demand(pod).devices
         if demand is None or demand.unusable:
             return False

@@ -106,19 +106,19 @@ class ExtenderWebhook(NodesFilter, Score, Bind, Reviewer):
         if isinstance(found, Status):
             return candidates if found.ok else found
         left: list[Candidate] = []
-        for node, said in (found.nodenametometavictims or {}).items():
+        for node, victims_of_node in (found.nodenametometavictims or {}).items():
             on_node = self._handle.node(node)
             if on_node is None:
                 return self._failed(f"there is no node {node!r}", candidates)
             elsewhere = (v for c in candidates if c.node == node for v in c.victims)
             by_uid = {p.pod.metadata.uid: p for p in (*on_node.pods.values(), *elsewhere)}
-            uids = said.uids if said is not None else []
+            uids = victims_of_node.uids if victims_of_node is not None else []
             if any(uid not in by_uid for uid in uids):
                 return self._failed(f"a victim on node {node!r} is not there", candidates)
             if any(by_uid[uid].priority >= pod.priority for uid in uids):
                 return self._failed(f"a victim on node {node!r} is not of lower priority", candidates)
-            if said is not None and uids:
-                left.append(Candidate(node, tuple(by_uid[uid] for uid in uids), said.numpdbviolations or 0))
+            if victims_of_node is not None and uids:
+                left.append(Candidate(node, tuple(by_uid[uid] for uid in uids), victims_of_node.numpdbviolations or 0))
         return left
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: Sequence[NodeInfo]) -> Status:

@@ -28,7 +28,7 @@ def most_columns(uses: Sequence[ColumnUse], count: int) -> Ints:
 
 
 def ratio_columns(uses: Sequence[ColumnUse], shape: Sequence[Point], count: int) -> Ints:
-    """As a broken line says; resources that score nothing do not count."""
+    """By a piecewise linear function; resources that score nothing do not count."""
     line = np.array([on_line(shape, percent) for percent in range(101)], dtype=np.int64)
     total: Ints = np.zeros(count, dtype=np.int64)
     weights: Ints = np.zeros(count, dtype=np.int64)

@@ -40,7 +40,7 @@ def most(uses: Sequence[Use]) -> int:
 
 
 def ratio(uses: Sequence[Use], shape: Sequence[Point]) -> int:
-    """As a broken line says; resources that score nothing do not count."""
+    """By a piecewise linear function; resources that score nothing do not count."""
     total = weights = 0
     for used, cap, weight in uses:
         score = on_line(shape, 100 if used > cap else used * 100 // cap)

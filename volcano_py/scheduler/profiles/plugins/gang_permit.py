@@ -45,7 +45,7 @@ class Arguments(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
 
 
 class Gang(NamedTuple):
-    """A group, as its PodGroup says."""
+    """A group, as its PodGroup defines it."""
 
     min_member: int
     min_task_member: Mapping[str, int]

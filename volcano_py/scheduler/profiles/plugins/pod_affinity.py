@@ -158,7 +158,7 @@ def _near(counts: _State, pod: PodInfo, node: NodeInfo) -> bool:
 
 
 def _is_first(counts: _State, pod: PodInfo) -> bool:
-    """The first of a group that wants to be together may go anywhere."""
+    """The first pod of a group with affinity to itself may go anywhere."""
     return not counts.near and all(t.selects(pod, None) for t in counts.wanted)
 
 

@@ -1,4 +1,4 @@
-"""Remote: a plugin that is a program of its own, asked over HTTP with JSON. Not in Kubernetes.
+"""Remote: a plugin that is a program of its own, called over HTTP with JSON. Not in Kubernetes.
 
 One call for each pod and point, with all nodes in question. No call holds up the scheduler: a pod whose answer is
 under way is parked, and others go on.
@@ -35,13 +35,13 @@ from volcano_py.scheduler.profiles.status import PENDING, SKIP, SUCCESS, Code, S
 
 T = TypeVar("T")
 _RETRY = 5.0
-"""Seconds after which a program that failed at PreEnqueue is asked again."""
+"""Seconds after which a program that failed at PreEnqueue is called again."""
 _RETRY_RESERVE = 1.0
 """Seconds after which a pod that was refused at Reserve is tried again."""
 
 
 class Verbs(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
-    """What is appended to the URL at each point; a point without a verb is not asked."""
+    """What is appended to the URL at each point; a point without a verb is not called."""
 
     pre_enqueue: str = ""
     pre_filter: str = ""
@@ -77,7 +77,7 @@ class Arguments(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
     tls: TlsArguments = msgspec.field(default_factory=TlsArguments)
 
 
-class Said(msgspec.Struct, rename="camel"):
+class Reply(msgspec.Struct, rename="camel"):
     """An answer. Without a code it is success."""
 
     code: Code = Code.SUCCESS
@@ -88,28 +88,28 @@ class Said(msgspec.Struct, rename="camel"):
         return Status(self.code, tuple(self.reasons))
 
 
-class NamedNodes(Said, rename="camel"):
+class NamedNodes(Reply, rename="camel"):
     node_names: list[str] | None = None
     """The only nodes that can hold the pod."""
 
 
-class Refused(Said, rename="camel"):
-    refused: dict[str, Said] = {}
+class Refused(Reply, rename="camel"):
+    refused: dict[str, Reply] = {}
     """The nodes that do not pass."""
 
 
-class Freed(Said, rename="camel"):
+class Freed(Reply, rename="camel"):
     nominated_node: str | None = None
     victims: list[str] = []
     """Pods to evict, as `namespace/name`."""
 
 
-class Scores(Said, rename="camel"):
+class Scores(Reply, rename="camel"):
     scores: dict[str, int] = {}
     """0 to 100."""
 
 
-class Held(Said, rename="camel"):
+class Held(Reply, rename="camel"):
     timeout_seconds: float = 0.0
     """For how long the pod waits; with the code `Wait`."""
 
@@ -136,19 +136,19 @@ class Remote(PreEnqueue, PreFilter, NodesFilter, PostFilter, Score, Reserve, Per
         return status
 
     def pre_filter(self, state: CycleState, pod: PodInfo) -> tuple[Collection[str] | None, Status]:
-        found = self._asked("preFilter", self._verbs.pre_filter, pod, NamedNodes, once=False)
+        found = self._answer_of("preFilter", self._verbs.pre_filter, pod, NamedNodes, once=False)
         return (found.node_names, found.status) if isinstance(found, NamedNodes) else (None, found)
 
     def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: Sequence[NodeInfo]) -> Mapping[str, Status] | Status:
         names = [n.name for n in nodes]
-        found = self._asked("filter", self._verbs.filter, pod, Refused, self._nodes(nodes), once=False, about=names)
+        found = self._answer_of("filter", self._verbs.filter, pod, Refused, self._nodes(nodes), once=False, about=names)
         if not isinstance(found, Refused):
             return found
         if not found.status.ok:
             return found.status
-        asked = frozenset(self._about("filter", pod))
-        late = {n for n in names if n not in asked}
-        refused = {n: s.status for n, s in found.refused.items() if n in names or n not in asked}
+        passed = frozenset(self._about("filter", pod))
+        late = {n for n in names if n not in passed}
+        refused = {n: s.status for n, s in found.refused.items() if n in names or n not in passed}
         if late and len(refused.keys() & set(names)) + len(late) == len(names):
             self._handle.forget_answer(pod, self._topic("filter"))
             return self.filter_nodes(state, pod, nodes)
@@ -156,7 +156,7 @@ class Remote(PreEnqueue, PreFilter, NodesFilter, PostFilter, Score, Reserve, Per
 
     def post_filter(self, state: CycleState, pod: PodInfo, refused: dict[str, Status]) -> PostFilterResult:
         body = {"refused": {n: {"code": s.code.value, "reasons": s.reasons} for n, s in refused.items()}}
-        found = self._asked("postFilter", self._verbs.post_filter, pod, Freed, lambda: body, once=False)
+        found = self._answer_of("postFilter", self._verbs.post_filter, pod, Freed, lambda: body, once=False)
         if isinstance(found, Status):
             return PostFilterResult(unschedulable() if found in (SUCCESS, SKIP) else found)
         victims = []
@@ -169,11 +169,11 @@ class Remote(PreEnqueue, PreFilter, NodesFilter, PostFilter, Score, Reserve, Per
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: Sequence[NodeInfo]) -> Status:
         names = [n.name for n in nodes]
-        found = self._asked("score", self._verbs.score, pod, Scores, self._nodes(nodes), once=False, about=names)
+        found = self._answer_of("score", self._verbs.score, pod, Scores, self._nodes(nodes), once=False, about=names)
         if isinstance(found, Status):
             return SKIP if found.ok else found
         for name in found.scores.keys() - set(self._about("score", pod)):
-            return error(f"{name!r} is no node that it was asked about")
+            return error(f"{name!r} is not among the nodes of the call")
         state.write(self.name, found.scores)
         return found.status
 
@@ -187,7 +187,7 @@ class Remote(PreEnqueue, PreFilter, NodesFilter, PostFilter, Score, Reserve, Per
 
     def reserve(self, state: CycleState, pod: PodInfo, node: str) -> Status:
         status = self._status("reserve", self._verbs.reserve, pod, node)
-        if status.rejected:  # another pod was faster, maybe: pods are asked about side by side
+        if status.rejected:  # another pod may have been faster: calls for pods run side by side
             self._handle.try_again(pod, _RETRY_RESERVE)
         return status
 
@@ -195,7 +195,7 @@ class Remote(PreEnqueue, PreFilter, NodesFilter, PostFilter, Score, Reserve, Per
         self._notify("unreserve", self._verbs.unreserve, pod, node)
 
     def permit(self, state: CycleState, pod: PodInfo, node: str) -> tuple[Status, float]:
-        found = self._asked("permit", self._verbs.permit, pod, Held, lambda: {"node": node})
+        found = self._answer_of("permit", self._verbs.permit, pod, Held, lambda: {"node": node})
         return (found.status, found.timeout_seconds) if isinstance(found, Held) else (found, 0.0)
 
     def pre_bind(self, state: CycleState, pod: PodInfo, node: str) -> Status:
@@ -217,10 +217,10 @@ class Remote(PreEnqueue, PreFilter, NodesFilter, PostFilter, Score, Reserve, Per
     # ---- calls ------------------------------------------------------------------------------------------
 
     def _status(self, point: str, verb: str, pod: PodInfo, node: str = "") -> Status:
-        found = self._asked(point, verb, pod, Said, lambda: {"node": node} if node else {})
-        return found.status if isinstance(found, Said) else found
+        found = self._answer_of(point, verb, pod, Reply, lambda: {"node": node} if node else {})
+        return found.status if isinstance(found, Reply) else found
 
-    def _asked(
+    def _answer_of(
         self,
         point: str,
         verb: str,
@@ -231,7 +231,7 @@ class Remote(PreEnqueue, PreFilter, NodesFilter, PostFilter, Score, Reserve, Per
         once: bool = True,
         about: Any = None,
     ) -> T | Status:
-        """The answer; or a status: success if the program is not asked, PENDING until it has answered, or an error."""
+        """The answer; or a status: success if the program is not called, PENDING until it has answered, or an error."""
         if not verb or not self._manages(pod):
             return SUCCESS
         call = self._call(point, verb, pod, body, about)
@@ -248,9 +248,9 @@ class Remote(PreEnqueue, PreFilter, NodesFilter, PostFilter, Score, Reserve, Per
         if answer.error:
             raise ValueError(answer.error)
         found = msgspec.convert(answer.body if answer.body is not None else {}, kind)
-        if isinstance(found, Said) and found.code is Code.PENDING:
+        if isinstance(found, Reply) and found.code is Code.PENDING:
             raise ValueError("the code Pending is not an answer")
-        if isinstance(found, Said) and found.code is Code.ERROR:
+        if isinstance(found, Reply) and found.code is Code.ERROR:
             raise ValueError(", ".join(found.reasons) or "the program has failed")
         return found
 
@@ -261,10 +261,10 @@ class Remote(PreEnqueue, PreFilter, NodesFilter, PostFilter, Score, Reserve, Per
     def _call(
         self, point: str, verb: str, pod: PodInfo, body: Callable[[], Mapping[str, Any]], about: Any = None
     ) -> Call:
-        said = {"plugin": self.name, "point": point}
+        common = {"plugin": self.name, "point": point}
         url = f"{self._args.url_prefix.rstrip('/')}/{verb}"
         return Call(
-            url, lambda: {**said, "pod": msgspec.to_builtins(pod.pod), **body()}, self._timeout, self._tls, about
+            url, lambda: {**common, "pod": msgspec.to_builtins(pod.pod), **body()}, self._timeout, self._tls, about
         )
 
     def _nodes(self, nodes: Sequence[NodeInfo]) -> Callable[[], Mapping[str, Any]]:

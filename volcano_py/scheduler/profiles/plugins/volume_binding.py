@@ -45,7 +45,7 @@ class _Looked(NamedTuple):
     demand: VolumeDemand
     bound: Codes
     waiting: Codes | None
-    """None: each node has to be asked, because volumes exist that could be matched."""
+    """None: each node must be checked, because volumes exist that could match."""
 
 
 class VolumeBinding(PreFilter, Filter, ClaimSteps):
