@@ -12,7 +12,9 @@ PROGRAMS = ("volcano-py", "vcctl", "vsub", "vjobs", "vqueues", "vcancel", "vsusp
 
 @click.command()
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
-@click.option("--program", type=click.Choice(PROGRAMS), default="volcano-py")
+@click.option(
+    "--program", type=click.Choice(PROGRAMS), default="volcano-py", show_default=True, help="Program to complete."
+)
 def completion(shell: str, program: str) -> None:
     """Print the completion script of a program.
 

@@ -32,7 +32,9 @@ def _plugins_dir() -> Callable[..., Any]:
 @config.command()
 @click.argument("file")
 @click.option("--strict", is_flag=True, help="Exit with 1 also for warnings and hints.")
-@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option(
+    "-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Output format."
+)
 @_plugins_dir()
 def check(file: str, strict: bool, output: str, plugins_dir: str) -> None:
     """Report problems of a scheduler configuration before a scheduler loads it.
@@ -63,7 +65,9 @@ def check(file: str, strict: bool, output: str, plugins_dir: str) -> None:
 @config.command()
 @click.argument("file", required=False, default="")
 @click.option("--all", "everything", is_flag=True, help="Include flags and deviations with default values.")
-@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option(
+    "-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Output format."
+)
 @_plugins_dir()
 def show(file: str, everything: bool, output: str, plugins_dir: str) -> None:
     """Print the values that a scheduler configuration activates; values that it sets are marked.
@@ -162,8 +166,8 @@ def policies(scheduler_name: str, mutating: str | None) -> None:
 
     Apply them with `volcano-py config policies | kubectl apply -f -`.
 
-    They validate one object by itself. Rules that need other objects are left out: whether the queue of a Job is open,
-    whether queues fit into their parents, cycles of dependencies between tasks or flows, pod templates.
+    They validate an object by itself, and Jobs, PodGroups and Queues also against each existing Queue. Rules that CEL
+    cannot express are left out, such as cycles of dependencies and sums over child queues (docs/admission.md).
     """
     from volcano_py.webhooks.policy_documents import documents
 

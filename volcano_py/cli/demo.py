@@ -22,6 +22,7 @@ from volcano_py.cli.errors import describe_os_error, fail
     type=click.Path(dir_okay=False, path_type=Path),
     default=Path(".sandbox/demo/kubeconfig"),
     show_default=True,
+    help="Path of the kubeconfig file to write.",
 )
 def demo(keep: bool, dashboard: bool, seed: int, kubeconfig: Path) -> None:
     """Show a gang job scheduled on an embedded cluster (about 30 seconds)."""

@@ -29,7 +29,9 @@ class Shape(NamedTuple):
 def shape_options(image_variable: str | None = None, scheduler_variable: str | None = None) -> Callable[..., Any]:
     """Adds the flags of a Shape; `…_variable` is the environment variable with a default."""
     options = (
-        click.option("-i", "--image", default="busybox", show_default=True, envvar=image_variable),
+        click.option(
+            "-i", "--image", default="busybox", show_default=True, envvar=image_variable, help="Image of the container."
+        ),
         click.option(
             "-m",
             "--min",
@@ -39,10 +41,19 @@ def shape_options(image_variable: str | None = None, scheduler_variable: str | N
             show_default=True,
             help="Minimum number of pods that must run together.",
         ),
-        click.option("-r", "--replicas", type=int, default=1, show_default=True),
-        click.option("-R", "--requests", default=_DEFAULT_RESOURCES, show_default=True),
-        click.option("-L", "--limits", default=_DEFAULT_RESOURCES, show_default=True),
-        click.option("-S", "--scheduler", default="volcano", show_default=True, envvar=scheduler_variable),
+        click.option("-r", "--replicas", type=int, default=1, show_default=True, help="Number of pods."),
+        click.option(
+            "-R", "--requests", default=_DEFAULT_RESOURCES, show_default=True, help="Resource requests of a pod."
+        ),
+        click.option("-L", "--limits", default=_DEFAULT_RESOURCES, show_default=True, help="Resource limits of a pod."),
+        click.option(
+            "-S",
+            "--scheduler",
+            default="volcano",
+            show_default=True,
+            envvar=scheduler_variable,
+            help="Scheduler of the job.",
+        ),
     )
 
     def all_of_them(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -66,8 +66,12 @@ def in_namespace(kind: Kind, all_namespaces: bool = False) -> Callable[..., Any]
         if not kind.rt.namespaced:
             return command
         if all_namespaces:
-            command = click.option("--all-namespaces", is_flag=True)(command)
-        return click.option("-n", "--namespace", default="default", show_default=True)(command)
+            command = click.option("--all-namespaces", is_flag=True, help="List the objects of all namespaces.")(
+                command
+            )
+        return click.option(
+            "-n", "--namespace", default="default", show_default=True, help=f"Namespace of the {kind.rt.kind}."
+        )(command)
 
     return added
 

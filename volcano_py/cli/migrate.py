@@ -17,7 +17,9 @@ def migrate() -> None:
 @click.option(
     "-n", "--namespace", default="volcano-system", show_default=True, help="Namespace of the Volcano installation."
 )
-@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option(
+    "-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Output format."
+)
 def check(kubeconfig: str, master: str, namespace: str, output: str) -> None:
     """Report what would change, before anything is installed. Only reads.
 

@@ -17,7 +17,8 @@ FORMS = ("json", "yaml", "wide", "name")
 
 def output_option(*forms: str) -> Callable[..., Any]:
     """Adds -o/--output; by default with all formats."""
-    return click.option("-o", "--output", type=click.Choice(forms or FORMS), help="Output format; wide adds columns.")
+    text = "Output format; wide adds columns." if "wide" in (forms or FORMS) else "Output format."
+    return click.option("-o", "--output", type=click.Choice(forms or FORMS), help=text)
 
 
 def as_table(output: str | None) -> bool:

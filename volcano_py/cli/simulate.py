@@ -55,7 +55,9 @@ def simulate() -> None:
 )
 @click.option("--plugins-dir", default="", help="Folder of Python files with custom plugins and actions.")
 @click.option("--feature-gates", default="", help="Comma-separated list of Name=true|false, as for the scheduler.")
-@click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True)
+@click.option(
+    "-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True, help="Output format."
+)
 def run(
     files: tuple[str, ...],
     conf: Path | None,

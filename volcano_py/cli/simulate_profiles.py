@@ -34,7 +34,9 @@ from volcano_py.simulate.profiles import Scenario, run, run_lines
 @click.option("--jsonl", is_flag=True, help="Batch mode: one scenario per input line, one result per output line.")
 @click.option("--plugins-dir", default="", help="Folder of Python files with custom plugins.")
 @click.option("--feature-gates", default="", help="Comma-separated list of Name=true|false, as for the scheduler.")
-@click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True)
+@click.option(
+    "-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True, help="Output format."
+)
 def profiles(
     files: tuple[str, ...],
     config: Path | None,

@@ -48,7 +48,9 @@ STEPS = 2000
 @click.option(
     "--plot", "folder", type=click.Path(path_type=Path), help="Path to a folder for plots (SVG; requires matplotlib)."
 )
-@click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True)
+@click.option(
+    "-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True, help="Output format."
+)
 def trace(
     file: Path,
     nodes: str,

@@ -12,7 +12,7 @@ from volcano_py.cli.waiting import wait_option
 
 @click.command(cls=Tool)
 @click.option("-n", "--name", required=True, help="Name of the job.")
-@click.option("-N", "--namespace", default="default", show_default=True)
+@click.option("-N", "--namespace", default="default", show_default=True, help="Namespace of the job.")
 @wait_option("Wait until the job and its pods are deleted.")
 @api_options
 def main(name: str, namespace: str, wait: bool, timeout: float, kubeconfig: str, master: str) -> None:

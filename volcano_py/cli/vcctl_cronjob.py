@@ -52,7 +52,7 @@ KIND = Kind(
 add_all(cronjob, KIND)
 
 _name = click.option("-N", "--name", required=True, help="Name of the CronJob.")
-_namespace = click.option("-n", "--namespace", default="default", show_default=True)
+_namespace = click.option("-n", "--namespace", default="default", show_default=True, help="Namespace of the objects.")
 
 
 @cronjob.command()

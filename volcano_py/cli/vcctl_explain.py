@@ -22,7 +22,7 @@ NOT_FOUND = 1
 @click.command()
 @click.argument("kind", type=click.Choice(("job", "podgroup", "pod", "queue")))
 @click.argument("name")
-@click.option("-n", "--namespace", default="default", show_default=True)
+@click.option("-n", "--namespace", default="default", show_default=True, help="Namespace of the object.")
 @output_option("json")
 @click.option("--unblock/--no-unblock", default=True, help="Search for changes that unblock the job.")
 @click.option("--scheduler-name", default="volcano", show_default=True, help="Scheduler name of the pods.")

@@ -28,7 +28,7 @@ def job() -> None:
 
 @job.command()
 @shape_options()
-@click.option("-n", "--namespace", default="default", show_default=True)
+@click.option("-n", "--namespace", default="default", show_default=True, help="Namespace of the job.")
 @click.option("-N", "--name", default="", help="Name of the job.")
 @click.option("-f", "--filename", default="", help="Path to a YAML file with one Job, instead of the other flags.")
 @output_option("json", "yaml", "name")
@@ -68,9 +68,9 @@ def run(
 
 @job.command("list")
 @click.option("-q", "--queue", default="", help="Select jobs of this queue.")
-@click.option("-n", "--namespace", default="default", show_default=True)
+@click.option("-n", "--namespace", default="default", show_default=True, help="Namespace of the job.")
 @click.option("-S", "--scheduler", default="", help="Select jobs of this scheduler.")
-@click.option("--all-namespaces", is_flag=True)
+@click.option("--all-namespaces", is_flag=True, help="List the objects of all namespaces.")
 @selector_option
 @output_option()
 @watch_option()
@@ -101,7 +101,7 @@ def list_(
 
 
 _name = click.option("-N", "--name", required=True, help="Name of the job.")
-_namespace = click.option("-n", "--namespace", default="default", show_default=True)
+_namespace = click.option("-n", "--namespace", default="default", show_default=True, help="Namespace of the job.")
 
 
 @job.command()

@@ -27,8 +27,8 @@ def pod() -> None:
 @pod.command("list")
 @click.option("-q", "--queue", default="", help="Select pods of this queue.")
 @click.option("-j", "--job", default="", help="Select pods of this job.")
-@click.option("-n", "--namespace", default="default", show_default=True)
-@click.option("--all-namespaces", is_flag=True)
+@click.option("-n", "--namespace", default="default", show_default=True, help="Namespace of the pods.")
+@click.option("--all-namespaces", is_flag=True, help="List the objects of all namespaces.")
 @label_option
 @output_option()
 @watch_option()

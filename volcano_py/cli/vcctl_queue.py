@@ -38,9 +38,9 @@ def queue() -> None:
 
 
 @queue.command()
-@click.option("-n", "--name", default="test", show_default=True)
-@click.option("-w", "--weight", type=int, default=1, show_default=True)
-@click.option("-S", "--state", default="Open", show_default=True)
+@click.option("-n", "--name", default="test", show_default=True, help="Name of the queue.")
+@click.option("-w", "--weight", type=int, default=1, show_default=True, help="Weight of the queue.")
+@click.option("-S", "--state", default="Open", show_default=True, help="State of the queue: Open or Closed.")
 @output_option("json", "yaml", "name")
 @dry_run_option
 @wait_option("Wait until the queue is Open.")
@@ -82,7 +82,7 @@ def create(
 
 
 @queue.command()
-@click.option("-n", "--name", default="")
+@click.option("-n", "--name", default="", help="Name of the queue.")
 @wait_option("Wait until the queue is deleted.")
 @api_options
 def delete(name: str, wait: bool, timeout: float, kubeconfig: str, master: str) -> None:
@@ -99,7 +99,7 @@ def delete(name: str, wait: bool, timeout: float, kubeconfig: str, master: str) 
 
 
 @queue.command()
-@click.option("-n", "--name", default="")
+@click.option("-n", "--name", default="", help="Name of the queue.")
 @output_option()
 @api_options
 def get(name: str, output: str | None, kubeconfig: str, master: str) -> None:
@@ -166,7 +166,7 @@ async def _show_tree(client: Client, name: str, resources: tuple[str, ...], outp
 
 
 @queue.command()
-@click.option("-n", "--name", default="")
+@click.option("-n", "--name", default="", help="Name of the queue.")
 @click.option("-a", "--action", default="", help="Action: open, close or update.")
 @click.option("-w", "--weight", type=int, default=0, help="New weight, for update.")
 @wait_option("Wait until the queue has the state of the action.")

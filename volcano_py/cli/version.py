@@ -10,7 +10,9 @@ from volcano_py import __version__
 
 
 @click.command()
-@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text")
+@click.option(
+    "-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Output format."
+)
 def version(output: str) -> None:
     """Print the version of volcano_py and of Python."""
     if output == "json":

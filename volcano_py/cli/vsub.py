@@ -18,7 +18,13 @@ from volcano_py.cli.waiting import timeout_option
 @click.command(cls=Tool)
 @click.option("-n", "--name", default="", help="Name of the job.")
 @click.option(
-    "-N", "--namespace", default="default", show_default=True, envvar="VOLCANO_DEFAULT_JOB_NAMESPACE", show_envvar=True
+    "-N",
+    "--namespace",
+    default="default",
+    show_default=True,
+    envvar="VOLCANO_DEFAULT_JOB_NAMESPACE",
+    show_envvar=True,
+    help="Namespace of the job.",
 )
 @shape_options("VOLCANO_DEFAULT_IMAGE", "VOLCANO_SCHEDULER_NAME")
 @click.option("-c", "--command", default="", help="Command of the container, with shell quoting.")
