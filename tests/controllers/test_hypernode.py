@@ -91,7 +91,7 @@ def test_what_selectors_count() -> None:
     ("text", "problem"),
     [
         ("networkTopologyDiscovery: label", "networkTopologyDiscovery must be a list"),
-        ("networkTopologyDiscovery: [{enabled: true}]", "[0].source must be a text"),
+        ("networkTopologyDiscovery: [{enabled: true}]", "[0].source must be a string"),
         ("networkTopologyDiscovery: [{source: ufm, interval: soon}]", "[0].interval: invalid duration 'soon'"),
         ("networkTopologyDiscovery: [{source: ufm, enabled: 'yes'}]", "[0].enabled must be a boolean"),
         ("a: b: c", "is not YAML"),

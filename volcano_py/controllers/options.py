@@ -99,15 +99,29 @@ def parse_flags(arguments: Sequence[str], program: str = "volcano-py controller-
         parser.add_argument(flag, type=int, default=default, metavar="N", help=f"{help} (default {default})")
 
     def switch(flag: str, default: bool, help: str) -> None:
-        parser.add_argument(flag, type=_boolean, nargs="?", const=True, default=default, metavar="BOOL", help=help)
+        parser.add_argument(
+            flag,
+            type=_boolean,
+            nargs="?",
+            const=True,
+            default=default,
+            metavar="BOOL",
+            help=f"{help} (default {str(default).lower()})",
+        )
 
     def seconds(flag: str, default: float, help: str) -> None:
-        parser.add_argument(flag, type=_duration, default=default, metavar="DURATION", help=help)
+        parser.add_argument(
+            flag, type=_duration, default=default, metavar="DURATION", help=f"{help} (default {default:g}s)"
+        )
 
     text("--kubeconfig", defaults.kubeconfig, "Path to a kubeconfig file.")
     text("--master", defaults.master, "URL of the API server; overrides the kubeconfig.")
     parser.add_argument(
-        "--kube-api-qps", type=float, default=defaults.kube_api_qps, help="Maximum requests per second."
+        "--kube-api-qps",
+        type=float,
+        default=defaults.kube_api_qps,
+        metavar="QPS",
+        help=f"Maximum requests per second. (default {defaults.kube_api_qps:g})",
     )
     number("--kube-api-burst", defaults.kube_api_burst, "Maximum burst of requests.")
     number("--worker-threads", defaults.worker_threads, "Number of Jobs synced concurrently.")
@@ -117,7 +131,9 @@ def parse_flags(arguments: Sequence[str], program: str = "volcano-py controller-
         "--worker-threads-for-cronjob", defaults.worker_threads_for_cronjob, "Number of CronJobs synced concurrently."
     )
     number("--worker-threads-for-gc", defaults.worker_threads_for_gc, "Number of finished Jobs deleted concurrently.")
-    parser.add_argument("--scheduler-name", action="append", help="schedulerName of the pods. Can be repeated.")
+    parser.add_argument(
+        "--scheduler-name", action="append", metavar="NAME", help="schedulerName of the pods. Can be repeated."
+    )
     number(
         "--max-requeue-num",
         defaults.max_requeue_num,

@@ -92,4 +92,4 @@ def _field(value: Any, path: str, kind: type) -> Any:
     return value
 
 
-_WORDS = {dict: "map", list: "list", str: "text", bool: "boolean"}
+_WORDS = {dict: "map", list: "list", str: "string", bool: "boolean"}
