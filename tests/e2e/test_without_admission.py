@@ -30,7 +30,7 @@ BAD: list[tuple[ResourceType, str, dict[str, Any], str]] = [
     (JOB, "no-queue", job(queue="missing"), "queue 'missing' not found: create it"),
     (JOB, "root", job(queue="root"), "can not submit job to root queue"),
     (JOB, "inner", job(queue="parent"), "use a leaf queue below it, such as child"),
-    (JOB, "circle", job(tasks=[task("a", 1, dependsOn={"name": ["a"]})]), "look at dependsOn of a"),
+    (JOB, "circle", job(tasks=[task("a", 1, dependsOn={"name": ["a"]})]), "check dependsOn of a"),
     (JOB, "too-few", job(minAvailable=5), "job 'minAvailable' should not be greater than total replicas"),
     (JOB, "plugin", job(plugins={"nothing": []}), "unable to find job plugin: nothing"),
     (QUEUE, "orphan", {"parent": "nowhere"}, "failed to get parent queue nowhere"),
