@@ -1,4 +1,4 @@
-"""One job, its pods and its PodGroup in plain dictionaries: what the job reconciler says is done to them at once.
+"""One job, its pods and its PodGroup in plain dictionaries: the instructions of the job reconciler run immediately.
 
 The same events come of it that informers would give, in the same order. No clock, no network.
 """
@@ -141,7 +141,7 @@ class Ledger:
         if request is not None:
             self._requests.append(request)
 
-    # -- everybody else
+    # -- other clients
 
     @property
     def phase(self) -> str:
@@ -158,7 +158,7 @@ class Ledger:
         self._requests.append(events.pod_updated(old, from_manifest(Pod, pod), self.job, self.pods_of))
 
     def pod_phase(self, name: str, phase: str, exit_code: int | None = None, restarts: int = 0) -> None:
-        """What the kubelet tells of a pod."""
+        """The status that the kubelet reports."""
         state: Manifest = {} if exit_code is None else {"terminated": {"exitCode": exit_code}}
         ready = phase == "Running"
         statuses = [{"name": "main", "ready": ready, "restartCount": restarts, "state": state}]
@@ -193,7 +193,7 @@ class Ledger:
         self.settle()
 
     def resize(self, replicas: int) -> None:
-        """Change the first task, and the minimums with it as far as admission asks for it."""
+        """Change the first task, and the minimums with it as far as admission requires it."""
         old, spec = self.job, copy.deepcopy(self.job.spec)
         assert spec.tasks
         spec.tasks[0].replicas = replicas

@@ -35,7 +35,7 @@ class SmallApi:
         self.events: list[tuple[int, str, str, dict[str, Any]]] = []
         self.writes: list[str] = []
         self.refuse: Callable[[str, str], Refused | None] = lambda method, path: None
-        """Asked before every write."""
+        """Called before every write."""
         self.revision = 0
         self.clock = 1_800_000_000.0
         self._changed = asyncio.Event()
@@ -56,7 +56,7 @@ class SmallApi:
         if self._runner:
             await self._runner.cleanup()
 
-    # -- for tests: reading and writing as somebody else
+    # -- for tests: reading and writing as another client
 
     def get(self, rt: kinds.ResourceType, name: str, namespace: str = "lab") -> dict[str, Any] | None:
         return self.objects.get((rt.plural, namespace if rt.namespaced else "", name))

@@ -1,4 +1,4 @@
-"""ColocationConfigurations: which one a pod has, and that it is told."""
+"""ColocationConfigurations: which one a pod has, and its annotations."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_no_selector_selects_nothing_and_an_empty_one_everything() -> None:
     assert chosen({"a": {"matchLabels": {"app": "y"}}}, app="x") == ""
 
 
-def test_the_agent_is_told_all_that_differs_from_zero() -> None:
+def test_the_agent_gets_all_that_differs_from_zero() -> None:
     made = from_manifest(ColocationConfiguration, configuration("c", {}, highRatio=100, lowRatio=0, minRatio=5))
     assert json.loads(colocation.written(made)) == {"memoryQos": {"highRatio": 100, "minRatio": 5}}
 
@@ -55,7 +55,7 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(colocation, "DELAY_SECONDS", 0.05)
 
 
-def told(world: World, name: str) -> tuple[str | None, str | None]:
+def annotations(world: World, name: str) -> tuple[str | None, str | None]:
     annotations = (world.api.get(kinds.POD, name) or {})["metadata"].get("annotations") or {}
     return annotations.get(NAME), annotations.get(CONFIG)
 
@@ -65,22 +65,22 @@ async def test_pods_follow_labels_and_configurations(world: World) -> None:
     world.api.put(pod("q", app="y"))
     world.api.clock -= 100
     world.api.put(configuration("old", {"matchLabels": {"app": "x"}}, highRatio=70))
-    await world.until(lambda: told(world, "p") == ("old", '{"memoryQos":{"highRatio":70}}'))
+    await world.until(lambda: annotations(world, "p") == ("old", '{"memoryQos":{"highRatio":70}}'))
     world.api.clock += 100
     world.api.put(configuration("new", {}, highRatio=80))
-    await world.until(lambda: told(world, "p")[0] == told(world, "q")[0] == "new")
+    await world.until(lambda: annotations(world, "p")[0] == annotations(world, "q")[0] == "new")
     world.api.delete(kinds.COLOCATIONCONFIGURATION, "new")
-    await world.until(lambda: told(world, "p")[0] == "old" and told(world, "q") == (None, "{}"))
+    await world.until(lambda: annotations(world, "p")[0] == "old" and annotations(world, "q") == (None, "{}"))
     world.api.change(kinds.POD, "p", {"metadata": {"labels": {"app": "z"}}})
-    await world.until(lambda: told(world, "p") == (None, "{}"))
+    await world.until(lambda: annotations(world, "p") == (None, "{}"))
     await world.quiet()
-    assert told(world, "q") == (None, "{}")
+    assert annotations(world, "q") == (None, "{}")
 
 
-async def test_a_selector_that_cannot_be_used_is_told(world: World) -> None:
+async def test_a_selector_that_cannot_be_used_is_reported(world: World) -> None:
     odd = {"matchLabels": {"app": "x"}, "matchExpressions": [{"key": "app", "operator": "Like"}]}
     world.api.put(configuration("bad", odd))
     world.api.put(configuration("good", {}))
     world.api.put(pod("p", app="x"))
-    await world.until(lambda: told(world, "p")[0] == "good")
+    await world.until(lambda: annotations(world, "p")[0] == "good")
     await world.until(lambda: world.events("InvalidSelector"))

@@ -1,4 +1,4 @@
-"""CronJobs: when they start on whose clock, what they keep, and what happens while nobody looks."""
+"""CronJobs: when they start on whose clock, what they keep, and starts while no controller runs."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_half_an_hour_of_lord_howe() -> None:
     ]
 
 
-def test_an_interval_knows_no_zone() -> None:
+def test_an_interval_ignores_the_zone() -> None:
     assert starts("@every 1h", "America/New_York", "2026-03-08T06:10:00Z", 2) == ["03-08 03:10 EDT", "03-08 04:10 EDT"]
 
 
@@ -158,15 +158,15 @@ def start_of(decision: Decision) -> str:
     return format_time(decision.start.at) if decision.start else ""
 
 
-def told(decision: Decision) -> list[str]:
+def reasons(decision: Decision) -> list[str]:
     return [one.reason for one in decision.instructions if isinstance(one, Emit)]
 
 
 def test_only_the_last_of_the_missed_starts_is_made_up_for() -> None:
     decision = look(cronjob("0 * * * *"), "2026-01-10T05:20:00Z")
-    assert start_of(decision) == "2026-01-10T05:00:00Z" and told(decision) == []
+    assert start_of(decision) == "2026-01-10T05:00:00Z" and reasons(decision) == []
     decision = look(cronjob("0 * * * *"), "2026-01-20T05:20:00Z")
-    assert start_of(decision) == "2026-01-20T05:00:00Z" and told(decision) == ["TooManyMissedTimes"]
+    assert start_of(decision) == "2026-01-20T05:00:00Z" and reasons(decision) == ["TooManyMissedTimes"]
 
 
 def test_an_uneven_schedule_makes_up_for_its_last_start_too() -> None:
@@ -197,15 +197,15 @@ def test_an_interval_longer_than_the_deadline_starts_all_the_same() -> None:
         ({"schedule": "TZ=Mars/Base 0 0 * * *"}, "InvalidTimeZone"),
     ],
 )
-def test_a_schedule_that_cannot_be_used_is_told_once_and_left(spec: dict[str, Any], reason: str) -> None:
+def test_a_schedule_that_cannot_be_used_is_reported_once(spec: dict[str, Any], reason: str) -> None:
     decision = look(cronjob(**spec), "2026-01-10T05:20:00Z")
-    assert told(decision) == [reason] and decision.start is None and decision.again is None
+    assert reasons(decision) == [reason] and decision.start is None and decision.again is None
     assert all(one.once for one in decision.instructions if isinstance(one, Emit))
 
 
-def test_a_zone_in_the_schedule_is_used_and_told() -> None:
+def test_a_zone_in_the_schedule_is_used_and_reported() -> None:
     decision = look(cronjob("CRON_TZ=Asia/Tokyo 0 9 * * *", timeZone="UTC"), "2026-01-10T03:00:00Z")
-    assert start_of(decision) == "" and told(decision) == ["UnsupportedSchedule"]
+    assert start_of(decision) == "" and reasons(decision) == ["UnsupportedSchedule"]
     assert start_of(look(cronjob("CRON_TZ=Asia/Tokyo 0 9 * * *"), "2026-01-11T00:00:00Z")) == "2026-01-11T00:00:00Z"
 
 
@@ -241,13 +241,13 @@ def test_forbid_waits_replace_deletes_allow_does_neither() -> None:
         decision = look(manifest, "2026-01-10T05:20:00Z", running)
         assert (decision.start is not None) == begins
         assert [one.name for one in decision.instructions if isinstance(one, Delete)] == deleted
-    assert told(look(cronjob("0 * * * *", suspend=True), "2026-01-10T05:20:00Z")) == []
+    assert reasons(look(cronjob("0 * * * *", suspend=True), "2026-01-10T05:20:00Z")) == []
 
 
 def test_an_aborted_job_is_not_finished() -> None:
     manifest = cronjob("0 * * * *", concurrencyPolicy="Forbid")
     manifest["status"] = {"active": active("tick-1")}
-    assert told(look(manifest, "2026-01-10T05:20:00Z", owned("tick-1", "Aborted"))) == ["ForbidConcurrent"]
+    assert reasons(look(manifest, "2026-01-10T05:20:00Z", owned("tick-1", "Aborted"))) == ["ForbidConcurrent"]
     decision = look(manifest, "2026-01-10T05:20:00Z", owned("tick-1", "Terminated"))
     assert decision.start is not None and decision.status.active is None
 
@@ -270,7 +270,7 @@ def test_a_job_that_was_made_before_a_crash_is_adopted() -> None:
     assert first.start is not None
     there = owned(first.start.manifest["metadata"]["name"], "Running")
     again = look(manifest, now, there)
-    assert again.start is not None and told(again) == ["OrphanedJob"]
+    assert again.start is not None and reasons(again) == ["OrphanedJob"]
     status, event = started(from_manifest(CronJob, manifest), again.start, there)
     assert event is None and [one.uid for one in status.active or ()] == [there.metadata.uid]
     assert status.last_schedule_time == "2026-01-10T05:00:00Z"
@@ -284,7 +284,7 @@ def test_fast_intervals_have_seconds_in_their_names() -> None:
     assert make_job(slow, parse_time(BORN))["metadata"]["name"] == f"tick-{int(parse_time(BORN)) // 60}"
 
 
-def test_a_namespace_that_goes_away_is_told_as_that() -> None:
+def test_a_namespace_that_is_deleted_is_reported() -> None:
     causes = {"causes": [{"reason": "NamespaceTerminating", "message": "namespace lab is being terminated"}]}
     assert failure("tick-1", Forbidden(403, "Forbidden", "no", causes)).reason == "NamespaceTerminating"
     assert failure("tick-1", Forbidden(403, "Forbidden", "no")).reason == "FailedCreate"
@@ -313,7 +313,7 @@ async def test_a_cronjob_makes_jobs_and_tidies_up(world: World) -> None:
     assert not jobs_of(world)
 
 
-async def test_a_refused_job_is_told_and_tried_again(world: World) -> None:
+async def test_a_denied_job_is_reported_and_retried(world: World) -> None:
     def refuse(method: str, path: str) -> Refused | None:
         return Refused(400, "BadRequest", "no such queue") if method == "POST" and path.endswith("/jobs") else None
 

@@ -8,7 +8,7 @@ from volcano_py.controllers.failures import QUIET_SECONDS, FailureLog, from_outs
 from volcano_py.kube.errors import ApiError, Forbidden, Invalid, OlderDefinition, Unreachable
 
 
-def test_a_server_that_is_away_is_told_once_in_a_while_and_a_refusal_each_time(caplog):
+def test_outages_are_logged_at_intervals_and_denials_each_time(caplog):
     now = 0.0
     failures = FailureLog(logging.getLogger("test"), lambda: now)
     for i in range(100):

@@ -172,7 +172,7 @@ def test_what_is_found_is_made_changed_and_deleted_and_the_rest_left_alone() -> 
     assert adopt.reconcile("label", found({"n2": {RACK: "b"}}, there[1:]), [there[1], mine]) == []
 
 
-def test_a_name_that_somebody_else_has_is_told() -> None:
+def test_a_taken_name_is_reported() -> None:
     spine = from_manifest(HyperNode, hypernode(ufm.SPINE))
     ports = [{"description": "Computer", "peer_node_name": "l", "system_name": "n"}]
     assert adopt.in_the_way("ufm", ufm.discover(ports), [spine]) == [ufm.SPINE]
@@ -286,17 +286,17 @@ async def test_a_mistake_leaves_the_old_sources_at_work(world: World) -> None:
     await world.until(lambda: members_of(world) == {"a": ["n1", "n2"]})
 
 
-async def test_ufm_is_asked(world: World, server: Any) -> None:
+async def test_ufm_is_queried(world: World, server: Any) -> None:
     url, answers = server
     answers.append((200, b'[{"description": "Computer", "peer_node_name": "l1", "system_name": "n1"}]'))
     secret = {"username": base64.b64encode(b"user").decode(), "password": base64.b64encode(b"pass").decode()}
     reference = {"secretRef": {"name": "login", "namespace": "lab"}}
-    asked = {"source": "ufm", "enabled": True, "interval": "200ms", "credentials": reference}
-    asked["config"] = {"endpoint": url}
-    world.api.put(conf(asked, {"source": "carrier-pigeon", "enabled": True}))
+    source = {"source": "ufm", "enabled": True, "interval": "200ms", "credentials": reference}
+    source["config"] = {"endpoint": url}
+    world.api.put(conf(source, {"source": "carrier-pigeon", "enabled": True}))
     await world.until(lambda: len(world.events("TopologyDiscovery")) == 2)
-    assert any("'carrier-pigeon' is unknown" in told for told in world.events("TopologyDiscovery"))
-    assert any("credentials are not configured" in told for told in world.events("TopologyDiscovery"))
+    assert any("'carrier-pigeon' is unknown" in message for message in world.events("TopologyDiscovery"))
+    assert any("credentials are not configured" in message for message in world.events("TopologyDiscovery"))
     world.api.put({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "login"}, "data": secret})
     await world.until(lambda: members_of(world) == {"leaf-hn-0": ["n1"], "spine-hn": ["leaf-hn-0"]})
     answers[0] = (500, b"")

@@ -254,7 +254,7 @@ async def test_volumes(world):
     assert len(world.api.all(kinds.PERSISTENTVOLUMECLAIM)) == 2
 
 
-async def test_a_missing_queue_is_told_and_does_not_stop_others(world):
+async def test_a_missing_queue_is_reported_and_does_not_stop_others(world):
     world.api.put(job(queue="nowhere"))
     await world.until(lambda: any("'nowhere' not found" in text for text in world.events("JobStatusError")))
     world.api.put(job(name="other"))
@@ -268,7 +268,7 @@ def in_the_way(world):
     return state.get("reason"), state.get("message", "")
 
 
-async def test_what_is_missing_is_said_and_the_job_goes_on_when_it_comes(world):
+async def test_a_missing_object_is_reported_and_the_job_continues_when_it_exists(world):
     """A queue, a claim and room in a quota may come late: no number of attempts is too many."""
     await world.kill()
     world.options.max_requeue_num = 1
@@ -385,7 +385,7 @@ async def test_killed_at_any_moment_it_goes_on_without_making_anything_twice(wor
     assert world.status()["succeeded"] == 4
 
 
-async def test_a_failure_while_nobody_looked_is_handled_after_the_start(world):
+async def test_a_failure_while_no_controller_ran_is_handled_after_the_start(world):
     await start_running(world, job(policies=[{"event": "PodFailed", "action": "AbortJob"}]))
     await world.kill()
     world.run_pods("Failed", "work-0", exit_code=1)

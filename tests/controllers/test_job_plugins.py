@@ -113,7 +113,7 @@ def test_ray():
         plugins.on_job_add(make({"ray": []}, task("worker", 1)), one.status)
 
 
-def test_an_unknown_plugin_is_told():
+def test_an_unknown_plugin_is_reported():
     with pytest.raises(Unready, match="'magic' is not available"):
         plugins.on_job_update(make({"magic": []}))
 

@@ -1,4 +1,4 @@
-"""Policies that wait, what happens to a job while no controller runs or while one stumbles, and jobs made anew."""
+"""Policies that wait, what happens to a job while no controller runs or while one stumbles, and recreated jobs."""
 
 import asyncio
 
@@ -87,7 +87,7 @@ async def test_a_gang_that_breaks_while_no_controller_runs_is_broken(world):
     await world.reaped(lambda: world.phase() == "Aborted")
 
 
-async def test_a_job_whose_requests_are_no_quantities_says_so(world):
+async def test_a_job_whose_requests_are_no_quantities_reports_it(world):
     """Only where no webhook and no schema has seen it."""
     container = {"name": "main", "image": "busybox:1", "resources": {"requests": {"cpu": "lots"}}}
     world.api.put(job(task(template={"spec": {"containers": [container]}})))
@@ -103,7 +103,7 @@ async def test_what_has_happened_is_not_forgotten_over_a_mistake_of_ours(world, 
 
     def stumble(*arguments, **options):
         stumbles.append(arguments)
-        raise RuntimeError("nobody thought of this")
+        raise RuntimeError("unexpected")
 
     with monkeypatch.context() as patched:
         patched.setattr("volcano_py.controllers.job.controller.reconcile", stumble)

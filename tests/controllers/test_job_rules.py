@@ -50,7 +50,7 @@ def after(phase, action, spec=None, **counters):
 
 
 def among(*pods):
-    """Asks for pods of a task in a phase."""
+    """The pods of a task in a phase."""
     return lambda task, phase: [pod for pod in pods if task_of(pod) == task and pod.status.phase == phase]
 
 
@@ -375,7 +375,7 @@ def test_task_events():
     assert events.pod_updated(made_pod(1), ended[1], one, among(*ended)).event == "TaskCompleted"
     assert events.pod_updated(made_pod(1), ended[1], one, among(ended[1], made_pod(0))).event == "OutOfSync"
     assert events.pod_added(ended[1], one, among(*ended)).event == "TaskCompleted", "while no controller ran"
-    assert events.pod_added(ended[1], None, among(*ended)).event == "OutOfSync", "told when the job is seen"
+    assert events.pod_added(ended[1], None, among(*ended)).event == "OutOfSync", "reported when the job is seen"
     assert [request.event for request in events.job_added(one, among(*ended))] == ["OutOfSync", "TaskCompleted"]
     assert [request.event for request in events.job_added(one, among(ended[0]))] == ["OutOfSync"]
     crashing = made_pod(0)
@@ -416,7 +416,7 @@ def test_a_job_of_more_pods_than_a_cluster_holds_is_refused_before_they_are_made
         sync(Observed(one, queue=Queue(), podgroup=from_manifest(PodGroup, {"status": {"phase": "Inqueue"}})), None)
 
 
-def test_an_eviction_is_told_from_a_failure():
+def test_an_eviction_differs_from_a_failure():
     def failed(**status):
         metadata = {"name": "train-work-0"}
         return from_manifest(Pod, {"metadata": metadata, "status": {"phase": "Failed"} | status})
@@ -497,7 +497,7 @@ def test_a_kill_is_written_down_before_it_is_done():
     assert [type(step).__name__ for step in part] == ["Together", "UpdateStatus", "Together"]
 
 
-def test_what_plugins_make_is_noted_before_it_is_made_and_while_it_is_made_anew():
+def test_what_plugins_make_is_noted_before_it_is_made_and_while_it_is_recreated():
     new = from_manifest(Job, job(plugins={"svc": [], "env": []}))
     first = sync(Observed(job=new, queue=Queue()), None)
     noted = {"plugin-env": "env", "plugin-svc": "svc"}

@@ -62,7 +62,7 @@ class Bench:
         self.seen.jobs = self.jobs
 
     def step(self) -> list[Instruction]:
-        """Reconcile once, and carry out what it asks for."""
+        """Reconcile once, and execute the instructions."""
         made = reconcile(self.seen)
         for one in flat(made):
             if isinstance(one, Create):
@@ -163,7 +163,7 @@ def test_a_deleted_member_is_made_again_but_not_after_the_end() -> None:
 
 
 def test_a_member_that_expired_stays_done() -> None:
-    """Its time to live is over: to run it again, and again, is not what was asked for."""
+    """Its time to live is over: to run it again, and again, is not requested."""
     quick = template("a", ttlSecondsAfterFinished=0)
     bench = Bench(flow(entry("a"), entry("b", "a")), a=quick)
     bench.step()
@@ -231,7 +231,7 @@ def test_a_task_has_to_reach_its_phase(counts: dict[str, int], due: bool) -> Non
         assert not due and any(isinstance(one, Again) and one.seconds > 0 for one in bench.step()), made
 
 
-def test_a_completed_target_will_do_whatever_the_probe_asks() -> None:
+def test_a_completed_target_will_do_for_any_probe() -> None:
     bench = running(probe={"httpGetList": [{"taskName": "work", "path": "/ready", "port": 80}]})
     bench.step()
     assert "f-b" not in bench.jobs
@@ -247,16 +247,16 @@ def test_all_checks_have_to_hold() -> None:
     }
     bench = running(probe=probe, Running=2)
     bench.seen.pods = {"f-a": pods("Running", "Running")}
-    asked = questions(bench.seen)
-    assert asked == {Question("127.0.0.1", 80)}
+    probes = questions(bench.seen)
+    assert probes == {Question("127.0.0.1", 80)}
     bench.step()
     assert "f-b" not in bench.jobs
-    bench.seen.answers = dict.fromkeys(asked, True)
+    bench.seen.answers = dict.fromkeys(probes, True)
     bench.step()
     assert "f-b" in bench.jobs
 
 
-def test_pods_are_asked_only_when_enough_of_them_run() -> None:
+def test_pods_are_probed_only_when_enough_of_them_run() -> None:
     bench = running(probe={"tcpSocketList": [{"taskName": "work", "port": 80}]})
     bench.seen.pods = {"f-a": pods("Running", "Pending")}
     assert not questions(bench.seen)
@@ -276,7 +276,7 @@ def test_targets_that_the_probe_does_not_name_have_to_complete() -> None:
     assert "f-b" in bench.jobs
 
 
-async def test_pods_are_asked_over_http_and_tcp() -> None:
+async def test_pods_are_probed_over_http_and_tcp() -> None:
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = await reader.readuntil(b"\r\n\r\n")
         good = head.startswith(b"GET /ready?x=1 ") and b"X-Key: v" in head
@@ -287,12 +287,12 @@ async def test_pods_are_asked_over_http_and_tcp() -> None:
     server = await asyncio.start_server(answer, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
     async with server:
-        asked = [
+        probes = [
             Question("127.0.0.1", port, "/ready?x=1", ("X-Key", "v")),
             Question("127.0.0.1", port, "/other"),
             Question("127.0.0.1", port),
         ]
-        assert await prober.ask(asked) == {asked[0]: True, asked[1]: False, asked[2]: True}
+        assert await prober.ask(probes) == {probes[0]: True, probes[1]: False, probes[2]: True}
     closed = Question("127.0.0.1", port)
     assert await prober.ask([closed]) == {closed: False}
 
@@ -350,9 +350,9 @@ def test_lists_without_names_are_replaced_and_null_removes() -> None:
 # ---- mistakes
 
 
-def test_what_never_can_be_is_told() -> None:
-    bench = Bench(flow(entry("a", "nobody")))
-    assert "contains 'nobody', which is not a flow" in warnings(bench.step())[0]
+def test_unsatisfiable_entries_are_reported() -> None:
+    bench = Bench(flow(entry("a", "missing")))
+    assert "contains 'missing', which is not a flow" in warnings(bench.step())[0]
     bench = Bench(flow(entry("a")))
     bench.seen.templates = {}
     assert "JobTemplate lab/a does not exist" in warnings(bench.step())[0]

@@ -34,7 +34,7 @@ def thing(name: str, version: int, uid: str = "u1", kind: str = "JobFlow") -> Ma
 
 
 class Diary:
-    """What a feed told, as text."""
+    """The events of a feed, as text."""
 
     def __init__(self, feed: HandFeed[Any]) -> None:
         self.lines: list[str] = []
@@ -53,7 +53,7 @@ async def test_older_news_are_dropped() -> None:
     feed.seen(thing("f", 5))
     feed.seen(thing("f", 4))
     feed.seen(thing("f", 7))
-    feed.seen(thing("f", 9, uid="u2"))  # deleted and made anew
+    feed.seen(thing("f", 9, uid="u2"))  # deleted and recreated
     feed.seen(thing("f", 8))
     feed.seen(thing("f", 8), gone=True)
     feed.seen(thing("f", 9, uid="u2"), gone=True)
@@ -64,7 +64,7 @@ def things(*manifests: Manifest) -> list[JobFlow]:
     return [from_manifest(JobFlow, one) for one in manifests]
 
 
-async def test_a_list_tells_what_is_gone_but_not_of_what_is_newer() -> None:
+async def test_a_list_reports_deletions_but_not_of_newer_objects() -> None:
     feed = HandFeed(kinds.JOBFLOW, JobFlow)
     feed.listed(things(thing("a", 1, "a"), thing("b", 2, "b")), [], "3")
     assert feed.synced.is_set()
@@ -256,7 +256,7 @@ async def test_kopf_that_ends_is_started_again(client: Client, caplog: pytest.Lo
 async def test_rejected_credentials_are_not_tried_without_a_pause(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """kopf asks for another session at each 401, more than a hundred times a second."""
+    """kopf requests another session at each 401, more than a hundred times a second."""
     begun: list[float] = []
     make = kopf_thread.session_for
 

@@ -34,7 +34,7 @@ async def test_the_executor_forgets_jobs_that_are_deleted(world: World, monkeypa
     world.api.put({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "j1"}})
     await world.until(lambda: len(world.podgroups()) == 4)
     executor = executors[0]
-    remembered = (executor._said, executor._owned._stored)
+    remembered = (executor._recorded, executor._owned._stored)
     await world.until(lambda: all(len(memory) for memory in remembered))
     for number in range(5):
         world.api.delete(kinds.JOB, f"j{number}")

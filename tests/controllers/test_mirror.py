@@ -42,7 +42,7 @@ async def test_an_answer_that_comes_before_the_watch_counts_at_once():
     saw(informer, "ADDED", pod(1))
     mirror.note(pod(3))
     saw(informer, "MODIFIED", pod(2))
-    assert mirror.get("lab/p").metadata.resource_version == "3", "what the watch says later is older"
+    assert mirror.get("lab/p").metadata.resource_version == "3", "the later event of the watch is older"
     mirror.forget("lab/p", "u")
     saw(informer, "MODIFIED", pod(4))
     assert mirror.get("lab/p") is None, "we have deleted it"

@@ -69,7 +69,7 @@ async def test_replicas_share_a_group_that_follows_their_owner(world):
 
 
 async def test_the_group_of_a_statefulset_follows_its_newest_revision(world):
-    """A pod below the partition of its update strategy is made anew from the former template."""
+    """A pod below the partition of its update strategy is recreated from the former template."""
 
     def member(name, revision, cpu):
         container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}}
@@ -78,7 +78,7 @@ async def test_the_group_of_a_statefulset_follows_its_newest_revision(world):
         made["metadata"]["ownerReferences"][0]["kind"] = "StatefulSet"
         return made
 
-    def asked():
+    def minimums():
         return [group["spec"]["minResources"]["requests.cpu"] for group in world.podgroups()]
 
     statefulset = {
@@ -90,16 +90,16 @@ async def test_the_group_of_a_statefulset_follows_its_newest_revision(world):
     }
     owner = world.api.put(statefulset)
     world.api.put(member("db-1", "new", "2"))
-    await world.until(lambda: asked() == ["2"])
+    await world.until(lambda: minimums() == ["2"])
     world.api.clock += 60
     world.api.put(member("db-0", "old", "1"))
     await world.until(lambda: group_of(world, "db-0"))
     world.api.change(kinds.STATEFULSET, "db", {"spec": {"replicas": 3}})
     await world.quiet()
-    assert asked() == ["2"]
+    assert minimums() == ["2"]
     world.api.put(member("db-2", "newest", "3"))
     world.api.change(kinds.STATEFULSET, "db", {"status": {"updateRevision": "newest"}})
-    await world.until(lambda: asked() == ["3"])
+    await world.until(lambda: minimums() == ["3"])
 
 
 def test_annotations_are_inherited_and_overridden():

@@ -93,9 +93,9 @@ def seen(name="team", now="Open", members=0, **fields):
 
 
 def test_root_cannot_be_closed():
-    instructions, asks = reconcile(seen("root"), bus.CLOSE_QUEUE)
+    instructions, follow_ups = reconcile(seen("root"), bus.CLOSE_QUEUE)
     assert [instruction.reason for instruction in instructions] == ["CloseQueue"]
-    assert asks == []
+    assert follow_ups == []
 
 
 def test_a_missing_parent_is_waited_for():

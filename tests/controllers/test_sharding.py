@@ -61,12 +61,17 @@ def test_ranges_are_compared_in_hundredths() -> None:
 
 
 def pod(name: str, cpu: str, node: str = "n", phase: str = "Running", **annotations: str) -> Pod:
-    asked = {"resources": {"requests": {"cpu": cpu, "memory": "1Gi"}}}
+    container = {"resources": {"requests": {"cpu": cpu, "memory": "1Gi"}}}
     return from_manifest(
         Pod,
         {
             "metadata": {"name": name, "uid": name, "annotations": annotations},
-            "spec": {"nodeName": node, "containers": [asked], "initContainers": [asked], "overhead": {"cpu": "7"}},
+            "spec": {
+                "nodeName": node,
+                "containers": [container],
+                "initContainers": [container],
+                "overhead": {"cpu": "7"},
+            },
             "status": {"phase": phase},
         },
     )

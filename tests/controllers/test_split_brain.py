@@ -1,4 +1,4 @@
-"""Two controller-managers at work at the same time, as when a lease is lost and nobody has noticed yet."""
+"""Two controller-managers at work at the same time, as when a Lease is lost unnoticed."""
 
 from __future__ import annotations
 

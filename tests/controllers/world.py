@@ -1,4 +1,4 @@
-"""A cluster in miniature for the controllers: the API, the controller-manager, and somebody who plays scheduler
+"""A cluster in miniature for the controllers: the API, the controller-manager, and a stand-in for the scheduler
 and kubelet."""
 
 from __future__ import annotations
