@@ -1,4 +1,4 @@
-"""Both judges of admission, the policies in CEL and the plain functions, and objects for them."""
+"""The two implementations of admission, the policies in CEL and the Python functions, and objects for them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ BESIDE = {
 
 
 def holds(rule: Rule, data: dict[str, Any]) -> bool:
-    """Whether a rule is true; an error rejects the object, as the policies' failurePolicy says."""
+    """Whether a rule is true; an error rejects the object, as with failurePolicy Fail."""
     try:
         return evaluate_with(rule.expression, data) is True
     except ValueError:

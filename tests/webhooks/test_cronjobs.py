@@ -55,5 +55,5 @@ def test_denied(denied, message):
     assert any(message in problem for problem in problems), problems
 
 
-def test_all_reasons_are_told_at_once():
+def test_all_problems_are_reported_together():
     assert len(validate_cronjob(cronjob("n" * 53, schedule="never", timeZone="Nowhere"))) == 3

@@ -40,7 +40,7 @@ def test_flows_that_never_end(denied, message):
     assert message in problem
 
 
-def test_a_circle_is_told_in_the_order_of_waiting():
+def test_a_cycle_is_reported_in_the_order_of_dependencies():
     assert check_graph({"a": ["b"], "b": ["c"], "c": ["a"]}) in (
         "a depends on b depends on c depends on a",
         "b depends on c depends on a depends on b",

@@ -174,7 +174,7 @@ def test_denied_for_one_reason(denied, message):
         assert len(problems) == 1, problems
 
 
-def test_all_reasons_are_told_at_once():
+def test_all_problems_are_reported_together():
     problems = validate_job_create(job(task(minAvailable=9), minAvailable=9, queue="nowhere"), QUEUES)
     assert len(problems) == 3
 

@@ -54,6 +54,6 @@ def test_a_new_authority_is_trusted_beside_the_old_one():
     certificate.verify_directly_issued_by(newest)
 
 
-def test_what_is_no_certificate_is_made_anew():
+def test_an_invalid_certificate_is_replaced():
     for data in ({}, {"tls.crt": "???"}, first().data() | {"tls.key": "Zm9v"}, first().data() | {"ca.crt": None}):
         assert keeping.read(data) is None

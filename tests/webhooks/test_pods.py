@@ -63,11 +63,11 @@ def test_the_first_fitting_group_counts(annotations, kind):
 
 
 def test_the_queue_gate_is_added_once_and_only_with_the_feature():
-    asked = pod({GATE: "true"}, schedulingGates=[{"name": "other"}])
-    gated = mutate_pod(asked, queue_gate=True)
+    annotated = pod({GATE: "true"}, schedulingGates=[{"name": "other"}])
+    gated = mutate_pod(annotated, queue_gate=True)
     assert gated["spec"]["schedulingGates"] == [{"name": "other"}, {"name": GATE}]
     assert mutate_pod(gated, queue_gate=True) == gated
-    assert mutate_pod(asked) == asked
+    assert mutate_pod(annotated) == annotated
     assert "schedulingGates" not in mutate_pod(pod({GATE: "false"}), queue_gate=True)["spec"]
 
 
@@ -105,7 +105,7 @@ def test_only_one_budget():
 
 
 @pytest.mark.parametrize(
-    ("given", "asked"),
+    ("given", "concerned"),
     [
         (pod(), False),
         (pod(schedulerName="default-scheduler"), False),
@@ -115,5 +115,5 @@ def test_only_one_budget():
         (pod({"volcano.sh/resource-group": "gpu"}), True),
     ],
 )
-def test_plain_pods_are_left_alone(given, asked):
-    assert concerns(given) is asked
+def test_plain_pods_are_left_alone(given, concerned):
+    assert concerns(given) is concerned

@@ -229,8 +229,8 @@ def test_rules_beside_other_queues(
 
 
 def test_every_rule_beside_other_queues_has_refused_something() -> None:
-    said = {message for *given, _ in BESIDE_QUEUES for message in refused_beside(*given)}
-    assert said == {rule.message for rules in BESIDE.values() for rule in rules}
+    messages = {message for *given, _ in BESIDE_QUEUES for message in refused_beside(*given)}
+    assert messages == {rule.message for rules in BESIDE.values() for rule in rules}
 
 
 def test_what_fits_beside_other_queues() -> None:
@@ -266,7 +266,7 @@ def test_no_queue_is_refused_beside_others_that_the_functions_allow(one: Any, a:
 
 
 def test_every_rule_has_refused_something() -> None:
-    """Those for numbers that the CRDs already refuse are asked here."""
+    """Includes rules for numbers that the CRDs already reject."""
     negative = [
         job(task(replicas=-1), minAvailable=0),
         job(task(minAvailable=-1)),
@@ -276,17 +276,17 @@ def test_every_rule_has_refused_something() -> None:
         job(queue="root"),
         job(task(template={"spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "-1"}}}]}})),
     ]
-    said = {message for path, obj, _ in REFUSED for message in refused(path, obj)}
-    said |= {message for obj in negative for message in refused("/jobs/validate", obj)}
-    said |= set(refused("/jobs/validate", job(task(), task(name="b")), job()))
-    said |= set(refused("/jobs/validate", job(queue="other"), job()))
-    said |= set(refused("/queues/validate", None, queue(name="default"), "DELETE"))
-    said |= set(refused("/jobs/validate", changed("containers", "image", "x"), job()))
-    said |= set(refused("/jobs/validate", changed("hostNetwork", True), job()))
-    said |= set(refused("/jobs/validate", job(task(maxRetry=7)), job()))
+    messages = {message for path, obj, _ in REFUSED for message in refused(path, obj)}
+    messages |= {message for obj in negative for message in refused("/jobs/validate", obj)}
+    messages |= set(refused("/jobs/validate", job(task(), task(name="b")), job()))
+    messages |= set(refused("/jobs/validate", job(queue="other"), job()))
+    messages |= set(refused("/queues/validate", None, queue(name="default"), "DELETE"))
+    messages |= set(refused("/jobs/validate", changed("containers", "image", "x"), job()))
+    messages |= set(refused("/jobs/validate", changed("hostNetwork", True), job()))
+    messages |= set(refused("/jobs/validate", job(task(maxRetry=7)), job()))
     root = queue(name="root")
-    said |= set(refused("/queues/validate", queue(name="root", capability={"cpu": 1}), root))
-    assert said == {rule.message for rules in RULES.values() for rule in rules}
+    messages |= set(refused("/queues/validate", queue(name="root", capability={"cpu": 1}), root))
+    assert messages == {rule.message for rules in RULES.values() for rule in rules}
 
 
 numbers = st.integers(-1, 4)
@@ -375,13 +375,13 @@ def test_no_job_is_refused_that_the_functions_allow(spec: dict[str, Any]) -> Non
 
 
 @given(queues, st.sampled_from(["", "Open", "Closed", "Closing"]))
-def test_queues_are_judged_alike(spec: dict[str, Any], state: str) -> None:
+def test_queues_get_the_same_result(spec: dict[str, Any], state: str) -> None:
     obj = {"metadata": {"name": "q"}, "spec": spec, "status": {"state": state}}
     assert bool(problems("/queues/validate", obj)) == bool(refused("/queues/validate", obj))
 
 
 @given(budgets, st.sampled_from(["volcano", "other"]))
-def test_pods_are_judged_alike(given_: dict[str, str], scheduler: str) -> None:
+def test_pods_get_the_same_result(given_: dict[str, str], scheduler: str) -> None:
     obj = pod(**given_)
     obj["spec"]["schedulerName"] = scheduler
     assert bool(problems("/pods/validate", obj)) == bool(refused("/pods/validate", obj))

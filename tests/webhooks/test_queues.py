@@ -1,4 +1,4 @@
-"""Admission of Queues and PodGroups: a tree of queues in which nobody has more than there is."""
+"""Admission of Queues and PodGroups: queues must fit into their parents."""
 
 import pytest
 

@@ -102,7 +102,7 @@ async def test_size_is_bounded():
 async def test_time_is_bounded_and_others_are_not_held_up(monkeypatch):
     free = threading.Event()
 
-    def slow(asked, around):
+    def slow(request, context):
         free.wait(20)
         return Verdict()
 
@@ -121,8 +121,8 @@ async def test_time_is_bounded_and_others_are_not_held_up(monkeypatch):
             free.set()
 
 
-async def test_a_rule_that_fails_is_told_as_our_mistake(monkeypatch):
-    def broken(asked, around):
+async def test_a_failing_rule_is_an_internal_error(monkeypatch):
+    def broken(request, context):
         raise ZeroDivisionError
 
     monkeypatch.setitem(PATHS, "/broken", Path("/broken", "broken", PATHS["/pods/validate"].rt, ("CREATE",), broken))
@@ -185,9 +185,9 @@ GROUPS = AdmissionContext(queues=AROUND.queues, resource_groups=[{"resourceGroup
 def test_any_value_in_any_place_gets_an_answer(data):
     path = PATHS[data.draw(st.sampled_from(sorted(PATHS)))]
     operation = data.draw(st.sampled_from(path.operations))
-    asked = review(SPECIMENS[path.rt.plural], operation, oldObject=SPECIMENS[path.rt.plural])
-    where = data.draw(st.sampled_from(list(places(asked))))
-    made = json.loads(answer(path, json.dumps(changed(asked, where, data.draw(VALUES))).encode(), GROUPS))
+    valid = review(SPECIMENS[path.rt.plural], operation, oldObject=SPECIMENS[path.rt.plural])
+    where = data.draw(st.sampled_from(list(places(valid))))
+    made = json.loads(answer(path, json.dumps(changed(valid, where, data.draw(VALUES))).encode(), GROUPS))
     assert made["kind"] == "AdmissionReview"
     assert isinstance(made["response"]["allowed"], bool)
     assert made["response"]["allowed"] or made["response"]["status"]["message"]
