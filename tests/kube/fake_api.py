@@ -127,7 +127,7 @@ class FakeApi:
         self.faults.append(Fault(test, reply, times))
 
     def put(self, plural: str, obj: dict[str, Any], kind: str = "ADDED") -> dict[str, Any]:
-        """Store an object as if somebody else had written it."""
+        """Store an object as another client does."""
         self.revision += 1
         meta = dict(obj["metadata"], resourceVersion=str(self.revision))
         key = (plural, meta.get("namespace", ""), meta["name"])

@@ -13,16 +13,16 @@ from volcano_py.kube.informer import Informer
 
 
 class Watched:
-    """An informer that runs, and what it told."""
+    """An informer that runs, and its events."""
 
     def __init__(self, client, **options):
-        self.told = []
+        self.events = []
         self.refused = []
         options.setdefault("backoff", Backoff(0.01, 0.05))
         self.informer = Informer(client, PODS, Pod, decode_error=self.refused.append, **options).on(
-            add=lambda new: self.told.append(("add", new.metadata.name)),
-            update=lambda old, new: self.told.append(("update", new.metadata.name)),
-            delete=lambda last: self.told.append(("delete", last.metadata.name)),
+            add=lambda new: self.events.append(("add", new.metadata.name)),
+            update=lambda old, new: self.events.append(("update", new.metadata.name)),
+            delete=lambda last: self.events.append(("delete", last.metadata.name)),
         )
         self.task = asyncio.create_task(self.informer.run())
 
@@ -46,13 +46,13 @@ async def test_list_then_changes(api, client):
         api.put("pods", pod(f"p{i}"))
     async with Watched(client, page_size=2) as w:
         assert sorted(w.informer.store) == [f"default/p{i}" for i in range(5)]
-        assert w.told == [("add", f"p{i}") for i in range(5)]
-        w.told.clear()
+        assert w.events == [("add", f"p{i}") for i in range(5)]
+        w.events.clear()
         api.put("pods", pod("p9"))
         api.put("pods", pod("p9", spec={"nodeName": "n"}))
         api.remove("pods", "p0")
-        await w.until(lambda: len(w.told) == 3)
-        assert w.told == [("add", "p9"), ("update", "p9"), ("delete", "p0")]
+        await w.until(lambda: len(w.events) == 3)
+        assert w.events == [("add", "p9"), ("update", "p9"), ("delete", "p0")]
         assert w.informer.store["default/p9"].spec.node_name == "n"
 
 
@@ -72,7 +72,7 @@ async def test_a_stream_that_is_cut_resumes_where_it_was(api, client):
     api.fault("GET watch=true", cut)
     async with Watched(client) as w:
         await w.until(lambda: "default/c" in w.informer.store)
-        assert w.told == [("add", "a"), ("add", "b"), ("add", "c")]
+        assert w.events == [("add", "a"), ("add", "b"), ("add", "c")]
         lists = [entry for entry in api.log if "watch=true" not in entry]
         assert len(lists) == 1, "it must resume, not list again"
         assert "resourceVersion=102" in api.log[-1]
@@ -96,7 +96,7 @@ async def test_410_lists_again_and_reports_the_difference(api, client):
     api.fault("GET watch=true", meanwhile)
     async with Watched(client) as w:
         await w.until(lambda: "default/gone" not in w.informer.store)
-        assert sorted(w.told[4:]) == [
+        assert sorted(w.events[4:]) == [
             ("add", "new"),
             ("add", "reborn"),
             ("delete", "gone"),
@@ -120,7 +120,7 @@ async def test_410_inside_the_stream_and_while_paging(api, client):
     async with Watched(client, page_size=2) as w:
         api.put("pods", pod("after"))
         await w.until(lambda: "default/after" in w.informer.store)
-        assert sorted(w.told) == [("add", "after")] + [("add", f"p{i}") for i in range(4)]
+        assert sorted(w.events) == [("add", "after")] + [("add", f"p{i}") for i in range(4)]
 
 
 async def test_a_silent_stream_is_opened_again(api, client):
@@ -147,7 +147,7 @@ async def test_an_outage_of_the_server(api):
             api.put("pods", pod("b"))
             await api.start(api.port)
             await w.until(lambda: "default/b" in w.informer.store)
-            assert w.told == [("add", "a"), ("add", "b")]
+            assert w.events == [("add", "a"), ("add", "b")]
 
 
 async def test_errors_of_the_server_are_waited_out(api, client):

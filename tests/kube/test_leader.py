@@ -147,7 +147,7 @@ async def test_holds_turns_false_by_itself(api, client):
     now[0] += 0.49
     assert one.holds()
     now[0] += 0.02
-    assert not one.holds(), "nobody called anything; time alone ends it"
+    assert not one.holds(), "it ends with time alone, without a call"
 
 
 async def test_a_lease_taken_by_another_ends_leadership(api, client):

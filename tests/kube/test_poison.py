@@ -91,7 +91,7 @@ async def test_an_answer_that_is_none_is_retried(api, client, answer, match):
     async with Watched(client) as w:
         api.put("pods", pod("b"))
         await w.until(lambda: set(w.informer.store) == {"default/a", "default/b"})
-        assert not any(what == "delete" for what, _ in w.told)
+        assert not any(what == "delete" for what, _ in w.events)
 
 
 @pytest.mark.parametrize("lean", [False, True])
@@ -141,16 +141,16 @@ async def test_the_gate_is_called_again_when_there_is_a_connection(api, lean):
     class Closed(Exception):
         pass
 
-    asked = []
+    requests = []
 
     def gate():
-        asked.append(1)
-        if len(asked) == 2:
+        requests.append(1)
+        if len(requests) == 2:
             raise Closed
 
     async with Client(Credentials(server=api.url), lean=lean, gate=gate) as client:
         with pytest.raises(Closed):
             await client.create(PODS, pod("a"))
-        assert not api.objects and len(asked) == 2
+        assert not api.objects and len(requests) == 2
         await client.create(PODS, pod("a"))
         assert len(api.objects) == 1
