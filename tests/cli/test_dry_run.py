@@ -1,4 +1,4 @@
-"""--dry-run: what would be created, what admission says of it, and that nothing is."""
+"""--dry-run: the objects that would be created, the problems of admission, and that nothing is created."""
 
 from __future__ import annotations
 

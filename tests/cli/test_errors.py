@@ -212,7 +212,7 @@ def test_the_scheduler(files: dict[str, str], taken: int, arguments: str, code: 
 
 @pytest.fixture
 def taken() -> Iterator[int]:
-    """A port that somebody else listens on."""
+    """A port on which another process listens."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         listener.listen()

@@ -1,4 +1,4 @@
-"""vcctl top: its rows, how it fits a terminal, what it says of what may not be listed, and the command on a cluster."""
+"""vcctl top: its rows, how it fits a terminal, its notes about forbidden kinds, and the command on a cluster."""
 
 from __future__ import annotations
 

@@ -140,10 +140,10 @@ async def test_queues(tmp_path: Path, vcctl: Vcctl, monkeypatch: pytest.MonkeyPa
         header = "Name                     Weight  State   Parent  Inqueue Pending Running Unknown Completed"
         row = "lab                      3       Open    root    0       0       1       0       0       "
 
-        async def told() -> bool:
+        async def updated() -> bool:
             return await vcctl("queue", "get", "-n", "lab") == (0, f"{header}\n{row}\n")
 
-        await until(told, f"the queue's counters follow its PodGroups, but not to {row!r}")
+        await until(updated, f"the queue's counters follow its PodGroups, but not to {row!r}")
         code, out = await vcctl("queue", "list")
         assert code == 0 and out.splitlines()[0] == header and row in out.splitlines()
         assert [line.split()[0] for line in out.splitlines()[1:]] == ["default", "lab", "root"]
