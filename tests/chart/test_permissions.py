@@ -30,7 +30,7 @@ ACCOUNTS = tuple(f"volcano-{component}" for component in COMPONENTS)
 Permission = tuple[str, str, str, str]
 """Service account, API group, resource with subresource, verb."""
 
-PUT_CREATES = "a PUT creates a deleted Lease, for which kube-apiserver asks for create, too"
+PUT_CREATES = "a PUT creates a deleted Lease, for which kube-apiserver also requires create"
 NOT_SHOWN: dict[Permission, str] = {
     ("volcano-controllers", "coordination.k8s.io", "leases", "create"): PUT_CREATES,
     ("volcano-hypernode-controller", "coordination.k8s.io", "leases", "create"): PUT_CREATES,
@@ -81,7 +81,7 @@ def used(requests: Iterable[Audited]) -> set[Permission]:
 
 
 def needed(rbac: Rbac, requests: Iterable[Audited]) -> set[Permission]:
-    """The permissions without which a request is forbidden: each is removed from its rule, and the authorizer asked."""
+    """The permissions without which a request is forbidden: each is removed from its rule in turn."""
     seen = set(requests)
     seen |= {replace(one, verb="watch") for one in seen if one.verb == "list" and one.code != 403}
     by_permission: dict[Permission, list[Access]] = {}
