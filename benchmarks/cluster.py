@@ -1,4 +1,4 @@
-"""A sandbox to be measured: started in a process of its own, asked over TLS, its memory read from /proc."""
+"""A sandbox to be measured: started in a process of its own, called over TLS, its memory read from /proc."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def resident(pid: int) -> float:
     for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
         if line.startswith("Pss:"):
             return int(line.split()[1]) / 1024
-    raise click.ClickException("the kernel does not tell a process's memory (/proc/PID/smaps_rollup)")
+    raise click.ClickException("the kernel does not report a process's memory (/proc/PID/smaps_rollup)")
 
 
 def cpu_seconds(pid: int) -> float:
@@ -123,7 +123,7 @@ def pod(i: int) -> Manifest:
         "kind": "Pod",
         "metadata": {"name": f"pod-{i:05d}", "namespace": "default", "labels": {"app": f"bench-{i % 100}"}},
         "spec": {
-            "schedulerName": "nobody",
+            "schedulerName": "none",
             "containers": [
                 {
                     "name": "main",

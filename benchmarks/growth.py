@@ -22,7 +22,7 @@ Point = dict[str, Any]
 
 
 class Axis(NamedTuple):
-    """What grows. `text` says of what; `value`: the figure that is looked at, in seconds."""
+    """What grows. `text`: in words; `value`: the figure that is compared, in seconds."""
 
     text: str
     unit: str

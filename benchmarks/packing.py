@@ -23,7 +23,7 @@ from volcano_py.testing.table import configuration
 GPU = "trace/gpu-parts"
 BATCH = 200
 DEMAND = 1.3
-"""GPU parts that are asked for in all, as a multiple of what there is."""
+"""GPU parts that are requested in all, as a multiple of what exists."""
 
 CANDIDATES: dict[str, list[Any]] = {
     "Volcano's stock: nodeorder and binpack": ["predicates", "nodeorder", "binpack"],
@@ -57,7 +57,7 @@ class Outcome(NamedTuple):
     first_wait: float
     """The share of GPUs in use when a pod had to wait for the first time."""
     stranded: float
-    """GPUs that are free on nodes where no pod of the trace that wants one would find its cpu and memory."""
+    """GPUs that are free on nodes where no pod of the trace that requests one would find its cpu and memory."""
 
 
 def run(nodes: Path, pods: Path, name: str, plugins: list[Any]) -> Outcome:
@@ -68,13 +68,13 @@ def run(nodes: Path, pods: Path, name: str, plugins: list[Any]) -> Outcome:
     simulation = Simulation([queue, *(_node(row) for row in rows)], raw=True, now=0.0)
     have = sum(int(row["gpu"]) * 1000 for row in rows)
     random, wanted = Random(1), list(_rows(pods))
-    asked = number = 0
+    requested = number = 0
     first = 1.0
-    while asked < have * DEMAND:
+    while requested < have * DEMAND:
         for row in random.choices(wanted, k=BATCH):
             for manifest in _job(number, row):
                 simulation.put(manifest)
-            asked += _parts(row)
+            requested += _parts(row)
             number += 1
         simulation.cycle(conf)
         if first == 1.0 and any(not t.node for t in simulation.cluster.tasks.values()):

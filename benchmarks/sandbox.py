@@ -66,7 +66,7 @@ async def kept(pods: int) -> dict[str, float]:
 
 
 async def whole(nodes: int, pods: int) -> dict[str, float]:
-    """Gangs through controllers and scheduler: until all run, and everybody's memory then."""
+    """Gangs through controllers and scheduler: until all run, and the memory of all programs then."""
     async with cluster(nodes, "scheduler,controller-manager") as c:
         begun = time.perf_counter()
         for i in range(pods // GANG):

@@ -47,7 +47,7 @@ async def listed(c: Cluster, pods: int) -> float:
 
 
 async def paged(c: Cluster, pods: int) -> dict[str, float]:
-    """The list by pages, and how long somebody else waits for a small answer at most meanwhile."""
+    """The list by pages, and the longest wait of another client for a small answer meanwhile."""
     waits = [0.0]
 
     async def ask() -> None:

@@ -1,6 +1,6 @@
 """What a viewer may do: suspend and resume a Job, open and close a queue, each through a Command as `vcctl` does.
 
-A SelfSubjectAccessReview says whether the user may; the API server decides again when the Command is created.
+A SelfSubjectAccessReview reports whether the user may; the API server decides again when the Command is created.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _VALID = 60.0
 
 
 class Action(NamedTuple):
-    """A button. `command`: the Command's action; `effect`: what is asked before; empty: it is done at once."""
+    """A button. `command`: the Command's action; `effect`: the question of the dialog before it; empty: no dialog."""
 
     command: str
     label: str

@@ -21,7 +21,7 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 _HEADERS = (
-    # Vue compiles templates in the browser, hence unsafe-eval; nothing is loaded from elsewhere.
+    # Vue compiles templates in the browser, which requires unsafe-eval; nothing is loaded from elsewhere.
     (
         b"content-security-policy",
         b"default-src 'self' data: blob:; script-src 'self' 'unsafe-inline' 'unsafe-eval'; "

@@ -145,7 +145,7 @@ def job_row(key: str, group_key: str, group: Manifest | None, job: Manifest | No
 
 
 def phase_of(group: Manifest | None, job: Manifest | None) -> str:
-    """The Job's phase; while it is Pending, that of its PodGroup, which says more."""
+    """The Job's phase; while it is Pending, that of its PodGroup, which contains more."""
     of_group = (group["status"].get("phase") if group is not None else "") or scheduling.PENDING
     if job is None:
         return str(of_group)

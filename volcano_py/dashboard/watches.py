@@ -36,7 +36,7 @@ class Missing(NamedTuple):
 
 
 class Health(NamedTuple):
-    """What a page says about its data. `stale`: its age in seconds, None while it is live."""
+    """The state of the data of a page. `stale`: its age in seconds, None while it is live."""
 
     loading: bool
     stale: float | None
@@ -162,7 +162,7 @@ class Watches:
         self.revision += 1
 
     async def _namespace_for(self, kind: Kind) -> str | None:
-        """The namespace to watch; None: all of them. A server that does not answer is asked again by the informer."""
+        """The namespace to watch; None: all of them. The informer calls a server that does not answer again."""
         if not kind.rt.namespaced or not self._namespace:
             return None
         selector = _selector(kind)

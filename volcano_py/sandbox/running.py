@@ -1,7 +1,7 @@
 """Which process runs the sandbox of a kubeconfig: the state file beside it, locked by that process.
 
 A number in a file may be that of a process that ended long ago, or by now of another one. So the file counts only
-while its writer holds a lock (flock) on it, which the kernel drops when the process ends, and where /proc says when
+while its writer holds a lock (flock) on it, which the kernel drops when the process ends, and where /proc shows when
 a process started that must agree, too. Kubernetes has no counterpart.
 """
 

@@ -137,7 +137,7 @@ def model_kind(manifest: Manifest) -> str:
 
 def is_read(manifest: Manifest) -> bool:
     """Whether the scheduler reads this kind, and not only one of the same name in another API group (kueue's Queue, the
-    metrics of a Node). A manifest without `apiVersion` is judged by its kind."""
+    metrics of a Node). A manifest without `apiVersion` is identified by its kind."""
     kind, version = model_kind(manifest), manifest.get("apiVersion")
     if kind not in STRUCTS or not version or not isinstance(version, str):
         return kind in STRUCTS

@@ -79,7 +79,7 @@ def _reporting(
     ask = getattr(plugin, method)
 
     @wraps(ask)
-    def asked(*given: Any) -> Any:
+    def recorded(*given: Any) -> Any:
         try:
             answer = ask(*given)
         except Exception as e:
@@ -92,7 +92,7 @@ def _reporting(
             record(PluginCall(handle.now, _pod(given), plugin.name, point, _node(given), text))
         return answer
 
-    return asked
+    return recorded
 
 
 def _pod(given: Collection[Any]) -> str:

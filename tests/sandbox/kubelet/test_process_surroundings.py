@@ -242,7 +242,7 @@ def test_addresses_are_kept_by_name_and_never_shared() -> None:
     assert addresses.take(named("3", "a")) == expected  # recreated, the pod has the address that its peers use
     addresses.release("2", "ns", "job", twin)
     addresses.release("3", "ns", "job", expected)
-    assert not addresses.knows("ns", "job", "a")
+    assert not addresses.has("ns", "job", "a")
     addresses.skip(["127.9.0.7", "10.1.1.1", ""])
     assert addresses.take(named("4", "b")) == "127.9.0.8"
     assert Addresses(single=True).take(named("1", "a")) == "127.0.0.1"

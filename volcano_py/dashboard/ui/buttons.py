@@ -113,8 +113,8 @@ def _explanation(site: Site, key: str) -> Callable[[], None]:
         answer.show(tag("p", "Running cycles over a copy of the cluster …", class_="muted", role="status"))
         kind = "job" if found.row.has_job else "podgroup"
         try:
-            said = await site.explainer.explain(kind, found.row.name, found.row.namespace)
-            answer.show(draw_answer(said))
+            explained = await site.explainer.explain(kind, found.row.name, found.row.namespace)
+            answer.show(draw_answer(explained))
         except ExplainError as error:
             answer.show(tag("p", str(error), class_="outcome bad", role="alert"))
         button.enable()

@@ -1,4 +1,4 @@
-"""Draws what a page says about its data: how old it is, what may not be read, what does not decode."""
+"""Draws the state of the data of a page: how old it is, what may not be read, what does not decode."""
 
 from __future__ import annotations
 

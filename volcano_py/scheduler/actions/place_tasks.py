@@ -189,7 +189,7 @@ def place_as_nominated(
     """Place a sub-job where pods were evicted for it: all of its pending tasks, or none (None)."""
     topology, placement = session.topology, session.placement
     hyper_node, sub.nominated_hyper_node = sub.nominated_hyper_node, ""
-    if not topology.knows(hyper_node) or not len(topology.columns(hyper_node)):
+    if not topology.has(hyper_node) or not len(topology.columns(hyper_node)):
         return None
     inside = topology.mask(hyper_node)
     statement = Statement(session)

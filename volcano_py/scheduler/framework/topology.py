@@ -70,7 +70,7 @@ class Topology:
             found = self._by_label[key] = (names, of_node)
         return found
 
-    def knows(self, name: str) -> bool:
+    def has(self, name: str) -> bool:
         """Whether there is such a HyperNode, or such a domain of a label that a job names."""
         return name in self.infos or name in self._columns
 

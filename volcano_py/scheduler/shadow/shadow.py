@@ -57,7 +57,7 @@ class Shadow:
         try:
             while True:
                 await asyncio.sleep(_CHECK)
-                await self._judge()
+                await self._evaluate()
                 self._find_missed()
                 self.comparison.skipped = self._model.skipped
                 self._metrics.show(self.comparison)
@@ -69,7 +69,7 @@ class Shadow:
         """The report as data."""
         return report.document(self.comparison, self._begun, time.time())
 
-    async def _judge(self) -> None:
+    async def _evaluate(self) -> None:
         for start in self._model.settled(time.time(), self._settle):
             try:
                 verdict = evaluate(self._model, start, self._settle, self._decide)

@@ -121,11 +121,11 @@ def ask_for_less(session: Session, job: SessionJob, cause: Cause) -> Iterator[Ch
     most = float(cause.fields.get("largest", cause.fields.get("free", 0.0)))
     if most <= 0:
         return
-    asked = float(cause.fields["requested"])
+    requested = float(cause.fields["requested"])
     edits = [
         Edit("Pod", t.namespace, t.name, _lowered(t, resource, most))
         for t in job.model.tasks.values()
-        if t.status == st.PENDING and t.request[resource] >= asked and len(t.pod.spec.containers or ()) == 1
+        if t.status == st.PENDING and t.request[resource] >= requested and len(t.pod.spec.containers or ()) == 1
     ]
     text = f"ask for at most {amount_text(resource, most)} {resource} in one pod"
     if edits:

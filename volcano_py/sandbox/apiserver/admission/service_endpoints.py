@@ -13,7 +13,7 @@ Object = dict[str, Any]
 
 
 def endpoint(api: Api, namespace: str, name: str, port: int) -> tuple[str, int]:
-    """Address and port of the first running pod of a Service. LookupError says what is missing."""
+    """Address and port of the first running pod of a Service. LookupError names what is missing."""
     entry = api.resource("", "services").collection.get(namespace, name)
     if entry is None:
         raise LookupError(f'service "{name}" not found')

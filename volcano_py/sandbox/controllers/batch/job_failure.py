@@ -18,7 +18,7 @@ class Verdict(NamedTuple):
 COUNT = Verdict("Count")
 
 
-def judge(policy: Object | None, pod: Object) -> Verdict:
+def evaluate(policy: Object | None, pod: Object) -> Verdict:
     """The first rule that fits a failed pod; without one it counts."""
     for number, rule in enumerate((policy or {}).get("rules") or []):
         why = _by_exit_code(rule.get("onExitCodes"), pod) or _by_condition(rule.get("onPodConditions") or [], pod)

@@ -114,7 +114,7 @@ def _note_success(job: Object, pod: Pod, out: Tally) -> None:
 
 def _verdict(job: Object, pod: Pod) -> job_failure.Verdict:
     policy = job["spec"].get("podFailurePolicy")
-    return job_failure.COUNT if policy is None else job_failure.judge(policy, pod.entry.load())
+    return job_failure.COUNT if policy is None else job_failure.evaluate(policy, pod.entry.load())
 
 
 def _note_failure(pod: Pod, verdict: job_failure.Verdict, out: Tally) -> None:

@@ -50,7 +50,7 @@ class Addresses:
             names[host] = self._fresh()
         return names[host]
 
-    def knows(self, namespace: str, subdomain: str, host: str) -> bool:
+    def has(self, namespace: str, subdomain: str, host: str) -> bool:
         return host in self._names.get((namespace, subdomain), {})
 
     def take(self, pod: Object) -> str:

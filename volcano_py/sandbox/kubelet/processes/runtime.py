@@ -281,7 +281,7 @@ class Processes:
         sibling = is_sibling(pod, self.lookup)
 
         def address(host: str) -> str | None:
-            known = self.addresses.knows(namespace, subdomain, host) or sibling(host)
+            known = self.addresses.has(namespace, subdomain, host) or sibling(host)
             return self.addresses.reserve(namespace, subdomain, host) if known else None
 
         return host_names(namespace, subdomain, address)
