@@ -85,7 +85,7 @@ class Clockwork:
                 return
 
     def vanish(self) -> None:
-        """Somebody deletes a job."""
+        """A user deletes a job."""
         if self.jobs:
             self.jobs.pop(next(iter(self.jobs)))
 
@@ -121,8 +121,8 @@ def test_starts_happen_once_in_time_and_history_is_kept_short(
         assert parse_time(status.last_schedule_time) in work.ever.values()
 
 
-def test_every_start_comes_while_somebody_looks() -> None:
-    """With a controller that wakes when it said it would, no start is left out, and none comes late."""
+def test_every_start_happens_while_a_controller_runs() -> None:
+    """A controller that reconciles when scheduled misses no start, and none is late."""
     for schedule in SCHEDULES:
         work = Clockwork(schedule, "Allow", 30)
         expected = []

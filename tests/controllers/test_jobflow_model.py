@@ -1,7 +1,7 @@
 """All that can happen to small JobFlows: the reconciler against jobs that move, fail, are restarted, deleted or expire.
 
 For each shape of a flow every state is visited that can be reached, whichever way events and looks of the controller
-are mixed. A state is the flow's phase, what its status says is completed, and the phases of its jobs.
+are mixed. A state is the flow's phase, the completed jobs of its status, and the phases of its jobs.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ class Model:
         return found
 
     def look(self, state: State) -> State:
-        """The controller looks once, and what it asks for is done."""
+        """One reconcile, whose instructions are executed."""
         TALLY.counts["looks"] += 1
         flow, jobs = self._flow(state.phase, state.completed), self.jobs(state)
         after = list(state.jobs)
@@ -129,7 +129,7 @@ class Model:
         return State(phase, completed, tuple(after))
 
     def _check_turn(self, number: int, state: State, jobs: dict[str, Job]) -> None:
-        """Nobody is made twice, after the end, or before what it depends on is far enough."""
+        """No job is created twice, after the end, or before its dependencies are ready."""
         assert state.jobs[number] is None and state.phase not in ENDED
         assert not (self.shape.expire and self.names[number] in state.completed), f"made again: {state}"
         for target in self.shape.targets[number]:
@@ -140,7 +140,7 @@ class Model:
             assert expired or far_enough(jobs[name], depends.probe, (), {}), state
 
     def happens(self, state: State, *, kindly: bool) -> Iterator[State]:
-        """What jobs may do; unless `kindly`, somebody may delete one, too."""
+        """What jobs may do; unless `kindly`, a user may also delete one."""
         for number, phase in enumerate(state.jobs):
             others: list[str | None] = [*MOVES.get(phase or "", ())] if phase is not None else []
             expires = self.shape.expire and phase in FINISHED

@@ -63,7 +63,7 @@ _NOTHING_LIVES = "the phase is entered when no pod lives"
 UNREACHABLE = {
     **{(phase, bus.JOB_UNKNOWN): "the PodGroup goes with the first kill" for phase in (*_STOPPING, *_STOPPED)},
     **{
-        (phase, bus.POD_PENDING): "pods are made in phases before this one, and told before anything else happens"
+        (phase, bus.POD_PENDING): "pods are made in phases before this one, and reported before any other event"
         for phase in (*_STOPPING, batch.ABORTED, batch.COMPLETED, batch.TERMINATED)
     },
     **{
@@ -106,7 +106,7 @@ def jobs(draw: st.DrawFn) -> dict[str, Any]:
 
 
 class JobLife(RuleBasedStateMachine):
-    """A job, and everybody who does something to it."""
+    """A job, and all clients that change it."""
 
     @initialize(manifest=jobs(), running=st.booleans())
     def submit(self, manifest: dict[str, Any], running: bool) -> None:
@@ -194,7 +194,7 @@ class JobLife(RuleBasedStateMachine):
             assert self.world.phase in TABLE, self.world.describe()
 
     @invariant()
-    def a_finished_job_has_no_group_and_nobody_who_starts(self) -> None:
+    def a_finished_job_has_no_group_and_no_starting_pods(self) -> None:
         if hasattr(self, "world") and self.world.phase in FINISHED:
             world = self.world
             left = [n for n in world.living() if "deletionTimestamp" not in world.pods[n]["metadata"]]
@@ -226,7 +226,7 @@ class JobLife(RuleBasedStateMachine):
 
 
 def rare_lives() -> None:
-    """What chance seldom finds: a pod that somebody else is deleting gets further while its job comes to an end."""
+    """What chance seldom finds: a pod that another client is deleting gets further while its job comes to an end."""
     ends: list[tuple[str, dict[str, Any]]] = [
         (f"command {action}", {"maxRetry": 1}) for action in (bus.ABORT_JOB, bus.COMPLETE_JOB, bus.RESTART_JOB)
     ]
@@ -309,7 +309,7 @@ class QueueLife(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.members = dict.fromkeys(PARENTS, 0)
-        self.asked: list[FollowUp] = []
+        self.follow_ups: list[FollowUp] = []
         self.closed_by_hand: set[str] = set()
         self.queues = {name: self.made(name, parent) for name, parent in ({"root": ""} | PARENTS).items()}
         for name in PARENTS:
@@ -323,21 +323,21 @@ class QueueLife(RuleBasedStateMachine):
         return queue
 
     def ask(self, name: str, action: str) -> None:
-        """Carry out an action, and what it asks of other queues."""
-        self.asked = [FollowUp(name, action)]
+        """Carry out an action, and its follow-up actions for other queues."""
+        self.follow_ups = [FollowUp(name, action)]
         for _ in range(200):
-            if not self.asked:
+            if not self.follow_ups:
                 return
-            ask = self.asked.pop(0)
-            QUEUE_SEEN.add((self.queues[ask.queue].status.state, ask.action))
+            follow_up = self.follow_ups.pop(0)
+            QUEUE_SEEN.add((self.queues[follow_up.queue].status.state, follow_up.action))
             try:
-                instructions, more = reconcile_queue(self.observed(ask.queue), ask.action)
+                instructions, more = reconcile_queue(self.observed(follow_up.queue), follow_up.action)
             except Blocked:
-                continue  # the one who asked is told; the parent stays shut until somebody opens it
+                continue  # the error is reported; the parent stays shut until it is opened
             for one in instructions:
                 if isinstance(one, Patch):
                     self.patch(one.name, one.body)
-            self.asked += more
+            self.follow_ups += more
         raise AssertionError(f"no end in sight: {self.states()}")
 
     def patch(self, name: str, body: dict[str, Any]) -> None:
@@ -372,12 +372,12 @@ class QueueLife(RuleBasedStateMachine):
 
     @rule(name=st.sampled_from(list(PARENTS)), state=st.sampled_from(["", QUEUE_UNKNOWN]))
     def write_status(self, name: str, state: str) -> None:
-        """Somebody writes the status by hand."""
+        """A user writes the status."""
         self.queues[name].status.state = state
         self.closed_by_hand.discard(name)
 
     @invariant()
-    def nobody_is_open_below_a_shut_queue_and_nobody_closes_for_ever(self) -> None:
+    def no_queue_is_open_below_a_shut_one_and_none_closes_forever(self) -> None:
         for name, parent in PARENTS.items():
             state = self.queues[name].status.state
             if self.queues[parent].status.state in SHUT:
@@ -385,7 +385,7 @@ class QueueLife(RuleBasedStateMachine):
             assert state != QUEUE_CLOSING or self.members[name], self.states()
 
     def teardown(self) -> None:
-        """When everybody leaves and the tree is opened from above, all are open but those that were closed by hand."""
+        """With all PodGroups deleted and the tree opened from above, all are open except those closed by hand."""
         for name in PARENTS:
             self.members[name] = 0
             self.ask(name, bus.SYNC_QUEUE)
