@@ -141,7 +141,7 @@ def test_values_of_volcano_are_accepted_unchanged() -> None:
         ("custom.scheduler_replica=2", "'scheduler_replica' not allowed"),
         ("custom.scheduler_replicas=many", "/custom/scheduler_replicas"),
         ("custom.enabled_admissions=/jobs/mutat", "/custom/enabled_admissions"),
-        ("custom.enabled_admissions=/job/mutate", 'there is no path "/job/mutate"; known are /cronjobs/validate'),
+        ("custom.enabled_admissions=/job/mutate", 'there is no path "/job/mutate"; valid paths are /cronjobs/validate'),
         ("custom.hypernode_controller_mode=on", "/custom/hypernode_controller_mode"),
         ("custom.agent_scheduler_enable=true", "volcano_py has no agent scheduler"),
         ("basic.scheduler_config_file=config/mine.conf", 'the chart has no file "config/mine.conf"'),

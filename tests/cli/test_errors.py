@@ -79,7 +79,7 @@ def one_line(output: str) -> str:
         ("sandbox up --nodes x", 2, "'x' is not a valid integer (see `volcano-py sandbox up --help`)"),
         ("sandbox up --nodes -3", 1, "-3 is negative; give 0 or more"),
         ("sandbox up --node-shape cpu", 1, "write e.g. cpu=32,memory=256Gi"),
-        ("sandbox up --components foo --kubeconfig {folder}/x/kc", 1, "there is no 'foo'; known are scheduler"),
+        ("sandbox up --components foo --kubeconfig {folder}/x/kc", 1, "there is no 'foo'; valid values are scheduler"),
         ("sandbox up --components none --kubeconfig /proc/nope/kc", 1, "name another with --kubeconfig"),
         ("sandbox down --kubeconfig {none}", 1, "start one with `volcano-py sandbox up`"),
         ("sandbox status --kubeconfig {none}", 1, "start one with `volcano-py sandbox up`"),

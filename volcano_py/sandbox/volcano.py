@@ -130,7 +130,7 @@ def component_command(name: str, kubeconfig: Path, arguments: Mapping[str, Seque
     arguments: more of them by component; a scheduler without --scheduler-conf reads its ConfigMap.
     """
     if name not in COMPONENTS:
-        raise ValueError(f"components: there is no {name!r}; known are {', '.join(COMPONENTS)} and none")
+        raise ValueError(f"components: there is no {name!r}; valid values are {', '.join(COMPONENTS)} and none")
     more = [*COMPONENTS[name], *arguments.get(name, ())]
     if name == "scheduler" and not any(argument.startswith("--scheduler-conf") for argument in more):
         more.append(f"--scheduler-configmap={'/'.join(SCHEDULER_CONFIGMAP)}")

@@ -92,7 +92,13 @@ _IGNORED = [
 )
 @flag("--priority-class", True, "Use PriorityClasses.")
 @click.option("--feature-gates", default="", help="Name=true|false, separated by commas.")
-@click.option("--scheduler-sharding-mode", "sharding_mode", type=click.Choice(["none", "hard", "soft"]), default="none")
+@click.option(
+    "--scheduler-sharding-mode",
+    "sharding_mode",
+    type=click.Choice(["none", "hard", "soft"]),
+    default="none",
+    help="Schedule only on the nodes of this scheduler's NodeShard (hard), prefer them (soft), or ignore shards.",
+)
 @click.option(
     "--scheduler-sharding-name", "sharding_name", default="volcano", help="Name of this scheduler's NodeShard."
 )
@@ -107,11 +113,27 @@ _IGNORED = [
     "--percentage-nodes-to-find", type=click.IntRange(0, 100), default=0, help="Percentage of nodes; 0: adaptive."
 )
 @flag("--leader-elect", True, "Write only while holding the Lease.")
-@click.option("--leader-elect-lease-duration", "lease_duration", type=Duration(), default="15s")
-@click.option("--leader-elect-renew-deadline", "renew_deadline", type=Duration(), default="10s")
-@click.option("--leader-elect-retry-period", "retry_period", type=Duration(), default="2s")
-@click.option("--leader-elect-resource-name", "lease_name", default="volcano")
-@click.option("--leader-elect-resource-namespace", "lease_namespace", default="volcano-system")
+@click.option(
+    "--leader-elect-lease-duration", "lease_duration", type=Duration(), default="15s", help="Duration of the Lease."
+)
+@click.option(
+    "--leader-elect-renew-deadline",
+    "renew_deadline",
+    type=Duration(),
+    default="10s",
+    help="Time limit for renewing the Lease.",
+)
+@click.option(
+    "--leader-elect-retry-period",
+    "retry_period",
+    type=Duration(),
+    default="2s",
+    help="Time between attempts to acquire or renew the Lease.",
+)
+@click.option("--leader-elect-resource-name", "lease_name", default="volcano", help="Name of the Lease.")
+@click.option(
+    "--leader-elect-resource-namespace", "lease_namespace", default="volcano-system", help="Namespace of the Lease."
+)
 @click.option("--lock-object-namespace", default="", hidden=True)
 @click.option(
     "--heartbeat-timeout",
@@ -120,7 +142,12 @@ _IGNORED = [
     help="Limit of a cycle, which ends the process, and of the dispatcher's silence, which replaces it.",
 )
 @click.option("--seed", type=int, default=0, help="Seed of the choice among nodes of equal score.")
-@click.option("--log-level", type=click.Choice(["DEBUG", "INFO", "WARNING", "ERROR"]), default="INFO")
+@click.option(
+    "--log-level",
+    type=click.Choice(["DEBUG", "INFO", "WARNING", "ERROR"]),
+    default="INFO",
+    help="Lowest level that is logged.",
+)
 @click.option("-v", "--v", "verbosity", type=Verbosity(), default=None, help="klog's verbosity: 4 and more is DEBUG.")
 @ignored_flags(_IGNORED)
 @click.version_option(__version__, prog_name="volcano-py scheduler")

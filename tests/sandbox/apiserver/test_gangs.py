@@ -161,7 +161,7 @@ async def test_without_the_gate_the_kinds_are_not_served(api: Http) -> None:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("Nonsense=true", "Nonsense is unknown; known are GenericWorkload"),
+        ("Nonsense=true", "Nonsense is unknown; valid values are GenericWorkload"),
         ("GenericWorkload", "write GenericWorkload=true or GenericWorkload=false"),
         ("WorkloadAwarePreemption=true", "needs GenericWorkload=true"),
     ],

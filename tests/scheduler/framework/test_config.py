@@ -32,7 +32,7 @@ def plugin(**options: Any) -> list[Any]:
         ("[]", "the document must be a map with the keys actions and tiers"),
         ("actions: [allocate]", "actions: must be text"),
         ("actions: alocate", 'failed to find Action "alocate"; did you mean allocate?'),
-        ("actions: sleep", 'failed to find Action "sleep"; known are allocate, backfill, enqueue'),
+        ("actions: sleep", 'failed to find Action "sleep"; valid values are allocate, backfill, enqueue'),
         ("", 'failed to find Action ""'),
         ("{actions: allocate, tiers: {}}", "tiers: must be a list"),
         ("{actions: allocate, tiers: [gang]}", "tiers[0]: must be a map with the key plugins"),
@@ -137,7 +137,7 @@ class Arguments(msgspec.Struct):
         ("text", 1, "argument text is 1, it must be text; the default stays in force"),
         ("many", {"a": "b"}, "argument many: Expected `int`, got `str` - at `$[...]`; the default stays in force"),
         ("my.wait", 1, "argument my.wait is unknown and ignored; did you mean my.weight?"),
-        ("zzz", 1, "argument zzz is unknown and ignored; known are my.weight, part, on, text, many"),
+        ("zzz", 1, "argument zzz is unknown and ignored; valid values are my.weight, part, on, text, many"),
     ],
 )
 def test_arguments_that_cannot_be_used(key: str, value: Any, message: str) -> None:

@@ -89,7 +89,7 @@ def decode(
                 extra[key] = value
             else:
                 near = get_close_matches(key, [*fields, *prefixes], 1)
-                hint = f"; did you mean {near[0]}?" if near else f"; known are {', '.join(fields) or 'none'}"
+                hint = f"; did you mean {near[0]}?" if near else f"; valid values are {', '.join(fields) or 'none'}"
                 warnings.append(f"{owner}: argument {key} is unknown and ignored{hint}")
             continue
         name = getattr(f.type, "__name__", str(f.type))

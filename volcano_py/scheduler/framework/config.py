@@ -205,4 +205,4 @@ def _list(value: Any, place: str) -> list[Any]:
 
 def _nearest(name: object, known: Collection[str]) -> str:
     near = get_close_matches(str(name), list(known), 1)
-    return f"; did you mean {near[0]}?" if near else f"; known are {', '.join(sorted(known))}"
+    return f"; did you mean {near[0]}?" if near else f"; valid values are {', '.join(sorted(known))}"

@@ -27,7 +27,7 @@ def parse(text: str) -> frozenset[str]:
     for entry in filter(None, (part.strip() for part in text.split(","))):
         name, _, value = entry.partition("=")
         if name not in (*KNOWN, ALL_ALPHA):
-            raise ValueError(f"--feature-gates: {name} is unknown; known are {', '.join((*KNOWN, ALL_ALPHA))}")
+            raise ValueError(f"--feature-gates: {name} is unknown; valid values are {', '.join((*KNOWN, ALL_ALPHA))}")
         if value.lower() not in ("true", "false"):
             raise ValueError(f"--feature-gates: {entry}: write {name}=true or {name}=false")
         gates[name] = value.lower() == "true"
