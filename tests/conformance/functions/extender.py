@@ -1,4 +1,4 @@
-"""The plugin extender: which pods it is asked about."""
+"""The plugin extender: for which pods it is called."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from volcano_py.api.core import Container, Pod
 from volcano_py.scheduler.model.node_table import NodeTable
 from volcano_py.scheduler.model.spec_class import SpecClasses
 from volcano_py.scheduler.model.task import Task
-from volcano_py.scheduler.plugins.extender.plugin import asks_for, is_managed
+from volcano_py.scheduler.plugins.extender.plugin import is_managed, requests_any
 
 
 def _managed(receiver: Data) -> list[str]:
@@ -28,9 +28,9 @@ def _interested(receiver: Data, a: list[Any]) -> list[Any]:
 
 
 ADAPTERS: Adapters = {
-    "extender.extenderPlugin.hasManagedResources": lambda r, a: [asks_for(_containers(a[0]), _managed(r))],
+    "extender.extenderPlugin.hasManagedResources": lambda r, a: [requests_any(_containers(a[0]), _managed(r))],
     "extender.extenderPlugin.hasResourcesInList": lambda r, a: [
-        asks_for(_containers([{"resources": {"requests": a[0] or {}}}]), _managed(r))
+        requests_any(_containers([{"resources": {"requests": a[0] or {}}}]), _managed(r))
     ],
     "extender.extenderPlugin.IsInterested": _interested,
 }

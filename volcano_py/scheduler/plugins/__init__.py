@@ -1,4 +1,4 @@
-"""The plugins a configuration may name, one line each."""
+"""The plugins that a configuration can name, one line each."""
 
 from __future__ import annotations
 

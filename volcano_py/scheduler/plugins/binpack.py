@@ -28,11 +28,11 @@ class Binpack(Plugin):
 
     class Arguments(PluginArguments):
         weight: int = field(default=1, name="binpack.weight")
-        """Of the whole plugin; 0 switches it off, negative means 1."""
+        """The weight of the plugin; 0 disables it, a negative value means 1."""
         cpu: int = field(default=1, name="binpack.cpu")
         memory: int = field(default=1, name="binpack.memory")
         resources: str = field(default="", name="binpack.resources")
-        """Further resources, separated by commas; the weight of each is `binpack.resources.<name>` (1)."""
+        """Further resources, separated by commas; `binpack.resources.<name>` sets the weight of each (1)."""
         extra: dict[str, Any] = {}
 
     arguments: Arguments
@@ -55,7 +55,7 @@ class Binpack(Plugin):
 
 
 class _Fullness:
-    """Weighted mean of how full each requested resource would be, times 100."""
+    """The weighted mean of the used part of each requested resource with the task on the node, times 100."""
 
     name = "binpack"
     prefixes = (_PREFIX,)
@@ -70,13 +70,13 @@ class _Fullness:
         self._weights = weights
         have = session.numbers.allocatable
         self._complete = {row for row in self._rows.values() if (have[row] > 0).all()}
-        """Rows of which every node has something."""
+        """Rows of the resources that every node has."""
         self._requests: dict[int, list[tuple[int, float, int]]] = {}
 
     def applies(self, task: Task) -> bool:
         return True
 
-    def _wanted(self, task: Task) -> list[tuple[int, float, int]]:
+    def _counted(self, task: Task) -> list[tuple[int, float, int]]:
         """(row, request, weight) of each requested resource that has a weight."""
         known = self._requests.get(task.spec_class.id)
         if known is None:
@@ -88,13 +88,13 @@ class _Fullness:
         return known
 
     def score(self, task: Task, numbers: Numbers) -> Floats:
-        wanted = self._wanted(task)
-        weights = sum(weight for _, _, weight in wanted)
+        counted = self._counted(task)
+        weights = sum(weight for _, _, weight in counted)
         if weights == 0:
             return np.zeros(len(numbers.max_pods))
         score: Any = 0.0
         over: Any = False
-        for row, request, weight in wanted:
+        for row, request, weight in counted:
             if not weight:
                 continue
             capacity = numbers.allocatable[row]
@@ -114,7 +114,7 @@ class _Fullness:
     def score_node(self, task: Task, node: int) -> float:
         n = self._numbers
         score, weights = 0.0, 0
-        for row, request, weight in self._wanted(task):
+        for row, request, weight in self._counted(task):
             capacity = n.allocatable.item(row, node)
             weights += weight
             if capacity and weight:

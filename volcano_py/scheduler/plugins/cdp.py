@@ -1,4 +1,4 @@
-"""cdp: protect a pod that has just started for a while. Volcano: plugin cdp (cool-down protection)."""
+"""cdp: protect a pod for a while after its start. Volcano: plugin cdp (cool-down protection)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from volcano_py.scheduler.model.task import Task
 
 
 class Cdp(Plugin):
-    """No arguments. The time is the pod's label or annotation `volcano.sh/cooldown-time`."""
+    """No arguments. The pod's label or annotation `volcano.sh/cooldown-time` sets the time."""
 
     name = "cdp"
 
@@ -28,7 +28,7 @@ class Cdp(Plugin):
 
 
 def cooldown_time(pod: Pod) -> float | None:
-    """The seconds for which a pod is protected; None: it states none, or not as a duration."""
+    """The seconds for which a pod is protected; None: it sets no valid duration."""
     meta = pod.metadata
     text = ((meta.annotations or {}) | (meta.labels or {})).get(names.COOLDOWN_TIME)
     try:

@@ -1,4 +1,4 @@
-"""conformance: protect the pods that the cluster itself needs. Volcano: plugin conformance."""
+"""conformance: protect critical pods of the cluster. Volcano: plugin conformance."""
 
 from __future__ import annotations
 

@@ -40,8 +40,8 @@ class Gang(Plugin):
 
     class Arguments(PluginArguments):
         release_after: str = field(default="5m", name="releaseAfter")
-        """How long a gang that has lost members keeps its capacity without running (deviation heal-gangs): a
-        duration; 0: for ever."""
+        """How long a gang that has lost members keeps its capacity while its other members are pending (deviation
+        heal-gangs): a duration; 0: no limit."""
 
     arguments: Arguments
 
@@ -70,7 +70,8 @@ class Gang(Plugin):
             return None
 
         def surplus(_: Task, candidates: list[Task]) -> list[Task]:
-            """As many of a job's candidates as it has beyond its minimum; all of one that is only evicted whole."""
+            """As many of a job's candidates as the job has above its minimum; all of them for a job that is only
+            evicted whole."""
             left: dict[str, int] = {}
             victims = []
             for t in candidates:
@@ -107,7 +108,7 @@ class Gang(Plugin):
         session.add_job_starving(lambda job: job.is_starving())
 
     def on_session_close(self, session: Session) -> None:
-        """Write down for every job whether its gang is ready, and what it lacks."""
+        """Report for every job whether its gang is ready, and how many tasks are missing."""
         if session.deviations.heal_gangs:
             self._release(session)
         now = format_time(session.now)
@@ -156,13 +157,13 @@ class Gang(Plugin):
 
 
 def _partial(job: SessionJob) -> bool:
-    """Members run, too few of them, and the missing ones are waiting (or pipelined, which is a wait as well)."""
+    """Some members run, fewer than the minimum, and the missing ones are pending or pipelined."""
     running = job.counts[st.RUNNING] + job.counts[st.BOUND]
     return running > 0 and job.ready_num < job.min_available <= job.valid_num
 
 
 def healing(session: Session, job: SessionJob) -> bool:
-    """Its pods are ending and none is pending: no condition is needed."""
+    """Whether the job's pods are terminating and none is pending: no condition is needed."""
     counts = job.counts
     if not counts[st.RELEASING] or counts[st.PENDING] or counts[st.PIPELINED]:
         return False
@@ -171,6 +172,6 @@ def healing(session: Session, job: SessionJob) -> bool:
 
 
 def _schedulable(session: Session, job: SessionJob) -> int:
-    """Tasks that have a place, or had one in a statement that was taken back."""
+    """The number of tasks that have a node, or had one in a statement that was discarded."""
     last = job.last_transaction or {}
     return job.ready_num + sum(1 for t in session.pending(job) if t.key in last and st.IS_ALLOCATED[last[t.key][0]])

@@ -1,8 +1,9 @@
 """network-topology-aware: keep the pods of a job within one domain of the network. Volcano: plugin
 network-topology-aware.
 
-Three things: where to try a job at all (gradients), which HyperNode is best for a sub-job (the fullest), and which node
-is best for a pod (the nearest to those placed before; for pods of no topology, in the fullest HyperNodes).
+The plugin selects the HyperNodes to try for a job (gradients), scores HyperNodes for a sub-job (the fullest is best),
+and scores nodes for a pod (the nearest to the pods placed before; for pods without a topology, those in the fullest
+HyperNodes).
 """
 
 from __future__ import annotations
@@ -38,17 +39,18 @@ class NetworkTopologyAware(Plugin):
 
     class Arguments(PluginArguments):
         weight: int = 1
-        """Of all scores of this plugin."""
+        """The weight of all scores of this plugin."""
         cpu: int = field(default=1, name="hypernode.binpack.cpu")
         memory: int = field(default=1, name="hypernode.binpack.memory")
         resources: str = field(default="", name="hypernode.binpack.resources")
-        """More resources that count, by commas; each may have a weight `hypernode.binpack.resources.<name>`."""
+        """Further resources that count, separated by commas; `hypernode.binpack.resources.<name>` sets the weight of
+        each."""
         normal_pods: bool = field(default=True, name="hypernode.binpack.normal-pod.enable")
-        """Put pods without a topology where HyperNodes are fullest."""
+        """Place pods without a topology in the fullest HyperNodes."""
         fading: float = field(default=0.8, name="hypernode.binpack.normal-pod.fading")
-        """How much less each higher tier counts for them."""
+        """The factor by which each higher tier counts less for pods without a topology."""
         most_evicted: int = field(default=8, name="hypernode.gradient.evict.max-hypernodes")
-        """How many HyperNodes gang evictions try."""
+        """The largest number of HyperNodes that gang evictions try."""
         extra: dict[str, Any] = field(default_factory=dict)
 
     arguments: Arguments
@@ -95,7 +97,7 @@ class NetworkTopologyAware(Plugin):
 
 
 def _favour(rates: dict[str, float], share: Callable[[str], float]) -> None:
-    """Between those that share the first place, the one that already has more of the tasks."""
+    """Of the HyperNodes with the highest score, prefer the one that already has more of the tasks."""
     best = max(rates.values(), default=0.0)
     first = [name for name, value in rates.items() if value == best]
     if len(first) > 1:
@@ -104,7 +106,7 @@ def _favour(rates: dict[str, float], share: Callable[[str], float]) -> None:
 
 
 class Domains:
-    """What HyperNodes have and how much of it is used, as columns [resources x HyperNodes]; only `used` moves."""
+    """The capacity and the used amounts of HyperNodes, as columns [resources x HyperNodes]; only `used` changes."""
 
     def __init__(self, session: Session, weights: Mapping[str, int]) -> None:
         self._session = session
@@ -129,11 +131,11 @@ class Domains:
         ):
             target[:] = of[:rows] @ member.T
         self.by_tier = {tier: self._at(tier) for tier in topology.tiers}
-        """For each tier the HyperNode of every node, −1 where there is none."""
+        """For each tier the HyperNode of every node; −1 for a node in none."""
 
         self._requests: dict[str, Resource] = {}
         self._located: dict[str, NDArray[np.intp]] = {}
-        """How many tasks of a sub-job each HyperNode has; made when first requested, then kept."""
+        """How many tasks of a sub-job each HyperNode has; computed at first use, then kept."""
 
     def _at(self, tier: int) -> NDArray[np.intp]:
         at = np.full(len(self._table.names), -1, dtype=np.intp)
@@ -156,14 +158,14 @@ class Domains:
             self._located[sub.uid][around] += sign
 
     def _around(self, node: int) -> NDArray[np.intp]:
-        """The HyperNodes that have a node."""
+        """The HyperNodes that contain a node."""
         found = self._memberships.get(node)
         if found is None:
             found = self._memberships[node] = np.flatnonzero(self._member[:, node])
         return found
 
     def request_of(self, sub: SubJob) -> Resource:
-        """What all tasks of a sub-job request together, placed or not."""
+        """The sum of the requests of all tasks of a sub-job, placed or not."""
         found = self._requests.get(sub.uid)
         if found is None:
             found = self._requests[sub.uid] = Resource()
@@ -187,7 +189,8 @@ class Domains:
         return float(self.located(sub)[self.index[hyper_node]]) / len(sub.tasks) if sub.tasks else 0.0
 
     def fullness(self, request: Resource) -> Floats:
-        """How full each HyperNode would be, weighted over the resources, 0 to 1; 0 where it does not fit."""
+        """The used part of each HyperNode with the request, weighted over the resources, 0 to 1; 0 where it does not
+        fit."""
         rates = np.zeros(len(self.index))
         over = np.zeros(len(self.index), dtype=bool)
         weights = 0
@@ -215,9 +218,9 @@ class Domains:
 
 
 class Gradients:
-    """Where to try: HyperNodes that are allowed and large enough, the lowest tier first.
+    """The HyperNodes to try: those that are allowed and large enough, the lowest tier first.
 
-    Of many, `most_evicted` are tried for an eviction, those of the highest tiers. Volcano tries the highest first.
+    An eviction tries at most `most_evicted` HyperNodes, those of the highest tiers. Volcano tries the highest first.
     """
 
     def __init__(self, topology: Topology, domains: Domains, most_evicted: int, narrow_first: bool) -> None:
@@ -234,12 +237,12 @@ class Gradients:
         hyper_node: str,
         purpose: str,
     ) -> list[list[str]]:
-        """The HyperNodes below one, in groups by tier; nothing if the tasks that are placed rule all out."""
+        """The HyperNodes below a HyperNode, in groups by tier; empty if the placed tasks rule all of them out."""
         if constraint is None or constraint.tier is None:
             return [[hyper_node]]
         topology, domains = self._topology, self._domains
         start = hyper_node if not allocated else self._start(hyper_node, allocated, constraint.tier)
-        wanted = request()
+        requested = request()
         groups: dict[int, list[str]] = {}
         for name in topology.below(start) if start else ():
             tier = topology.tier(name)
@@ -248,9 +251,9 @@ class Gradients:
             if allocated:
                 good = True
             elif purpose == EVICT:
-                good = domains.fits(wanted, domains.allocatable, name)
+                good = domains.fits(requested, domains.allocatable, name)
             else:
-                good = domains.fits(wanted, domains.idle, name) or domains.fits(wanted, domains.future, name)
+                good = domains.fits(requested, domains.idle, name) or domains.fits(requested, domains.future, name)
             if good:
                 groups.setdefault(tier, []).append(name)
         ordered = [sorted(groups[tier]) for tier in sorted(groups)]
@@ -260,7 +263,8 @@ class Gradients:
         return sorted(kept, key=lambda group: topology.tier(group[0])) if self._narrow_first else kept
 
     def _start(self, hyper_node: str, allocated: str, highest: int) -> str:
-        """The smaller of the given HyperNode and the largest one around what is placed; "" if they do not meet."""
+        """The smaller of two HyperNodes: the given one, and the largest one that contains the placed tasks; "" if
+        neither contains the other."""
         topology = self._topology
         top = ""
         for name in topology.ancestors(allocated):
@@ -276,7 +280,7 @@ class Gradients:
 
 
 def reversed_and_capped(groups: list[list[str]], most: int) -> list[list[str]]:
-    """The last `most` members, from the last group on; 0 or less: all."""
+    """The last `most` members, from the last group to the first; with `most` of 0 or less all of them."""
     if most <= 0:
         return groups
     kept: list[list[str]] = []
@@ -289,7 +293,7 @@ def reversed_and_capped(groups: list[list[str]], most: int) -> list[list[str]]:
 
 
 def power(base: float, exponent: int) -> float:
-    """As Go multiplies it; the last bit may be another than C's."""
+    """The power by repeated multiplication, as in Go; C's `pow` may differ in the last bit."""
     result, square, left = 1.0, base, abs(exponent)
     while left:
         if left & 1:
@@ -302,11 +306,11 @@ def power(base: float, exponent: int) -> float:
 
 
 _MOST_TIERS = 1000
-"""With more of them between the lowest and the highest, only those that exist are counted."""
+"""The largest range of tiers that is expanded; in a larger range only the tiers that exist count."""
 
 
 class _Nearness:
-    """A node's score for a pod: near the rest of its sub-job, or in full HyperNodes for pods of no topology."""
+    """A node's score for a pod: near the rest of its sub-job, or in full HyperNodes for pods without a topology."""
 
     name = "network-topology-aware"
     prefixes = (_PREFIX,)
@@ -322,14 +326,14 @@ class _Nearness:
         tiers = session.topology.tiers
         self._leaves = domains.by_tier[tiers[0]]
         self._tiers = range(tiers[0], tiers[-1] + 1) if tiers[-1] - tiers[0] <= _MOST_TIERS else tiers
-        """From the lowest to the highest: Volcano counts those of which there is none as well."""
+        """All tiers from the lowest to the highest: Volcano also counts tiers without a HyperNode."""
         self._known: dict[str, Floats] = {}
 
     def applies(self, task: Task) -> bool:
         return True
 
     def constant(self, task: Task) -> float | None:
-        """Without HyperNodes every node is as near as any other."""
+        """The score of all nodes if there are no HyperNodes."""
         return 0.0 if self._session.topology.flat else None
 
     def score(self, task: Task, candidates: Indices) -> Floats:
@@ -344,7 +348,8 @@ class _Nearness:
         return rates * (100 * self._weight)
 
     def _near(self, sub: SubJob, candidates: Indices) -> Floats:
-        """1 in the HyperNode of those placed before, less the higher one must go to find it; without any, 0."""
+        """1 in the HyperNode of the tasks placed before, less with each tier upwards to a common HyperNode; 0 if no
+        task is placed."""
         if not sub.current_hyper_node:
             return np.zeros(len(candidates))
         leaves = self._leaves[candidates]
@@ -356,7 +361,7 @@ class _Nearness:
         return rates
 
     def _by_leaf(self, here: str) -> Floats:
-        """The rate of every HyperNode of the lowest tier, by index; the last one is that of nodes in none."""
+        """The score of every HyperNode of the lowest tier, by index; the last one is the score of nodes in none."""
         found = self._known.get(here)
         if found is None:
             topology, index = self._session.topology, self._domains.index

@@ -1,7 +1,7 @@
-"""nodegroup: queues are bound to groups of nodes. Volcano: plugin nodegroup.
+"""nodegroup: queues that use groups of nodes. Volcano: plugin nodegroup.
 
-A node's group is its label `volcano.sh/nodegroup-name`; a queue names groups in `spec.affinity`, and may
-limit what it uses of a group in its annotation `volcano.sh/nodegroup-resource-limits`.
+The label `volcano.sh/nodegroup-name` sets a node's group. A queue selects groups in `spec.affinity`, and can limit what
+it uses of a group in its annotation `volcano.sh/nodegroup-resource-limits`.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ _NO_JOB, _BAD_LIMITS, _NO_LABEL, _NO_AFFINITY, _NOT_MINE, _OVER_LIMIT = range(1,
 
 
 class Groups:
-    """The affinity of a queue to node groups."""
+    """The node groups that a queue's spec and annotation select."""
 
     def __init__(self, queue: Queue, affinity: QueueAffinity | None) -> None:
         towards = affinity.node_group_affinity if affinity else None
-        away = affinity.node_group_anti_affinity if affinity else None
+        anti_affinity = affinity.node_group_anti_affinity if affinity else None
         self.required = _names(towards, "required_during_scheduling_ignored_during_execution")
         self.preferred = _names(towards, "preferred_during_scheduling_ignored_during_execution")
-        self.anti_required = set(_names(away, "required_during_scheduling_ignored_during_execution"))
-        self.anti_preferred = set(_names(away, "preferred_during_scheduling_ignored_during_execution"))
+        self.anti_required = set(_names(anti_affinity, "required_during_scheduling_ignored_during_execution"))
+        self.anti_preferred = set(_names(anti_affinity, "preferred_during_scheduling_ignored_during_execution"))
         self.named = bool(self.required or self.preferred or self.anti_required or self.anti_preferred)
         self.limits: dict[str, dict[str, float]] | None = {}
-        """By group and resource, a limit of nothing included; None: the annotation cannot be read."""
+        """Limits by group and resource, including limits of 0; None: the annotation is invalid."""
         text = (queue.object.metadata.annotations or {}).get(names.NODEGROUP_RESOURCE_LIMITS)
         if text:
             try:
@@ -62,7 +62,7 @@ class Groups:
 
 
 def _limits(amounts: dict[str, str | int | float]) -> dict[str, float]:
-    """Raises ValueError for a quantity that cannot be read."""
+    """The limits in the units of Resource. Raises ValueError for an invalid quantity."""
     read = Resource.parse(amounts)
     return {name: read[name] for name in amounts}
 
@@ -72,15 +72,15 @@ def _names(affinity: NodeGroupAffinity | None, which: str) -> list[str]:
 
 
 class NodeGroup(Plugin):
-    """See `Arguments`; with `enableHierarchy` a queue without affinity has that of its nearest ancestor."""
+    """See `Arguments`; with `enableHierarchy` a queue without affinity inherits that of its nearest ancestor."""
 
     name = "nodegroup"
 
     class Arguments(PluginArguments):
         strict: bool = True
-        """Nodes without a group take no pod; otherwise they take queues without affinity."""
+        """Nodes without a group accept no pod; otherwise they accept pods of queues without affinity."""
         enablePreferredOrder: bool = False
-        """Earlier preferred groups count more than later ones."""
+        """Preferred groups that are listed earlier score higher."""
 
     arguments: Arguments
 

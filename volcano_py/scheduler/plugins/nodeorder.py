@@ -22,7 +22,7 @@ class NodeOrder(Plugin):
     name = "nodeorder"
 
     class Arguments(PluginArguments):
-        """The weight of each score; 0 switches it off."""
+        """The weight of each score; 0 disables it."""
 
         least_requested: int = field(default=1, name="leastrequested.weight")
         most_requested: int = field(default=0, name="mostrequested.weight")

@@ -1,4 +1,4 @@
-"""overcommit: admit a little more than the cluster can hold. Volcano: plugin overcommit."""
+"""overcommit: admit slightly more than the cluster can hold. Volcano: plugin overcommit."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Overcommit(Plugin):
 
     class Arguments(PluginArguments):
         factor: float = field(default=_DEFAULT, name="overcommit-factor")
-        """How much may be admitted, as a multiple of the cluster; below 1 means the default."""
+        """The limit of admitted requests, as a multiple of the cluster; a value below 1 means the default."""
 
     arguments: Arguments
 
@@ -46,7 +46,7 @@ class Overcommit(Plugin):
             elif job.phase == "Running" and job.allocated_num >= job.min_available:
                 inqueue.add(gated_deducted(job, inqueue_resource(job)))
 
-        # A job that waits outside has no pods for which anything could be reclaimed.
+        # A job that is not admitted has no pods for which capacity could be reclaimed.
         claims = session.deviations.reclaim_admits and not {"reclaim", "gangreclaim"}.isdisjoint(
             session.configuration.actions
         )
@@ -54,8 +54,8 @@ class Overcommit(Plugin):
         def enqueueable(job: SessionJob) -> Vote:
             if job.min_resources is None:
                 return Vote.PERMIT
-            wanted = inqueue.clone().add(job.min_resources)
-            fits, lacking = wanted.less_equal_dimension(idle, job.min_resources)
+            requested = inqueue.clone().add(job.min_resources)
+            fits, lacking = requested.less_equal_dimension(idle, job.min_resources)
             if fits:
                 return Vote.PERMIT
             if claims and session.entitled(job.queue, job.min_resources):
@@ -70,7 +70,7 @@ class Overcommit(Plugin):
                     requested=job.min_resources[d],
                     held=limit - idle[d] + inqueue[d],
                     limit=limit,
-                    missing=wanted[d] - idle[d],
+                    missing=requested[d] - idle[d],
                 )
             )
             return Vote.REJECT
@@ -86,7 +86,7 @@ class Overcommit(Plugin):
 def _used(session: Session) -> Resource:
     used = Resource(scalars={})
     n = session.numbers
-    # What others hold is no part of the usable capacity.
+    # What other schedulers' pods hold is not part of the usable capacity.
     sums = (n.used - n.foreign if session.deviations.usable_capacity else n.used).sum(axis=1)
     for name, row in session.table.rows.items():
         if sums[row]:

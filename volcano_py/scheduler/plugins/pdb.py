@@ -23,7 +23,7 @@ class Pdb(Plugin):
         budgets = Budgets(session.cluster.others.get("PodDisruptionBudget", {}).values())
         session.add_preemptable(lambda _, candidates: budgets.allow(candidates), basis=Basis.PROTECTION)
         session.add_reclaimable(lambda _, candidates: budgets.allow(candidates), basis=Basis.PROTECTION)
-        if not session.deviations.protections_hold:  # Volcano counts from the start every time
+        if not session.deviations.protections_hold:  # Volcano computes the budgets again on each call
             session.add_victim_tasks(budgets.allow)  # and shuffles every pod that a budget permits
             return
         session.add_unified_evictable(lambda _, candidates: budgets.allow(candidates), basis=Basis.PROTECTION)
@@ -40,23 +40,24 @@ class Pdb(Plugin):
 
 
 class Budgets:
-    """How many pods each budget permits to evict, and which ones a session has evicted. A budget whose selector is
-    empty or cannot be read selects no pod."""
+    """How many evictions each budget permits, and which pods a session has evicted. A budget whose selector is empty or
+    invalid selects no pod."""
 
     def __init__(self, budgets: Iterable[PodDisruptionBudget]) -> None:
         self._in: dict[str, list[PodDisruptionBudget]] = {}
-        """By namespace."""
+        """Budgets by namespace."""
         self._left: Counter[str] = Counter()
-        """By the budget's key; may fall below 0."""
+        """The remaining evictions by the budget's key; may fall below 0."""
         for b in budgets:
             self._in.setdefault(b.metadata.namespace, []).append(b)
             self._left[b.metadata.key] = b.status.disruptions_allowed
         self._of: dict[str, list[str]] = {}
-        """The budgets that a task counts for, by its key, once computed."""
-        self._gone: set[str] = set()
+        """The budgets that select a task, by the task's key, once computed."""
+        self._evicted: set[str] = set()
 
     def allow(self, candidates: list[Task]) -> list[Task]:
-        """The permitted victims, in order; a pod without labels is never one. Other candidates use budget, too."""
+        """The permitted victims, in order; a pod without labels is never one. Rejected candidates use budget as
+        well."""
         left = self._left.copy()
         found = []
         for task in candidates:
@@ -69,15 +70,15 @@ class Budgets:
         return found
 
     def use(self, task: Task) -> None:
-        """A task was evicted."""
-        if task.key not in self._gone:
-            self._gone.add(task.key)
+        """Count the eviction of a task."""
+        if task.key not in self._evicted:
+            self._evicted.add(task.key)
             self._left.subtract(self._budgets(task))
 
     def give_back(self, task: Task) -> None:
-        """A task was placed; if it had been evicted, it is back."""
-        if task.key in self._gone:
-            self._gone.discard(task.key)
+        """Undo the count of a task's eviction when the task is placed again."""
+        if task.key in self._evicted:
+            self._evicted.discard(task.key)
             self._left.update(self._budgets(task))
 
     def _budgets(self, task: Task) -> list[str]:

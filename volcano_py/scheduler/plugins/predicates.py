@@ -1,8 +1,7 @@
 """predicates: kube-scheduler's filters. Volcano: plugin predicates.
 
-Registered in Volcano's order; each rule can be switched off. The plugin also moves kube-scheduler's view of
-the nodes with the session, so that ports, pod counts, affinity and spreading see what was placed a moment
-ago.
+Filters are registered in Volcano's order; each can be switched off. The plugin also updates the filters' state of the
+nodes during the session, so that ports, pod counts, affinity and spreading include the pods placed in this session.
 """
 
 from __future__ import annotations
@@ -51,19 +50,20 @@ class Predicates(Plugin):
         volume_zone: bool = field(default=True, name="predicate.VolumeZoneEnable")
         volume_binding: bool = field(default=True, name="predicate.VolumeBindingEnable")
         devices: bool = field(default=True, name="predicate.DynamicResourceAllocationEnable")
-        """Volcano ignores it and follows the feature gate DynamicResourceAllocation; here both must be on."""
+        """Volcano ignores this argument and follows the feature gate DynamicResourceAllocation; here both must be
+        on."""
         bind_timeout: int = field(default=600, name="volumebinding.bindTimeoutSeconds")
-        """Seconds for which a bind waits until its volumes are made and bound."""
+        """Seconds for which a bind waits for its volumes to be provisioned and bound."""
         volume_weight: int = field(default=1, name="volumebinding.weight")
-        """Accepted, as the next two: without the gate StorageCapacityScoring volumes give no score, and the search for
-        devices is limited by its steps, not by its time."""
+        """Accepted for compatibility, like the next two: without the feature gate StorageCapacityScoring volumes give
+        no score, and the search for devices is limited by steps, not by time."""
         volume_shape: list[dict[str, Any]] = field(
             default_factory=lambda: [{"utilization": 0, "score": 10}, {"utilization": 100, "score": 0}],
             name="volumebinding.shape",
         )
         filter_timeout: int = field(default=10, name="dynamicresources.filterTimeoutSeconds")
         cache: bool = field(default=False, name="predicate.CacheEnable")
-        """Accepted for Volcano's sake: here every rule's answers are kept by class of pods anyway."""
+        """Accepted for compatibility: the results of every filter are cached by class of pods."""
 
     arguments: Arguments
 
@@ -89,13 +89,13 @@ class Predicates(Plugin):
         session.add_filters(*filters, after_pre_predicate=True)
 
         def pre_predicate(task: Task) -> str | None:
-            wrong = conflict(task) if a.node_affinity and task.spec_class.affinity is not None else None
-            if wrong:
-                return f"plugin NodeAffinity pre-predicates failed {wrong}"
-            if task.claims.volumes is not None and (wrong := self._volume_problem(task)):
-                return wrong
-            if devices and task.claims.devices is not None and (wrong := claim_problem(session, task)):
-                return f"plugin DynamicResources pre-predicates failed {wrong}"
+            problem = conflict(task) if a.node_affinity and task.spec_class.affinity is not None else None
+            if problem:
+                return f"plugin NodeAffinity pre-predicates failed {problem}"
+            if task.claims.volumes is not None and (problem := self._volume_problem(task)):
+                return problem
+            if devices and task.claims.devices is not None and (problem := claim_problem(session, task)):
+                return f"plugin DynamicResources pre-predicates failed {problem}"
             return None
 
         session.add_pre_predicate(pre_predicate)
@@ -109,7 +109,7 @@ class Predicates(Plugin):
             session.add_pre_bind(lambda task, _: self._pre_bind(session, task, devices))
 
     def _pre_bind(self, session: Session, task: Task, devices: bool) -> PreBind | None:
-        """The steps for the volumes and for the devices of a task."""
+        """The pre-bind steps for the volumes and the devices of a task."""
         if task.claims is NONE:
             return None
         volumes = volume_steps(session, task, float(self.arguments.bind_timeout))
@@ -118,7 +118,7 @@ class Predicates(Plugin):
         return PreBind(steps, {}) if steps else None
 
     def _volume_problem(self, task: Task) -> str | None:
-        """Why no node takes a pod with volumes."""
+        """Why all nodes reject a pod with volumes."""
         demand = task.claims.volumes
         assert demand is not None
         if self.arguments.volume_zone and demand.zone_problem:
@@ -129,9 +129,9 @@ class Predicates(Plugin):
 
 
 def _follow(session: Session, name: str) -> None:
-    """Move the pods on nodes, as kube-scheduler's rules see them, with the session.
+    """Update the filters' state of the pods on each node during the session.
 
-    A plugin that is in the tiers twice follows twice. As in Volcano a pod that gets a node is then added twice, but one
+    A plugin that is in two tiers updates it twice. As in Volcano, a pod that gets a node is then added twice, but a pod
     that was there before is removed only once.
     """
     move = session.kube.move

@@ -36,7 +36,7 @@ class Priority(Plugin):
             return victims
 
         def outranked(preemptor: Task, victims: list[Task]) -> list[Task]:
-            """The victims without those of jobs with a higher priority, whichever tier named them."""
+            """The victims, without those of jobs with a higher priority, whichever tier selected them."""
             mine = jobs.get(preemptor.job)
             return [v for v in victims if mine is None or v.job not in jobs or jobs[v.job].priority <= mine.priority]
 

@@ -1,8 +1,8 @@
 """proportion: queues share the cluster by weight. Volcano: plugin proportion.
 
-What a queue deserves is found by water filling: free resources are divided among the queues by weight; no queue gets
-more than it requests or its capability, nor less than its guarantee. What each queue's jobs hold and request is kept
-between sessions (`build`, `apply`).
+What a queue deserves is computed by water filling: the plugin divides free resources among the queues by weight. No
+queue gets more than it requests or its capability, nor less than its guarantee. What the jobs of each queue hold and
+request is kept between sessions (`build`, `apply`).
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Attributes:
         self.share = 0.0
         self._parts: list[tuple[str, float]] = []
         self.claimed = -1.0
-        """−1: to be found out."""
+        """−1: not computed yet."""
         self.guarantee = guarantee
         self.real_capability = unguaranteed.clone().add(self.guarantee)
         self.capability: Resource | None = None
@@ -73,23 +73,23 @@ class Attributes:
 
     @property
     def holds(self) -> bool:
-        """Whether it holds anything."""
+        """Whether the queue holds any resource."""
         return not self.allocated.is_empty()
 
     def set_deserved(self) -> None:
-        """What is deserved does not move any more in this session."""
+        """Mark what the queue deserves as final for this session."""
         self._parts = [(d, self.deserved[d]) for d in self.deserved.names()]
         self.update_share()
 
     def claims(self, whole: list[tuple[str, float]]) -> float:
-        """The largest part of the cluster that it holds or was admitted for, by weight."""
+        """The largest part of the cluster that the queue holds or has admitted jobs for, by weight."""
         if self.claimed < 0:
             parts = ((self.allocated[d] + self.inqueue[d]) / of for d, of in whole)
             self.claimed = max(parts, default=0.0) / self.weight
         return self.claimed
 
     def update_share(self) -> None:
-        """The largest part that is held of any deserved resource."""
+        """Set the share: the largest part that the queue holds of any resource it deserves."""
         self.claimed = -1.0
         largest = 0.0
         for d, of in self._parts:
@@ -100,7 +100,7 @@ class Attributes:
 
 
 def fill(queues: list[Attributes], total: Resource) -> None:
-    """Water filling: set what each queue deserves of `total`."""
+    """Set what each queue deserves of `total` by water filling."""
     remaining = total.clone()
     met: set[str] = set()
     while True:
@@ -154,12 +154,12 @@ class Proportion(Plugin):
                 a, b = attributes[left.name].claims(whole), attributes[right.name].claims(whole)
             return (a > b) - (a < b)
 
-        def entitled(queue: str, wanted: Resource) -> bool:
-            """By weight among the queues that have jobs, whatever they request at the moment."""
+        def entitled(queue: str, requested: Resource) -> bool:
+            """Entitled by weight among the queues that have jobs, whatever these jobs request at the moment."""
             q = attributes[queue]
             share = session.total.clone().multi(q.weight / sum(a.weight for a in attributes.values()))
             share.min_dimension(q.real_capability, INFINITY)
-            return wanted.clone().add(q.allocated).add(q.inqueue).less_equal_dimension(share, wanted)[0]
+            return requested.clone().add(q.allocated).add(q.inqueue).less_equal_dimension(share, requested)[0]
 
         def overused(queue: Queue) -> bool:
             q = attributes[queue.name]
@@ -170,26 +170,26 @@ class Proportion(Plugin):
             session.queue_causes.setdefault(q.name, _overused_cause(session, q))
             return True
 
-        def room_for(queue: Queue, tasks: Sequence[Task]) -> bool:
+        def preemptive(queue: Queue, tasks: Sequence[Task]) -> bool:
             q = attributes[queue.name]
             if queue.state != "Open":
                 return False
-            wanted: dict[str, float] = {}
+            requested: dict[str, float] = {}
             for t in tasks:
                 for d, amount in t.spec_class.demands:
-                    wanted[d] = wanted.get(d, 0.0) + amount
-            return all(q.allocated[d] + amount <= q.deserved[d] for d, amount in wanted.items())
+                    requested[d] = requested.get(d, 0.0) + amount
+            return all(q.allocated[d] + amount <= q.deserved[d] for d, amount in requested.items())
 
-        def room_for_one(queue: Queue, task: Task) -> bool:
+        def allocatable(queue: Queue, task: Task) -> bool:
             if queue.state != "Open":
                 return False
-            fits = has_room(queue, task)
+            fits = simulate_allocatable(queue, task)
             job = None if fits else session.jobs.get(task.job)
             if job is not None and job.cause is None:
                 job.block(_share_cause(session, attributes[queue.name], task))
             return fits
 
-        def has_room(queue: Queue, task: Task) -> bool:
+        def simulate_allocatable(queue: Queue, task: Task) -> bool:
             q = attributes[queue.name]
             for d, amount in task.spec_class.demands:
                 if q.allocated[d] + amount > q.deserved[d]:
@@ -229,8 +229,8 @@ class Proportion(Plugin):
                 return Vote.REJECT
             if job.min_resources is None:
                 return Vote.PERMIT
-            wanted = job.min_resources.clone().add(q.allocated).add(q.inqueue).sub_unchecked(q.elastic)
-            fits, lacking = wanted.less_equal_dimension(q.real_capability, job.min_resources)
+            requested = job.min_resources.clone().add(q.allocated).add(q.inqueue).sub_unchecked(q.elastic)
+            fits, lacking = requested.less_equal_dimension(q.real_capability, job.min_resources)
             if fits:
                 return Vote.PERMIT
             text = format_names("queue resource quota insufficient", "insufficient", lacking)
@@ -262,9 +262,9 @@ class Proportion(Plugin):
             session.add_unified_evictable(evictable)
         session.add_can_lose(can_lose)
         session.add_overused(overused)
-        session.add_allocatable(room_for_one, how_many=how_many)
-        session.add_simulate_allocatable(has_room)
-        session.add_preemptive(room_for)
+        session.add_allocatable(allocatable, how_many=how_many)
+        session.add_simulate_allocatable(simulate_allocatable)
+        session.add_preemptive(preemptive)
         session.add_job_enqueueable(enqueueable)
         session.add_job_enqueued(enqueued)
         session.add_event_handler(
@@ -296,7 +296,7 @@ class Proportion(Plugin):
 
 
 def _overused_cause(session: Session, q: Attributes) -> Cause:
-    """Of the resources of which the queue holds its share, the one of which it holds most."""
+    """The resource of which the queue holds the largest part, of those where it holds its share."""
     tightest = max(q.deserved.names(), key=lambda d: (q.allocated[d] / max(q.deserved[d], 1.0), d), default=CPU)
     return QUEUE_OVERUSED.because(
         queue=q.name,
@@ -308,7 +308,7 @@ def _overused_cause(session: Session, q: Attributes) -> Cause:
 
 
 def _share_cause(session: Session, q: Attributes, task: Task) -> Cause:
-    """A task would bring the queue above its capability, or above what it deserves."""
+    """Why a queue cannot hold a task: the task would exceed the queue's capability, or what the queue deserves."""
     lacking = [(d, n) for d, n in task.spec_class.demands if q.allocated[d] + n > q.deserved[d]]
     d, amount = lacking[0] if lacking else (CPU, 0.0)
     held, limit = q.allocated[d], q.deserved[d]
@@ -334,7 +334,7 @@ def _share_cause(session: Session, q: Attributes, task: Task) -> Cause:
 
 
 def _admission_cause(q: Attributes, minimum: Resource, lacking: list[str]) -> Cause:
-    """The queue does not admit a job with this minimum."""
+    """Why the queue does not admit a job with this minimum."""
     d = next(iter(lacking), CPU)
     held, limit = q.allocated[d] + q.inqueue[d] - q.elastic[d], q.real_capability[d]
     return ENQUEUE_LIMIT.because(
@@ -349,7 +349,7 @@ def _admission_cause(q: Attributes, minimum: Resource, lacking: list[str]) -> Ca
 
 
 def _attributes(session: Session) -> dict[str, Attributes]:
-    """Attributes of the queues that own a job."""
+    """Attributes of the queues that have a job."""
     demands = demands_of(session.cluster)
     guaranteed = Resource()
     for queue in session.queues.values():
@@ -371,7 +371,7 @@ def _attributes(session: Session) -> dict[str, Attributes]:
 
 
 def _without_pods(job: SessionJob, minimum: Resource) -> Resource:
-    """What was admitted of a job that has no pods yet."""
+    """The admitted minimum of a job that has no pods yet."""
     missing = Resource()
     for d in minimum.keys():
         if minimum[d] > job.model.total_request[d]:

@@ -1,6 +1,6 @@
-"""rescheduling: move pods from busy nodes to those with little to do, by evicting them. Volcano: plugin rescheduling.
+"""rescheduling: move pods from nodes with high load to nodes with low load. Volcano: plugin rescheduling.
 
-It names victims; the action shuffle evicts them, and their controllers create them again.
+The plugin selects victims; the action shuffle evicts them, and their controllers create them again.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _QOS = (BEST_EFFORT, BURSTABLE, GUARANTEED)
 
 
 class Strategy(msgspec.Struct):
-    """A strategy by its name, with its parameters."""
+    """The name of a strategy, with its parameters."""
 
     name: str = ""
     params: dict[str, Any] = {}
@@ -34,7 +34,7 @@ class Strategy(msgspec.Struct):
 
 @dataclass
 class LastRun:
-    """When pods were moved last, kept between sessions; the first session counts as a time."""
+    """The time of the last rescheduling, kept between sessions; the first session counts as one."""
 
     time: float | None = None
 
@@ -46,11 +46,11 @@ class Rescheduling(Plugin):
 
     class Arguments(PluginArguments):
         interval: str = "5m"
-        """The time between two moves, as a Go duration."""
+        """The time between two runs, as a Go duration."""
         period: str = field(default="5m", name="metricsPeriod")
-        """Over which time the load is averaged; only 10m is measured."""
+        """The period over which the load is averaged; only 10m is measured."""
         strategies: list[Strategy] = field(default_factory=lambda: [Strategy(LOW_NODE_UTILIZATION)])
-        """Which pods are moved."""
+        """The strategies that select victims."""
 
     arguments: Arguments
 
@@ -83,12 +83,12 @@ class Rescheduling(Plugin):
 
 
 Find = Callable[[Session, dict[str, Any], bool, list[Task]], list[Task]]
-"""(session, parameters, whether the load is known, running tasks) → victims."""
+"""(session, parameters, whether the load is measured, running tasks) → victims."""
 
 
 @dataclass
 class _Load:
-    """What is used of a node: percent of its cpu and memory."""
+    """The used part of a node's cpu and memory, in percent."""
 
     node: int
     cpu: float
@@ -96,7 +96,7 @@ class _Load:
 
 
 def low_node_utilization(session: Session, params: dict[str, Any], measured: bool, tasks: list[Task]) -> list[Task]:
-    """Pods of nodes above `targetThresholds`, as long as nodes below `thresholds` have capacity for them."""
+    """Pods of nodes above `targetThresholds`, while nodes below `thresholds` have capacity for them."""
     low_below, high_above = _thresholds(params, "thresholds"), _thresholds(params, "targetThresholds")
     loads = _loads(session, measured)
     objects = session.table.objects
@@ -126,7 +126,7 @@ STRATEGIES: dict[str, Find] = {LOW_NODE_UTILIZATION: low_node_utilization}
 def _from_node(
     session: Session, load: _Load, target: tuple[float, float], budget: list[float], tasks: list[Task]
 ) -> list[Task]:
-    """The pods that leave one node; `budget` and `load` lose what they use."""
+    """The pods to evict from one node; `budget` and `load` are reduced by what these pods use."""
     careful = session.deviations.careful_rescheduling
     given = {t.key if careful else t.name: t for t in tasks}
     capacity = _capacity(session, load.node)
@@ -138,7 +138,7 @@ def _from_node(
         if victim is None:
             continue
         request = (victim.request.milli_cpu, victim.request.memory)
-        if careful and any(wanted > left for wanted, left in zip(request, budget, strict=True)):
+        if careful and any(requested > left for requested, left in zip(request, budget, strict=True)):
             continue
         for i in (0, 1):
             budget[i] -= request[i]
@@ -154,7 +154,7 @@ def _least_important_first(task: Task) -> tuple[bool, int, int, str]:
 
 
 def _loads(session: Session, measured: bool) -> list[_Load]:
-    """The load of each node. Volcano takes a node that is not measured for one without load."""
+    """The load of each node. Volcano counts a node without a measurement as a node without load."""
     careful = session.deviations.careful_rescheduling
     found = []
     for node, name in enumerate(session.table.names):
@@ -172,7 +172,7 @@ def _capacity(session: Session, node: int) -> tuple[int, int]:
 
 
 def _thresholds(params: Mapping[str, Any], key: str) -> tuple[float, float]:
-    """Percent of cpu and memory; 100 where nothing valid is set."""
+    """Percent of cpu and memory; 100 where no valid value is set."""
     given = params.get(key)
     values = given if isinstance(given, dict) else {}
     cpu, memory = (v if isinstance(v := values.get(name), int) else 100 for name in ("cpu", "memory"))

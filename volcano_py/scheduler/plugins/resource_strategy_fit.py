@@ -1,4 +1,4 @@
-"""resource-strategy-fit: fill or spread, resource by resource. Volcano: plugin resource-strategy-fit."""
+"""resource-strategy-fit: a packing or spreading strategy for each resource. Volcano: plugin resource-strategy-fit."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ _DEFAULT_WEIGHT = 10
 
 
 class Strategy(msgspec.Struct):
-    """How one resource counts."""
+    """The scoring strategy of one resource."""
 
     type: str = LEAST
     weight: int = 1
 
 
 class Sra(msgspec.Struct):
-    """Keep nodes with scarce resources for pods that request them."""
+    """Keep nodes with scarce resources for pods that request those resources."""
 
     enable: bool = False
     resources: str = ""
@@ -43,7 +43,7 @@ class Sra(msgspec.Struct):
 
 
 class Proportional(msgspec.Struct):
-    """Leave cpu and memory beside idle devices."""
+    """Leave cpu and memory idle beside idle devices."""
 
     enable: bool = False
     resources: str = ""
@@ -51,7 +51,7 @@ class Proportional(msgspec.Struct):
 
 
 class Proportion(NamedTuple):
-    """Cores, and gigabytes of memory (10⁹ bytes), to leave beside each idle one of a resource."""
+    """Cores, and gigabytes of memory (10⁹ bytes), to leave idle for each idle unit of a resource."""
 
     cpu: float
     memory: float
@@ -64,9 +64,9 @@ class ResourceStrategyFit(Plugin):
 
     class Arguments(PluginArguments):
         weight: int = field(default=_DEFAULT_WEIGHT, name="resourceStrategyFitWeight")
-        """Of the strategies; negative means 10."""
+        """The weight of the strategies; a negative value means 10."""
         resources: dict[str, Strategy] = {}
-        """By resource name; a name may end in `*`. None: cpu and memory, LeastAllocated."""
+        """The strategies by resource name; a name may end in `*`. None: cpu and memory with LeastAllocated."""
         sra: Sra = field(default_factory=Sra)
         proportional: Proportional = field(default_factory=Proportional)
 
@@ -89,7 +89,7 @@ class ResourceStrategyFit(Plugin):
             weights = self.sra.resource_weight
             self.scarce = {name: not_negative(weights.get(name, 1), 1) for name in _listed(self.sra.resources)}
         self.proportions: dict[str, Proportion] = {}
-        """What is kept beside each resource that proportional lists."""
+        """The amounts that stay idle for each resource that `proportional` lists."""
         if self.proportional.enable:
             rates = self.proportional.resource_proportion
             for name in _listed(self.proportional.resources):
@@ -97,7 +97,8 @@ class ResourceStrategyFit(Plugin):
                 self.proportions[name] = Proportion(cpu, memory)
 
     def strategy_of(self, resource: str) -> Strategy | None:
-        """An exact name counts more than a pattern, a longer pattern more than a shorter one."""
+        """The strategy of a resource. An exact name has precedence over a pattern, a longer pattern over a shorter
+        one."""
         if resource in self.resources:
             return self.resources[resource]
         fitting = [n for n in self.resources if n.endswith("*") and resource.startswith(n[:-1])]
@@ -127,11 +128,11 @@ class _Score:
     def applies(self, task: Task) -> bool:
         return True
 
-    def _wanted(self, task: Task) -> tuple[list[tuple[int, float, str, int]], int]:
-        """(row, request, type, weight) of each resource that counts, and the weight of all."""
+    def _counted(self, task: Task) -> tuple[list[tuple[int, float, str, int]], int]:
+        """(row, request, type, weight) of each resource that is scored, and the sum of the weights."""
         annotations = task.pod.metadata.annotations or {}
         override = annotations.get(names.RESOURCE_STRATEGY_SCORING_TYPE)
-        wanted = []
+        counted = []
         if override:
             try:
                 weights = msgspec.json.decode(
@@ -140,19 +141,19 @@ class _Score:
             except msgspec.DecodeError:
                 weights = {}
             kind = override if override in (MOST, LEAST) else LEAST
-            wanted = [(d, kind, weights[d]) for d in task.request.names() if d in weights]
+            counted = [(d, kind, weights[d]) for d in task.request.names() if d in weights]
         else:
             for d in task.request.names():
                 strategy = self._plugin.strategy_of(d)
                 if strategy is not None:
-                    wanted.append((d, strategy.type, strategy.weight))
-        return [(self._rows[d], task.request[d], kind, w) for d, kind, w in wanted], self._plugin.weight
+                    counted.append((d, strategy.type, strategy.weight))
+        return [(self._rows[d], task.request[d], kind, w) for d, kind, w in counted], self._plugin.weight
 
     def score(self, task: Task, numbers: Numbers) -> Floats:
-        wanted, factor = self._wanted(task)
+        counted, factor = self._counted(task)
         count = len(numbers.max_pods)
         score, over, weights = np.zeros(count), np.zeros(count, dtype=bool), 0
-        for row, request, kind, weight in wanted:
+        for row, request, kind, weight in counted:
             capacity = numbers.allocatable[row]
             has = capacity > 0
             weights += weight
@@ -189,9 +190,9 @@ class _Score:
         return self._strategy(task, numbers, node) + self._scarcity(task, numbers, node)
 
     def _strategy(self, task: Task, numbers: Numbers, node: int) -> float:
-        wanted, factor = self._wanted(task)
+        counted, factor = self._counted(task)
         score, weights = 0.0, 0
-        for row, request, kind, weight in wanted:
+        for row, request, kind, weight in counted:
             capacity = numbers.allocatable.item(row, node)
             weights += weight
             if capacity == 0 or weight == 0:
@@ -230,8 +231,8 @@ class _Filter:
         self._rows = session.table.rows
         self._proportions = proportions
         self._known: list[NDArray[np.bool_]] = []
-        """For each proportion: the nodes that name the resource, or have a pod that does, if only to say that there is
-        none of it or that it requests none."""
+        """For each proportion: the nodes that list the resource, or have a pod that lists it, even with an amount of
+        0."""
         named = [_named(session, i) for i in range(len(session.table))]
         for name in proportions:
             self._known.append(np.array([name in of for of in named], dtype=bool))
@@ -251,14 +252,14 @@ class _Filter:
             short = (n.idle[0] - task.request.milli_cpu < idle * keep.cpu) | (
                 n.idle[1] - task.request.memory < idle * keep.memory * 1000 * 1000
             )
-            counted = self._known[i] | (idle != 0)  # pods may hold it on a node that does not name it
+            counted = self._known[i] | (idle != 0)  # pods may hold it on a node that does not list it
             codes[(codes == 0) & counted & short] = i + 1
         return codes
 
 
 def _named(session: Session, node: int) -> set[str]:
-    """The resources that Volcano has an entry for in what is idle on a node. Where the node has nothing but cpu and
-    memory there is none for what its pods name."""
+    """The resources that have an entry in Volcano's idle amounts of a node. A node that lists only cpu and memory has
+    no entries for the resources that its pods list."""
     have = {*(session.table.objects[node].status.allocatable or ())}
     if have <= {CPU, MEMORY}:
         return have

@@ -18,13 +18,13 @@ Amounts = dict[str, Fraction]
 
 
 class ResourceQuotas(Plugin):
-    """No arguments. Quota scopes are not looked at, as in Volcano."""
+    """No arguments. As in Volcano, the scopes of a quota are ignored."""
 
     name = "resourcequota"
 
     def on_session_open(self, session: Session) -> None:
         quotas: dict[str, list[ResourceQuota]] = {}
-        # In the order of their names: the first one that is exceeded is reported.
+        # Sorted by name: the first quota that is exceeded is reported.
         for _, quota in sorted(session.cluster.others.get("ResourceQuota", {}).items()):
             quotas.setdefault(quota.metadata.namespace, []).append(quota)
         admitted: dict[str, Amounts] = {}
@@ -36,17 +36,17 @@ class ResourceQuotas(Plugin):
             pending = admitted.get(job.namespace, {})
             for quota in quotas.get(job.namespace, ()):
                 hard, used = _amounts(quota.status.hard), _amounts(quota.status.used)
-                wanted = {name: amount for name, amount in _amounts(minimum).items() if name in hard}
-                over = [n for n, amount in wanted.items() if used.get(n, 0) + pending.get(n, 0) + amount > hard[n]]
+                requested = {name: amount for name, amount in _amounts(minimum).items() if name in hard}
+                over = [n for n, amount in requested.items() if used.get(n, 0) + pending.get(n, 0) + amount > hard[n]]
                 if over:
                     text = (
-                        f"resource quota insufficient, requested: {_text(wanted)}, used: {_text(used)}, "
+                        f"resource quota insufficient, requested: {_text(requested)}, used: {_text(used)}, "
                         f"limited: {_text(hard)}"
                     )
                     session.note(job, "Normal", "Unschedulable", text)
                     n = over[0]
                     held = used.get(n, Fraction(0)) + pending.get(n, Fraction(0))
-                    job.block(_cause(quota.metadata.name, n, wanted[n], held, hard[n]))
+                    job.block(_cause(quota.metadata.name, n, requested[n], held, hard[n]))
                     return Vote.REJECT
             return Vote.PERMIT
 
@@ -62,7 +62,7 @@ class ResourceQuotas(Plugin):
 
 
 def _cause(quota: str, name: str, requested: Fraction, held: Fraction, limit: Fraction) -> Cause:
-    """`name`: as the quota has it, such as `requests.cpu`; amounts are shown in the units of the resource."""
+    """`name`: the name in the quota, such as `requests.cpu`; amounts are shown in the units of the resource."""
     resource = name.removeprefix("requests.").removeprefix("limits.")
     unit = 1 if resource in (MEMORY, PODS) else 1000
     return ENQUEUE_QUOTA.because(

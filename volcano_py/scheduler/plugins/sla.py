@@ -1,8 +1,7 @@
 """sla: a job that has waited too long is admitted and served first. Volcano: plugin sla.
 
-The waiting time of a job is its PodGroup's annotation `sla-waiting-time`, else the plugin's argument. A
-Permit only ends the vote at the end of its tier: put sla in an earlier tier than gang and overcommit for it
-to overrule them.
+The annotation `sla-waiting-time` of the PodGroup sets the waiting time of a job, else the plugin's argument does. A
+PERMIT ends the vote only at the end of its tier: to overrule gang and overcommit, put sla in an earlier tier.
 """
 
 from __future__ import annotations
@@ -27,8 +26,8 @@ class Sla(Plugin):
 
     class Arguments(PluginArguments):
         waiting_time: str = field(default="", name="sla-waiting-time")
-        """For jobs without the annotation: a duration such as 1h30m; empty, unreadable or not positive:
-        none."""
+        """The waiting time of jobs without the annotation: a duration such as 1h30m; an empty, invalid, zero or
+        negative value means none."""
 
     arguments: Arguments
 

@@ -1,8 +1,8 @@
 """task-topology: which roles of a job should share a node, and which should not. Volcano: plugin task-topology.
 
-The PodGroup's annotations name groups of roles with affinity (`volcano.sh/task-topology-affinity`) or anti-affinity,
-and an order of roles. The waiting tasks of such a job are divided into buckets of tasks that go well together; a node
-is the better the more of a task's bucket it has or can take.
+The PodGroup's annotations list groups of roles with affinity (`volcano.sh/task-topology-affinity`) or anti-affinity,
+and an order of roles. The plugin divides the waiting tasks of such a job into buckets of tasks with affinity. A node
+scores higher the more tasks of the bucket it has or has capacity for.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ TASK_ORDER = "volcano.sh/task-topology-task-order"
 
 
 class Topology(NamedTuple):
-    """What a PodGroup's annotations say: groups of roles, and roles in order."""
+    """The content of a PodGroup's annotations: groups of roles, and the order of roles."""
 
     affinity: list[list[str]]
     anti_affinity: list[list[str]]
@@ -39,8 +39,8 @@ class Topology(NamedTuple):
 
 
 def read(annotations: Mapping[str, str], roles: Collection[str], job: str) -> Topology | None:
-    """The annotations of a job with these roles; None if it has none. Raises ValueError for an unknown role, or one
-    that is twice in a group."""
+    """The topology in the annotations of a job with these roles; None if there is none. Raises ValueError for an
+    unknown role, or a role that is twice in a group."""
     if not any(annotations.get(key) for key in (AFFINITY, ANTI_AFFINITY, TASK_ORDER)):
         return None
     affinity = _groups(annotations.get(AFFINITY, ""))
@@ -58,7 +58,7 @@ def read(annotations: Mapping[str, str], roles: Collection[str], job: str) -> To
 
 
 def role_of(task: Task) -> str:
-    """The role by the pod's annotation; a label does not count here."""
+    """The role in the pod's annotation; a label does not count here."""
     return (task.pod.metadata.annotations or {}).get(names.TASK_SPEC) or ""
 
 
@@ -67,7 +67,7 @@ def _groups(text: str) -> list[list[str]]:
 
 
 class _Bucket:
-    """Tasks that go well together. Those with a place are only counted."""
+    """Tasks that should share a node. Tasks that have a node are only counted."""
 
     def __init__(self, index: int) -> None:
         self.index = index
@@ -75,7 +75,7 @@ class _Bucket:
         self.waiting: dict[str, Task] = {}
         self.request = Resource()
         self.placed: Counter[int | str] = Counter()
-        """By node: its column, or its name if there is no such node."""
+        """Tasks by node: its column, or its name if the cluster has no such node."""
 
     @property
     def size(self) -> int:
@@ -90,7 +90,8 @@ class _Bucket:
         self.request.add(task.request)
 
     def place(self, task: Task, node: int) -> None:
-        """A task got a place. That is never taken back: one that is placed again, after a dry run, counts again."""
+        """Count a task that gets a node. The count is never undone: a task that is placed again after a dry run counts
+        twice."""
         self.waiting.pop(task.key, None)
         self.request.sub_unchecked(task.request)
         self.placed[node] += 1
@@ -101,9 +102,9 @@ class Manager:
 
     def __init__(self, topology: Topology) -> None:
         self._near: set[frozenset[str]] = set()
-        """Pairs of roles with affinity to each other; a role with affinity to itself is alone in its set."""
+        """Pairs of roles with affinity; a role with affinity to itself is a set of one."""
         self._apart: set[frozenset[str]] = set()
-        """Those that want each other away. A pair may be in both."""
+        """Pairs of roles with anti-affinity. A pair may be in both sets."""
         self._priority: Counter[str] = Counter()
         for groups, pairs, alone, together in (
             (topology.affinity, self._near, 2, 3),
@@ -126,11 +127,11 @@ class Manager:
         self.largest = 0
 
     def rank(self, role: str) -> tuple[int, int]:
-        """The order of a role: as in the annotation, then how much its affinity binds it; higher is first."""
+        """The order of a role: first by the annotation, then by the strength of its affinity; higher is first."""
         return self._order.get(role, 0), self._priority[role]
 
     def build(self, tasks: list[tuple[Task, int | str | None]]) -> None:
-        """Divide tasks, each with its node if it has one, into buckets."""
+        """Divide tasks, each with its node or None, into buckets."""
         named = [(t, n) for t, n in tasks if role_of(t) and self._priority[role_of(t)]]
         named.sort(key=lambda each: (each[1] is None, *(-r for r in self.rank(role_of(each[0]))), each[0].name))
         of_node: dict[int | str, _Bucket] = {}
@@ -156,11 +157,11 @@ class Manager:
         return best if self.liking(role, best.roles) >= 0 else self._new()
 
     def liking(self, role: str, others: Counter[str]) -> int:
-        """How much a role likes to be with others: one for each it has affinity with, minus one for each other."""
+        """The affinity of a role with others: plus one for each role with affinity, minus one for each other role."""
         return self._sum(role, others, self._near) - self._sum(role, others, self._apart)
 
     def dislike(self, role: str, node: int) -> int:
-        """Of what was placed on a node, only what a role does not like."""
+        """Minus one for each task placed on a node whose role has anti-affinity with a role."""
         return -self._sum(role, self.roles_on.get(node, Counter()), self._apart)
 
     def _sum(self, role: str, others: Counter[str], pairs: set[frozenset[str]]) -> int:
@@ -168,13 +169,13 @@ class Manager:
 
 
 def _amount(request: Resource) -> float:
-    """One number for a request, to compare buckets by: milli-cpu, MiB and scalars, added up."""
+    """A request as one number, to compare buckets: the sum of milli-cpu, MiB and scalars."""
     scalars = sum((request.scalars or {}).values())
     return request[CPU] + request[MEMORY] / 2**20 + scalars
 
 
 class _WithinJob:
-    """A key that orders the tasks of one job; tasks of two jobs are equal."""
+    """A key that orders the tasks of one job; tasks of different jobs are equal."""
 
     __slots__ = ("job", "key")
 
@@ -254,7 +255,7 @@ def _place(session: Session, task: Task) -> int | str | None:
 
 
 class _Together:
-    """How much of a task's bucket is on a node, or would fit there with it."""
+    """How many tasks of a task's bucket are on a node, or fit there together with the task."""
 
     name = "task-topology"
     scope: Literal[Scope.DOMAIN] = DOMAIN
@@ -278,21 +279,21 @@ class _Together:
         bucket = manager.bucket_of.get(task.key) if manager is not None else None
         if manager is None or bucket is None or not manager.largest:
             return rates
-        fits, without = self._room(bucket, task, candidates)
+        fits, without = self._fits(bucket, task, candidates)
         role, waiting = role_of(task), len(bucket.waiting)
         for i in np.flatnonzero(fits).tolist():
             node = candidates.item(i)
             rates[i] = bucket.placed[node] + manager.dislike(role, node) + waiting - without.item(i)
         return rates * self._weight * 100 / manager.largest
 
-    def _room(self, bucket: _Bucket, task: Task, candidates: Indices) -> tuple[Bools, Indices]:
-        """For each candidate whether the task fits, and how many of the others in its bucket must be left out so that
-        the rest fits, too."""
+    def _fits(self, bucket: _Bucket, task: Task, candidates: Indices) -> tuple[Bools, Indices]:
+        """For each candidate: whether the task fits, and how many of the other tasks in its bucket must be left out so
+        that the rest also fits."""
         table, n = self._session.table, self._session.numbers
         free = n.idle[:, candidates] + n.releasing[:, candidates]
         fits: Bools = np.logical_and.reduce(task.spec_class.vector(table)[:, None] <= free)
         for name in task.spec_class.idle_wishes:
-            # A resource that the node does not name at all counts as lacking, as in Volcano.
+            # A resource that the node does not list at all is left out: Volcano finds it lacking.
             named = [name in (table.objects[i].status.allocatable or {}) for i in candidates.tolist()]
             fits &= np.array(named, dtype=bool) | (free[table.rows[name]] != 0)
         lacking = -free

@@ -1,9 +1,8 @@
-"""tdm: nodes that are lent to this cluster at certain hours. Volcano: plugin tdm (time division
-multiplexing).
+"""tdm: nodes that the cluster may use at certain hours only. Volcano: plugin tdm (time division multiplexing).
 
-A node with the label `volcano.sh/revocable-zone` takes only pods that accept that (annotation
-`volcano.sh/revocable-zone: "*"` or `volcano.sh/preemptable: "true"`), within the zone's hours (UTC); when
-they end, its preemptable pods are evicted a few at a time.
+A node with the label `volcano.sh/revocable-zone` accepts only pods that permit it (annotation
+`volcano.sh/revocable-zone: "*"` or `volcano.sh/preemptable: "true"`), within the zone's hours (UTC). After these hours
+the plugin evicts the preemptable pods of the zone, a few at a time.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ _CLOCK = re.compile(r"([0-9]{1,2}):([0-9]{2})")
 
 
 def window(text: object, now: float) -> tuple[float, float] | None:
-    """Today's hours of a zone in seconds since the epoch, both ends included; None if they cannot be read."""
+    """Today's hours of a zone in seconds since the epoch, both ends included; None if the text is invalid."""
     if not isinstance(text, str) or text.count("-") != 1:
         return None
     start, _, end = text.strip().partition("-")
@@ -51,7 +50,7 @@ def window(text: object, now: float) -> tuple[float, float] | None:
 
 
 def _clock(text: str) -> timedelta:
-    """One or two digits, a colon, two digits, as Go reads `15:04`."""
+    """One or two digits, a colon, two digits: the format that Go parses as `15:04`."""
     found = _CLOCK.fullmatch(text)
     if found is None or int(found[1]) > 23 or int(found[2]) > 59:
         raise ValueError(text)
@@ -59,7 +58,7 @@ def _clock(text: str) -> timedelta:
 
 
 def zone_of(task: Task) -> str:
-    """`*` if the pod may be put on lent nodes, else ""."""
+    """`*` if the pod may run on revocable nodes, else ""."""
     annotations = task.pod.metadata.annotations or {}
     if names.REVOCABLE_ZONE in annotations:
         return "*" if annotations[names.REVOCABLE_ZONE] == "*" else ""
@@ -68,7 +67,7 @@ def zone_of(task: Task) -> str:
 
 @dataclass
 class LastEviction:
-    """When tdm last evicted pods from zones whose hours were over, in seconds since the epoch."""
+    """When tdm last evicted pods from zones outside their hours, in seconds since the epoch."""
 
     at: float | None = None
 
@@ -81,9 +80,9 @@ class Tdm(Plugin):
 
     class Arguments(PluginArguments):
         period: str = field(default="1m", name="tdm.evict.period")
-        """At most so often pods are evicted from zones whose hours are over."""
+        """The least time between two evictions of pods from zones that are outside their hours."""
         extra: dict[str, Any] = {}
-        """`tdm.revocable-zone.<zone>`: its hours, `HH:MM-HH:MM`."""
+        """`tdm.revocable-zone.<zone>`: the hours of a zone, `HH:MM-HH:MM`."""
 
     arguments: Arguments
 
@@ -98,7 +97,7 @@ class Tdm(Plugin):
             self.warn(f"argument tdm.evict.period: {e}; 1m stays in force")
 
     def closed_reason(self, zone: str, now: float) -> str:
-        """Why a zone takes no pod now; "" within its hours."""
+        """Why a zone accepts no pod now; "" within its hours."""
         raw = self.hours.get(zone)
         hours = window(raw, now)
         if hours is None:
@@ -154,9 +153,9 @@ def _few_of_each(session: Session, by_job: dict[str, list[Task]]) -> list[Task]:
 
 
 def most_victims(job: SessionJob, careful: bool = True) -> int:
-    """How many of a job may go at once: by its disruption budget annotations, else one.
+    """How many pods of a job may be evicted at once: by its disruption budget annotations, else one.
 
-    A budget that cannot be read is none if we are `careful`; Volcano takes it for 0.
+    An invalid budget counts as no budget if `careful` is set; Volcano counts it as 0.
     """
     annotations = job.pod_group.metadata.annotations or {}
     total, running = len(job.tasks), job.counts[st.RUNNING]
@@ -174,7 +173,7 @@ def most_victims(job: SessionJob, careful: bool = True) -> int:
 
 
 def _count(text: str, total: int) -> int:
-    """A number, or a percentage of all tasks rounded up; text that is neither counts 0."""
+    """A number, or a percentage of all tasks rounded up; 0 for any other text."""
     if not _BUDGET.fullmatch(text):
         return 0
     return math.ceil(total * int(text[:-1]) / 100) if text.endswith("%") else int(text)
@@ -200,8 +199,8 @@ class _Filter:
 
 
 class _Score:
-    """Prefer lent nodes for pods that accept them. A node whose zone is closed has no score, and none of other plugins
-    either; it is scored only if `enablePredicate` is off."""
+    """Prefer revocable nodes for pods that permit them. A node whose zone is closed has no score, neither from this
+    plugin nor from others; such a node is scored only if `enablePredicate` is off."""
 
     name = "tdm"
     prefixes = (_PREFIX,)

@@ -1,4 +1,4 @@
-"""Carrying questions to extenders, and their answers back to the mailbox. Volcano: plugins/extender/extender.go.
+"""Carrying requests to extenders, and their answers back to the mailbox. Volcano: plugins/extender/extender.go.
 
 A few calls run side by side; none lasts longer than its time limit. An answer wakes the cycles.
 """
@@ -14,7 +14,7 @@ from typing import Any
 import aiohttp
 import orjson
 
-from volcano_py.scheduler.plugins.extender.mailbox import Answer, Key, Mailbox, Question
+from volcano_py.scheduler.plugins.extender.mailbox import Answer, Key, Mailbox, Request
 from volcano_py.scheduler.remote.http import CallError, call, decoded
 
 log = logging.getLogger(__name__)
@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 _AT_ONCE = 16
 """Calls that run side by side."""
 _PAUSE = 1.0
-"""Seconds after a failure during which an URL is not called: a program that hangs would delay all other questions."""
+"""Seconds after a failure during which an URL is not called: a program that hangs would delay all other requests."""
 _JUST_FAILED = "it has just failed"
 _MOST_NOTICES = 10_000
 """Notices that wait; the oldest are dropped."""
@@ -40,40 +40,40 @@ class ExtenderCalls:
         """URLs whose last call failed, with the time: each failure is one log line, and more calls follow later."""
 
     def wake(self) -> None:
-        """A cycle has ended: there may be questions."""
+        """A cycle has ended: there may be requests."""
         mail = self._mailbox()
         mail.carried = True
         if mail.outbox or mail.notices:
             self._wake.set()
 
     async def run(self) -> None:
-        """Carry questions until cancelled."""
+        """Carry requests until cancelled."""
         self._mailbox().carried = True
         async with aiohttp.ClientSession() as session:
             while True:
                 await self._wake.wait()
                 self._wake.clear()
                 mail = self._mailbox()
-                questions, mail.outbox = mail.outbox, {}
+                requests, mail.outbox = mail.outbox, {}
                 notices, mail.notices = mail.notices[-_MOST_NOTICES:], []
-                await asyncio.gather(*(self._ask(session, key, q) for key, q in questions.items()))
+                await asyncio.gather(*(self._ask(session, key, q) for key, q in requests.items()))
                 for notice in notices:
                     await self._notify(session, notice)
-                if questions:
+                if requests:
                     self._answered()
 
-    async def _ask(self, session: aiohttp.ClientSession, key: Key, question: Question) -> None:
+    async def _ask(self, session: aiohttp.ClientSession, key: Key, request: Request) -> None:
         async with self._slots:
             try:
-                if time.monotonic() - self._failed.get(question.url, -_PAUSE) < _PAUSE:
+                if time.monotonic() - self._failed.get(request.url, -_PAUSE) < _PAUSE:
                     raise CallError(_JUST_FAILED)
-                answer = Answer(time.time(), await self._post(session, question))
+                answer = Answer(time.time(), await self._post(session, request))
             except CallError as e:
                 answer = Answer(time.time(), error=str(e))
-            self._report(question.url, answer.error)
+            self._report(request.url, answer.error)
             self._mailbox().answers[key] = answer
 
-    async def _notify(self, session: aiohttp.ClientSession, notice: Question) -> None:
+    async def _notify(self, session: aiohttp.ClientSession, notice: Request) -> None:
         try:
             body = await self._post(session, notice)
             text = body.get("errorMessage") if isinstance(body, dict) else None
@@ -81,12 +81,12 @@ class ExtenderCalls:
         except CallError as e:
             self._report(notice.url, str(e))
 
-    async def _post(self, session: aiohttp.ClientSession, question: Question) -> Any:
+    async def _post(self, session: aiohttp.ClientSession, request: Request) -> Any:
         try:
-            data = await asyncio.to_thread(lambda: orjson.dumps(question.body(), option=orjson.OPT_NON_STR_KEYS))
+            data = await asyncio.to_thread(lambda: orjson.dumps(request.body(), option=orjson.OPT_NON_STR_KEYS))
         except (TypeError, ValueError, KeyError, IndexError) as e:
-            raise CallError(f"the question cannot be written: {e}") from None
-        return decoded(await call(session, "POST", question.url, question.timeout, data=data))
+            raise CallError(f"the request cannot be written: {e}") from None
+        return decoded(await call(session, "POST", request.url, request.timeout, data=data))
 
     def _report(self, url: str, error: str) -> None:
         if error:

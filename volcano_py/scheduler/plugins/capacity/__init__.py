@@ -1,4 +1,4 @@
-"""capacity: the plugin, and the tree of queues that it reads."""
+"""capacity: the plugin, and the tree of queues that it uses."""
 
 from volcano_py.scheduler.plugins.capacity.plugin import Capacity
 

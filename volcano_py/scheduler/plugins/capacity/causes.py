@@ -1,4 +1,5 @@
-"""Why a queue does not admit a job or take a task: the queue on the path that is at its limit, with its numbers."""
+"""Why a queue does not admit a job or cannot hold a task: the queue on the path that is at its limit, with its
+amounts."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from volcano_py.scheduler.plugins.capacity.queue_tree import QueueNode, QueueTre
 
 
 def limit_cause(session: Session, tree: QueueTree, node: QueueNode, task: Task) -> Cause | None:
-    """The first queue upwards that a task would bring above what the queue may hold."""
+    """The first queue upwards that would exceed its limit with a task."""
     for q in tree.upwards(node):
         for d, amount in task.spec_class.demands:
             if q.allocated[d] + amount > q.real_capability[d]:
@@ -37,7 +38,7 @@ def limit_cause(session: Session, tree: QueueTree, node: QueueNode, task: Task) 
 def admission_cause(
     session: Session, tree: QueueTree, node: QueueNode, q: QueueNode, minimum: Resource, lacking: list[str]
 ) -> Cause:
-    """A queue upwards that does not admit a job with this minimum."""
+    """The first queue upwards that does not admit a job with this minimum."""
     d = next(iter(lacking), CPU)
     q = _owner(tree, q, d)
     held = q.allocated[d] + q.inqueue[d] - q.elastic[d]
@@ -53,7 +54,8 @@ def admission_cause(
 
 
 def _owner(tree: QueueTree, node: QueueNode, resource: str) -> QueueNode:
-    """The queue whose spec sets the limit of a queue: itself, or the one above from which it has it."""
+    """The queue whose spec sets the limit of a queue: the queue itself, or the ancestor from which it inherits the
+    limit."""
     for q in tree.upwards(node):
         named = q.queue.capability
         if named is not None and 0 < named[resource] <= node.real_capability[resource]:
@@ -66,7 +68,7 @@ def _path(node: QueueNode) -> str:
 
 
 def _guaranteed_to_others(session: Session, tree: QueueTree, node: QueueNode, resource: str) -> tuple[str, float]:
-    """The queues beside a queue whose guarantees lower its limit, and how much of a resource these are."""
+    """The siblings of a queue whose guarantees lower its limit, and the sum of these guarantees of a resource."""
     parent = node.path[-1] if node.path else None
     above = parent.real_capability[resource] if parent is not None else session.admissible[resource]
     own = node.capability[resource] or above

@@ -19,49 +19,50 @@ from volcano_py.scheduler.model.task import Task
 from volcano_py.scheduler.plugins.capacity.queue_tree import QueueTree
 
 ClaimAmounts = dict[str, DeviceAmounts]
-"""What each claim of a task requests, by the claim's key."""
+"""The request of each claim of a task, by the claim's key."""
 
 
 class DeviceQuota:
-    """What one queue may hold and holds."""
+    """What one queue may hold, and what it holds."""
 
     def __init__(self, capability: DeviceAmounts) -> None:
         self.capability = capability
-        """Classes that are not named here are not limited."""
+        """The limits by device class; other classes are not limited."""
         self.allocated: DeviceAmounts = {}
         self.inqueue: DeviceAmounts = {}
-        """What admitted jobs request."""
+        """The requests of admitted jobs."""
         self._users: Counter[str] = Counter()
 
     def uses(self, claim: str) -> bool:
-        """Whether a pod of the queue has the claim already."""
+        """Whether a pod of the queue already has the claim."""
         return self._users[claim] > 0
 
     def take(self, claims: ClaimAmounts) -> None:
-        """A pod gets a node: claims that no other pod of the queue has are counted."""
+        """Count the claims of a pod that gets a node, except those that another pod of the queue has."""
         for key, amounts in claims.items():
             self._users[key] += 1
             if self._users[key] == 1:
                 add(self.allocated, amounts)
 
     def give_back(self, claims: ClaimAmounts) -> None:
-        """The opposite of `take`."""
+        """Undo `take`."""
         for key, amounts in claims.items():
             self._users[key] -= 1
             if self._users[key] == 0:
                 add(self.allocated, amounts, -1)
 
     def new(self, claims: ClaimAmounts) -> DeviceAmounts:
-        """What claims request that no pod of the queue has."""
+        """The requests of claims that no pod of the queue has."""
         found: DeviceAmounts = {}
         for key, amounts in claims.items():
             if not self.uses(key):
                 add(found, amounts)
         return found
 
-    def allows(self, wanted: Mapping[str, DeviceAmount], with_capacity: bool, with_inqueue: bool) -> bool:
-        """Whether the queue may hold more. `with_inqueue`: beside what admitted jobs request."""
-        for name, amount in wanted.items():
+    def allows(self, amounts: Mapping[str, DeviceAmount], with_capacity: bool, with_inqueue: bool) -> bool:
+        """Whether the queue may hold these amounts as well. `with_inqueue`: together with the requests of admitted
+        jobs."""
+        for name, amount in amounts.items():
             limit = self.capability.get(name)
             if limit is None:
                 continue
@@ -77,7 +78,7 @@ class DeviceQuota:
 
 
 def quota_of(queue: Queue) -> DeviceQuota | None:
-    """The quota of a queue; None if its spec names no device class."""
+    """The quota of a queue; None if its spec contains no device class."""
     spec = queue.object.spec
     guarantee = spec.guarantee.resource if spec.guarantee is not None else None
     capability = parse_amounts(spec.capability)
@@ -93,7 +94,7 @@ class DeviceQuotas:
         self._with_capacity = with_capacity
         found = {name: quota_of(node.queue) for name, node in tree.nodes.items()}
         self._quotas = {name: quota for name, quota in found.items() if quota is not None}
-        self._asked: dict[str, ClaimAmounts] = {}
+        self._requests: dict[str, ClaimAmounts] = {}
         if self._quotas:
             for job in session.jobs.values():
                 self._open(job)
@@ -105,41 +106,42 @@ class DeviceQuotas:
         if job.pod_group.status.phase == "Inqueue":
             self.enqueued(job)
 
-    def requested(self, task: Task) -> ClaimAmounts:
-        """What each claim of a task requests."""
+    def requested_by(self, task: Task) -> ClaimAmounts:
+        """The request of each claim of a task."""
         demand = task.claims.devices
         if demand is None:
             return {}
-        found = self._asked.get(task.key)
+        found = self._requests.get(task.key)
         if found is None:
-            found = self._asked[task.key] = {
+            found = self._requests[task.key] = {
                 c.key: requested(c.claim, self._with_capacity) for c in demand.claims if c.claim is not None
             }
         return found
 
     def allocatable(self, task: Task, queue: str) -> bool:
-        """Whether the queue and those above may hold what a task claims."""
+        """Whether the queue and its ancestors may hold the claims of a task."""
         if not self._quotas or task.claims.devices is None:
             return True
-        claims = self.requested(task)
+        claims = self.requested_by(task)
         return all(q.allows(q.new(claims), self._with_capacity, with_inqueue=False) for q in self._upwards(queue))
 
     def enqueueable(self, job: SessionJob) -> bool:
-        """Whether the queue and those above may hold the least that a job claims, beside other admitted jobs."""
+        """Whether the queue and its ancestors may hold the minimum claims of a job, together with other admitted
+        jobs."""
         least = self._least(job)
         return all(q.allows(least, self._with_capacity, with_inqueue=True) for q in self._upwards(job.queue))
 
     def enqueued(self, job: SessionJob) -> None:
-        """A job is admitted."""
+        """Count an admitted job."""
         for quota in self._upwards(job.queue):
             add(quota.inqueue, self._least(job))
 
     def moved(self, task: Task, queue: str, sign: int) -> None:
-        """A task gets a node (+1) or loses it."""
+        """Count a task that gets a node (+1) or leaves it (−1)."""
         if not self._quotas or task.claims.devices is None:
             return
         for quota in self._upwards(queue):
-            (quota.take if sign > 0 else quota.give_back)(self.requested(task))
+            (quota.take if sign > 0 else quota.give_back)(self.requested_by(task))
 
     def _upwards(self, queue: str) -> Iterable[DeviceQuota]:
         node = self._tree.nodes.get(queue)
@@ -150,13 +152,13 @@ class DeviceQuotas:
     def _least(self, job: SessionJob) -> DeviceAmounts:
         if not self._quotas:
             return {}
-        return least_of(job, [(t, self.requested(t)) for t in job.tasks.values()])
+        return least_of(job, [(t, self.requested_by(t)) for t in job.tasks.values()])
 
 
 def least_of(job: SessionJob, tasks: Iterable[tuple[Task, ClaimAmounts]]) -> DeviceAmounts:
-    """What the least number of a job's pods request. Volcano: GetMinDRAResources.
+    """The sum of the requests of a job's minimum number of pods. Volcano: GetMinDRAResources.
 
-    With `minTaskMember`: of each role, the request of its first pod times its minimum.
+    With `minTaskMember`: for each role, the request of its first pod times its minimum.
     """
     found: DeviceAmounts = {}
     claiming = [(task, amounts) for task, amounts in tasks if amounts]

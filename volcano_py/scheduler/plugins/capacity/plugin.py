@@ -1,7 +1,7 @@
 """capacity: queues deserve the amounts of their specs, flat or in a tree. Volcano: plugin capacity.
 
-This module has the callbacks, `queue_tree` reads the tree and adds it up. Without the deviation partial-hierarchy no
-job is admitted, placed or reclaimed from while the hierarchy is invalid, and the sums do not follow tasks.
+This module contains the callbacks; `queue_tree` builds the tree and its sums. Without the deviation partial-hierarchy,
+no job is admitted, placed or reclaimed from while the hierarchy is invalid, and the sums are not updated with tasks.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from volcano_py.scheduler.plugins.queue_shares.within import within
 
 
 class Capacity(Plugin):
-    """See `Arguments`; `enableHierarchy` switches the tree on."""
+    """See `Arguments`; `enableHierarchy` enables the tree."""
 
     name = "capacity"
 
     class Arguments(PluginArguments):
         ancestor_reclaim_level: int = field(default=0, name="ancestorReclaimLevel")
-        """How many levels up reclaiming looks at what an ancestor deserves."""
+        """The number of ancestors whose deserved amounts reclaim checks."""
         dra: bool = field(default=True, name="capacity.DynamicResourceAllocationEnable")
         """Whether queues limit devices (`deviceclass/<class>` in their spec), with the feature gate
         DynamicResourceAllocation."""
@@ -107,7 +107,7 @@ class Capacity(Plugin):
     # ---- admission and placing -------------------------------------------------------------------------
 
     def _usable(self, queue: Queue, closed_too: bool = False) -> QueueNode | None:
-        """The queue's node, if jobs may be served from it."""
+        """The queue's node, if jobs in this queue may be scheduled."""
         node = self.tree.nodes.get(queue.name)
         if self.tree.problem or node is None or (queue.state != "Open" and not closed_too):
             return None
@@ -115,7 +115,7 @@ class Capacity(Plugin):
 
     def _allocatable(self, queue: Queue, task: Task) -> bool:
         node = self._usable(queue)
-        fits = self._has_room(node, task)
+        fits = self._fits(node, task)
         if fits and node is not None and self.session.removes_queue_gates and task.wants_queue_admission:
             self.reserved.setdefault(node.name, {})[task.key] = task.request
         job = None if fits or node is None else self.session.jobs.get(task.job)
@@ -134,9 +134,9 @@ class Capacity(Plugin):
         return limit
 
     def _simulate_allocatable(self, queue: Queue, task: Task) -> bool:
-        return self._has_room(self._usable(queue, closed_too=True), task)
+        return self._fits(self._usable(queue, closed_too=True), task)
 
-    def _has_room(self, node: QueueNode | None, task: Task) -> bool:
+    def _fits(self, node: QueueNode | None, task: Task) -> bool:
         if node is None:
             return False
         if self.devices is not None and not self.devices.allocatable(task, node.name):
@@ -161,19 +161,19 @@ class Capacity(Plugin):
         levels = self.level if self.hierarchy else 0
         for q in [node, *self.tree.ancestors(node, levels)]:
             used = q.allocated.clone().add(request)
-            # Of an ancestor only what it deserves counts: what it may hold changes with each victim below it.
+            # Of an ancestor, only what it deserves counts: its limit changes with each victim below it.
             if q is node and not used.less_equal_dimension(q.real_capability, request)[0]:
                 return False
             if used.less_equal_partly_dimension(q.deserved, request, drop_zero=True)[0]:
                 return True
         return False
 
-    def _entitled(self, queue: str, wanted: Resource) -> bool:
-        """What it deserves by its own numbers."""
+    def _entitled(self, queue: str, requested: Resource) -> bool:
+        """Whether the queue deserves these amounts as well, by its own spec."""
         node = self.tree.nodes.get(queue)
         if node is None or self.tree.problem:
             return False
-        return wanted.clone().add(node.allocated).add(node.inqueue).less_equal_dimension(node.deserved, wanted)[0]
+        return requested.clone().add(node.allocated).add(node.inqueue).less_equal_dimension(node.deserved, requested)[0]
 
     def _enqueueable(self, job: SessionJob) -> Vote:
         node = self._usable(self.session.queues[job.queue])
@@ -188,8 +188,8 @@ class Capacity(Plugin):
         if job.min_resources is None:
             return Vote.PERMIT
         for q in self.tree.upwards(node):
-            wanted = job.min_resources.clone().add(q.allocated).add(q.inqueue).sub_unchecked(q.elastic)
-            fits, lacking = wanted.less_equal_dimension(q.admits, job.min_resources)
+            requested = job.min_resources.clone().add(q.allocated).add(q.inqueue).sub_unchecked(q.elastic)
+            fits, lacking = requested.less_equal_dimension(q.admits, job.min_resources)
             if not fits:
                 text = format_names("queue resource quota insufficient", "insufficient", lacking)
                 self.session.note(job, "Normal", "Unschedulable", text)
@@ -208,7 +208,7 @@ class Capacity(Plugin):
             q.inqueue.add(amount)
 
     def _moved(self, task: Task, sign: int, count: int = 1) -> None:
-        """A task came or went, or `count` equal ones, which have no claims and no reservations, came."""
+        """Count a task that gets or leaves a node, or `count` equal tasks without claims and reservations."""
         job = self.session.jobs.get(task.job)
         node = self.tree.nodes.get(job.queue) if job is not None else None
         if node is None or self.tree.problem:
@@ -259,7 +259,7 @@ class Capacity(Plugin):
         return victims
 
     def _kin_without_claim(self, reclaimer: Task, own: QueueNode, other: QueueNode) -> bool:
-        """Queues under one ancestor, and the reclaimer requests nothing that its queue deserves."""
+        """Whether the queues have a common ancestor and the reclaimer requests no resource that its queue deserves."""
         if not self.hierarchy or not self.level:
             return False
         near = {q.name for q in self.tree.ancestors(own, self.level)}
@@ -341,7 +341,7 @@ class Capacity(Plugin):
 
 
 def _compare_share(a: QueueNode, b: QueueNode) -> int:
-    """The smaller share first; of equal ones the queue that deserves something."""
+    """The smaller share first; of equal shares, the queue that deserves a resource first."""
     if a.share != b.share:
         return -1 if a.share < b.share else 1
     return int(a.deserved.is_empty()) - int(b.deserved.is_empty())

@@ -1,4 +1,4 @@
-"""Queues with what they deserve, may have and hold: a flat list, or a tree below `root`.
+"""Queues with the amounts that they deserve, may hold and hold: a flat list, or a tree below `root`.
 
 Volcano: capacity's queue attributes.
 """
@@ -27,7 +27,7 @@ from volcano_py.scheduler.plugins.queue_shares.inqueue import gated_deducted, in
 
 
 class QueueNode:
-    """One queue in one session. Sums of inner queues hold those of all queues below."""
+    """One queue in one session. The sums of an inner queue include all queues below it."""
 
     __slots__ = (
         "admits",
@@ -50,7 +50,7 @@ class QueueNode:
         self.queue = queue
         self.name = queue.name
         self.path: list[QueueNode] = []
-        """From root down to the parent."""
+        """The names from root down to the parent."""
         self.children: list[QueueNode] = []
         self.allocated = Resource()
         self.request = Resource()
@@ -60,10 +60,10 @@ class QueueNode:
         self.deserved = queue.deserved.clone() if queue.deserved else Resource()
         self.capability = queue.capability.clone() if queue.capability else Resource()
         self.real_capability = Resource()
-        """What it may hold."""
+        """The limit of what it may hold."""
         self.admits = Resource()
-        """What its jobs may be admitted for. In a tree this is what the specs allow, whatever the cluster has, so that
-        a job that is larger than the cluster blocks no other."""
+        """The limit for admission. In a tree this is the capability of the specs, whatever the cluster has, so that a
+        job that is larger than the cluster blocks no other job."""
         self.share = 0.0
 
     @property
@@ -71,7 +71,7 @@ class QueueNode:
         return not self.children
 
     def update_share(self) -> None:
-        """The largest part it holds of what it deserves; who deserves nothing has it all."""
+        """Set the share: the largest part that the queue holds of any resource it deserves; 1 if it deserves none."""
         if self.deserved.is_empty():
             self.share = 1.0
         else:
@@ -79,7 +79,7 @@ class QueueNode:
 
 
 class QueueTree:
-    """All queues by name; `problem`: why the hierarchy cannot be used, if it cannot."""
+    """All queues by name; `problem` is the reason why the hierarchy is invalid, "" if it is valid."""
 
     def __init__(self) -> None:
         self.nodes: dict[str, QueueNode] = {}
@@ -95,7 +95,7 @@ class QueueTree:
         return [q for q in reversed(node.path) if q.name != ROOT_QUEUE][:levels]
 
     def common_level(self, a: QueueNode, b: QueueNode) -> int:
-        """How deep the ancestors of two queues are the same."""
+        """The number of ancestors, from root down, that two queues have in common."""
         level = 0
         for i, (x, y) in enumerate(zip(a.path, b.path, strict=False)):
             if x is not y:
@@ -104,7 +104,7 @@ class QueueTree:
         return level
 
     def below_common(self, a: QueueNode, b: QueueNode) -> tuple[QueueNode, QueueNode]:
-        """The queues just below the last common ancestor, on the way to each."""
+        """The ancestors of each queue just below the last common ancestor."""
         level = self.common_level(a, b)
         return _at(a, level + 1), _at(b, level + 1)
 
@@ -114,7 +114,7 @@ def _at(node: QueueNode, level: int) -> QueueNode:
 
 
 def flat(session: Session) -> QueueTree:
-    """Each queue that owns a job by itself."""
+    """The queues that have a job, without hierarchy."""
     found = QueueTree()
     guaranteed = Resource()
     for queue in session.queues.values():
@@ -145,14 +145,15 @@ def tree(session: Session) -> QueueTree:
     if found.problem:
         return found
     root = found.nodes[ROOT_QUEUE]
-    if root.capability.is_empty():  # also if it limits nothing but `pods`
+    if root.capability.is_empty():  # also if it limits only `pods`
         root.capability = Resource.infinite()
         for name in session.total.scalars or ():
             root.capability[name] = MAX_INT
     root.real_capability = root.capability.clone()
     root.admits = root.real_capability.clone()
     if session.deviations.usable_capacity and len(session.table):
-        # A resource that no node has yet stays unlimited, so that an autoscaler sees what requests it.
+        # A resource that no node has yet stays unlimited, so that an autoscaler can add nodes for the jobs that request
+        # it.
         root.real_capability.min_dimension(session.admissible, INFINITY)
     highest_first = [root]
     for q in highest_first:
@@ -163,7 +164,7 @@ def tree(session: Session) -> QueueTree:
 
 
 def _link(session: Session, found: QueueTree) -> str:
-    """Parents and paths; returns why there can be no tree."""
+    """Set parents and paths; returns why the hierarchy is invalid."""
     partial = session.deviations.partial_hierarchy
     if not partial:
         if ROOT_QUEUE not in found.nodes:
@@ -194,7 +195,7 @@ def _link(session: Session, found: QueueTree) -> str:
 
 
 def _hand_down(parent: QueueNode) -> None:
-    """What the queues just below may have."""
+    """Set the limits of the queues just below a queue."""
     guaranteed, deserved = Resource(), Resource()
     for q in parent.children:
         q.deserved = maximum(q.deserved, q.guarantee)
@@ -217,7 +218,7 @@ def _hand_down(parent: QueueNode) -> None:
 
 
 def _add_demand(session: Session, found: QueueTree) -> None:
-    """What jobs hold and want, added to their queue and to all above it."""
+    """Add what jobs hold and request to their queue and to all its ancestors."""
     for name, demand in demands_of(session.cluster).queues.items():
         node = found.nodes.get(name)
         if node is None:

@@ -1,7 +1,7 @@
-"""Capacity of queues that is kept for pods whose queue-admission gate was removed. Volcano: the reserved tasks of the
-capacity plugin.
+"""Capacity of queues that is reserved for pods whose queue-admission gate was removed. Volcano: the reserved tasks of
+the capacity plugin.
 
-Such a pod passed the capacity check of its queue once; until it is placed, what it requests is not given to others.
+Such a pod has passed the capacity check of its queue. Until it is placed, no other pod gets the capacity it requests.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Reserved = dict[str, dict[str, Resource]]
 
 
 def reserved(session: Session) -> Reserved:
-    """The reservations at the opening of a session: pods whose gate is gone, or is being removed."""
+    """The reservations when a session opens: pods whose queue-admission gate is removed or being removed."""
     found: Reserved = {}
     removed = session.cluster.reported.gates_removed
     for job in session.jobs.active():

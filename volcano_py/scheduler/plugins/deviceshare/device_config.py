@@ -12,9 +12,9 @@ from msgspec import field
 from volcano_py.scheduler.plugins.deviceshare.mig import Geometry, Instance
 
 _MOST_INSTANCES = 1024
-"""Of one kind in a geometry."""
+"""The largest number of instances of one kind in a geometry."""
 KEY = "device-config.yaml"
-"""Where in the ConfigMap the configuration is."""
+"""The key of the configuration in the ConfigMap."""
 
 
 class InstanceConfig(msgspec.Struct):
@@ -29,7 +29,7 @@ class GeometryConfig(msgspec.Struct):
     geometries: list[InstanceConfig] = []
 
     def geometry(self) -> Geometry:
-        """The same, as cards use it."""
+        """The geometry in the form that cards use."""
         return Geometry(self.group, tuple(Instance(i.name, i.memory, i.count) for i in self.geometries))
 
 
@@ -41,7 +41,7 @@ class ModelGeometries(msgspec.Struct):
 
 
 class VgpuConfig(msgspec.Struct):
-    """NVIDIA's part. Names are those of resources."""
+    """The section for NVIDIA. Names are resource names."""
 
     count_name: str = field(default="volcano.sh/vgpu-number", name="resourceCountName")
     memory_name: str = field(default="volcano.sh/vgpu-memory", name="resourceMemoryName")
@@ -53,7 +53,7 @@ class VgpuConfig(msgspec.Struct):
     models: list[ModelGeometries] = field(default_factory=list, name="knownMigGeometries")
 
     def geometries(self, card_type: str) -> tuple[Geometry, ...]:
-        """The MIG geometries of a type of card; none: it is not known."""
+        """The MIG geometries of a type of card; empty for an unknown type."""
         for known in self.models:
             if any(model in card_type for model in known.models):
                 return tuple(g.geometry() for g in known.allowed)
@@ -84,7 +84,7 @@ class AscendConfig(msgspec.Struct):
 
 
 class AscendConfigs(msgspec.Struct):
-    """Ascend's part. `core_mode`: chips are shared by cores, not by templates."""
+    """The section for Ascend. `core_mode`: chips are shared by cores, not by templates."""
 
     core_mode: bool = field(default=False, name="hamiVnpuCore")
     configs: list[AscendConfig] = []
@@ -108,12 +108,12 @@ DEFAULT = DeviceConfig(vnpus=AscendConfigs(configs=[_ascend_310p()]))
 
 @lru_cache(maxsize=8)
 def parsed(text: str) -> DeviceConfig:
-    """The same as `read`, once for each text."""
+    """The same as `read`, cached by text."""
     return read(text)
 
 
 def read(text: str) -> DeviceConfig:
-    """The configuration in a document. Raises ValueError with what is wrong."""
+    """The configuration in a document. Raises ValueError with the field that is invalid."""
     try:
         found: Any = yaml.safe_load(text) or {}
     except yaml.YAMLError as e:

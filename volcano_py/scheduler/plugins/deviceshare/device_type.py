@@ -1,5 +1,5 @@
-"""What a type of shared device offers to the plugin: demands of pods, cards of nodes, and how the one fits the other.
-Volcano: the interface Devices."""
+"""The interface of a type of shared device: demands of pods, cards of nodes, and how cards fit a demand. Volcano: the
+interface Devices."""
 
 from __future__ import annotations
 
@@ -15,38 +15,38 @@ Annotations = dict[str, str]
 
 
 class Fit(NamedTuple):
-    """Whether cards take a demand. `code`: 0, or the number of a reason of the device type, from 1."""
+    """Whether cards fit a demand. `code`: 0, or the number of a reason of the device type, from 1."""
 
     code: int
     score: float = 0.0
 
 
 class Taken(NamedTuple):
-    """The outcome of booking cards for a pod: annotations for its binding, or an error."""
+    """The result of booking cards for a pod: annotations for its binding, or an error."""
 
     annotations: Annotations
     error: str | None = None
 
 
 class Cards(Protocol):
-    """The devices of one type on one node, with the bookings of pods. A clone shares nothing that changes."""
+    """The devices of one type on one node, with the bookings of pods. A clone shares no mutable state."""
 
     def clone(self) -> Cards: ...
 
     def state(self) -> Hashable:
-        """All that `fit` looks at, equal for nodes that answer alike."""
+        """Everything that `fit` depends on; equal states give equal results."""
         ...
 
     def fit(self, demand: Any) -> Fit:
-        """Whether the cards take a demand now."""
+        """Whether the cards fit a demand now."""
         ...
 
     def take(self, demand: Any, task: Task) -> Taken:
-        """Book cards for a pod that gets this node. Nothing is booked on error."""
+        """Book cards for a pod that gets this node. On error no card is booked."""
         ...
 
     def count(self, task: Task) -> None:
-        """Book what the annotations of a pod on the node name. Volcano: AddResource."""
+        """Book the cards in the annotations of a pod on the node. Volcano: AddResource."""
         ...
 
     def uncount(self, task: Task) -> None:
@@ -59,22 +59,22 @@ class Cards(Protocol):
 
 
 class DeviceType(Protocol):
-    """One type of shared device, as it is configured."""
+    """One configured type of shared device."""
 
     name: str
     lock: str
-    """The annotation with which a node is locked while a pod is bound; "": the type has no lock."""
+    """The annotation that locks a node while a pod is bound; "": the type has no lock."""
     reasons: Sequence[Reason]
-    """Why cards reject a demand."""
+    """The reasons why cards reject a demand."""
     scores: bool
     """Whether nodes are scored by `Fit.score`."""
 
     def demand(self, pod: Pod) -> Hashable | None:
-        """What a pod requests; None: nothing of this type. Equal for all pods of a class."""
+        """The demand of a pod; None: the pod requests no device of this type. Equal for all pods of a class."""
         ...
 
     def cards(self, node: Node) -> Cards | None:
-        """The devices that a node announces, without pods; None: none of this type."""
+        """The devices that a node announces, without bookings; None: none of this type."""
         ...
 
     def locks(self, demand: Any) -> bool:
@@ -82,18 +82,18 @@ class DeviceType(Protocol):
         ...
 
     def of_pod(self, demand: Any, task: Task) -> Any:
-        """The demand of a class with what only the pod itself shows, such as its labels."""
+        """The demand of a class, completed with what differs between its pods, such as labels."""
         ...
 
     def is_shared(self, demand: Any) -> bool:
-        """Whether cards in equal states answer alike: the demand names no card, group or label."""
+        """Whether cards in equal states give equal results: the demand contains no card, group or label."""
         ...
 
     def times(self, now: float) -> Annotations:
-        """The annotations of a binding that state its time, in seconds since the epoch."""
+        """The annotations of a binding that contain its time, in seconds since the epoch."""
         ...
 
 
 def limit(amounts: ResourceList | None, name: str) -> int | None:
-    """An amount by resource name in whole units; None: it is not named."""
+    """An amount by resource name in whole units; None: the resource is not listed."""
     return quantity.value(amounts[name]) if amounts and name in amounts else None

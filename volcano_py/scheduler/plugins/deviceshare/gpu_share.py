@@ -1,7 +1,7 @@
-"""GPUs that are shared by memory, or given out whole. Volcano: devices/nvidia/gpushare.
+"""GPUs that are shared by memory, or assigned as a whole. Volcano: devices/nvidia/gpushare.
 
-A node announces them as the resources `volcano.sh/gpu-memory` and `volcano.sh/gpu-number`; a pod's cards are the
-annotation `volcano.sh/gpu-index`.
+A node announces them as the resources `volcano.sh/gpu-memory` and `volcano.sh/gpu-number`; the annotation
+`volcano.sh/gpu-index` of a pod contains its cards.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from volcano_py.scheduler.model.task import Task
 from volcano_py.scheduler.plugins.deviceshare.device_type import Fit, Taken
 
 _MOST_CARDS = 1024
-"""On one node; an announcement of more is not believed."""
+"""The largest number of cards on one node; an announcement of more is ignored."""
 
 
 class Demand(NamedTuple):
@@ -27,7 +27,7 @@ class Demand(NamedTuple):
 
 
 class GpuShare:
-    """`by_number`: whole cards are given out, else memory. `exact`: see the deviation exact-devices."""
+    """`by_number`: whole cards are assigned, else memory. `exact`: see the deviation exact-devices."""
 
     name = "GpuShare"
     lock = "gpu"
@@ -71,7 +71,7 @@ class GpuShare:
 
 
 class GpuCards:
-    """The cards of one node by number, each with the pods on it and the memory that they use."""
+    """The cards of one node by number, each with its pods and the memory that they use."""
 
     __slots__ = ("_memory", "_of", "_pods")
 
@@ -84,7 +84,7 @@ class GpuCards:
         return GpuCards(self._of, self._memory, {card: dict(pods) for card, pods in self._pods.items()})
 
     def idle_memory(self) -> dict[int, int]:
-        """What is free on each card."""
+        """The idle memory of each card."""
         return {card: max(0, self._memory - sum(pods.values())) for card, pods in self._pods.items()}
 
     def state(self) -> tuple[int, ...]:
@@ -96,7 +96,7 @@ class GpuCards:
         return Fit(0 if self._choose(demand) else 1)
 
     def _choose(self, demand: Demand) -> list[int]:
-        """The cards of lowest number that take the demand; none if there are too few."""
+        """The cards with the lowest numbers that fit the demand; empty if there are too few."""
         if self._of.by_number:
             empty = [card for card in sorted(self._pods) if not self._pods[card]]
             return empty[: demand.number] if len(empty) >= demand.number else []
@@ -128,7 +128,7 @@ class GpuCards:
 
 
 def amount_of(pod: Pod, resource: str) -> int:
-    """The sum of the containers' limits, or the largest of the init containers' if that is more."""
+    """The sum of the containers' limits, or the largest limit of the init containers if that is more."""
     regular = sum(_limits(pod.spec.containers, resource))
     return max(regular, *_limits(pod.spec.init_containers, resource), 0)
 
@@ -141,7 +141,7 @@ def _limits(containers: list[Container] | None, resource: str) -> Iterator[int]:
 
 
 def card_numbers(task: Task) -> list[int]:
-    """The cards that a pod's annotation names."""
+    """The cards in a pod's annotation."""
     return _ids(task.annotations.get(names.GPU_INDEX, ""))
 
 

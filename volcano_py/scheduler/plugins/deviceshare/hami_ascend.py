@@ -1,7 +1,7 @@
 """Ascend chips that HAMi shares: by templates of memory, or by cores. Volcano: devices/ascend/hami.
 
-There is one device type for each chip of the device configuration. A node announces its chips in the annotation
-`hami.io/node-register-<word>`; a pod's devices are the annotation `hami.io/<word>-devices-allocated`.
+Each chip of the device configuration is a device type of its own. A node announces its chips in the annotation
+`hami.io/node-register-<word>`; the annotation `hami.io/<word>-devices-allocated` of a pod contains its devices.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ BINPACK, SPREAD = "binpack", "spread"
 
 
 class Request(NamedTuple):
-    """What one container requests of each of `number` chips: MiB and cores."""
+    """The request of one container for each of `number` chips: MiB and cores."""
 
     number: int
     memory: int
@@ -36,7 +36,7 @@ class Request(NamedTuple):
 
 
 class Demand(NamedTuple):
-    """What a pod requests. `core_mode`: by cores, not by templates; `error`: why that cannot be given."""
+    """The demand of a pod. `core_mode`: by cores, not by templates; `error`: why the request is invalid."""
 
     requests: tuple[Request, ...]
     core_mode: bool = False
@@ -57,7 +57,7 @@ class Chip(msgspec.Struct):
 
 
 class Ascend:
-    """`core_mode`: what nodes do that do not say it. `policy`, `exact`: as for vGPUs."""
+    """`core_mode`: the mode of nodes that do not announce one. `policy`, `exact`: as for vGPUs."""
 
     lock = "hami.io/mutex.lock"
     scores = True
@@ -92,10 +92,10 @@ class Ascend:
         memory = limit(requests, config.memory_resource) if memory is None else memory
         cores = limit(limits, f"{config.resource}-core")
         cores = limit(requests, f"{config.resource}-core") if cores is None else cores
-        wanted = memory or config.allocatable
+        requested = memory or config.allocatable
         if not core_mode:
-            wanted = template_of(wanted, config)[0]
-        return Request(1 if number is None else number, wanted, cores or 0)
+            requested = template_of(requested, config)[0]
+        return Request(1 if number is None else number, requested, cores or 0)
 
     def of_pod(self, demand: Demand, task: Task) -> Demand:
         return demand
@@ -123,7 +123,7 @@ class Ascend:
 
 
 class Use(NamedTuple):
-    """What is used of a chip: the number of its users, MiB, cores."""
+    """The used part of a chip: the number of its users, MiB, cores."""
 
     users: int = 0
     memory: int = 0
@@ -167,7 +167,7 @@ class AscendChips:
         return Fit(1) if chosen is None else Fit(0, self._score(chosen))
 
     def _choose(self, demand: Demand) -> list[list[Chip]] | None:
-        """The chips of each container; a chip serves one container of the pod only."""
+        """The chips of each container; a chip serves at most one container of the pod."""
         taken: set[str] = set()
         chosen = []
         for request in demand.requests:
@@ -188,7 +188,7 @@ class AscendChips:
         return sorted(chips, key=lambda chip: -chip_score(self._of.policy, self._use(chip), chip.devmem))
 
     def _near(self, fitting: list[Chip], number: int) -> list[Chip]:
-        """Chips of the network that has the most candidates, if all chips say where they are."""
+        """Chips of the network that has the most candidates, if all chips announce their network."""
         if not self._has_networks:
             return fitting[:number]
         sizes = Counter(_network(chip) for chip in fitting)
@@ -265,7 +265,7 @@ class AscendChips:
 
 
 def read_chips(text: str) -> list[Chip]:
-    """The chips in a node's annotation; none if it cannot be read."""
+    """The chips in a node's annotation; empty if the annotation is invalid."""
     try:
         return msgspec.json.decode(text, type=list[Chip], strict=False)
     except msgspec.DecodeError:
@@ -273,7 +273,7 @@ def read_chips(text: str) -> list[Chip]:
 
 
 def fits(request: Request, chip: Chip, used: Use, core_mode: bool, node_core_mode: bool) -> bool:
-    """Whether a chip has what a container requests."""
+    """Whether a chip fits the request of a container."""
     if core_mode and not node_core_mode:
         return False
     cores = _CORES if core_mode else chip.devcore
@@ -285,8 +285,8 @@ def fits(request: Request, chip: Chip, used: Use, core_mode: bool, node_core_mod
 
 
 def template_of(memory: int, config: AscendConfig) -> tuple[int, str]:
-    """The memory that is really given, and the template's name: the smallest template that has it, or the whole chip
-    ("" and its allocatable memory); (0, "") if it is more than a chip has."""
+    """The memory that is assigned, and the template's name: the smallest template with enough memory, or the whole chip
+    ("" and its allocatable memory); (0, "") if the request is larger than a chip."""
     for template in sorted(config.templates, key=lambda t: t.memory):
         if memory <= template.memory:
             return template.memory, template.name
@@ -294,7 +294,7 @@ def template_of(memory: int, config: AscendConfig) -> tuple[int, str]:
 
 
 def unservable(request: Request, config: AscendConfig) -> str:
-    """Why a request can never be served; "": it can."""
+    """Why a request can never be served; "" if it can."""
     if request.number > 1 and config.templates and request.memory < config.allocatable:
         return "vNPU does not support partial memory allocation when requesting multiple devices"
     return ""

@@ -1,8 +1,8 @@
-"""The ledger: which cards of one type every node has, and which pods hold them, in one session.
+"""The ledger: the cards of one type on every node, and the pods that hold them, in one session.
 
-The books of each node are kept between sessions and made again when its Node object or one of its pods changes. A
-session books on copies. Whether cards take a demand is computed once for each class of pods and each state of cards:
-nodes whose cards look alike share the answer.
+The books of each node are kept between sessions and built again when its Node object or one of its pods changes. A
+session books on copies. Whether cards fit a demand is computed once for each class of pods and each state of cards:
+nodes with cards in equal states share the result.
 """
 
 from __future__ import annotations
@@ -24,20 +24,21 @@ from volcano_py.scheduler.plugins.deviceshare.device_type import Cards, DeviceTy
 
 _UNKNOWN = -1
 _MAX_STATES = 100_000
-"""States of cards that are kept; beyond that their numbers start again."""
+"""The number of states of cards that are kept; beyond it their numbers start again."""
 
 
 @dataclass
 class _Books:
-    """The cards of one type, by node, with the pods that are on the nodes."""
+    """The cards of one type, by node, with the bookings of the pods on the nodes."""
 
     version: object = None
     position: int = 0
     cards: dict[str, Cards] = field(default_factory=dict)
     held: dict[str, Cards] = field(default_factory=dict)
-    """Of nodes with pods that are leaving: the same with these pods, which have their cards until they are gone."""
+    """For nodes with terminating pods: the cards including these pods, which hold their cards until they are
+    deleted."""
     states: dict[Hashable, int] = field(default_factory=dict)
-    """The number of each state of cards that was seen."""
+    """The number of each known state of cards."""
 
 
 @dataclass
@@ -48,7 +49,7 @@ class DeviceBooks:
 
 
 def books_of(cluster: Cluster, type_: DeviceType, version: object) -> _Books:
-    """The books of a device type for now. `version`: with another value they are made again."""
+    """The current books of a device type. `version`: another value causes them to be built again."""
     books = cluster.keep(DeviceBooks).of.setdefault(type_.name, _Books())
     position = cluster.node_changes.position
     changed = cluster.node_changes.since(books.position) if books.version == version else None
@@ -73,7 +74,7 @@ def books_of(cluster: Cluster, type_: DeviceType, version: object) -> _Books:
 
 
 def _count_pods(cluster: Cluster, node: str, cards: Cards) -> Cards | None:
-    """Book the pods of a node that stay; returns a copy with those that are leaving, if there are any."""
+    """Book the pods of a node that are not terminating; returns a copy that includes the terminating pods, if any."""
     here = [task for task in cluster.on_node.get(node, {}).values() if task.annotations]
     for task in here:
         if task.status != st.RELEASING:
@@ -88,7 +89,7 @@ def _count_pods(cluster: Cluster, node: str, cards: Cards) -> Cards | None:
 
 
 class _Answers:
-    """What one class of pods is answered, by the number of the cards' state."""
+    """The results for one class of pods, by the number of the cards' state."""
 
     __slots__ = ("codes", "scores")
 
@@ -97,7 +98,7 @@ class _Answers:
         self.scores = np.zeros(64)
 
     def reach(self, count: int) -> None:
-        """Have space for this number of states."""
+        """Grow the arrays to this number of states."""
         more = count - len(self.codes)
         if more > 0:
             more = max(more, len(self.codes))
@@ -116,35 +117,35 @@ class Ledger:
         index = session.table.index
         self._cards: dict[int, Cards] = {index[name]: cards for name, cards in self._books.cards.items()}
         self._held: dict[int, Cards] = {}
-        """Of nodes with pods that are leaving: the cards with these pods; a copy of this session."""
+        """For nodes with terminating pods: the cards including these pods; a copy of this session."""
         if exact:
             self._held = {index[name]: held.clone() for name, held in self._books.held.items()}
         self._own: set[int] = set()
         """Columns whose cards are copies of this session."""
         self._states: NDArray[np.int32] | None = None
-        """The number of the cards' state, by column; the first number, 0, is that of a node without cards."""
+        """The number of the cards' state, by column; number 0 is the state of a node without cards."""
         self._demands: dict[int, Any] = {}
         self._answers: dict[int, _Answers] = {}
 
     def demand(self, task: Task) -> Any:
-        """What the pods of a class request; None: nothing of this type."""
+        """The demand of a class of pods; None: they request no device of this type."""
         key = task.spec_class.id
         if key not in self._demands:
             self._demands[key] = self.type.demand(task.pod)
         return self._demands[key]
 
     def cards(self, node: int) -> Cards | None:
-        """The cards of a node, to read."""
+        """The cards of a node. Read-only."""
         return self._cards.get(node)
 
     def columns(self) -> Iterator[int]:
         """The nodes that have cards."""
         return iter(self._cards)
 
-    # ---- asking -----------------------------------------------------------------------------------------
+    # ---- checking ---------------------------------------------------------------------------------------
 
     def fit(self, demand: Any, node: int) -> Fit:
-        """Whether one node's cards take a demand; a node without cards is not rejected."""
+        """Whether one node's cards fit a demand; a node without cards is not rejected."""
         cards = self._cards.get(node)
         return Fit(0) if cards is None else cards.fit(demand)
 
@@ -179,7 +180,7 @@ class Ledger:
         return Fit(answers.codes.item(state), answers.scores.item(state))
 
     def idle(self, task: Task, nodes: Any) -> NDArray[np.bool_]:
-        """Which of some nodes have cards for a class now, and not only when pods have left."""
+        """Which of some nodes have idle cards for a class now, without those of terminating pods."""
         columns = range(len(self._session.table)) if isinstance(nodes, slice) else nodes.tolist()
         found = np.ones(len(columns), dtype=bool)
         if self._held:
@@ -223,7 +224,7 @@ class Ledger:
         return annotations, error
 
     def _take(self, demand: Any, task: Task, node: int, cards: Cards) -> tuple[dict[str, str], str | None]:
-        """Book cards: of those that are idle for a task that goes to the node at once."""
+        """Book cards; a task that goes to the node at once gets idle ones."""
         held = self._held.get(node)
         at_once = held is not None and self._session.status(task) != st.PIPELINED
         first, second = (held, cards) if held is not None and at_once else (cards, held)
@@ -243,7 +244,7 @@ class Ledger:
             cards.uncount(task)
         held = self._held.get(node)
         if self._exact and task.takes_capacity:
-            if held is None:  # an evicted pod has its cards until it is gone
+            if held is None:  # an evicted pod holds its cards until it is deleted
                 self._held[node] = cards.clone()
         elif held is not None:
             held.release(task)
@@ -263,7 +264,7 @@ class Ledger:
 
 
 class CardFilter:
-    """Reject nodes whose cards do not take the demand of a class."""
+    """Reject nodes whose cards do not fit the demand of a class."""
 
     scope: Literal[Scope.LOCAL] = LOCAL
 
@@ -289,7 +290,7 @@ class CardFilter:
 
 
 class PodCardFilter:
-    """Reject nodes whose cards do not take one pod, whose labels matter."""
+    """Reject nodes whose cards do not fit one pod, if its labels matter."""
 
     scope: Literal[Scope.DOMAIN] = DOMAIN
 
@@ -339,5 +340,5 @@ class CardScore:
 
 
 def columns_of(numbers: Numbers) -> Any:
-    """Which columns some numbers are of."""
+    """The columns of these numbers."""
     return numbers.nodes if isinstance(numbers, SomeNodes) else slice(None)

@@ -1,4 +1,4 @@
-"""MIG: instances that a GPU can be divided into, and which of them a pod gets. Volcano: vgpu/mig."""
+"""MIG: the instances of a GPU, and which of them a pod gets. Volcano: vgpu/mig."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class Instance(NamedTuple):
-    """A kind of instance in a geometry. `memory` in MiB; `number`: how many of it the geometry has."""
+    """A kind of instance in a geometry. `memory` in MiB; `number`: how many instances of it the geometry has."""
 
     name: str
     memory: int
@@ -15,7 +15,7 @@ class Instance(NamedTuple):
 
 
 class Geometry(NamedTuple):
-    """One way to divide a card, by its name, `group`."""
+    """One way to divide a card; `group` is its name."""
 
     group: str
     instances: tuple[Instance, ...]
@@ -56,7 +56,8 @@ def read_id(device: str) -> tuple[str, Slot | None]:
 
 
 def choose(geometries: Sequence[Geometry], used: Collection[Slot], memory: float) -> tuple[Slot, Instance] | None:
-    """The smallest free instance with that memory: of the geometry in use, or else of the first that has one."""
+    """The smallest free instance with this memory: of the geometry in use, or else of the first geometry that has
+    one."""
     in_use = {slot.group for slot in used}
     for geometry in geometries:
         if in_use and geometry.group not in in_use:

@@ -1,8 +1,8 @@
-"""Locks of nodes: while a pod with devices is bound, no other one may be, because the device plugin serves one pod at a
-time. Volcano: plugins/util/nodelock.
+"""Locks of nodes: while a pod with devices is bound to a node, no other pod with devices can be bound to it, because
+the device plugin serves one pod at a time. Volcano: plugins/util/nodelock.
 
-The lock is an annotation of the node with the time at which it was taken; the device plugin removes it when the pod has
-its devices. A lock older than five minutes was left behind and counts no more.
+The lock is an annotation of the node with the time of the locking; the device plugin removes it when the pod has its
+devices. A lock older than five minutes is stale and ignored.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from volcano_py.scheduler.plugins.deviceshare.ledger import Ledger
 
 @dataclass
 class TakenLocks:
-    """Locks that were taken and that the Node object may not show yet: (lock, node) → the time, and the Node object
-    then, with whose next version the lock is what the object shows."""
+    """Locks that the Node object may not contain yet: (lock, node) → the time, and the Node object at that time. With
+    the next version of the Node object its annotation decides."""
 
     at: dict[tuple[str, str], tuple[float, Node]] = field(default_factory=dict)
 
@@ -40,13 +40,13 @@ class NodeLocks:
             del self._taken[key]
 
     def _counts(self, name: str, at: float, then: Node) -> bool:
-        """Whether a lock that was taken still counts: until the node shows a newer state, or it expires."""
+        """Whether a lock of a session still counts: until the Node object changes, or the lock expires."""
         node = self._session.table.index.get(name)
         same = node is not None and self._session.table.objects[node] is then
         return same and _holds(at, self._session.now)
 
     def error(self, lock: str, node: int) -> str | None:
-        """Why a node cannot be locked; None: it can."""
+        """Why a node cannot be locked; None if it can."""
         table = self._session.table
         taken = self._taken.get((lock, table.names[node]))
         at = taken[0] if taken is not None else taken_at(table.objects[node], lock)
@@ -86,8 +86,8 @@ class LockFilter:
 
 
 def taken_at(node: Node, lock: str) -> float | None:
-    """When a lock was taken, in seconds since the epoch, by the node's annotation; None: it is free, or the text is no
-    time."""
+    """When a node was locked, in seconds since the epoch, by its annotation; None: it is not locked, or the text is not
+    a time."""
     text = (node.metadata.annotations or {}).get(lock)
     try:
         return parse_time(text) if text else None

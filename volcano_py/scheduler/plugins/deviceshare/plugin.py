@@ -31,23 +31,23 @@ class Deviceshare(Plugin):
         gpu_sharing: bool = field(default=False, name="deviceshare.GPUSharingEnable")
         """Share GPUs by memory: pods request `volcano.sh/gpu-memory`."""
         gpu_number: bool = field(default=False, name="deviceshare.GPUNumberEnable")
-        """Give out whole GPUs: pods request `volcano.sh/gpu-number`."""
+        """Assign whole GPUs: pods request `volcano.sh/gpu-number`."""
         vgpu: bool = field(default=False, name="deviceshare.VGPUEnable")
         """Share GPUs with HAMi: pods request `volcano.sh/vgpu-number`, `-memory` and `-cores`."""
         mindcluster: bool = field(default=False, name="deviceshare.AscendMindClusterVNPUEnable")
-        """Accepted for Volcano's sake; chips that MindCluster divides are not supported."""
+        """Accepted for compatibility; chips that MindCluster divides are not supported."""
         ascend: bool = field(default=False, name="deviceshare.AscendHAMiVNPUEnable")
         """Share Ascend chips with HAMi."""
         node_lock: bool = field(default=False, name="deviceshare.NodeLockEnable")
         """Lock a node while a pod with devices is bound to it."""
         policy: str = field(default="", name="deviceshare.SchedulePolicy")
-        """`binpack` fills cards, `spread` prefers empty ones."""
+        """`binpack` prefers used cards, `spread` prefers unused ones."""
         weight: int = field(default=0, name="deviceshare.ScheduleWeight")
-        """Of the score of a node's cards; 0 or less: nodes are not scored."""
+        """The weight of the score of a node's cards; 0 or less: nodes are not scored."""
         config_name: str = field(default="volcano-vgpu-device-config", name="deviceshare.KnownGeometriesCMName")
         """The ConfigMap with the device configuration, under the key `device-config.yaml`."""
         config_namespace: str = field(default="kube-system", name="deviceshare.KnownGeometriesCMNamespace")
-        """Its namespace."""
+        """The namespace of that ConfigMap."""
         exclusive: list[dict[str, str]] = field(default_factory=list, name="deviceshare.GPUExclusiveRules")
         """Maps of labels: pods that have all labels of one map do not share a vGPU's card with each other."""
 
@@ -63,7 +63,7 @@ class Deviceshare(Plugin):
         if a.mindcluster:
             self.warn("AscendMindClusterVNPUEnable has no effect: chips that MindCluster divides are not supported")
         self.rules = [rule for rule in a.exclusive if rule]
-        """The exclusive rules; a rule without labels would be for all pods."""
+        """The exclusive rules; a rule without labels would apply to all pods."""
         if a.policy not in ("", BINPACK, SPREAD):
             self.warn(f"deviceshare.SchedulePolicy is {a.policy!r}; use {BINPACK} or {SPREAD}")
 
@@ -139,7 +139,7 @@ class Deviceshare(Plugin):
         return None
 
     def _lock(self, ledger: Ledger, task: Task, node: int) -> str | None:
-        """Lock the node if the pod needs it; returns why it cannot be."""
+        """Lock the node if the pod requires it; returns why the node cannot be locked."""
         lock = ledger.type.lock
         if self._locks is None or task.takes_capacity or not lock or not ledger.type.locks(ledger.demand(task)):
             return None

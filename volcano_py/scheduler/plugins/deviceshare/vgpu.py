@@ -1,7 +1,7 @@
 """GPUs that HAMi shares by memory and cores, or divides into MIG instances. Volcano: devices/nvidia/vgpu.
 
-A node announces its cards in the annotation `volcano.sh/node-vgpu-register`; a pod's devices are the annotation
-`volcano.sh/vgpu-ids-new`.
+A node announces its cards in the annotation `volcano.sh/node-vgpu-register`; the annotation `volcano.sh/vgpu-ids-new`
+of a pod contains its devices.
 """
 
 from __future__ import annotations
@@ -72,22 +72,22 @@ class Vgpu:
         return demand._replace(rules=self.rules_of(task.pod)) if self.rules else demand
 
     def is_shared(self, demand: Demand) -> bool:
-        wanted = demand.constraints
-        return not (demand.group or demand.rules or wanted.uuids or wanted.not_uuids)
+        constraints = demand.constraints
+        return not (demand.group or demand.rules or constraints.uuids or constraints.not_uuids)
 
     def times(self, now: float) -> dict[str, str]:
         seconds = str(int(now))
         return {names.VGPU_TIME: seconds, names.VGPU_BIND_TIME: seconds}
 
     def rules_of(self, pod: Pod) -> tuple[int, ...]:
-        """The exclusive rules all of whose labels the pod has, by position."""
+        """The positions of the exclusive rules whose labels the pod has."""
         labels = pod.metadata.labels or {}
         return tuple(i for i, rule in enumerate(self.rules) if rule and rule.items() <= labels.items())
 
     def cards(self, node: Node) -> VgpuCards | None:
         have = node.status.allocatable or {}
-        wanted = (self.config.count_name, self.config.memory_name, self.config.cores_name)
-        if not all(name in have and quantity.value(have[name]) > 0 for name in wanted):
+        resources = (self.config.count_name, self.config.memory_name, self.config.cores_name)
+        if not all(name in have and quantity.value(have[name]) > 0 for name in resources):
             return None
         text = (node.metadata.annotations or {}).get(names.VGPU_NODE_REGISTER)
         announced = read_cards(text) if text else None
@@ -105,7 +105,7 @@ class Vgpu:
 
 
 class Holding(NamedTuple):
-    """What a pod holds of a card: how many of its shares, MiB, cores; its group and rules."""
+    """What a pod holds of a card: the number of its shares, MiB, cores; its group and rules."""
 
     number: int
     memory: int
@@ -115,7 +115,7 @@ class Holding(NamedTuple):
 
 
 class Card:
-    """One card and what is used of it."""
+    """One card and its used amounts."""
 
     __slots__ = ("announced", "cores", "geometries", "memory", "number", "pods", "slots")
 
@@ -146,7 +146,7 @@ class Card:
         self.cores += cores
 
     def hold(self, pod: str, holding: Holding) -> None:
-        """Note what a pod holds, beside what it holds already."""
+        """Add to what a pod holds of the card."""
         old = self.pods.get(pod)
         if old is not None:
             sums = (old.number + holding.number, old.memory + holding.memory, old.cores + holding.cores)
@@ -162,15 +162,15 @@ class Card:
 
 
 def card_score(policy: str, card: Card) -> float:
-    """binpack: the used part of the memory; spread: 100 for a card without users (which none is any more when a
-    container has got it)."""
+    """binpack: the used part of the memory; spread: 100 for a card without users (a card that was just assigned has
+    one)."""
     if policy == BINPACK:
         return 100 * card.memory / card.announced.memory if card.announced.memory else 0.0
     return 100.0 if policy == SPREAD and card.number == 0 else 0.0
 
 
 class Choice(NamedTuple):
-    """A card that a container gets. `memory`: what is counted on the card; `assigned`: what the pod is given."""
+    """A card that a container gets. `memory`: the amount that is counted on the card; `assigned`: the pod's device."""
 
     card: Card
     memory: int
@@ -209,7 +209,7 @@ class VgpuCards:
         return Fit(code, score)
 
     def choose(self, demand: Demand) -> tuple[int, list[list[Choice]], float]:
-        """(code, the cards of each container, score). What is chosen is counted as used, also on failure."""
+        """(code, the cards of each container, score). The chosen cards are counted as used, also on failure."""
         chosen: list[list[Choice]] = []
         score = 0.0
         if demand.mode and demand.mode != self.mode:
@@ -240,7 +240,7 @@ class VgpuCards:
         return self.cards[::-1]
 
     def try_card(self, card: Card, request: Request, demand: Demand, chosen: list[list[Choice]]) -> Choice | None:
-        """The card's part for a container, if it has enough."""
+        """The card's part for a container, if it has enough capacity."""
         have, allowed = card.announced, demand.constraints
         memory, cores = request.memory_of(have.memory), request.cores
         if not allowed.accept_uuid(have.uuid) or card.number >= have.number:
@@ -342,7 +342,7 @@ class VgpuCards:
                 yield card, slot, device
 
     def _memory(self, card: Card, slot: Slot | None, device: Assigned) -> int:
-        """What an assigned device takes of the card's memory: a MIG instance its own size."""
+        """The memory that an assigned device uses of the card: for a MIG instance the size of the instance."""
         instance = instance_at(card.geometries, slot) if slot is not None else None
         return device.memory if instance is None else instance.memory // max(1, self._of.config.memory_factor)
 

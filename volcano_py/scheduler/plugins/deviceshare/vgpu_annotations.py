@@ -1,5 +1,5 @@
-"""The texts in which vGPUs are announced and assigned. Volcano: vgpu/utils.go; HAMi's device plugin writes the one and
-reads the other."""
+"""The annotations that announce and assign vGPUs. Volcano: vgpu/utils.go; HAMi's device plugin writes the former and
+reads the latter."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ TYPE = "NVIDIA"
 
 
 class Announced(NamedTuple):
-    """One card in the annotation of a node. `position`: its place there; `number`: pods that may share it; `memory` in
-    MiB."""
+    """One card in the annotation of a node. `position`: its index in the list; `number`: how many pods may share it;
+    `memory` in MiB."""
 
     position: int
     uuid: str
@@ -34,7 +34,7 @@ class Assigned(NamedTuple):
 
 
 def read_cards(text: str) -> list[Announced] | None:
-    """The cards that a node announces; None: the text cannot be used. Empty records count in the index."""
+    """The cards that a node announces; None if the text is invalid. Empty records count in the position."""
     if ":" not in text:
         return None
     found = []
@@ -55,7 +55,7 @@ def write_assigned(containers: Iterable[Iterable[Assigned]]) -> str:
 
 
 def read_assigned(text: str) -> list[Assigned]:
-    """The assigned devices of a pod; records that cannot be used are left out."""
+    """The assigned devices of a pod; invalid records are left out."""
     return [device for container in text.split(";") for device in _devices(container)]
 
 

@@ -1,4 +1,4 @@
-"""What a pod requests of vGPUs: its containers' amounts, and which cards it accepts. Volcano: vgpu/utils.go."""
+"""The demand of a pod for vGPUs: its containers' amounts, and the cards it accepts. Volcano: vgpu/utils.go."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from volcano_py.scheduler.plugins.deviceshare.device_config import VgpuConfig
 from volcano_py.scheduler.plugins.deviceshare.device_type import limit
 
 NO_PERCENTAGE = 101
-"""Instead of a percentage: none is requested."""
+"""The percentage of a request that sets none."""
 
 
 class Request(NamedTuple):
-    """What one container requests on each of `number` cards. `memory` in MiB, or `percentage` of the card's; `cores` in
-    hundredths of a card."""
+    """The request of one container for each of `number` cards. `memory` in MiB, or `percentage` of the card's; `cores`
+    in hundredths of a card."""
 
     number: int
     memory: int
@@ -23,12 +23,12 @@ class Request(NamedTuple):
     cores: int
 
     def memory_of(self, total: int) -> int:
-        """The memory on a card that has so much in total."""
+        """The requested memory on a card with this total."""
         return self.memory if self.percentage == NO_PERCENTAGE else total * self.percentage // 100
 
 
 class Constraints(NamedTuple):
-    """Which cards a pod accepts: parts of their types, and UUIDs. Empty: all."""
+    """The cards that a pod accepts: parts of their types, and UUIDs. Empty: all."""
 
     types: tuple[str, ...] = ()
     not_types: tuple[str, ...] = ()
@@ -48,8 +48,8 @@ class Constraints(NamedTuple):
 
 
 class Demand(NamedTuple):
-    """What a pod requests. `group`: its PodGroup, if its pods must be on different cards; `rules`: of the exclusive
-    rules those that it matches, by position."""
+    """The demand of a pod. `group`: its PodGroup, if its pods must be on different cards; `rules`: the exclusive rules
+    that it matches, by position."""
 
     requests: tuple[Request, ...]
     constraints: Constraints = Constraints()
@@ -59,7 +59,7 @@ class Demand(NamedTuple):
 
 
 def demand_of(pod: Pod, config: VgpuConfig) -> Demand | None:
-    """What a pod requests, without exclusive rules; None: no vGPU."""
+    """The demand of a pod, without exclusive rules; None: it requests no vGPU."""
     requests = tuple(r for c in pod.spec.containers or () if (r := _request(c, config)) is not None)
     if not requests:
         return None
@@ -74,7 +74,7 @@ def demand_of(pod: Pod, config: VgpuConfig) -> Demand | None:
 
 
 def constraints_of(annotations: dict[str, str]) -> Constraints:
-    """The cards that a pod's annotations allow."""
+    """The constraints in a pod's annotations."""
     return Constraints(
         _parts(annotations.get(names.GPU_USE_TYPE, "").upper()),
         _parts(annotations.get(names.GPU_NO_USE_TYPE, "").upper()),
@@ -84,7 +84,7 @@ def constraints_of(annotations: dict[str, str]) -> Constraints:
 
 
 def group_key(pod: Pod) -> str:
-    """The pod's PodGroup, `namespace/name`; "": none."""
+    """The pod's PodGroup, `namespace/name`; "" if it has none."""
     annotations = pod.metadata.annotations or {}
     name = annotations.get(names.GROUP_NAME) or annotations.get(names.VOLCANO_GROUP_NAME)
     return f"{pod.metadata.namespace}/{name}" if name else ""

@@ -1,6 +1,6 @@
 """Dominant resource fairness in a tree of queues. Volcano: drf with hierarchy (H-DRF).
 
-A queue's place is its annotation `volcano.sh/hierarchy` (`root/eng/dev`), with weights for each step in
+A queue's position is its annotation `volcano.sh/hierarchy` (`root/eng/dev`), with the weight of each level in
 `volcano.sh/hierarchy-weights` (`1/2/8`). Jobs are the leaves.
 """
 
@@ -12,7 +12,7 @@ from volcano_py.scheduler.model.resource import Resource, share
 
 
 class FairNode:
-    """A step of the tree, or a job."""
+    """A queue on the path of the tree, or a job."""
 
     __slots__ = ("allocated", "children", "request", "saturated", "share", "weight")
 
@@ -23,18 +23,19 @@ class FairNode:
         self.request = Resource()
         self.share = 0.0
         self.saturated = False
-        """Its requests are met, or what it lacks is used up: others come first."""
+        """Its request is met, or a resource that it lacks is used up: other nodes of the tree may be served before
+        it."""
 
 
 class FairTree:
-    """The whole tree; `refresh` after anything has moved."""
+    """The whole tree; call `refresh` after a change."""
 
     def __init__(self, total: Resource) -> None:
         self.total = total
         self.root = FairNode(1.0)
         self._held = Resource()
         self._paths: dict[str, list[str]] = {}
-        """By queue: the steps from the root to it."""
+        """By queue: the path from the root to it."""
 
     def add_job(self, uid: str, queue: Queue, allocated: Resource, request: Resource) -> None:
         path, weights = _place(queue)
@@ -57,7 +58,7 @@ class FairTree:
         return node
 
     def move(self, uid: str, queue: str, amount: Resource, sign: int) -> None:
-        """A job got or lost something."""
+        """A job gets (sign 1) or loses (−1) an amount."""
         leaf = self.leaf(uid, queue)
         if leaf is None:
             return
@@ -76,7 +77,7 @@ class FairTree:
             self._refresh(node, demanding)
 
     def _refresh(self, node: FairNode, demanding: dict[str, bool]) -> None:
-        """One node, when those below it are done."""
+        """Update one node after the nodes below it."""
         if not node.children:
             node.share = self._dominant(node.allocated)
             node.saturated = any(
@@ -99,7 +100,7 @@ class FairTree:
         return max([0.0, *(share(allocated[d], self.total[d]) for d in self.total.names())])
 
     def compare(self, left: Queue, right: Queue) -> float:
-        """Below 0: the left queue is to be served first."""
+        """Below 0: the left queue is served first."""
         a, b = self._paths.get(left.name) or _place(left)[0], self._paths.get(right.name) or _place(right)[0]
         x, y = self.root, self.root
         depth = min(len(a), len(b))
@@ -123,7 +124,7 @@ def _place(queue: Queue) -> tuple[list[str], list[str]]:
 
 
 def _weight(weights: list[str], i: int) -> float:
-    """At least 1, and 1 for what Go does not read as a number, such as `" 2"` and `1_000`."""
+    """At least 1, and 1 for text that Go does not parse as a number, such as `" 2"` and `1_000`."""
     try:
         text = weights[i]
         return 1.0 if "_" in text or text != text.strip() else max(float(text), 1.0)

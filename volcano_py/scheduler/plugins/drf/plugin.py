@@ -1,7 +1,7 @@
 """drf: dominant resource fairness among jobs, and with hierarchy among queues. Volcano: plugin drf.
 
 A job's share is its largest part of any resource of the cluster. The shares of all jobs are kept between
-sessions (`build`, `apply`); a session works on its own copies of those it moves.
+sessions (`build`, `apply`); a session copies the shares that it changes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Shares = dict[str, float]
 
 @dataclass
 class ReportedShares:
-    """Of which shares those of all jobs were reported: they are built again when the capacity changes."""
+    """The shares object for which all jobs were reported; a change of the cluster's capacity creates a new one."""
 
     of: Shares | None = None
 
@@ -59,7 +59,7 @@ class Drf(Plugin):
 
         shares = state_of(session.cluster, self.name, tuple(whole), build, apply, session.cluster.check_states)
         moved: dict[str, Resource] = {}
-        """What jobs hold that this session has moved."""
+        """What the jobs hold that this session has changed."""
         now: Shares = {}
 
         def allocated(uid: str) -> Resource:
@@ -93,10 +93,10 @@ class Drf(Plugin):
             return held_by_more(preemptor, victims) if session.deviations.rank_holds else victims
 
         def held_by_more(preemptor: Task, victims: list[Task]) -> list[Task]:
-            """Those whose jobs, with them, hold more than the preemptor's does now.
+            """The victims whose jobs, including them, hold more than the preemptor's job does now.
 
-            A task may add nothing to its job's share; two jobs with equal shares would take such places from each other
-            in turn.
+            A task may add nothing to its job's share; two jobs with equal shares would then preempt each other in
+            turn.
             """
             mine = dominant(allocated(preemptor.job))
             left: dict[str, Resource] = {}
@@ -127,7 +127,7 @@ class Drf(Plugin):
 
 
 def _hierarchy(session: Session) -> None:
-    """Order queues, and reclaim between them, by their places in the tree."""
+    """Order queues, and reclaim between them, by their position in the tree."""
     tree = FairTree(session.total)
     for job in session.jobs.values():
         tree.add_job(job.uid, session.queues[job.queue], job.allocated, job.model.total_request)

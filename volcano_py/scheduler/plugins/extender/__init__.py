@@ -1,4 +1,4 @@
-"""extender: decisions of a program of your own, called over HTTP. Volcano: plugin extender."""
+"""extender: decisions of an HTTP service. Volcano: plugin extender."""
 
 from volcano_py.scheduler.plugins.extender.plugin import Extender
 

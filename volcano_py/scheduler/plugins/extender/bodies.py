@@ -1,4 +1,4 @@
-"""What an extender is shown: tasks, nodes, jobs and queues with Volcano's field names."""
+"""The request bodies of an extender: tasks, nodes, jobs and queues with Volcano's field names."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def resource(amount: Resource) -> Body:
 
 
 class Snapshot:
-    """What a session shows of nodes and tasks, kept for bodies that are made after it."""
+    """The nodes and tasks of a session, kept for bodies that are created after the session."""
 
     def __init__(self, session: Session) -> None:
         self.names = list(session.table.names)
@@ -33,7 +33,7 @@ class Snapshot:
         self._statuses = session.statuses
 
     def task(self, t: Task, node: int | None = None) -> Body:
-        """A task; `node`: the column of the node that it gets or loses."""
+        """A task; `node`: the column of the node that it gets or leaves."""
         return {
             "UID": t.uid,
             "Job": t.job,

@@ -1,7 +1,7 @@
-"""Questions to extenders and their answers, kept between sessions.
+"""Calls to extenders and their responses, kept between sessions.
 
-A session puts questions here and reads the answers to those of earlier sessions; `scheduler.remote.extender_calls`
-carries them. So no cycle waits for an extender.
+A session adds calls here and reads the responses to calls of earlier sessions; `scheduler.remote.extender_calls` sends
+them. So no cycle waits for an extender.
 """
 
 from __future__ import annotations
@@ -11,19 +11,19 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 Key = tuple[str, ...]
-"""The URL prefix, the verb, and what the question is about."""
+"""The URL prefix, the verb, and the objects of the call."""
 
 REFRESH = 5.0
-"""Seconds after which an answer is requested again; it holds until the new one arrives."""
+"""Seconds after which a call is sent again; the old response is valid until the new one arrives."""
 EXPIRES = 60.0
-"""Seconds after which an answer that was not renewed is forgotten."""
+"""Seconds after which a response that was not renewed is dropped."""
 _MOST = 200_000
-"""Answers that are kept."""
+"""The largest number of responses that are kept."""
 
 
-class Question(NamedTuple):
-    """One call: POST `body` as JSON to `url`. `timeout` in seconds. The body is made when it is sent, because the
-    nodes of a large cluster are long."""
+class Request(NamedTuple):
+    """One call: POST `body` as JSON to `url`. `timeout` in seconds. The body is created when it is sent, because the
+    nodes of a large cluster make it large."""
 
     url: str
     body: Callable[[], Any]
@@ -31,7 +31,7 @@ class Question(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """The outcome of a call at a time (seconds since the epoch). `error` is empty if `body` is the answer."""
+    """The outcome of a call at a time (seconds since the epoch). `error` is empty if `body` is the response."""
 
     time: float
     body: Any = None
@@ -40,24 +40,24 @@ class Answer(NamedTuple):
 
 @dataclass
 class Mailbox:
-    """Questions that wait, and answers."""
+    """Pending calls, and responses."""
 
-    outbox: dict[Key, Question] = field(default_factory=dict)
-    notices: list[Question] = field(default_factory=list)
-    """Calls whose answer decides nothing, in order."""
+    outbox: dict[Key, Request] = field(default_factory=dict)
+    notices: list[Request] = field(default_factory=list)
+    """Calls whose response is not used, in order."""
     answers: dict[Key, Answer] = field(default_factory=dict)
     carried: bool = False
-    """The calls are made, so that each gets an answer or an error. A simulation makes none."""
+    """Whether calls are sent, so that each gets a response or an error. A simulation sends none."""
 
-    def answer(self, key: Key, question: Question, now: float) -> Answer | None:
-        """The newest answer; None: there is none yet. The call is repeated when the answer grows old."""
+    def answer(self, key: Key, request: Request, now: float) -> Answer | None:
+        """The newest response; None if there is none yet. Adds the call again when the response grows old."""
         known = self.answers.get(key)
         if known is None or now - known.time > REFRESH:
-            self.outbox[key] = question
+            self.outbox[key] = request
         return known
 
     def forget_old(self, now: float) -> None:
-        """Drop answers that were not renewed."""
+        """Drop responses that were not renewed."""
         if len(self.answers) > _MOST:
             self.answers.clear()
         for key in [key for key, answer in self.answers.items() if now - answer.time > EXPIRES]:

@@ -1,7 +1,7 @@
-"""extender: decisions of a program over HTTP. Volcano: plugin extender.
+"""extender: decisions of an HTTP service. Volcano: plugin extender.
 
-An answer holds from the cycle after the one in which it was requested. Until the first answer the scheduler waits:
-nodes are rejected, jobs are not admitted, nothing is evicted.
+A response is used from the cycle after the one that sent the call. Until the first response the scheduler waits: nodes
+are rejected, jobs are not admitted, nothing is evicted.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from volcano_py.scheduler.framework.session_job import SessionJob
 from volcano_py.scheduler.model.queue import Queue
 from volcano_py.scheduler.model.task import Task
 from volcano_py.scheduler.plugins.extender import bodies
-from volcano_py.scheduler.plugins.extender.mailbox import Answer, Mailbox, Question
+from volcano_py.scheduler.plugins.extender.mailbox import Answer, Mailbox, Request
 
 _WAITING = "the extender has not answered yet"
 _IDENTITIES = frozenset(
@@ -47,49 +47,49 @@ _IDENTITIES = frozenset(
         "statefulset.kubernetes.io/pod-name",
     )
 )
-"""Labels and annotations by which controllers and clients name pods and their owners."""
+"""Labels and annotations with which controllers and clients identify pods and their owners."""
 
 
 class Extender(Plugin):
-    """See `Arguments`. A point with an empty verb is not called."""
+    """See `Arguments`. The plugin does not call an empty verb."""
 
     name = "extender"
 
     class Arguments(PluginArguments):
         url_prefix: str = field(default="", name="extender.urlPrefix")
-        """Where the extender is; the verb is appended."""
+        """The URL of the extender; the verb is appended."""
         timeout: str = field(default="1s", name="extender.httpTimeout")
-        """How long a call may last, as a Go duration."""
+        """The timeout of a call, as a Go duration."""
         session_open: str = field(default="", name="extender.onSessionOpenVerb")
-        """A notice of each cycle, with jobs, nodes and queues."""
+        """Notifies the extender of the start of each cycle, with jobs, nodes and queues."""
         session_close: str = field(default="", name="extender.onSessionCloseVerb")
-        """A notice of the end of each cycle."""
+        """Notifies the extender of the end of each cycle."""
         predicate: str = field(default="", name="extender.predicateVerb")
-        """Whether a node takes a pod: one call for equal pods of a job and each node."""
+        """Whether a node accepts a pod: one call for equal pods of a job and each node."""
         predicate_nodes: str = field(default="", name="extender.predicateNodesVerb")
         """The same in one call for all nodes; not in Volcano."""
         prioritize: str = field(default="", name="extender.prioritizeVerb")
-        """Scores of nodes."""
+        """The scores of nodes."""
         preemptable: str = field(default="", name="extender.preemptableVerb")
         """Which pods may be preempted for a pod."""
         reclaimable: str = field(default="", name="extender.reclaimableVerb")
         """Which pods may be reclaimed for a pod."""
         queue_overused: str = field(default="", name="extender.queueOverusedVerb")
-        """Whether a queue gets nothing more."""
+        """Whether a queue is overused."""
         job_enqueueable: str = field(default="", name="extender.jobEnqueueableVerb")
         """Whether a job may be admitted."""
         job_enqueued: str = field(default="", name="extender.jobEnqueuedVerb")
-        """A notice of a job that was admitted."""
+        """Notifies the extender of a job that was admitted."""
         job_ready: str = field(default="", name="extender.jobReadyVerb")
         """Whether a job's pods may be bound."""
         allocate: str = field(default="", name="extender.allocateFuncVerb")
-        """A notice of a pod that got a node."""
+        """Notifies the extender of a pod that got a node."""
         deallocate: str = field(default="", name="extender.deallocateFuncVerb")
-        """A notice of a pod that lost its node."""
+        """Notifies the extender of a pod that left its node."""
         ignorable: bool = field(default=False, name="extender.ignorable")
-        """Whether scheduling goes on without the extender when a call fails."""
+        """Whether scheduling continues without the extender when a call fails."""
         managed: list[str] = field(default_factory=list, name="extender.managedResources")
-        """Only pods that request one of these resources concern the extender; none: all pods."""
+        """The extender is called only for pods that request one of these resources; empty: for all pods."""
 
     arguments: Arguments
 
@@ -134,25 +134,26 @@ class Extender(Plugin):
             )
 
     def on_session_close(self, session: Session) -> None:
-        """Send the notice of the end."""
+        """Notify the extender of the end of the cycle."""
         if self.arguments.session_close:
             self._notify(self.arguments.session_close, dict)
 
     # ---- calls ------------------------------------------------------------------------------------------
 
-    def ask(self, verb: str, about: Sequence[str], body: Callable[[], Any]) -> Answer | None:
-        """The extender's newest answer about something; None: there is none yet, and the call is queued."""
+    def call(self, verb: str, about: Sequence[str], body: Callable[[], Any]) -> Answer | None:
+        """The extender's newest response for these objects; None if there is none yet, in which case the call is
+        added."""
         key = (self.arguments.url_prefix, verb, *about)
-        return self._mail.answer(key, self._question(verb, body), self._session.now)
+        return self._mail.answer(key, self._request(verb, body), self._session.now)
 
-    def _question(self, verb: str, body: Callable[[], Any]) -> Question:
-        return Question(f"{self.arguments.url_prefix.removesuffix('/')}/{verb}", body, self.timeout)
+    def _request(self, verb: str, body: Callable[[], Any]) -> Request:
+        return Request(f"{self.arguments.url_prefix.removesuffix('/')}/{verb}", body, self.timeout)
 
     def _notify(self, verb: str, body: Callable[[], Any]) -> None:
-        self._mail.notices.append(self._question(verb, body))
+        self._mail.notices.append(self._request(verb, body))
 
     def _opened(self) -> bool:
-        """Send the notice of the cycle; whether the extender takes part."""
+        """Notify the extender of the cycle; returns whether the extender takes part in it."""
         session = self._session
 
         def body() -> Any:
@@ -165,13 +166,13 @@ class Extender(Plugin):
                 "NodeList": self._shown.names,
             }
 
-        answer = self.ask(self.arguments.session_open, (), body)
+        answer = self.call(self.arguments.session_open, (), body)
         return answer is None or not answer.error or self.arguments.ignorable
 
-    # ---- what answers mean ------------------------------------------------------------------------------
+    # ---- responses --------------------------------------------------------------------------------------
 
     def is_interested(self, task: Task) -> bool:
-        """Whether a pod concerns the extender."""
+        """Whether the extender is called for a pod."""
         return is_managed(task, self.arguments.managed)
 
     def _victims(self, verb: str, evictor: Task, tasks: list[Task]) -> list[Task] | None:
@@ -181,21 +182,21 @@ class Extender(Plugin):
         def body() -> Any:
             return {"evictor": self._shown.task(evictor), "evictees": [self._shown.task(t) for t in tasks]}
 
-        answer = self.ask(verb, (evictor.key, *(t.key for t in tasks)), body)
+        answer = self.call(verb, (evictor.key, *(t.key for t in tasks)), body)
         victims = _field(answer, "victims", list)
         if victims is None:
-            # Volcano: without an extender that may be ignored, the other plugins decide.
+            # As in Volcano: if the call to an ignorable extender has failed, the other plugins decide.
             return None if answer is not None and answer.error and self.arguments.ignorable else []
         named = {v.get("UID") for v in victims if isinstance(v, dict)}
         return [t for t in tasks if t.uid in named]
 
     def _overused(self, queue: Queue) -> bool:
-        answer = self.ask(self.arguments.queue_overused, (queue.name,), lambda: {"queue": bodies.queue(queue)})
+        answer = self.call(self.arguments.queue_overused, (queue.name,), lambda: {"queue": bodies.queue(queue)})
         overused = _field(answer, "overused", bool)
         return bool(self._otherwise(answer, good=False, bad=True)) if overused is None else bool(overused)
 
     def _enqueueable(self, job: SessionJob) -> Vote:
-        answer = self.ask(self.arguments.job_enqueueable, (job.uid,), lambda: {"job": bodies.job(job)})
+        answer = self.call(self.arguments.job_enqueueable, (job.uid,), lambda: {"job": bodies.job(job)})
         status = _field(answer, "status", int)
         if status is None:
             return Vote(self._otherwise(answer, good=Vote.PERMIT, bad=Vote.REJECT))
@@ -203,14 +204,15 @@ class Extender(Plugin):
 
     def _ready(self, job: SessionJob) -> bool:
         about = (job.uid, ",".join(map(str, job.counts)))
-        answer = self.ask(self.arguments.job_ready, about, lambda: {"job": bodies.job(job)})
+        answer = self.call(self.arguments.job_ready, about, lambda: {"job": bodies.job(job)})
         ready = _field(answer, "status", bool)
         if ready is None and answer is not None and not self.arguments.ignorable:
             return not self._session.deviations.extender_fails_closed
         return bool(ready)
 
     def _otherwise(self, answer: Answer | None, *, good: Any, bad: Any) -> Any:
-        """Without a usable answer: `good` if the extender has failed and may be ignored."""
+        """The result without a usable response: `good` if the call has failed and the extender is ignorable, else
+        `bad`."""
         return good if answer is not None and self.arguments.ignorable else bad
 
     def _moved(self, verb: str, task: Task, node: int) -> None:
@@ -218,12 +220,12 @@ class Extender(Plugin):
             self._notify(verb, lambda: {"task": self._shown.task(task, node)})
 
     def reject(self, task: Task, node: int) -> Reason | None:
-        """Why a node does not take a pod."""
+        """Why a node rejects a pod."""
         a, name = self.arguments, self._shown.names[node]
         if not a.predicate_nodes and not a.predicate:
             return None
         if a.predicate_nodes:
-            answer = self.ask(a.predicate_nodes, (about(task),), lambda: self._task_and_nodes(task))
+            answer = self.call(a.predicate_nodes, (about(task),), lambda: self._task_and_nodes(task))
             statuses = _field(answer, "statuses", dict)
             if statuses is not None and name not in statuses and not a.ignorable:
                 return Reason("the extender failed: statuses has no entry for this node")
@@ -233,7 +235,7 @@ class Extender(Plugin):
             def body() -> Any:
                 return {"task": self._shown.task(task), "node": self._shown.node(node)}
 
-            answer = self.ask(a.predicate, (about(task), name), body)
+            answer = self.call(a.predicate, (about(task), name), body)
             status = answer.body if answer is not None and not answer.error else None
         if not isinstance(status, dict) or not isinstance(status.get("status", ""), str):
             if answer is not None and a.ignorable:
@@ -244,14 +246,14 @@ class Extender(Plugin):
         return Reason(text, Code(known)) if text else None
 
     def waits_for_scores(self, task: Task) -> bool:
-        """Whether the call for the scores of a pod has neither an answer nor failed yet."""
+        """Whether the call for the scores of a pod has neither a response nor an error yet."""
         return bool(self.arguments.prioritize) and self._mail.carried and self._scores_answer(task) is None
 
     def _scores_answer(self, task: Task) -> Answer | None:
-        return self.ask(self.arguments.prioritize, (about(task),), lambda: self._task_and_nodes(task))
+        return self.call(self.arguments.prioritize, (about(task),), lambda: self._task_and_nodes(task))
 
     def scores(self, task: Task) -> Floats:
-        """What the extender gives each node; nothing if it has failed or names a score that is none."""
+        """The extender's score of each node; 0 if the call has failed or a score in the response is invalid."""
         table = self._session.table
         found = np.zeros(len(table))
         answer = self._scores_answer(task)
@@ -270,7 +272,7 @@ class Extender(Plugin):
 
 
 def about(task: Task) -> str:
-    """What a call is about: equal for pods that differ in nothing but their names and their owners."""
+    """The key of a pod in calls: equal for pods that differ only in their names and their owners."""
     metadata = task.pod.metadata
     labels, annotations = (
         sorted((k, v) for k, v in (of or {}).items() if k not in _IDENTITIES)
@@ -281,12 +283,12 @@ def about(task: Task) -> str:
 
 
 def is_managed(task: Task, resources: Sequence[str]) -> bool:
-    """Whether a pod requests one of some resources; without resources every pod."""
+    """Whether a pod requests one of some resources; without resources, every pod."""
     spec = task.pod.spec
-    return not resources or asks_for((*(spec.containers or ()), *(spec.init_containers or ())), resources)
+    return not resources or requests_any((*(spec.containers or ()), *(spec.init_containers or ())), resources)
 
 
-def asks_for(containers: Iterable[Container], resources: Sequence[str]) -> bool:
+def requests_any(containers: Iterable[Container], resources: Sequence[str]) -> bool:
     """Whether a container requests or limits one of some resources."""
     return any(
         name in resources
@@ -297,7 +299,7 @@ def asks_for(containers: Iterable[Container], resources: Sequence[str]) -> bool:
 
 
 def _field(answer: Answer | None, name: str, kind: type) -> Any:
-    """A field of an answer; None: there is no answer, or it has no such field."""
+    """A field of a response; None if there is no response, or it has no such field."""
     if answer is None or answer.error or not isinstance(answer.body, dict):
         return None
     value = answer.body.get(name)
@@ -305,8 +307,8 @@ def _field(answer: Answer | None, name: str, kind: type) -> Any:
 
 
 class _Filter:
-    """Reject the nodes that the extender rejects. An extender reads more of a pod than its class: labels, annotations,
-    the namespace."""
+    """Reject the nodes that the extender rejects. The decision depends on more than the pod's class: labels,
+    annotations, the namespace."""
 
     name = "extender"
     scope: Literal[Scope.DOMAIN] = DOMAIN
@@ -338,7 +340,7 @@ class _Filter:
 
 
 class _Score:
-    """Add the scores that the extender gives."""
+    """Add the extender's scores."""
 
     name = "extender"
     scope: Literal[Scope.DOMAIN] = DOMAIN
@@ -363,6 +365,6 @@ class _Score:
         return found
 
     def constant(self, task: Task) -> float | None:
-        """Equal scores are one number, so that an extender without an answer costs no pass."""
+        """The score if all nodes have the same, so that an extender without a response costs no pass over the nodes."""
         scores = self._all(task)
         return float(scores[0]) if len(scores) and (scores == scores[0]).all() else None

@@ -1,4 +1,4 @@
-"""The CPUs of a node, and which of them are taken for a container. Kubernetes: kubelet's CPU manager, policy static."""
+"""The CPUs of a node, and their assignment to containers. Kubernetes: kubelet's CPU manager, policy static."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Cpus = frozenset[int]
 
 
 class Place(NamedTuple):
-    """Where a CPU is."""
+    """The position of a CPU in the topology."""
 
     numa: int
     socket: int
@@ -21,7 +21,7 @@ class Place(NamedTuple):
 
 
 class CpuTopology:
-    """The CPUs of one node. `exact`: CPUs are taken as kubelet takes them, else as Volcano does."""
+    """The CPUs of one node. `exact`: CPUs are assigned as kubelet assigns them, else as Volcano does."""
 
     def __init__(self, places: Mapping[int, Place], reserved: int, exact: bool) -> None:
         self.places = dict(places)
@@ -35,21 +35,21 @@ class CpuTopology:
 
     @cached_property
     def reserved(self) -> Cpus:
-        """The CPUs that kubelet keeps for the system."""
+        """The CPUs that kubelet reserves for the system."""
         return self.take(frozenset(self.places), self._reserved) or frozenset()
 
     @cached_property
     def key(self) -> tuple[object, ...]:
-        """Equal for topologies that answer alike."""
+        """Equal for topologies that give equal results."""
         return (tuple(sorted(self.places.items())), self._reserved, self.exact)
 
     def on(self, numa_nodes: Collection[int], cpus: Iterable[int]) -> Cpus:
-        """Those of the CPUs that are on the NUMA nodes."""
+        """The CPUs that are on the NUMA nodes."""
         return frozenset(c for c in cpus if c in self.places and self.places[c].numa in numa_nodes)
 
     def take(self, available: Cpus, number: int) -> Cpus | None:
-        """The given number of available CPUs: whole sockets first, then whole cores, then single CPUs; None: there are
-        too few."""
+        """The given number of available CPUs: whole sockets first, then whole cores, then single CPUs; None if there
+        are too few."""
         left = {c for c in available if c in self.places}
         if number <= 0:
             return frozenset()
@@ -70,23 +70,23 @@ class CpuTopology:
         return frozenset(taken)
 
     def _groups(self, level: str, left: set[int], size: int) -> list[set[int]]:
-        """The available CPUs of each socket, NUMA node or core from which they are taken together.
+        """The available CPUs of each socket, NUMA node or core that can be assigned as a group.
 
-        Kubelet takes those that are wholly free. Volcano takes partly used ones as well, but only those whose number is
+        Kubelet uses groups that are wholly free. Volcano also uses partly used groups, but only those whose number is
         also the number of an available CPU.
         """
         groups: dict[int, set[int]] = {}
         for cpu in sorted(left):
             groups.setdefault(getattr(self.places[cpu], level), set()).add(cpu)
-        wanted = {g: cpus for g, cpus in groups.items() if (len(cpus) == size if self.exact else g in left)}
+        eligible = {g: cpus for g, cpus in groups.items() if (len(cpus) == size if self.exact else g in left)}
         if level != "core":
-            return [wanted[g] for g in sorted(wanted)]
-        socket_of = {g: self.places[min(cpus)].socket for g, cpus in wanted.items()}
+            return [eligible[g] for g in sorted(eligible)]
+        socket_of = {g: self.places[min(cpus)].socket for g, cpus in eligible.items()}
         cores_on = {s: sum(socket == s for socket in socket_of.values()) for s in socket_of.values()}
-        return [wanted[g] for g in sorted(wanted, key=lambda g: (cores_on[socket_of[g]], socket_of[g], g))]
+        return [eligible[g] for g in sorted(eligible, key=lambda g: (cores_on[socket_of[g]], socket_of[g], g))]
 
     def _singles(self, left: set[int], taken: set[int]) -> list[int]:
-        """The available CPUs: beside those that are taken first, then where the fewest are left."""
+        """The available CPUs: first those beside assigned CPUs, then those where the fewest are left."""
         on_socket: dict[int, int] = {}
         on_core: dict[int, int] = {}
         near: dict[int, int] = {}
@@ -105,7 +105,7 @@ class CpuTopology:
 
 
 class NumaNode(NamedTuple):
-    """What a Numatopology reports of its node. `available`: the CPUs that containers may get; None: it names none."""
+    """The content of a Numatopology. `available`: the CPUs that containers may get; None: it lists none."""
 
     cpu_policy: str
     topology_policy: str
@@ -114,7 +114,7 @@ class NumaNode(NamedTuple):
 
 
 def read_numa(obj: Numatopology, exact: bool) -> NumaNode:
-    """A Numatopology. CPUs that cannot be read are left out, and with too many NUMA nodes all of them."""
+    """Read a Numatopology. Invalid CPUs are left out; with too many NUMA nodes, all CPUs are."""
     spec = obj.spec
     policies = spec.policies or {}
     places = {
@@ -138,7 +138,7 @@ def read_numa(obj: Numatopology, exact: bool) -> NumaNode:
 
 
 def parse_cpus(text: str) -> Cpus | None:
-    """A list of CPUs such as `0-3,8`; None: it cannot be read."""
+    """A list of CPUs such as `0-3,8`; None if the text is invalid."""
     found: set[int] = set()
     for part in text.split(",") if text.strip() else ():
         first, dash, last = part.strip().partition("-")
@@ -152,6 +152,6 @@ def parse_cpus(text: str) -> Cpus | None:
 
 
 _MOST_NUMA_NODES, _MOST_NUMA_NUMBERS = 8, 64
-"""Kubelet's limit: hints are made for all sets of NUMA nodes."""
+"""Kubelet's limit: hints are computed for all sets of NUMA nodes."""
 _MOST_CPUS = 1 << 16
-"""In one range, against texts that would use up the memory."""
+"""The largest number of CPUs in one range; a text with a larger range would use up the memory."""

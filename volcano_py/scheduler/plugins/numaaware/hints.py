@@ -1,4 +1,4 @@
-"""Topology hints and the policies that choose one. Kubernetes: kubelet's topology manager.
+"""Topology hints and the policies that select one. Kubernetes: kubelet's topology manager.
 
 A mask has one bit for each NUMA node, at the position of its number.
 """
@@ -22,14 +22,15 @@ class Hint(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """The outcome of a policy: the NUMA nodes, and whether the container may run there."""
+    """The result of a policy: the NUMA nodes, and whether the container may run there."""
 
     hint: Hint
     admitted: bool
 
 
 def cpu_hints(topology: CpuTopology, available: Cpus, request: int) -> list[Hint]:
-    """The NUMA nodes on which this number of CPUs is available. Preferred are the fewest that could hold them all."""
+    """The NUMA nodes on which this number of CPUs is available. Preferred: the fewest NUMA nodes that can have them
+    all."""
     usable = available - topology.reserved
     smallest = len(topology.numa_nodes)
     found = []
@@ -43,7 +44,7 @@ def cpu_hints(topology: CpuTopology, available: Cpus, request: int) -> list[Hint
 
 
 def choose(policy: str, numa_nodes: Sequence[int], providers: Sequence[dict[str, list[Hint] | None]]) -> Choice:
-    """What a policy chooses of the hints of all providers, by resource. None: a provider has no preference."""
+    """The result of a policy for the hints of all providers, by resource. None: a provider has no preference."""
     if policy not in (BEST_EFFORT, RESTRICTED, SINGLE_NUMA_NODE):
         return Choice(Hint(None, False), True)
     lists = list(_lists(providers))
@@ -58,7 +59,7 @@ def mask_of(numa_nodes: Sequence[int]) -> int:
 
 
 def nodes_in(mask: int, numa_nodes: Sequence[int]) -> list[int]:
-    """Those of the NUMA nodes whose bit is set."""
+    """The NUMA nodes whose bit is set."""
     return [n for n in numa_nodes if mask >> n & 1]
 
 
@@ -79,7 +80,7 @@ def _lists(providers: Sequence[dict[str, list[Hint] | None]]) -> Iterator[list[H
 
 
 def _merged(all_nodes: int, lists: Sequence[list[Hint]]) -> Hint:
-    """The best of all combinations: preferred before others, then the fewest NUMA nodes, then the lowest."""
+    """The best of all combinations: preferred ones first, then the fewest NUMA nodes, then the lowest."""
     best = Hint(all_nodes, False)
     for hints in product(*lists):
         mask = all_nodes

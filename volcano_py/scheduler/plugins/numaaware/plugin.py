@@ -27,8 +27,8 @@ _EMPTY: Cpus = frozenset()
 
 
 class Demand(NamedTuple):
-    """What a guaranteed pod requests. `policy`: of its annotation; `cpus`: of each container, None for one that names
-    none, 0 if it is no whole number."""
+    """The requests of a guaranteed pod. `policy`: in its annotation; `cpus`: of each container, None for a container
+    without a cpu request, 0 for one that is no whole number."""
 
     policy: str
     cpus: tuple[int | None, ...]
@@ -40,15 +40,15 @@ class Demand(NamedTuple):
 
 @dataclass
 class HandedOut:
-    """CPUs that were given to pods and that the Numatopology does not report yet, kept between sessions: by node, then
-    by the pod's key and UID."""
+    """CPUs that were assigned to pods and that the Numatopology does not contain yet, kept between sessions: by node,
+    then by the pod's key and UID."""
 
     on: dict[str, dict[tuple[str, str], Cpus]] = field(default_factory=dict)
 
 
 @dataclass
 class Topologies:
-    """Numatopologies as they were read last, kept between sessions."""
+    """The Numatopologies as last read, kept between sessions."""
 
     exact: bool = True
     read: dict[str, tuple[Numatopology, NumaNode]] = field(default_factory=dict)
@@ -61,7 +61,7 @@ class NumaAware(Plugin):
 
     class Arguments(PluginArguments):
         weight: int = 1
-        """Of the score: fewer NUMA nodes are better."""
+        """The weight of the score: fewer NUMA nodes score higher."""
 
     arguments: Arguments
 
@@ -72,7 +72,7 @@ class NumaAware(Plugin):
         self._demands: dict[int, Demand | None] = {}
         self._answers: dict[tuple[object, ...], tuple[int, Cpus]] = {}
         self._given: dict[int, tuple[Task, int, Cpus]] = {}
-        """What a task of this session gets: (task, node, CPUs), by slot."""
+        """The assignments of this session: (task, node, CPUs), by slot."""
         self._reports: dict[str, dict[str, Cpus]] = {}
         session.add_filters(_NumaFilter(self, session))
         session.add_scores(_NumaScore(self, session))
@@ -80,15 +80,15 @@ class NumaAware(Plugin):
         session.add_event_handler(self._allocate, self._deallocate, concerns=concerns)
 
     def on_session_close(self, session: Session) -> None:
-        """CPUs of what was placed stay taken until the Numatopology reports them."""
+        """Keep the CPUs of placed pods assigned until the Numatopology contains them."""
         handed_out = session.cluster.keep(HandedOut).on
         for task, node, cpus in self._given.values():
-            # Volcano keeps those of pods that only wait for a node, too.
+            # Volcano also keeps the CPUs of pods that are only pipelined.
             if session.status(task) == st.BINDING or not session.deviations.exact_cpus:
                 handed_out.setdefault(session.table.names[node], {})[task.key, task.uid] = cpus
 
     def demand(self, task: Task) -> Demand | None:
-        """What the pods of a class request; None: they are not guaranteed."""
+        """The demand of a class of pods; None: the pods are not guaranteed."""
         key = task.spec_class.id
         if key not in self._demands:
             self._demands[key] = _demand(task.pod) if qos_of(task.pod) == GUARANTEED else None
@@ -107,7 +107,7 @@ class NumaAware(Plugin):
         return self._answers[key]
 
     def spans(self, demand: Demand, node: int) -> int:
-        """Over how many NUMA nodes the pod's CPUs would be spread."""
+        """The number of NUMA nodes that the pod's CPUs would be on."""
         numa = self._nodes.get(node)
         return 0 if numa is None else len({numa.topology.places[c].numa for c in self.answer(demand, node)[1]})
 
@@ -134,7 +134,7 @@ class NumaAware(Plugin):
             self._available[node] = self._available[node] | self._held(task, node)
 
     def _held(self, task: Task, node: int) -> Cpus:
-        """The CPUs of a pod that is on a node: as the Numatopology reports them, or as they were handed out."""
+        """The CPUs of a pod on a node: in the Numatopology, or as they were assigned."""
         name = self._session.table.names[node]
         if name not in self._reports:
             obj = self._session.cluster.others.get("Numatopology", {}).get(name)
@@ -144,7 +144,7 @@ class NumaAware(Plugin):
 
 
 def _allocations(obj: Numatopology) -> dict[str, Cpus]:
-    """The CPUs of each pod, by key."""
+    """The CPUs of each pod, by the pod's key."""
     found: dict[str, Cpus] = {}
     for pod in obj.spec.pod_allocations or ():
         for container in pod.container_allocations or ():
@@ -155,7 +155,7 @@ def _allocations(obj: Numatopology) -> dict[str, Cpus]:
 
 
 def _numa_nodes(session: Session) -> dict[int, NumaNode]:
-    """The nodes that have a Numatopology, by column; each is read once."""
+    """The nodes that have a Numatopology, by column; each Numatopology is read once."""
     exact = session.deviations.exact_cpus
     known = session.cluster.keep(Topologies)
     if known.exact != exact:
@@ -175,7 +175,7 @@ def _numa_nodes(session: Session) -> dict[int, NumaNode]:
 
 
 def _available(session: Session, nodes: dict[int, NumaNode]) -> dict[int, Cpus]:
-    """The CPUs that are available on each node, without those that were handed out and are not reported yet."""
+    """The CPUs that are available on each node, without those that were assigned and are not reported yet."""
     available = {node: numa.available for node, numa in nodes.items() if numa.available is not None}
     handed_out = session.cluster.keep(HandedOut).on
     for name in [*handed_out]:
@@ -195,13 +195,13 @@ def _available(session: Session, nodes: dict[int, NumaNode]) -> dict[int, Cpus]:
 
 
 def reported_pods(obj: Numatopology) -> set[str]:
-    """The pods whose CPUs a Numatopology has taken into account: keys and UIDs."""
+    """The keys and UIDs of the pods whose CPUs a Numatopology contains."""
     pods = obj.spec.pod_allocations or ()
     return {f"{p.namespace}/{p.name}" for p in pods} | {p.uid for p in pods if p.uid}
 
 
 def _is_there(session: Session, key: str, uid: str, node: str) -> bool:
-    """Whether a pod still holds the CPUs that it was given on a node."""
+    """Whether a pod still holds the CPUs that it was assigned on a node."""
     if not session.deviations.exact_cpus:
         return True
     task = session.cluster.tasks.get(key)
@@ -228,8 +228,8 @@ REASONS = [
 
 
 def _rejected(demand: Demand, numa: NumaNode | None, available: Cpus | None) -> int | None:
-    """Before any hint: the number of a reason, 0 if the node takes the pod without looking at its CPUs, None if they
-    decide."""
+    """The check before the hints: the number of a reason, 0 if the node accepts the pod whatever its CPUs, None if the
+    CPUs decide."""
     if not demand.has_policy:
         if numa is None or numa.cpu_policy != _STATIC or numa.topology_policy in ("", NONE) or available is None:
             return 0
@@ -246,7 +246,7 @@ def _rejected(demand: Demand, numa: NumaNode | None, available: Cpus | None) -> 
 
 
 def _assign(demand: Demand, numa: NumaNode, available: Cpus) -> tuple[int, Cpus]:
-    """The CPUs of all containers; reason 6 if the policy does not admit one of them."""
+    """The CPUs of all containers; reason 6 if the policy rejects one of the containers."""
     topology, given = numa.topology, _EMPTY
     for request in demand.cpus:
         hints: dict[str, list[Hint] | None] = {}
@@ -260,7 +260,7 @@ def _assign(demand: Demand, numa: NumaNode, available: Cpus) -> tuple[int, Cpus]
 
 
 def cpus_of(numa: NumaNode, available: Cpus, request: int, hint: Hint) -> Cpus:
-    """The CPUs of one container: those on the hint's NUMA nodes first; none if there are too few."""
+    """The CPUs of one container: first those on the hint's NUMA nodes; empty if there are too few."""
     topology = numa.topology
     usable = available - topology.reserved
     taken = _EMPTY
@@ -278,7 +278,7 @@ class _NumaFilter:
     scope: Literal[Scope.LOCAL] = LOCAL
 
     def __init__(self, plugin: NumaAware, session: Session) -> None:
-        # Evictions free CPUs; Volcano does not count on that.
+        # Evictions free CPUs; Volcano does not count these.
         helps = session.deviations.exact_cpus
         last = [Reason(r.text, Code.UNSCHEDULABLE if helps else r.code) for r in REASONS[-2:]]
         self.reasons = [*REASONS[:-2], *last]

@@ -1,1 +1,1 @@
-"""What the plugins that share the cluster among queues have in common: proportion, capacity, overcommit."""
+"""Common code of the plugins that share the cluster among queues: proportion, capacity, overcommit."""

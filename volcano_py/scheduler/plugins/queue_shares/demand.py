@@ -1,4 +1,4 @@
-"""What the jobs of each queue hold and want, kept between sessions.
+"""What the jobs of each queue hold and request, kept between sessions.
 
 Volcano: the queue sums of proportion and capacity.
 """
@@ -15,7 +15,7 @@ from volcano_py.scheduler.model.resource import Resource, exceeded_part
 
 
 class Demand:
-    """What the jobs of one queue hold and want; every job counts once."""
+    """What the jobs of one queue hold and request; every job counts once."""
 
     __slots__ = ("allocated", "elastic", "jobs", "request")
 
@@ -42,7 +42,7 @@ class Demand:
         return self.request.exact and self.allocated.exact and self.elastic.exact
 
     def __eq__(self, other: object) -> bool:
-        """The same amounts; whether a resource that comes to nothing is named makes no difference."""
+        """Whether the amounts are equal; a resource with amount 0 equals a missing one."""
         return (
             isinstance(other, Demand)
             and self.jobs == other.jobs
@@ -55,7 +55,7 @@ class Demand:
 
 
 class JobDemand:
-    """One job's part of its queue's demand."""
+    """The part of one job in its queue's demand."""
 
     __slots__ = ("allocated", "elastic", "queue", "request")
 
@@ -80,13 +80,13 @@ class JobDemand:
 
 
 class Demands:
-    """The kept state: demand by queue, and each job's part in it."""
+    """The kept state: demand by queue, and the part of each job in it."""
 
     def __init__(self) -> None:
         self.queues: dict[str, Demand] = {}
         self.jobs: dict[str, JobDemand] = {}
         self._inexact: set[str] = set()
-        """Queues from whose sums something was taken that was too large for that."""
+        """Queues whose sums contained an amount that is too large for exact subtraction."""
 
     def put(self, uid: str, job: Job | None) -> None:
         old = self.jobs.pop(uid, None)
@@ -102,7 +102,7 @@ class Demands:
             self.queues.setdefault(new.queue, Demand()).count(new, +1)
 
     def commit_evictions(self) -> None:
-        """Add up again what subtraction cannot correct."""
+        """Compute the sums again that subtraction cannot correct."""
         for name in self._inexact & self.queues.keys():
             demand = self.queues[name] = Demand()
             for part in self.jobs.values():
@@ -130,7 +130,7 @@ def apply(demands: Demands, model: Cluster, changed: set[str]) -> None:
 
 
 def demands_of(cluster: Cluster) -> Demands:
-    """The demands of all queues now. Not to be written."""
+    """The current demands of all queues. Read-only."""
     return state_of(cluster, "queue-demand", None, build, apply, cluster.check_states)
 
 
@@ -152,7 +152,7 @@ def _amounts(r: Resource) -> dict[str, float]:
 
 
 def _take(total: Resource, amount: Resource) -> None:
-    """Subtract one part of a sum; scalars that are used up are not there any more."""
+    """Subtract one part of a sum; scalars that reach 0 are removed."""
     total.sub_unchecked(amount)
     if total.scalars is not None:
         total.scalars = {k: v for k, v in total.scalars.items() if v} or None

@@ -1,6 +1,6 @@
-"""What a queue is guaranteed, also where its object contradicts itself (deviation capability-first).
+"""The guarantee of a queue, also of an inconsistent Queue object (deviation capability-first).
 
-Admission denies a guarantee above the capability; a queue from before it, or without webhooks, may have one.
+Admission denies a guarantee above the capability; a Queue that was created earlier, or without webhooks, may have one.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from volcano_py.scheduler.model.resource_names import CPU, MEMORY
 
 
 def guarantee_of(session: Session, queue: Queue) -> Resource:
-    """What is kept for a queue: no more than it may have."""
+    """What is guaranteed to a queue: at most its capability."""
     found = queue.guarantee.clone() if queue.guarantee is not None else Resource()
     if session.deviations.capability_first:
         for name in excess(queue):
@@ -22,7 +22,7 @@ def guarantee_of(session: Session, queue: Queue) -> Resource:
 
 
 def excess(queue: Queue) -> list[str]:
-    """The resources of which a queue is guaranteed more than its capability."""
+    """The resources whose guarantee is above the queue's capability."""
     if queue.guarantee is None or queue.capability is None:
         return []
     may = queue.capability

@@ -1,4 +1,4 @@
-"""What admitted jobs still claim. Volcano: GetInqueueResource, DeductSchGatedResources."""
+"""What admitted jobs still need. Volcano: GetInqueueResource, DeductSchGatedResources."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from volcano_py.scheduler.model.resource_names import CPU, EPHEMERAL_STORAGE, ME
 
 
 def inqueue_resource(job: SessionJob) -> Resource:
-    """Of the resources that the job's minimum names: what it does not hold yet."""
+    """The part of the job's minimum that it does not hold yet."""
     claim = Resource()
     minimum = job.min_resources
     if minimum is None:
@@ -17,7 +17,7 @@ def inqueue_resource(job: SessionJob) -> Resource:
     for name in minimum.keys():
         if name in (CPU, MEMORY) and name not in named:
             continue
-        if name == EPHEMERAL_STORAGE:  # no scalar: Volcano does not hold it for anybody
+        if name == EPHEMERAL_STORAGE:  # no scalar: Volcano counts it for no job
             continue
         missing = minimum[name] - job.allocated[name]
         if missing > 0 or (name not in (CPU, MEMORY) and name not in job.allocated):
@@ -26,7 +26,7 @@ def inqueue_resource(job: SessionJob) -> Resource:
 
 
 def gated_deducted(job: SessionJob, amount: Resource) -> Resource:
-    """The amount without the tasks that another controller's scheduling gate holds back, whatever their status."""
+    """The amount without the tasks that have a scheduling gate of another controller, whatever their status."""
     if not job.model.gated:
         return amount
     gated = Resource()
@@ -43,5 +43,5 @@ def gated_deducted(job: SessionJob, amount: Resource) -> Resource:
 
 
 def format_names(prefix: str, verb: str, names: list[str]) -> str:
-    """`prefix: verb a, verb b`; the prefix alone if there are no names."""
+    """`prefix: verb a, verb b`; only the prefix if there are no names."""
     return f"{prefix}: {', '.join(f'{verb} {name}' for name in names)}" if names else prefix

@@ -1,4 +1,4 @@
-"""How many equal tasks fit below a limit. Volcano requests one task after the other."""
+"""How many equal tasks fit below a limit. Volcano checks one task after the other."""
 
 from __future__ import annotations
 

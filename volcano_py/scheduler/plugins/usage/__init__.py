@@ -1,4 +1,4 @@
-"""usage: nodes are chosen by how busy they really are. Volcano: plugin usage."""
+"""usage: choose nodes by their measured load. Volcano: plugin usage."""
 
 from volcano_py.scheduler.plugins.usage.plugin import Usage
 

@@ -1,4 +1,4 @@
-"""What pods will probably use that no measurement shows yet. Volcano: usage/estimator.go, usage/shadow_cache.go."""
+"""The estimated usage of pods that no measurement includes yet. Volcano: usage/estimator.go, usage/shadow_cache.go."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 def composite(measured: float, shadow: float, capacity: float) -> float:
-    """The part of a capacity that is in use, from 0 to 1: `measured` in percent of it, and what will be on top."""
+    """The used part of a capacity, from 0 to 1: `measured`, in percent of the capacity, plus the estimate `shadow`."""
     if capacity <= 0:
         return 0.0
     return min(1.0, max(0.0, (measured / 100 * capacity + shadow) / capacity))
@@ -19,24 +19,24 @@ def weighted(cpu: float, memory: float, cpu_weight: float, memory_weight: float)
 
 
 def risk(load: float, threshold: float, factor: float) -> float:
-    """By how much estimates grow on a node with this load."""
+    """The factor by which estimates grow on a node with this load."""
     return max(1.0, factor) if load >= threshold else 1.0
 
 
 def estimate(request: float, limit: float, request_ratio: float, burst_ratio: float, risk_factor: float) -> float:
-    """What a container with these amounts will use; without a limit, or one below the request, no more than that."""
+    """The estimated usage of a container; without a limit above the request, at most the request."""
     most = max(limit, request)
     expected = request * request_ratio + (most - request) * burst_ratio
     return min(most, max(0.0, expected * risk_factor))
 
 
 def estimate_best_effort(amount: float, risk_factor: float) -> float:
-    """The same for a pod that requests nothing."""
+    """The estimated usage of a pod that requests nothing."""
     return max(0.0, amount * risk_factor)
 
 
 class Estimate(NamedTuple):
-    """What one pod will use on a node: milli-cpu and bytes."""
+    """The estimated usage of one pod on a node: milli-cpu and bytes."""
 
     node: int
     cpu: float
@@ -44,7 +44,7 @@ class Estimate(NamedTuple):
 
 
 class ShadowLoad:
-    """The sum of the estimates on each node, and of which pods they are."""
+    """The sum of the estimates on each node, and the pods they belong to."""
 
     def __init__(self) -> None:
         self.cpu: dict[int, float] = {}
@@ -52,14 +52,14 @@ class ShadowLoad:
         self.of: dict[str, Estimate] = {}
 
     def add(self, pod: str, new: Estimate) -> None:
-        """Count a pod; an older estimate of it is replaced."""
+        """Count a pod; replaces an older estimate of it."""
         self.remove(pod)
         self.of[pod] = new
         self.cpu[new.node] = self.cpu.get(new.node, 0.0) + new.cpu
         self.memory[new.node] = self.memory.get(new.node, 0.0) + new.memory
 
     def remove(self, pod: str) -> None:
-        """Take away exactly what was added."""
+        """Subtract exactly what `add` has counted for the pod."""
         old = self.of.pop(pod, None)
         if old is not None:
             self.cpu[old.node] = max(0.0, self.cpu[old.node] - old.cpu)

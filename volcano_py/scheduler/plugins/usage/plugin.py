@@ -38,23 +38,23 @@ _INTERVAL = 30.0
 
 
 class Usage(Plugin):
-    """See `Arguments`. What is measured comes from the source in the configuration's section `metrics`."""
+    """See `Arguments`. The section `metrics` of the configuration sets the source of the measurements."""
 
     name = "usage"
 
     class Arguments(PluginArguments):
         weight: int = field(default=5, name="usage.weight")
-        """Of the score."""
+        """The weight of the score."""
         cpu_weight: int = field(default=1, name="cpu.weight")
-        """Of cpu in the score."""
+        """The weight of cpu in the score."""
         memory_weight: int = field(default=1, name="memory.weight")
-        """Of memory in the score."""
+        """The weight of memory in the score."""
         thresholds: dict[str, Any] = {}
-        """`{cpu: 80, mem: 80}`: percent above which a node takes no pods."""
+        """`{cpu: 80, mem: 80}`: percent above which a node accepts no pods."""
         estimator: dict[str, Any] = {}
-        """How the load of new pods is estimated: `request_ratio` (0.7) and `burst_ratio` (0) of the request and of what
-        the limit allows above it; `risk_factor` (1.2) is applied from the load `risk_threshold` (0.6) on; `be_cpu`
-        (250m) and `be_mem` (200Mi) for pods that request nothing."""
+        """The estimate for new pods: `request_ratio` (0.7) of the request and `burst_ratio` (0) of the difference
+        between limit and request; `risk_factor` (1.2) applies from the load `risk_threshold` (0.6) on; `be_cpu` (250m)
+        and `be_mem` (200Mi) are the estimate for pods that request nothing."""
 
     arguments: Arguments
 
@@ -119,7 +119,7 @@ class Usage(Plugin):
                     if is_unmeasured(task.status, task.pod.status.start_time, session.now, interval):
                         self._add(task, node)
         self.scores: Floats = np.array([self._score(node) for node in range(count)], dtype=np.float64)
-        """The score of each node: higher for one that is less busy; 0 for one that is not measured."""
+        """The score of each node: higher for a lower load; 0 for a node without a measurement."""
         session.add_filters(_UsageFilter(self))
         session.add_scores(_UsageScore(self))
         session.add_event_handler(self._allocate, self._deallocate)
@@ -133,7 +133,7 @@ class Usage(Plugin):
         self.scores[node] = self._score(node)
 
     def _add(self, task: Task, node: int) -> None:
-        """Count what a pod will use."""
+        """Count the estimated usage of a pod."""
         now = weighted(*self._used(node), self.cpu_weight, self.memory_weight)
         factor = risk(now, self.risk_threshold, self.risk_factor)
         if task.best_effort:
@@ -155,7 +155,7 @@ class Usage(Plugin):
         return self._limits[key]
 
     def _used(self, node: int) -> tuple[float, float]:
-        """The parts of the node's cpu and memory that are in use, measured and estimated."""
+        """The used parts of the node's cpu and memory, measured and estimated."""
         cpu, memory = self._measured[0].item(node), self._measured[1].item(node)
         return (
             composite(cpu, self._shadow.cpu.get(node, 0.0), self._capacities[0].item(node)),
@@ -163,7 +163,7 @@ class Usage(Plugin):
         )
 
     def codes(self) -> NDArray[np.int8]:
-        """For all nodes: 0, or which threshold is exceeded."""
+        """For all nodes: 0, or the number of the threshold that is exceeded."""
         over_cpu = self._measured[0] > self.thresholds[0]
         over_memory = self._measured[1] > self.thresholds[1]
         return np.where(self._fresh, np.where(over_cpu, 1, np.where(over_memory, 2, 0)), 0).astype(np.int8)
@@ -176,12 +176,12 @@ class Usage(Plugin):
 
 
 def node_score(cpu: float, memory: float, cpu_weight: float, memory_weight: float, weight: float) -> float:
-    """The score of a node of which these parts are in use."""
+    """The score of a node with these used parts of cpu and memory."""
     return weighted(1 - cpu, 1 - memory, cpu_weight, memory_weight) * 100 * weight
 
 
 def is_unmeasured(status: int, start_time: str | None, now: float, interval: float) -> bool:
-    """Whether a pod on a node is so new that no measurement shows what it uses."""
+    """Whether a pod on a node is so new that no measurement includes its usage."""
     if status in (st.ALLOCATED, st.BINDING, st.BOUND):
         return True
     return status == st.RUNNING and (not start_time or now - _seconds(start_time) < interval)
@@ -196,7 +196,7 @@ def _seconds(start_time: str) -> float:
 
 
 def _interval(metrics: Mapping[str, str]) -> float:
-    """Seconds between two measurements, from the configuration's section `metrics`."""
+    """Seconds between two measurements, from the section `metrics` of the configuration."""
     try:
         return parse_duration(metrics.get("interval", "")) or _INTERVAL
     except ValueError:
@@ -204,7 +204,7 @@ def _interval(metrics: Mapping[str, str]) -> float:
 
 
 def _capacities(session: Session) -> Floats:
-    """Milli-cpu and bytes of every node: its capacity, not what pods may request."""
+    """Milli-cpu and bytes of every node: its capacity, not its allocatable amounts."""
     found = np.zeros((2, len(session.table)))
     for i, node in enumerate(session.table.objects):
         capacity = node.status.capacity or {}
@@ -217,7 +217,7 @@ def _capacities(session: Session) -> Floats:
 
 
 class _UsageFilter:
-    """Reject nodes that are too busy."""
+    """Reject nodes whose load is too high."""
 
     name = "usage"
     scope: Literal[Scope.LOCAL] = LOCAL
@@ -240,7 +240,7 @@ class _UsageFilter:
 
 
 class _UsageScore:
-    """Prefer nodes that are less busy."""
+    """Prefer nodes with a lower load."""
 
     name = "usage"
     scope: Literal[Scope.LOCAL] = LOCAL
