@@ -16,6 +16,17 @@ COUNT: Schema = {"type": "integer", "minimum": 0}
 NUMBER: Schema = {"type": ["number", "null"], "minimum": 0}
 MAP: Schema = {"type": ["object", "null"]}
 LIST: Schema = {"type": ["array", "null"], "items": {"type": "object"}}
+RULES: Schema = {
+    "type": ["array", "null"],
+    "items": {
+        "type": "object",
+        "additionalProperties": False,
+        "required": ["apiGroups", "resources", "verbs"],
+        "properties": {
+            key: {"type": "array", "items": TEXT} for key in ("apiGroups", "resources", "verbs", "resourceNames")
+        },
+    },
+}
 TEXTS: Schema = {"type": ["object", "null"], "additionalProperties": {"type": ["string", "number", "boolean"]}}
 GATES: Schema = {"type": ["string", "object", "null"], "additionalProperties": {"type": "boolean"}}
 DURATION: Schema = {"type": ["string", "null"], "pattern": r"^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$"}
@@ -73,8 +84,8 @@ _CUSTOM: dict[str, Schema] = {
         agent_extend_resource_memory_name agent_kube_cgroup_root agent_scheduler_name
         agent_scheduler_sharding_mode agent_scheduler_sharding_name agent_supported_features
         controller_config_override controller_enabled_controllers ignored_provisioners priority_class_name
-        scheduler_config_override scheduler_name scheduler_plugins_dir scheduler_sharding_name
-        sharding_configmap_data
+        scheduler_config_override scheduler_name scheduler_plugins_dir scheduler_profiles_config
+        scheduler_sharding_name sharding_configmap_data
         """,
     ),
     **_each(
@@ -90,6 +101,7 @@ _CUSTOM: dict[str, Schema] = {
     "map_version": {"enum": ["v1", "v1beta1", "v1alpha1"]},
     "enabled_admissions": PATHS,
     "webhooks_namespace_selector_expressions": LIST,
+    "scheduler_extra_rules": RULES,
     "common_labels": TEXTS,
     "aggregationRule_labels": TEXTS,
 }

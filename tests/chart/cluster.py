@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from tests import helm, waiting
+from tests import helm, kubectl, waiting
 from tests.sandbox.clients import Http, http
 from volcano_py.sandbox.cluster import Sandbox
 from volcano_py.sandbox.controllers.manager import Options
@@ -63,6 +63,20 @@ class Cluster:
         if process.returncode:
             raise HelmFailed(f"{' '.join(command)}: {out.decode()}{err.decode()}")
         return out.decode()
+
+    async def apply(self, path: Path) -> None:
+        """`kubectl apply -f`, again while the kind of an object is not served yet."""
+        program = kubectl.find()
+        assert program is not None, "no kubectl: run python -m tests.kubectl"
+
+        async def applied() -> bool:
+            try:
+                await self._run(program, "apply", "-f", str(path))
+            except HelmFailed:
+                return False
+            return True
+
+        await waiting.until(applied, f"{path.name} is not applied")
 
     async def available(self, *deployments: str) -> None:
         """Wait until Deployments of the release have as many available pods as they want."""

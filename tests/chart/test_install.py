@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -121,3 +122,31 @@ async def test_secrets_and_leases_that_others_made_are_left_alone(release: Clust
     await release.api.ok("GET", f"{leases}/vc-controller-manager")
     kept = await release.api.ok("GET", f"/api/v1/namespaces/{NAMESPACE}/secrets/volcano-admission-secret")
     assert "ca.key" in kept["data"]
+
+
+async def test_profiles_run_with_permissions_for_the_kinds_of_their_plugins(release: Cluster) -> None:
+    """The example gang-permit: its plugin reads a kind of its own, and writes its status."""
+    example = Path(__file__).parents[2] / "examples" / "gang-permit"
+    for path in (example / "crd.yaml", *sorted((example / "gang").glob("*.yaml"))):
+        await release.apply(path)
+    values = {
+        "scheduler_profiles_config": (example / "scheduler.conf").read_text(),
+        "scheduler_extra_rules": [
+            {"apiGroups": ["scheduling.x-k8s.io"], "resources": ["podgroups"], "verbs": ["list", "watch"]},
+            {"apiGroups": ["scheduling.x-k8s.io"], "resources": ["podgroups/status"], "verbs": ["patch"]},
+        ],
+        "admission_enable": False,
+    }
+    file = release.folder / "values.yaml"
+    file.write_text(json.dumps({"custom": values}))
+    await release.install("-f", str(file))
+    await release.available("scheduler", "controllers")
+    group = "/apis/scheduling.x-k8s.io/v1alpha1/namespaces/default/podgroups/training"
+
+    async def scheduled() -> bool:
+        found = await release.api.ok("GET", group)
+        return bool((found.get("status") or {}).get("phase") == "Scheduled")
+
+    await waiting.until(scheduled, "the status of the group is not written")
+    pods = await release.api.ok("GET", "/api/v1/namespaces/default/pods")
+    assert all(pod["spec"].get("nodeName") for pod in pods["items"]) and len(pods["items"]) == 3

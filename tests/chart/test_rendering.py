@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -135,6 +136,24 @@ def test_values_of_volcano_are_accepted_unchanged() -> None:
     ]
 
 
+def test_profiles_have_a_configmap_and_plugins_their_rules() -> None:
+    rule = {"apiGroups": ["example.com"], "resources": ["machines"], "verbs": ["list", "watch"]}
+    text = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration"
+    values = json.dumps([rule])
+    documents = rendered(
+        DEFAULT, "--set-json", f"custom.scheduler_extra_rules={values}", "--set-literal",
+        f"custom.scheduler_profiles_config={text}",
+    )  # fmt: skip
+    conf = named(documents, "ConfigMap", "volcano-scheduler-profiles-configmap")["data"]
+    assert conf == {"profiles.yaml": text}
+    spec = named(documents, "Deployment", "volcano-scheduler")["spec"]["template"]["spec"]
+    [container] = spec["containers"]
+    (path,) = (a.removeprefix("--config=") for a in container["args"] if a.startswith("--config="))
+    (mount,) = (m for m in container["volumeMounts"] if path == f"{m['mountPath']}/profiles.yaml")
+    assert {"name": mount["name"], "configMap": {"name": "volcano-scheduler-profiles-configmap"}} in spec["volumes"]
+    assert rule in named(documents, "ClusterRole", "volcano-scheduler")["rules"]
+
+
 @pytest.mark.parametrize(
     ("setting", "message"),
     [
@@ -142,6 +161,7 @@ def test_values_of_volcano_are_accepted_unchanged() -> None:
         ("custom.scheduler_replicas=many", "/custom/scheduler_replicas"),
         ("custom.enabled_admissions=/jobs/mutat", "/custom/enabled_admissions"),
         ("custom.enabled_admissions=/job/mutate", 'there is no path "/job/mutate"; valid paths are /cronjobs/validate'),
+        ("custom.scheduler_extra_rules[0].verb=get", "'verb' not allowed"),
         ("custom.hypernode_controller_mode=on", "/custom/hypernode_controller_mode"),
         ("custom.agent_scheduler_enable=true", "volcano_py has no agent scheduler"),
         ("basic.scheduler_config_file=config/mine.conf", 'the chart has no file "config/mine.conf"'),
