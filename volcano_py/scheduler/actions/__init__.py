@@ -1,4 +1,4 @@
-"""The actions that a configuration may name, one line each."""
+"""The actions that a configuration can name, one line each."""
 
 from __future__ import annotations
 

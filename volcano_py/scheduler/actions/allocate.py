@@ -1,10 +1,9 @@
 """allocate: place the tasks of jobs. Volcano: action allocate.
 
-Queues are popped in their order, one job each, and pushed back. A job's tasks are placed in a statement until
-the job is ready; then the statement is committed, and what is left of the job (an elastic job's further
-tasks) waits for its next turn. A job that cannot become ready is not tried again in this cycle. A job that is
-only pipelined keeps what its statement holds until the session ends. Jobs with a hard topology or with
-sub-groups go through `allocate_job`.
+Queues are popped in their order, one job each, and pushed back. A job's tasks are placed in a statement until the job
+is ready; then the statement is committed, and the remaining tasks (further tasks of an elastic job) wait for the job's
+next turn. A job that cannot become ready is not tried again in this cycle. A job that is only pipelined keeps what its
+statement holds until the session ends. Jobs with a hard topology or with sub-groups are placed by `allocate_job`.
 """
 
 from __future__ import annotations
@@ -31,13 +30,13 @@ _Waiting = list[tuple[tuple[Any, ...], SessionJob]]
 
 @dataclass
 class Tried:
-    """Jobs that a cycle with a budget tried without success: the next cycle continues with the others."""
+    """Jobs that a cycle with a budget tried without success; the next cycle continues with the other jobs."""
 
     jobs: set[str] = field(default_factory=set)
 
 
 class Allocate(Action):
-    """Place what can be placed, in the order of queues, jobs and tasks."""
+    """Place the tasks that fit, in the order of queues, jobs and tasks."""
 
     name = "allocate"
     Arguments = AllocateArguments
@@ -99,17 +98,19 @@ class Allocate(Action):
 
 
 def _placeable(task: Task) -> bool:
-    """Best-effort tasks are left to backfill; tasks with another controller's scheduling gate wait."""
+    """Whether allocate places a task: backfill places best-effort tasks, and a task with another controller's
+    scheduling gate waits."""
     return not task.best_effort and (not task.sched_gated or task.only_queue_gate)
 
 
 def _divided(job: SessionJob) -> bool:
-    """Whether the job is placed sub-job by sub-job; without a hard topology or policies it is one gang anywhere."""
+    """Whether the job is placed by sub-job. A job without a hard topology or subgroup policies is one gang without a
+    domain."""
     return bool(job.sub_jobs) and (job.has_policies or job.wants_hard_topology)
 
 
 def _allocate_flat(session: Session, queue: Queue, job: SessionJob, todo: list[Task]) -> bool:
-    """Place tasks of a job that is one gang until it is ready, and bind them; whether it is."""
+    """Place tasks of a job that is one gang until it is ready, and bind them; returns whether it is ready."""
     sub = job.sub_jobs.get(job.uid)
     if sub is not None and sub.nominated_hyper_node:
         statement = place_as_nominated(session, queue, job, sub, todo)

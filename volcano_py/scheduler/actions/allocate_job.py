@@ -1,7 +1,7 @@
 """Placing a job with sub-jobs within the network's domains. Volcano: allocateForJob, allocateForSubJob.
 
-Every HyperNode of a gradient is a dry run: place what can be placed, write it down, take it back. The best one is then
-done again for good.
+Each HyperNode of a gradient is tried in a dry run: the tasks that fit are placed, the steps are recorded, and the dry
+run is discarded. The steps of the best HyperNode are then replayed and committed.
 """
 
 from __future__ import annotations
@@ -23,29 +23,29 @@ from volcano_py.scheduler.model.task import Task
 
 
 class Solution(NamedTuple):
-    """What was done below one HyperNode, and what that leaves to do."""
+    """The steps of a dry run below one HyperNode, and the tasks that it leaves."""
 
     hyper_node: str
     steps: list[Step]
     left: Worksheet
     score: float
     places: dict[str, str]
-    """Where each sub-job then is: UID → HyperNode."""
+    """The HyperNode of each sub-job afterwards: UID → HyperNode."""
 
 
 def allocate_job(session: Session, queue: Queue, job: SessionJob, sheet: Worksheet) -> bool:
-    """Place the job in the best HyperNode of the first gradient with capacity; whether it is ready, and bound.
+    """Place the job in the best HyperNode of the first gradient with capacity; returns whether it is ready and bound.
 
-    What is left to do is written back into the worksheet.
+    The tasks that are not placed stay in the worksheet.
     """
     gradients = session.job_gradients(job, ROOT, ALLOCATE)
     if not any(gradients) and session.deviations.explain_topology:
         job.job_fit_errors = _nowhere(job.constraint, job.allocated_hyper_node, ROOT, job.min_resources)
     for gradient in gradients:
         best: Solution | None = None
-        for bound, hyper_node in _most_promising_first(session, job, sheet, gradient):
+        for bound, hyper_node in _by_score_bound(session, job, sheet, gradient):
             if best is not None and (best.score, hyper_node) > (bound, best.hyper_node):
-                break  # neither this one nor those that follow can be better
+                break  # neither this HyperNode nor a following one can be better
             job.forget_fit_errors()
             found = _try(session, queue, job, sheet, hyper_node)
             if found is not None and (best is None or (-found.score, hyper_node) < (-best.score, best.hyper_node)):
@@ -58,7 +58,7 @@ def allocate_job(session: Session, queue: Queue, job: SessionJob, sheet: Workshe
             return False
         if not place_needed_best_effort(
             session, statement, job, None
-        ):  # with all its parts ready it may still need them
+        ):  # when all its sub-jobs are ready, it may still lack best-effort members
             return False
         statement.commit()
         _settle(session, job, best.hyper_node, best.places)
@@ -66,14 +66,14 @@ def allocate_job(session: Session, queue: Queue, job: SessionJob, sheet: Workshe
     return False
 
 
-def _most_promising_first(
+def _by_score_bound(
     session: Session, job: SessionJob, sheet: Worksheet, hyper_nodes: list[str]
 ) -> list[tuple[float, str]]:
-    """HyperNodes with the most that a trial there could score, so that not all of them have to be tried.
+    """HyperNodes with an upper bound of their score, highest first, so that not all of them are tried.
 
-    What a sub-job scores in a HyperNode does not depend on where its tasks then are, unless others of the job are
-    placed before it, or some of it is placed already (which breaks ties), or it is placed in several rounds, of which
-    each scores: with policies it may be ready before its job is.
+    The score of a sub-job in a HyperNode does not depend on the nodes of its tasks, except in three cases: other
+    sub-jobs of the job are placed before it, some of its tasks are already placed (which breaks ties), or it is placed
+    in several rounds and each round scores (with policies it may be ready before its job is).
     """
     subs = sheet.order(session, job)
     if len(subs) > 1 or subs[0].allocated_num or job.has_policies or session.placements_leave_traces:
@@ -91,17 +91,17 @@ def _most_promising_first(
 
 
 def _nowhere(constraint: Constraint | None, around: str, below: str, request: Resource | None) -> str:
-    """What to say when the plugins name no HyperNode to try."""
+    """The message of a job for which the plugins name no HyperNode."""
     if constraint is not None and constraint.label:
-        return f"no domain of the node label {constraint.label} has room for all of its pods"
+        return f"no domain of the node label {constraint.label} has capacity for all of its pods"
     tier = constraint.tier if constraint is not None else None
     where = f" around {around}, where it is," if around else "" if below == ROOT else f" in {below}"
-    wanted = ", ".join(f"{name} {amount}" for name, amount in (request or Resource()).quantities().items())
-    return f"no HyperNode{where} of tier {tier} or below has room for {wanted}"
+    amounts = ", ".join(f"{name} {amount}" for name, amount in (request or Resource()).quantities().items())
+    return f"no HyperNode{where} of tier {tier} or below has capacity for {amounts}"
 
 
 def _settle(session: Session, job: SessionJob, hyper_node: str, places: dict[str, str]) -> None:
-    """Remember where the job and its sub-jobs are now."""
+    """Store the HyperNodes of the job and its sub-jobs."""
     topology = session.topology
     job.allocated_hyper_node = topology.lowest_common(job.allocated_hyper_node, hyper_node)
     for uid, place in places.items():
@@ -121,7 +121,7 @@ def _try(session: Session, queue: Queue, job: SessionJob, sheet: Worksheet, hype
         sub = order.pop()
         statement, rate = _allocate_sub_job(session, queue, job, sub, left, hyper_node)
         if statement is None:
-            left.tasks.pop(sub.uid, None)  # it comes again in the next cycle
+            left.tasks.pop(sub.uid, None)  # it is tried again in the next cycle
             continue
         statements.append(statement)
         score += rate
@@ -143,7 +143,7 @@ def _try(session: Session, queue: Queue, job: SessionJob, sheet: Worksheet, hype
 def _allocate_sub_job(
     session: Session, queue: Queue, job: SessionJob, sub: SubJob, sheet: Worksheet, hyper_node: str
 ) -> tuple[Statement | None, float]:
-    """Place a sub-job below a HyperNode, in the best of its own gradient; the worksheet loses what has a place."""
+    """Place a sub-job below a HyperNode, in the best one of its own gradient; placed tasks leave the worksheet."""
     topology = session.topology
     tasks = sheet.tasks[sub.uid]
     if sub.nominated_hyper_node:
@@ -176,18 +176,20 @@ def _allocate_sub_job(
 def _best_place(
     session: Session, queue: Queue, job: SessionJob, sub: SubJob, tasks: list[Task], hyper_nodes: list[str]
 ) -> tuple[str, float, list[Step], list[Task]] | None:
-    """The best-rated HyperNode in which the sub-job can be placed: its rate, the steps, and the tasks left over.
+    """The HyperNode with the highest score in which the sub-job fits: its name, score, the steps, and the tasks left
+    over.
 
-    They are tried in the order of their scores, and the first that works is taken. Only among equals do scores depend
-    on what else is there (Volcano favours the one that has more of the sub-job already, if there are several).
+    HyperNodes are tried in the order of their scores, and the first one that works is used. Only among equal scores
+    does the score depend on the other HyperNodes (Volcano prefers the one that already has more of the sub-job's
+    tasks).
     """
     if session.placements_leave_traces:
         return _best_of_all(session, queue, job, sub, tasks, hyper_nodes)
-    alone = {name: session.hyper_node_scores(sub, [name])[name] for name in hyper_nodes}
-    for rate in sorted(set(alone.values()), reverse=True):
-        equals = sorted(name for name in hyper_nodes if alone[name] == rate)
-        together = session.hyper_node_scores(sub, equals) if len(equals) > 1 else alone
-        favoured = any(together[name] != rate for name in equals)
+    single = {name: session.hyper_node_scores(sub, [name])[name] for name in hyper_nodes}
+    for rate in sorted(set(single.values()), reverse=True):
+        equals = sorted(name for name in hyper_nodes if single[name] == rate)
+        together = session.hyper_node_scores(sub, equals) if len(equals) > 1 else single
+        preferred = any(together[name] != rate for name in equals)
         first: tuple[str, list[Step], list[Task]] | None = None
         for name in sorted(equals, key=lambda n: -together[n]):
             job.forget_fit_errors(sub)
@@ -200,7 +202,7 @@ def _best_place(
             if first is not None:
                 return first[0], together[first[0]], first[1], first[2]
             first = (name, steps, todo)
-            if not favoured:
+            if not preferred:
                 break
         if first is not None:
             return first[0], rate, first[1], first[2]
@@ -210,7 +212,7 @@ def _best_place(
 def _best_of_all(
     session: Session, queue: Queue, job: SessionJob, sub: SubJob, tasks: list[Task], hyper_nodes: list[str]
 ) -> tuple[str, float, list[Step], list[Task]] | None:
-    """The same with every HyperNode tried, as in Volcano, for the traces that trials leave behind."""
+    """The same with every HyperNode tried, as in Volcano, if dry runs change later decisions."""
     found: dict[str, tuple[list[Step], list[Task]]] = {}
     for name in hyper_nodes:
         job.forget_fit_errors(sub)

@@ -1,7 +1,7 @@
 """backfill: place pods without requests. Volcano: action backfill.
 
-Best-effort tasks are placed one by one and at once: no resource is checked, only the node rules. Those of a gang that
-has not reached its minimum are placed together or not at all (deviation whole-best-effort).
+Best-effort tasks are placed one by one and bound at once: no resource is checked, only the node filters. The tasks of a
+gang below its minimum are placed together or not at all (deviation whole-best-effort).
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ class Backfill(Action):
             if together is None:
                 continue
             if job.ready_num >= job.min_available and session.job_ready(job):
-                together.steps = []  # they stay as they are, and are bound with what allocate has placed
+                together.steps = []  # the steps stay applied, and their tasks are bound with what allocate has placed
                 session.bind_allocated(job)
             else:
                 together.discard()
 
 
 def _candidates(session: Session) -> list[tuple[SessionJob, list[Task]]]:
-    """All at once and in order: queue, job, task. Pipelined best-effort tasks are Pending again."""
+    """All candidates in the order of queue, job and task. Pipelined best-effort tasks become pending again."""
     todo: dict[str, list[Task]] = {}
     queues: PriorityQueue[Queue] = PriorityQueue(session.queue_before)
     by_queue: dict[str, list[SessionJob]] = {}

@@ -1,7 +1,7 @@
 """enqueue: admit PodGroups whose minimum can be served, so that their pods are created. Volcano: action enqueue.
 
-A job that is not admitted is skipped in this cycle and blocks no other. Queues are visited one job at a time,
-in the order that their plugins give after each.
+A job that is not admitted is skipped in this cycle and blocks no other job. Each queue gets one job at a time; the
+plugins order the queues again after each job.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""gangpreempt: a gang takes the place of less important jobs of its queue, within one domain. Volcano: action
+"""gangpreempt: evict less important jobs of the same queue for a gang, within one domain. Volcano: action
 gangpreempt."""
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from volcano_py.scheduler.actions.eviction.gangs import (
     Policy,
     evict_for_gangs,
     running_or_bound,
-    victim_job_may_go,
+    victim_job_is_evictable,
 )
 from volcano_py.scheduler.framework.plugin import Action
 from volcano_py.scheduler.framework.session import Session
@@ -24,10 +24,10 @@ class GangPreempt(Action):
     arguments: GangEvictionArguments
 
     def execute(self, session: Session) -> None:
-        evict_for_gangs(session, Policy("gangpreempt", _may_go, _worse, reclaims=False), self.arguments)
+        evict_for_gangs(session, Policy("gangpreempt", _may_evict, _worse, reclaims=False), self.arguments)
 
 
-def _may_go(session: Session, job: SessionJob, task: Task) -> bool:
+def _may_evict(session: Session, job: SessionJob, task: Task) -> bool:
     theirs = session.jobs[task.job]
     return (
         theirs is not job
@@ -35,7 +35,7 @@ def _may_go(session: Session, job: SessionJob, task: Task) -> bool:
         and theirs.priority < job.priority
         and task.preemptable
         and running_or_bound(session, task)
-        and victim_job_may_go(theirs)
+        and victim_job_is_evictable(theirs)
     )
 
 

@@ -1,4 +1,4 @@
-"""gangreclaim: a gang gets back what other queues hold beyond their share, within one domain. Volcano: action
+"""gangreclaim: reclaim for a gang what other queues hold beyond their share, within one domain. Volcano: action
 gangreclaim."""
 
 from __future__ import annotations
@@ -7,7 +7,7 @@ from volcano_py.scheduler.actions.eviction.gangs import (
     GangEvictionArguments,
     Policy,
     evict_for_gangs,
-    victim_job_may_go,
+    victim_job_is_evictable,
 )
 from volcano_py.scheduler.framework.plugin import Action
 from volcano_py.scheduler.framework.session import Session
@@ -24,17 +24,17 @@ class GangReclaim(Action):
     arguments: GangEvictionArguments
 
     def execute(self, session: Session) -> None:
-        evict_for_gangs(session, Policy("gangreclaim", _may_go, _by_queue, reclaims=True), self.arguments)
+        evict_for_gangs(session, Policy("gangreclaim", _may_evict, _by_queue, reclaims=True), self.arguments)
 
 
-def _may_go(session: Session, job: SessionJob, task: Task) -> bool:
+def _may_evict(session: Session, job: SessionJob, task: Task) -> bool:
     theirs = session.jobs[task.job]
     return (
         theirs.queue != job.queue
         and session.queues[theirs.queue].reclaimable
         and task.preemptable
         and session.status(task) == st.RUNNING
-        and victim_job_may_go(theirs)
+        and victim_job_is_evictable(theirs)
     )
 
 

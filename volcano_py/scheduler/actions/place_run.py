@@ -1,5 +1,5 @@
-"""Placing a run: equal tasks at the head of a gang's queue are one operation, from the choice of their nodes to the
-plan. The decisions are those of placing one task after the other. Volcano: allocateResourcesForTasks, which does that.
+"""Placing a run: equal tasks at the head of a gang's queue are placed in one operation, from the choice of their nodes
+to the plan. The decisions equal those of placing one task after the other, as Volcano's allocateResourcesForTasks does.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from volcano_py.scheduler.model.queue import Queue
 from volcano_py.scheduler.model.task import Task
 
 _SHORTEST = 4
-"""Fewer tasks are placed one by one."""
+"""The shortest run; fewer tasks are placed one by one."""
 
 
 class Runs:
     """The runs of one statement for a job without sub-jobs.
 
-    What is left to place one by one: tasks with claims, gates or a nominated node, classes with rules that cannot look
-    ahead, and tasks that have to wait for capacity.
+    Other tasks are placed one by one: tasks with claims, gates or a nominated node, classes with filters that cannot
+    evaluate several tasks at once, and tasks that wait for capacity.
     """
 
     def __init__(self, session: Session, queue: Queue, job: SessionJob, statement: Statement) -> None:
@@ -30,11 +30,11 @@ class Runs:
         self._job = job
         self._statement = statement
         self._one_by_one: set[tuple[int, str]] = set()
-        """Kinds of tasks of which no run can be placed: a gang must not look for one again before each task."""
+        """Kinds of tasks for which no run can be placed, so that this is not tried again for each task of the gang."""
 
     def place(self, todo: list[Task]) -> bool:
         """Place as many of the equal tasks at the end of `todo` as fit now, at most until the job may be ready, and
-        take them from there; whether there are any."""
+        remove them from `todo`; returns whether any was placed."""
         if len(todo) < _SHORTEST or _special(self._session, todo[-1]) or _kind(todo[-1]) in self._one_by_one:
             return False
         kind = _kind(todo[-1])
@@ -67,12 +67,12 @@ class Runs:
 
 
 def _kind(task: Task) -> tuple[int, str]:
-    """Tasks of one kind are equal for all rules, and count for the same minimum."""
+    """The kind of a task. Tasks of one kind are equal for all filters and scores, and count for the same minimum."""
     return task.spec_class.id, task.role
 
 
 def _special(session: Session, task: Task) -> bool:
-    """Whether a task has something beside its kind that decides about its place."""
+    """Whether more than the kind of a task decides about its node."""
     return (
         task.claims is not NONE
         or task.sched_gated

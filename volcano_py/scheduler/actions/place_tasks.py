@@ -42,10 +42,10 @@ def place_tasks(
     sub: SubJob | None = None,
     hyper_node: str = ROOT,
 ) -> tuple[Statement, bool]:
-    """Place tasks until the job (or its sub-job) is ready; the statement, and whether it is.
+    """Place tasks until the job (or its sub-job) is ready; returns the statement, and whether it is ready.
 
-    A statement that makes it neither ready nor pipelined is taken back and comes back empty. `hyper_node`: where to
-    look for places.
+    If the job becomes neither ready nor pipelined, the statement is discarded and empty. `hyper_node`: the domain of
+    the nodes.
     """
     if sub is not None:
         sub.current_hyper_node = sub.allocated_hyper_node
@@ -70,7 +70,7 @@ def _place_all(
     rejected: dict[str, _RejectedByRole] = {}
     """By role (only without own-verdict)."""
     _nominated_first(session, todo)
-    remembers = not session.deviations.own_verdict and settings(session).error_cache
+    error_cache = not session.deviations.own_verdict and settings(session).error_cache
     in_runs = sub is None and not job.sub_jobs and outside is None and session.deviations.own_verdict
     runs = Runs(session, queue, job, statement) if in_runs and not session.task_order_moves else None
     while todo:
@@ -98,7 +98,7 @@ def _place_all(
             if job.need_continue_allocating(session.statuses, sub):
                 continue
             break
-        if remembers and task.role and task.role not in rejected:
+        if error_cache and task.role and task.role not in rejected:
             rejected[task.role] = _RejectedByRole(outside, len(session.table))
         of_role = rejected.get(task.role)
         without = outside if of_role is None else of_role.nodes
@@ -106,9 +106,9 @@ def _place_all(
         if node is None:
             node = placement.best(task, without=without)
             if of_role is not None:
-                of_role.ask(placement, task)
+                of_role.add(placement, task)
         if node is None:
-            errors = _refusal(session, task, hyper_node) if of_role is None else of_role.errors(hyper_node)
+            errors = _fit_errors(session, task, hyper_node) if of_role is None else of_role.errors(hyper_node)
             job.record_fit_errors(task, errors)
             if job.need_continue_allocating(session.statuses, sub):
                 continue
@@ -127,22 +127,22 @@ def _place_all(
 
 
 def _nominated_first(session: Session, todo: list[Task]) -> None:
-    """Tasks for which capacity was freed come first: another task of the gang, which fits elsewhere as well, would take
-    it, and the gang would not fit as it was planned."""
+    """Move tasks to the front for which capacity was freed. Otherwise another task of the gang, which also fits
+    elsewhere, could use this capacity, and the gang would not fit as planned."""
     nominations = session.cluster.nominations.node_of
     if nominations and session.deviations.kept_nominations and not session.task_order_moves:
         todo.sort(key=lambda t: t.key in nominations)
 
 
 def place_needed_best_effort(session: Session, statement: Statement, job: SessionJob, sub: SubJob | None) -> bool:
-    """Where a gang reaches its minimum only with members that request nothing, place these as well; if one of them
-    finds no place the gang is not ready, and its statement is taken back."""
+    """Where a gang reaches its minimum only with members that request nothing, place these as well. If one of them does
+    not fit, the gang is not ready, and its statement is discarded."""
     gang = sub or job
     if gang.ready_num >= gang.min_available or not session.deviations.whole_best_effort:
         return True
     waiting = [t for t in gang.tasks.values() if t.best_effort and session.status(t) == st.PENDING]
     if not waiting:
-        return True  # no plugin requests the minimum (gang with enableJobReady: false)
+        return True  # no plugin requires the minimum (gang with enableJobReady: false)
     todo = task_queue(session, (t for t in waiting if not t.sched_gated))
     while todo and gang.ready_num < gang.min_available:
         task = todo.pop()
@@ -156,14 +156,14 @@ def place_needed_best_effort(session: Session, statement: Statement, job: Sessio
 
 
 def place_best_effort(session: Session, job: SessionJob, task: Task) -> int | None:
-    """The node for a task that requests nothing; None, and noted why, if no node takes it."""
+    """The node for a task that requests nothing; None if no node accepts it, with the reasons recorded."""
     error = session.pre_predicate(task)
     if error is not None:
         count = len(session.table)
         job.record_fit_errors(task, FitErrors({error: count}, count))
         return None
     placement = session.placement
-    # On a node that holds more than it has, the binder rejects best-effort pods as well.
+    # A node whose pods exceed its allocatable amounts also rejects best-effort pods when they are bound.
     left_out = ~placement.has_idle(task) if session.deviations.whole_best_effort else None
     if (elsewhere := nodes_outside(session, job)) is not None:
         left_out = elsewhere if left_out is None else left_out | elsewhere
@@ -175,7 +175,8 @@ def place_best_effort(session: Session, job: SessionJob, task: Task) -> int | No
 
 
 def place(session: Session, statement: Statement, task: Task, node: int) -> str | None:
-    """Put a task where it fits, now or when what is released there is gone; where it does not, nothing is done."""
+    """Allocate a task to a node where it fits now, or pipeline it where releasing capacity suffices; else change
+    nothing and return why."""
     if session.placement.fits_now(task, node):
         return statement.allocate(task, node)
     if session.placement.fits_soon(task, node):
@@ -186,7 +187,7 @@ def place(session: Session, statement: Statement, task: Task, node: int) -> str 
 def place_as_nominated(
     session: Session, queue: Queue, job: SessionJob, sub: SubJob, todo: list[Task]
 ) -> Statement | None:
-    """Place a sub-job where pods were evicted for it: all of its pending tasks, or none (None)."""
+    """Place a sub-job where pods were evicted for it: all of its pending tasks; None if one of them does not fit."""
     topology, placement = session.topology, session.placement
     hyper_node, sub.nominated_hyper_node = sub.nominated_hyper_node, ""
     if not topology.has(hyper_node) or not len(topology.columns(hyper_node)):
@@ -221,8 +222,8 @@ def _ready(session: Session, job: SessionJob, sub: SubJob | None) -> bool:
 
 
 class _RejectedByRole:
-    """The nodes that rejected a pod of one role, and why: the next pod of the role is not tried there and gets the same
-    reasons. Volcano: the error cache of PredicateNodes."""
+    """The nodes that rejected a pod of one role, and their reasons. These nodes are not tried for the next pod of the
+    role, which gets the same reasons. Volcano: the error cache of PredicateNodes."""
 
     def __init__(self, outside: NDArray[np.bool_] | None, count: int) -> None:
         self.nodes = np.zeros(count, dtype=bool) if outside is None else outside.copy()
@@ -231,7 +232,7 @@ class _RejectedByRole:
         self._unresolvable = np.zeros(count, dtype=bool)
         self._count = 0
 
-    def ask(self, placement: Placement, task: Task) -> None:
+    def add(self, placement: Placement, task: Task) -> None:
         """Add the reasons of the nodes that were not excluded before."""
         now = ~placement.accepted(task) & ~self.nodes
         if not now.any():
@@ -252,7 +253,7 @@ class _RejectedByRole:
         return errors
 
 
-def _refusal(session: Session, task: Task, hyper_node: str) -> FitErrors:
+def _fit_errors(session: Session, task: Task, hyper_node: str) -> FitErrors:
     if hyper_node == ROOT:
         return session.placement.fit_errors(task)
     return session.placement.fit_errors_within(task, hyper_node, session.topology.columns(hyper_node))
@@ -270,12 +271,12 @@ def _queue_limit(session: Session, queue: Queue) -> str:
     if queue.name in session.unusable_queues:
         return session.unusable_queues[queue.name]
     if queue.state != "Open":
-        return f"queue {queue.name} is {queue.state or 'not opened yet'}; a queue must be Open to take pods"
+        return f"queue {queue.name} is {queue.state or 'not opened yet'}; a queue must be Open to get pods"
     return f"queue {queue.name} would exceed its share or capability"
 
 
 def _nominated(session: Session, task: Task, without: NDArray[np.bool_] | None) -> int | None:
-    """The node on which pods were evicted for the task, if it still takes the task and is not left out."""
+    """The node on which pods were evicted for the task, if it still fits the task and is not excluded."""
     node = session.nominated_node(task)
     if node is None or (without is not None and without[node]) or not session.placement.fits_soon(task, node):
         return None

@@ -1,7 +1,7 @@
 """preempt: evict less important pods for more important ones, within a queue. Volcano: action preempt.
 
-First between jobs of a queue: a starving job evicts for as many of its tasks as it needs; the statement is committed
-if the job is then pipelined, else no pod is evicted. Then inside each job that was starving: one task for another of
+First between jobs of a queue: a starving job evicts for as many of its tasks as it needs. The statement is committed if
+the job is then pipelined, else no pod is evicted. Then within each job that was starving: one task for another task of
 the same job.
 """
 
@@ -25,26 +25,26 @@ from volcano_py.scheduler.model.queue import Queue
 from volcano_py.scheduler.model.task import Task
 
 _COUNTED_BEFORE = ("InterPodAffinity", "PodTopologySpread")
-"""Rules for which Volcano counts pods before it evicts, and not again."""
+"""Filters for which Volcano counts pods before the evictions and not again."""
 Rejected = dict[tuple[str, str], Bools]
 """By job and role: the nodes that rejected one of its pods in this action, with or without evictions."""
 
 
 class PreemptArguments(ActionArguments):
     topology_aware: bool = field(default=False, name="enableTopologyAwarePreemption")
-    """Try nodes out and take the one that loses least, instead of the first by score."""
+    """Try several nodes and use the one with the least important victims, instead of the first by score."""
     most_nodes: int = field(default=100, name="maxCandidateNodesAbsolute")
-    """Trying ends when this number of nodes can be made to fit."""
+    """The search ends when this number of nodes can be made to fit."""
     least_nodes: int = field(default=1, name="minCandidateNodesAbsolute")
     percentage: int = field(default=10, name="minCandidateNodesPercentage")
     workers: int = field(default=16, name="topologyAwarePreemptWorkerNum")
-    """These three are accepted for Volcano's sake: all nodes are tried, one after another. Only where they request no
-    node at all, none is (without the deviation fewest-victims)."""
+    """These three are accepted for compatibility: all nodes are tried, one after another. Only if they select no node
+    at all, none is tried (without the deviation fewest-victims)."""
     error_cache: bool = field(default=True, name="predicateErrorCacheEnable")
     """Without the deviation own-verdict: do not try a pod on a node that rejected another pod of its role."""
 
     def candidates(self, count: int) -> int:
-        """How many candidate nodes Volcano looks for before it chooses one. `count`: nodes in all."""
+        """The number of candidate nodes that Volcano searches before it selects one. `count`: all nodes."""
         return min(max(count * self.percentage // 100, self.least_nodes), self.most_nodes, count)
 
 
@@ -65,7 +65,7 @@ class Preempt(Action):
             if job.is_pending() or session.job_valid(job) is not None or not session.job_starving(job):
                 continue
             if job.wants_topology:
-                continue  # scattered capacity is of no use within one HyperNode: gangpreempt handles such jobs
+                continue  # capacity on separate nodes does not help within one HyperNode: gangpreempt serves such jobs
             if job.queue not in starving:
                 starving[job.queue] = PriorityQueue(session.job_before)
                 queues.push(session.queues[job.queue])
@@ -91,7 +91,7 @@ class Preempt(Action):
 
 
 def _within(session: Session, arguments: PreemptArguments, job: SessionJob, rejected: Rejected | None) -> None:
-    """One task of a job for another; the first that cannot be helped ends it."""
+    """Evict tasks of a job for other tasks of it; ends with the first task that fits no node even with evictions."""
     todo = task_queue(session, (t for t in session.pending(job) if not t.sched_gated))
     while todo:
         task = todo.pop()
@@ -130,8 +130,8 @@ def _of_other_jobs(session: Session, queue: Queue, preemptor: Task) -> Permitted
 
 
 def _of_its_own_job(session: Session, preemptor: Task) -> PermittedVictims:
-    """Tasks of the same job. With rank-holds only those that come later in the order of tasks: others would be placed
-    again before the preemptor."""
+    """Tasks of the same job. With rank-holds only those that are later in the order of tasks: other victims would be
+    placed again before the preemptor."""
     mine = session.task_key(preemptor) if session.deviations.rank_holds else None
 
     def includes(victim: Task) -> bool:
@@ -178,7 +178,7 @@ def preempt_for(
     counted: dict[int, bool] = {}
 
     def fits(node: int) -> bool:
-        if not live and node not in counted:  # the first time, before any pod there is evicted
+        if not live and node not in counted:  # the first time, before any pod on the node is evicted
             counted[node] = all(placement.accepts_by(task, node, rule) for rule in _COUNTED_BEFORE)
         if not session.allocatable(queue, task) or not placement.fits_soon(task, node):
             return False
@@ -198,7 +198,7 @@ def _candidates(session: Session, task: Task, rejected: Rejected | None) -> Bool
     hopeless = None if errors is None else errors.unresolvable
     if rejected is not None and task.role:
         before = rejected.get((task.job, task.role))
-        now = ~mask if hopeless is None else ~mask & ~hopeless  # those that are hopeless already are left out
+        now = ~mask if hopeless is None else ~mask & ~hopeless  # nodes that are hopeless already are left out
         rejected[task.job, task.role] = now if before is None else now | before
         if before is not None:
             mask = mask & ~before
@@ -208,25 +208,25 @@ def _candidates(session: Session, task: Task, rejected: Rejected | None) -> Bool
 
 
 def may_preempt(session: Session, task: Task) -> bool:
-    """Whether a task may evict at all: its policy, and what an earlier nomination still reserves."""
+    """Whether a task may evict at all: its preemption policy, and what an earlier nomination still reserves."""
     pod = task.pod
     if pod.spec.preemption_policy == "Never":
         return False
     if not pod.status.nominated_node_name:
         return True
     if session.deviations.stale_nominations:
-        # With capacity there, now or later, allocate would have used it: the nomination is void.
+        # If the node had capacity, now or later, allocate would have used it: the nomination is void.
         return True
     nominated = pod.status.nominated_node_name
     node = session.table.index.get(nominated)
     if node is None:
         return False
-    # Volcano calls it before the plugin has counted anything, unless another action caused the count.
+    # Volcano calls the filters before the plugin has counted pods, unless another action caused the count.
     rejection = session.placement.rejected_by(task, node, session.without_pre_predicate(task))
     if rejection is None:
-        return False  # it can be placed there without evicting anybody
+        return False  # the task fits there without an eviction
     if rejection:
-        return True  # evicting would not help there: look elsewhere
+        return True  # evictions would not help there: other nodes are tried
     mine = pod.spec.priority or 0
     return not any(
         (v.pod.spec.priority or 0) < mine and v.pod.metadata.deletion_timestamp and _preempted(v)

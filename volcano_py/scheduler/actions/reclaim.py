@@ -25,7 +25,7 @@ class Reclaim(Action):
 
     def execute(self, session: Session) -> None:
         queues, starving = starving_by_queue(session)
-        gangs = WholeGangReclaim(session, _may_go) if session.deviations.whole_gang_reclaim else None
+        gangs = WholeGangReclaim(session, _may_evict) if session.deviations.whole_gang_reclaim else None
         tasks = {job.uid: _ungated(session, job) for waiting in starving.values() for job in waiting}
         while queues:
             queue = queues.pop()
@@ -90,10 +90,10 @@ def _of_other_queues(session: Session, job: SessionJob) -> PermittedVictims:
     def among(placed: PlacedTasks, tasks: Select) -> Bools:
         return placed.evictable(tasks, (st.RUNNING,)) & ~placed.in_queue(tasks, job.queue)
 
-    return PermittedVictims(lambda victim: _may_go(session, job, victim), ("not in queue", job.queue), among)
+    return PermittedVictims(lambda victim: _may_evict(session, job, victim), ("not in queue", job.queue), among)
 
 
-def _may_go(session: Session, job: SessionJob, victim: Task) -> bool:
+def _may_evict(session: Session, job: SessionJob, victim: Task) -> bool:
     theirs = session.jobs.get(victim.job)
     return (
         theirs is not None

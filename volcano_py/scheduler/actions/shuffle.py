@@ -1,4 +1,4 @@
-"""shuffle: evict the pods that plugins name, so that they are placed again. Volcano: action shuffle."""
+"""shuffle: evict the pods that plugins select, so that they are placed again. Volcano: action shuffle."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from volcano_py.scheduler.model import status as st
 
 
 class Shuffle(Action):
-    """Evict the running tasks that plugins name as victims."""
+    """Evict the running tasks that plugins select as victims."""
 
     name = "shuffle"
 
     def execute(self, session: Session) -> None:
         running = [
-            t  # in an order that does not depend on arrival
+            t  # in an order that does not depend on the order of arrival
             for j in session.jobs.values()
             for t in sorted(j.tasks.values(), key=lambda t: t.key)
             if session.status(t) == st.RUNNING

@@ -1,8 +1,8 @@
 """The order of a job's tasks. Volcano: TaskOrderFn with CompareTask behind it.
 
-The order is a sort key wherever it can be: what plugins say, the running number at the end of the pod's name,
-age, UID. Only where some of the names have a number and some have not, it has to compare pairs; and where it changes
-while tasks are placed (task-topology), it is a heap that looks at it again whenever one is taken.
+The order is a sort key where possible: the keys of the plugins, the number at the end of the pod's name, age, UID. If
+only some of the names have a number, pairs are compared. If the order changes while tasks are placed (task-topology),
+it is a heap that compares again with each pop.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from volcano_py.scheduler.model.task import Task
 
 
 class _Heap(list[Task]):
-    """Taken with `pop()`, too, but the first one is chosen each time, as in Volcano's heap."""
+    """A list whose `pop()` selects the first task each time, as in Volcano's heap."""
 
     def __init__(self, session: Orders, tasks: Iterable[Task] = ()) -> None:
         super().__init__()
@@ -36,7 +36,7 @@ class _Heap(list[Task]):
 
 
 def task_queue(session: Orders, tasks: Iterable[Task]) -> list[Task]:
-    """The tasks, the first one last: take them with `pop()`, and duplicate them with `copy()`."""
+    """The tasks, the first one last: remove them with `pop()`, and duplicate them with `copy()`."""
     found = list(tasks)
     if len(found) < 2:
         return found

@@ -1,4 +1,5 @@
-"""Worksheet: what of a job with sub-jobs is still to be placed, and in which order. Volcano: organizeJobWorksheet."""
+"""Worksheet: the tasks of a job with sub-jobs that are still to be placed, and their order. Volcano:
+organizeJobWorksheet."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from volcano_py.scheduler.model.task import Task
 
 
 class Worksheet:
-    """Waiting tasks by sub-job (the first one last), and the sub-jobs that the job cannot do without."""
+    """Pending tasks by sub-job (the first one last), and the sub-jobs that the job requires."""
 
     __slots__ = ("required", "tasks")
 
@@ -27,13 +28,13 @@ class Worksheet:
         return Worksheet({uid: tasks.copy() for uid, tasks in self.tasks.items()}, self.required)
 
     def order(self, session: Session, job: SessionJob) -> list[SubJob]:
-        """The sub-jobs with waiting tasks: the required ones first."""
+        """The sub-jobs with pending tasks: the required ones first."""
         subs = [job.sub_jobs[uid] for uid in self.tasks]
         return sorted(subs, key=lambda s: (s.uid not in self.required, session.sub_job_key(s)))
 
 
 def worksheet(session: Session, job: SessionJob, wanted: Callable[[Task], bool]) -> Worksheet:
-    """The worksheet of a job over its waiting tasks that are `wanted`."""
+    """The worksheet of a job over its pending tasks for which `wanted` is true."""
     satisfied: dict[str, int] = {}
     waiting = []
     for sub in job.sub_jobs.values():

@@ -1,4 +1,4 @@
-"""Bundles: which tasks of a job can be evicted together, and which bundle first. Volcano: actions/utils/bundle.go.
+"""Bundles: which tasks of a job can be evicted together, and in which order. Volcano: actions/utils/bundle.go.
 
 A job's tasks in a domain form two bundles: those above its minimum, and the rest, which is evicted as a whole.
 """
@@ -19,7 +19,7 @@ from volcano_py.scheduler.model.task import Task
 
 
 class Bundle(NamedTuple):
-    """Tasks of one job. `whole`: the job's gang falls with them, and `lost` is all that it requests."""
+    """Tasks of one job. `whole`: their eviction ends the whole gang, and `lost` is all that it requests."""
 
     job: SessionJob
     tasks: list[Task]
@@ -29,7 +29,7 @@ class Bundle(NamedTuple):
 
 
 def requests(tasks: Iterable[Task]) -> Resource:
-    """What tasks request together."""
+    """The sum of the requests of tasks."""
     total = Resource()
     for task in tasks:
         total.add(task.request)
@@ -52,10 +52,10 @@ def bundles_of(job: SessionJob, tasks: Iterable[Task], statuses: bytearray, *, e
 
 
 class _Surplus:
-    """What a job has beyond its minimums: of tasks, of each role, of each group of sub-jobs.
+    """The tasks above a job's minimums: of tasks, of each role, of each group of sub-jobs.
 
-    `exact`: a sub-job breaks when it falls below its minimum, and only what is placed counts for a role. In Volcano a
-    sub-job breaks with the first of its tasks, and best-effort tasks that wait count, too.
+    `exact`: a sub-job breaks when it falls below its minimum, and only placed tasks count for a role. In Volcano a
+    sub-job breaks with the first of its tasks, and pending best-effort tasks also count for a role.
     """
 
     def __init__(self, job: SessionJob, statuses: bytearray, exact: bool) -> None:
@@ -63,7 +63,7 @@ class _Surplus:
         self._exact = exact
         self._left = job.ready_num - job.min_available
         self.broken = self._left < 0
-        """It is below its minimum anyhow: nothing holds."""
+        """Whether the job is already below its minimum: then no minimum protects its tasks."""
         minimums = job.task_min_available if job.min_available >= job.task_min_total else {}
         roles = job.roles(statuses)
         self._roles = {
@@ -82,7 +82,7 @@ class _Surplus:
         }
 
     def take(self, task: Task) -> bool:
-        """Whether the task is above the minimum; if so it is counted as evicted."""
+        """Whether the task is above the minimum; if so, it is counted as evicted."""
         if self._job.model.evicted_whole:
             return False
         if self.broken:
@@ -92,7 +92,7 @@ class _Surplus:
         sub: SubJob | None = None
         if self._job.min_sub_jobs:
             sub = self._job.sub_job_of(task)
-            if sub is None or not self._sub_job_spares(sub):
+            if sub is None or not self._sub_job_has_surplus(sub):
                 return False
         self._left -= 1
         if task.role in self._roles:
@@ -104,19 +104,19 @@ class _Surplus:
         return True
 
     def _beyond(self, sub: SubJob) -> int:
-        """How many tasks a sub-job can lose and stand; negative: it does not."""
+        """The number of tasks that a sub-job has above its minimum; negative if it is below."""
         if self._exact:
             return sub.ready_num - sub.min_available
         return 0 if sub.is_ready() else -1
 
-    def _sub_job_spares(self, sub: SubJob) -> bool:
+    def _sub_job_has_surplus(self, sub: SubJob) -> bool:
         return self._over[sub.uid] < 0 or self._groups.get(sub.gid, 1) > 0
 
 
 def in_order(
     bundles: Iterable[Bundle], need: Resource, before: Callable[[SessionJob, SessionJob], bool]
 ) -> list[Bundle]:
-    """Those above a minimum first; then in the order of `before`; then those of which most serves the need.
+    """Bundles above a minimum first; then in the order of `before`; then the bundle that serves the need most.
 
     A `before` that is true in both directions gives no order.
     """
@@ -137,18 +137,19 @@ def in_order(
 
 
 def use(bundle: Bundle, need: Resource) -> float:
-    """How much of the need a bundle serves, for what is lost with it; infinite if nothing else is."""
+    """How much of the need a bundle serves, relative to what its gang loses of it; infinite if that is nothing."""
     cost = serves(bundle.lost, need, math.inf)
     return math.inf if cost == 0 else serves(bundle.local, need, 1.0) / cost
 
 
 def serves(have: Resource, need: Resource, cap: float = 1.0) -> float:
-    """How much of a need is there: the parts of all dimensions, each up to `cap`, added up."""
+    """How much of a need is available: the sum of the parts of all dimensions, each up to `cap`."""
     return sum(min(have[name] / need[name], cap) for name in need.keys() if need[name] > 0)
 
 
 def only_allowed(bundles: Iterable[Bundle], allowed: Collection[str]) -> list[Bundle]:
-    """What is left when only these tasks (by UID) may go: bundles above a minimum shrink, whole ones are dropped."""
+    """The bundles if only these tasks (by UID) may be evicted: bundles above a minimum shrink, whole ones are
+    dropped."""
     kept = []
     for bundle in bundles:
         tasks = [t for t in bundle.tasks if t.uid in allowed]
@@ -160,7 +161,7 @@ def only_allowed(bundles: Iterable[Bundle], allowed: Collection[str]) -> list[Bu
 
 
 def enough(bundles: Iterable[Bundle], need: Resource, whole: bool) -> list[Bundle]:
-    """The first bundles that serve the need together; `whole`: those that only go as a whole, too."""
+    """The first bundles that serve the need together; `whole`: including bundles that are only evicted as a whole."""
     chosen: list[Bundle] = []
     freed = Resource()
     for bundle in bundles:
@@ -178,8 +179,8 @@ def flattened(bundles: Sequence[Bundle]) -> list[Task]:
 
 
 def completed(session: Session, bundle: Bundle) -> Bundle | None:
-    """A whole bundle with the job's tasks elsewhere, so that nothing of the gang is left over; None if one of them
-    may not go."""
+    """A whole bundle with the job's tasks on other nodes, so that no task of the gang is left; None if one of them must
+    not be evicted."""
     members = [t for t in bundle.job.tasks.values() if session.status(t) in (st.BOUND, st.BINDING, st.RUNNING)]
     here = {t.uid for t in bundle.tasks}
     outside = [t for t in members if t.uid not in here]

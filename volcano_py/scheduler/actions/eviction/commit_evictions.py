@@ -1,7 +1,7 @@
-"""The end of preempt and reclaim for one job: all of its plan is committed, or nothing.
+"""The end of preempt and reclaim for one job: its evictions are committed together, or discarded.
 
-Needless evictions are undone first (deviation fewest-victims); then gangs that fall below their minimum are evicted as
-a whole (deviation whole-gangs), and in any case native gangs with disruptionMode PodGroup. Volcano: statement.Commit at
+Unneeded evictions are undone first (deviation fewest-victims). Then gangs that fall below their minimum are evicted as
+a whole (deviation whole-gangs), and native gangs with disruptionMode PodGroup in any case. Volcano: statement.Commit at
 the end of preempt and reclaim.
 """
 
@@ -18,8 +18,8 @@ from volcano_py.scheduler.model.task import Task
 
 
 def commit_evictions(session: Session, statement: Statement, job: SessionJob, point: str, reason: str) -> bool:
-    """Commit the evictions if the job is pipelined by them, else take them back; whether it starts then, or does not
-    need any. `point`: the extension point that chose the victims."""
+    """Commit the evictions if they make the job pipelined, else discard them; returns whether the job can start then,
+    or needs no evictions. `point`: the extension point that selected the victims."""
     good = will_start(session, job)
     if good:
         _undo_needless(session, statement)
@@ -32,16 +32,16 @@ def commit_evictions(session: Session, statement: Statement, job: SessionJob, po
 
 
 def is_needless(session: Session, statement: Statement) -> bool:
-    """Whether the job fits without an eviction: allocate places it. A job that is pipelined in every cycle before
-    allocate runs would never be bound."""
+    """Whether the job fits without an eviction, so that allocate places it. If an action before allocate pipelined the
+    job in every cycle, the job would never be bound."""
     return session.deviations.sure_evictions and not statement.evictions
 
 
 def will_start(session: Session, job: SessionJob) -> bool:
-    """Whether what is pipelined lets the job start.
+    """Whether the pipelined tasks let the job start.
 
-    A plugin may call a job pipelined before it has its minimum (sla, when the job has waited for too long). Where a
-    plugin keeps gangs back until they are ready, the pods that are evicted for such a job only come back.
+    A plugin may count a job as pipelined before it has its minimum (sla, when the job has waited for too long). If a
+    plugin holds gangs back until they are ready, evictions for such a job would have no effect.
     """
     if not session.job_pipelined(job):
         return False
@@ -53,9 +53,9 @@ def will_start(session: Session, job: SessionJob) -> bool:
 
 
 def _undo_needless(session: Session, statement: Statement) -> None:
-    """Undo each eviction without which all that was pipelined is still possible, the last one first.
+    """Undo each eviction without which all pipelined tasks still fit, the last eviction first.
 
-    What one task of a gang needed may have become needless by what another one needed.
+    Evictions for one task of a gang may make earlier ones unneeded.
     """
     if not session.deviations.fewest_victims:
         return
@@ -74,8 +74,8 @@ def _undo_needless(session: Session, statement: Statement) -> None:
 
 
 def _lacks(session: Session, step: Step, victim: Task) -> bool:
-    """Whether a pipelined task lacks capacity where it is, if the victim stays. The numbers alone say so in most cases;
-    taking the eviction back costs what every plugin does about it."""
+    """Whether a pipelined task lacks capacity on its node if the victim stays. The amounts decide in most cases, which
+    is cheaper than undoing the eviction in every plugin."""
     n, node = session.numbers, step.node
     stays = victim.spec_class.vector(session.table)
     for row in step.task.spec_class.checked_rows(session.table):
@@ -86,7 +86,7 @@ def _lacks(session: Session, step: Step, victim: Task) -> bool:
 
 
 def _still_fits(session: Session, step: Step) -> bool:
-    """Whether a task can still be pipelined where it was."""
+    """Whether a task can still be pipelined on its node."""
     task, node = step.task, step.node
     session.unplace(task)
     fits = session.placement.fits_soon(task, node) and session.placement.accepts(task, node)
@@ -97,8 +97,8 @@ def _still_fits(session: Session, step: Step) -> bool:
 
 
 def _evict_whole_gangs(session: Session, statement: Statement, point: str, reason: str) -> bool:
-    """Evict the rest of every gang that falls below its minimum, or is only evicted whole; False, and nothing more
-    done, if one of the rest may not go. `point`: where the plugin gang would have been called."""
+    """Evict the rest of every gang that falls below its minimum, or is only evicted as a whole. False, without further
+    evictions, if a task of the rest must not be evicted. `point`: the extension point of the plugin gang."""
     rest: list[Task] = []
     for job in _broken(session, statement, _keeps_gangs(session, point)):
         if not session.may_evict_all(job):
@@ -113,7 +113,7 @@ def _evict_whole_gangs(session: Session, statement: Statement, point: str, reaso
 
 
 def breaks_own_gang(session: Session, statement: Statement, job: SessionJob, point: str) -> bool:
-    """Whether a job that takes places from itself has fewer than its minimum until others have taken them."""
+    """Whether a job that evicts its own tasks is below its minimum until other tasks of it are placed."""
     lost = sum(step.kind == "evict" and step.task.job == job.uid for step in statement.steps)
     if lost and job.model.evicted_whole:
         return True
@@ -125,8 +125,8 @@ def _keeps_gangs(session: Session, point: str) -> bool:
 
 
 def _broken(session: Session, statement: Statement, keeps_gangs: bool) -> list[SessionJob]:
-    """Gangs that had their minimum until this statement, and those of which all tasks go or none, other than the one
-    that it is for."""
+    """Gangs that had their minimum until this statement, and gangs that are only evicted as a whole; without the job
+    that the statement is for."""
     evicted = (step.task.job for step in statement.steps if step.kind == "evict")
     lost = Counter(uid for uid in evicted if uid != statement.beneficiary)
     jobs = [(session.jobs[uid], count) for uid, count in lost.items() if uid in session.jobs]
@@ -134,5 +134,5 @@ def _broken(session: Session, statement: Statement, keeps_gangs: bool) -> list[S
 
 
 def _falls(job: SessionJob, lost: int) -> bool:
-    """Whether the job has fewer than its minimum, and had it before it lost this number of tasks."""
+    """Whether the loss of this number of tasks brings the job below its minimum."""
     return job.ready_num < job.min_available <= job.ready_num + lost

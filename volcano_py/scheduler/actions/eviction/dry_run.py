@@ -1,4 +1,5 @@
-"""Topology-aware preemption: try every node, evict as few pods as possible, choose the node with the smallest loss.
+"""Topology-aware preemption: try every node with as few evictions as possible, and select the node with the least
+important victims.
 
 Volcano: preempt with enableTopologyAwarePreemption; kube-scheduler's preemption evaluator.
 """
@@ -28,13 +29,13 @@ class Candidate(NamedTuple):
 
 
 def best_candidate(
-    session: Session, task: Task, nodes: list[int], may_go: Callable[[Task], bool], most: int
+    session: Session, task: Task, nodes: list[int], may_evict: Callable[[Task], bool], most: int
 ) -> Candidate | None:
-    """The node on which least is lost, among the first `most` that can be made to fit."""
+    """The node with the smallest loss, among the first `most` nodes that can be made to fit."""
     found: list[Candidate] = []
     for node in nodes:
         with session.dry_run():
-            victims = _dry_run(session, task, node, may_go)
+            victims = _dry_run(session, task, node, may_evict)
         if victims:
             found.append(Candidate(node, victims))
             if len(found) >= most:
@@ -44,15 +45,16 @@ def best_candidate(
     return min(found, key=lambda c: _loss(session, c))
 
 
-def _dry_run(session: Session, task: Task, node: int, may_go: Callable[[Task], bool]) -> list[Task]:
-    """Evict one by one until the task fits, then undo each eviction that is not needed; the session is as before."""
+def _dry_run(session: Session, task: Task, node: int, may_evict: Callable[[Task], bool]) -> list[Task]:
+    """The victims on a node: evict one by one until the task fits, then undo each eviction that is not needed. Leaves
+    the session unchanged."""
     placement = session.placement
-    candidates = [v for v in session.on_node(node) if may_go(v)]
+    candidates = [v for v in session.on_node(node) if may_evict(v)]
     victims = session.preemptable(task, candidates) if candidates else []
     if not session.fits_without(task, node, victims):
         return []
     queue = session.queues[session.jobs[task.job].queue]
-    # Without these flags a plugin's filters do not see what a dry run moves, as in Volcano.
+    # Without these flags a plugin's filters do not see the moves of a dry run, as in Volcano.
     owner = placement.owner(_AFFINITY)
     sees = session.enabled(owner, "enablePreemptable") or session.enabled(owner, "enabledAllocatable")
     before = placement.accepts_by(task, node, _AFFINITY)
@@ -67,25 +69,25 @@ def _dry_run(session: Session, task: Task, node: int, may_go: Callable[[Task], b
     statements: dict[str, Statement] = {}
     bound = [v for v in victims if session.status(v) == st.BOUND]
     queued = victims_queue(session, victims, task)
-    in_order = [queued.pop() for _ in victims]  # a dry run changes no share, so the order of jobs stays
-    gone: list[Task] = []
+    in_order = [queued.pop() for _ in victims]  # a dry run changes no share, so the order of jobs is constant
+    evicted: list[Task] = []
     for victim in in_order:
         statements[victim.key] = Statement(session)
         statements[victim.key].evict(victim, "preempt")
-        gone.append(victim)
+        evicted.append(victim)
         if fits():
             break
     needed: list[Task] = []
-    # Volcano does not ask the queue again before it lets all of them go.
-    if gone and (fits() if session.deviations.sure_evictions else near()):
-        for victim in reversed(gone):
+    # Volcano does not check the queue again before it evicts all of them.
+    if evicted and (fits() if session.deviations.sure_evictions else near()):
+        for victim in reversed(evicted):
             statements[victim.key].discard()
             if not fits():
                 statements[victim.key].evict(victim, "preempt")
                 needed.append(victim)
     for statement in statements.values():
         statement.discard()
-    for victim in bound:  # what is taken back counts as running, but this was never done
+    for victim in bound:  # an undone eviction sets the status Running; these pods were bound before
         session.move(victim, st.BOUND)
     return needed
 

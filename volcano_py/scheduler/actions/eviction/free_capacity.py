@@ -1,4 +1,4 @@
-"""Which node to free for a task, and which pods to evict there. Volcano: normalPreempt, reclaimForTask."""
+"""Selecting the node to free for a task, and the pods to evict there. Volcano: normalPreempt, reclaimForTask."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def free_capacity_for(
     fits: Callable[[int], bool],
     reason: str,
 ) -> bool:
-    """Evict on one of the nodes until the task fits, and pipeline it there; whether that was possible.
+    """Evict on one of the nodes until the task fits, and pipeline it there; returns whether that was possible.
 
-    `nodes`: those that would have the capacity if all permitted victims left, in the order in which they are tried. The
-    first node that works is used; with fewest-victims it is compared with the hundred that follow.
+    `nodes`: those that would have the capacity without their permitted victims, in the order in which they are tried.
+    The first node that works is used; with fewest-victims it is compared with the hundred that follow.
     """
     fewest = session.deviations.fewest_victims
     if fewest and (accepted := session.placement.accepted(task)).any():
-        # There can be nodes that need no victim, for one member of a gang that does not fit as a whole.
+        # For one member of a gang that does not fit as a whole, a node may need no victim.
         nodes = list(nodes)
         for node in (node for node in nodes if accepted[node]):
             without_victims = Statement(session, statement.beneficiary)
@@ -71,14 +71,14 @@ def free_capacity_for(
 
 
 def _fewest_anywhere(session: Session, task: Task) -> int:
-    """The least number of victims on any node: what the emptiest one lacks, in units of the largest pod."""
+    """A lower bound of the victims on any node: the least lacking amount, in units of the largest pod."""
     n = session.numbers
     free = (n.idle + n.releasing - n.pipelined).max(axis=1, initial=0.0)
     return max(1, _units(task.spec_class.vector(session.table) - free, session.largest_request))
 
 
 def _fewest_on(session: Session, task: Task, node: int) -> int:
-    """The least number of victims on one node, if for each resource the largest pods were evicted."""
+    """A lower bound of the victims on one node: for each resource the largest pods are evicted."""
     n = session.numbers
     lacking = task.spec_class.vector(session.table) - n.idle[:, node] - n.releasing[:, node] + n.pipelined[:, node]
     rows = np.flatnonzero(lacking > EPS)
@@ -92,7 +92,7 @@ def _fewest_on(session: Session, task: Task, node: int) -> int:
 
 
 def _units(lacking: NDArray[np.float64], largest: NDArray[np.float64]) -> int:
-    """How many of the largest make up for what is lacking of every resource."""
+    """How many of the largest pods cover the lacking amounts of every resource."""
     counts = np.ceil(
         np.divide(lacking - EPS, largest, out=np.zeros_like(lacking), where=(lacking > EPS) & (largest > 0))
     )
@@ -109,9 +109,10 @@ def _free(
     reason: str,
     floor: int | None,
 ) -> Statement | None:
-    """Evict in the order of least loss until the task fits; None, and no pod evicted, if it never does.
+    """Evict in the order of least loss until the task fits; None, without evictions, if it never does.
 
-    `floor`: no node needs fewer victims, and those without which the task fits as well are undone; None: they stay.
+    `floor`: a lower bound of the victims on any node; evictions without which the task also fits are undone. None: they
+    are kept.
     """
     own = Statement(session, statement.beneficiary)
     order = victims_queue(session, victims, task)
@@ -128,7 +129,7 @@ def _free(
 def _pipeline(session: Session, statement: Statement, own: Statement, task: Task, node: int, reason: str) -> bool:
     evicted = own.evictions
     if evicted and reason == "preempt" and not session.deviations.kept_nominations:
-        # Volcano adds up what the evicted request, and `pods` does not count.
+        # Volcano adds up what the victims request; the resource `pods` does not count.
         evicted = not all(s.task.best_effort for s in own.steps)
     if own.pipeline(task, node, evicted=evicted) is not None:
         own.discard()

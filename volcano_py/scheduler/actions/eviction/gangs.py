@@ -1,7 +1,7 @@
-"""Evicting for a whole gang in one domain of the network. Volcano: what gangpreempt and gangreclaim share.
+"""Evicting for a whole gang in one domain of the network. Volcano: the common part of gangpreempt and gangreclaim.
 
-Domain by domain and bundle by bundle, the plan is tried in the session: the bundles are evicted, the gang is pipelined,
-and only if all of it fits is the statement kept.
+For each domain and each set of bundles, the plan is tried in the session: the bundles are evicted and the gang is
+pipelined. The statement is kept only if the whole gang fits.
 """
 
 from __future__ import annotations
@@ -52,17 +52,17 @@ class GangEvictionArguments(ActionArguments):
 
 
 class Policy(msgspec.Struct, frozen=True):
-    """What distinguishes the two actions."""
+    """The differences between gangpreempt and gangreclaim."""
 
     name: str
-    may_go: Callable[[Session, SessionJob, Task], bool]
+    may_evict: Callable[[Session, SessionJob, Task], bool]
     """Whether a task may be a victim of a job."""
     before: Callable[[Session, SessionJob, SessionJob, SessionJob], bool]
-    """Whether the first of two victim jobs is evicted before the second; the last is the job that gains."""
+    """Whether the first of two victim jobs is evicted before the second; the third job is the preemptor."""
     reclaims: bool
     """Pods of other queues are victims: overused queues wait, and plugins decide whether the queue may reclaim."""
     allowed: Callable[[Session, SessionJob, list[Bundle]], Collection[str]] | None = None
-    """Which tasks may go, by UID; None: unified_evictable of the plugins decides."""
+    """The tasks that may be evicted, by UID; None: unified_evictable of the plugins decides."""
 
 
 def evict_for_gangs(session: Session, policy: Policy, arguments: GangEvictionArguments) -> None:
@@ -80,7 +80,7 @@ def evict_for_gangs(session: Session, policy: Policy, arguments: GangEvictionArg
 
 
 def wanted_by_gang(task: Task) -> bool:
-    """Tasks that a gang cannot do without: those that request something and are not gated."""
+    """Whether a gang requires a task: it requests a resource and is not gated."""
     return not task.best_effort and not task.sched_gated
 
 
@@ -92,8 +92,8 @@ def evict_for_gang(
     job: SessionJob,
     wanted: Wanted = wanted_by_gang,
 ) -> bool:
-    """Find a domain and bundles whose eviction lets the `wanted` tasks of a job fit; evict them, and nominate the
-    nodes. Whether that was possible."""
+    """Find a domain and bundles whose eviction makes the `wanted` tasks of a job fit; evict them, and nominate the
+    nodes. Returns whether that was possible."""
     if not job.sub_jobs:
         session.divide(job)
     pending = _pending(session, job, wanted)
@@ -118,7 +118,7 @@ def evict_for_gang(
                     return _plan(session, policy.name, queue, job, domain, victims, wanted)
 
                 found = plan(_fewest(chosen, bundles, need, len(pending), lambda victims: _undone(plan(victims))))
-                assert found is not None, "what was possible a moment ago is possible still"
+                assert found is not None, "a plan that was possible before is still possible"
             statement, places = found
             if session.placements_leave_traces:  # Volcano makes every plan as a dry run, and then once more
                 steps = list(statement.steps)
@@ -139,11 +139,11 @@ _Plan = tuple[Statement, list[tuple[SubJob, str]]]
 def _fewest(
     chosen: list[Bundle], bundles: list[Bundle], need: Resource, size: int, works: Callable[[list[Task]], bool]
 ) -> list[Task]:
-    """The fewest tasks of all bundles that free as much for a gang as the chosen ones. `size`: of the gang.
+    """The fewest tasks of all bundles that free enough for a gang, starting from the chosen ones. `size`: of the gang.
 
-    Tasks above a job's minimum are tried one by one, whole bundles as a whole. From the chosen ones, and from all
-    together, units are left out as long as the rest `works`: the dearest first, and the smallest first. The search is
-    not exact, but comes near.
+    Units are the single tasks above a job's minimum, and whole bundles. From the chosen bundles, and from all together,
+    units are left out as long as the rest `works`: once from the last to be evicted, once from the smallest. The search
+    is a heuristic.
     """
     best = flattened(chosen)
     for start in (chosen, bundles):
@@ -162,18 +162,18 @@ def _fewest(
 
 
 _MOST_TRIED = 20_000
-"""Bundles times members of the gang up to which victims are tried out one by one."""
+"""The limit of units times members of the gang up to which units are left out one by one."""
 
 
 def _undone(plan: _Plan | None) -> bool:
-    """Whether there was a plan; it is taken back."""
+    """Whether there was a plan; discards it."""
     if plan is not None:
         plan[0].discard()
     return plan is not None
 
 
 def _pending(session: Session, job: SessionJob, wanted: Wanted) -> list[Task]:
-    """What is to be placed: a job that runs grows by one sub-job, one that does not needs all of them."""
+    """The tasks to place: the next sub-job of a job that is ready, all sub-jobs of a job that is not."""
     sheet = worksheet(session, job, wanted)
     order = sheet.order(session, job)
     if session.job_ready(job):
@@ -182,18 +182,18 @@ def _pending(session: Session, job: SessionJob, wanted: Wanted) -> list[Task]:
 
 
 def _fallback(job: SessionJob) -> str:
-    """Where to try a job for which the plugins name no domain: anywhere, unless it must be close together."""
+    """The domain of a job for which the plugins name none: the whole cluster, or "" if the job has a hard topology."""
     return "" if job.wants_hard_topology else ROOT
 
 
 def domains(gradients: Iterable[Iterable[str]], most: int, fallback: str) -> list[str]:
-    """The HyperNodes of all groups, each once, up to `most`; without any the fallback."""
+    """The HyperNodes of all groups, each once, up to `most`; the fallback if there are none."""
     found = list(dict.fromkeys(name for group in gradients for name in group))[:most]
     return found or ([fallback] if fallback else [])
 
 
 def _free(session: Session, domain: str) -> Resource:
-    """What is idle or being released in a domain; pipelined tasks are not subtracted."""
+    """The idle and releasing capacity of a domain; pipelined tasks are not subtracted."""
     n, columns = session.numbers, session.topology.columns(domain)
     total = (n.idle[:, columns] + n.releasing[:, columns]).sum(axis=1)
     free = Resource(scalars={})
@@ -209,7 +209,7 @@ def _bundles(
     of: dict[str, list[Task]] = {}
     for node in session.topology.columns(domain).tolist():
         for task in session.on_node(node):
-            if task.job in session.jobs and policy.may_go(session, job, task):
+            if task.job in session.jobs and policy.may_evict(session, job, task):
                 of.setdefault(task.job, []).append(task)
 
     def before(left: SessionJob, right: SessionJob) -> bool:
@@ -232,19 +232,20 @@ def _bundles(
     return [b for b in kept if settings.whole_bundles or not b.whole]
 
 
-def victim_job_may_go(job: SessionJob) -> bool:
-    """A job that does not say whether it is preemptable may lose tasks here."""
+def victim_job_is_evictable(job: SessionJob) -> bool:
+    """Whether tasks of a job may be evicted here; a job that does not set `preemptable` counts as preemptable."""
     meta = job.pod_group.metadata
     return flag(meta.annotations or {}, meta.labels or {}, names.PREEMPTABLE, absent=True)
 
 
-# ---- trying ---------------------------------------------------------------------------------------------------
+# ---- dry runs --------------------------------------------------------------------------------------------------
 
 
 def _plan(
     session: Session, reason: str, queue: Queue, job: SessionJob, domain: str, victims: list[Task], wanted: Wanted
 ) -> _Plan | None:
-    """Evict the victims and pipeline the job in the domain; applied to the session, or None and undone."""
+    """Evict the victims and pipeline the job in the domain: applied to the session; None and undone if it does not
+    fit."""
     sheet = worksheet(session, job, wanted)
     if not sheet:
         return None
@@ -280,11 +281,11 @@ def _plan(
 def _trial(
     session: Session, queue: Queue, job: SessionJob, sub: SubJob, tasks: list[Task], hyper_node: str, evicted: bool
 ) -> Statement | None:
-    """Pipeline all tasks of a sub-job in a HyperNode; None, and nothing done, if one does not fit."""
+    """Pipeline all tasks of a sub-job in a HyperNode; None, without changes, if one does not fit."""
     placement = session.placement
     statement = Statement(session, job.uid)
     inside = session.topology.mask(hyper_node)
-    remembers = not session.deviations.own_verdict and allocate_settings(session).error_cache
+    error_cache = not session.deviations.own_verdict and allocate_settings(session).error_cache
     rejected: dict[str, NDArray[np.bool_]] = {}
     """By role: the nodes that rejected one of its tasks."""
     waiting = tasks.copy()
@@ -297,7 +298,7 @@ def _trial(
             else:
                 open_ = inside & ~_hopeless(session, job, task)
                 ok = open_ & placement.resolvable(task) & placement.view(task).future
-                if remembers and task.role:
+                if error_cache and task.role:
                     before = rejected.get(task.role)
                     rejected[task.role] = open_ & ~ok if before is None else before | (open_ & ~ok)
                     ok = ok if before is None else ok & ~before
@@ -314,7 +315,7 @@ def _trial(
 def _hopeless(session: Session, job: SessionJob, task: Task) -> NDArray[np.bool_]:
     """The nodes that rejected the task in this session for reasons that evictions do not resolve.
 
-    None if all were: Volcano takes an empty list of the others for no list.
+    None if all nodes did: Volcano treats an empty list of the other nodes as a missing list.
     """
     errors = job.fit_errors.get(task.key)
     if errors is None or errors.unresolvable is None or errors.unresolvable.all():

@@ -1,4 +1,4 @@
-"""In which order the nodes are tried for a task that may evict: best score first. Volcano: PrioritizeNodes and
+"""The order in which nodes are tried for a task that may evict: highest score first. Volcano: PrioritizeNodes and
 SortNodes in preempt.
 
 Equal tasks follow one another, and each of them changes few nodes: the scores of a class are kept and updated for the
@@ -24,9 +24,9 @@ from volcano_py.scheduler.model.node_table import SomeNodes
 from volcano_py.scheduler.model.task import Task
 
 _FIRST = 128
-"""How many nodes are sorted first; in most cases one of them is taken."""
+"""How many nodes are sorted first; in most cases one of them is used."""
 _KEPT = 8
-"""Classes whose scores are kept."""
+"""The number of classes whose scores are kept."""
 
 
 class _Known(NamedTuple):
@@ -34,7 +34,7 @@ class _Known(NamedTuple):
 
     position: int
     constants: list[float]
-    """What the DOMAIN scores added, the same for all nodes."""
+    """The part of the DOMAIN scores if it is the same for all nodes."""
     rules: object
     scores: Floats
 
@@ -85,7 +85,7 @@ def _update(placement: Placement, task: Task, scores: Floats, position: int) -> 
 
 
 def best_first(session: Session, task: Task, nodes: Bools) -> Iterator[int]:
-    """The nodes with the best score first, and among equals by rank; nodes of the own shard before all others."""
+    """The nodes with the highest score first, equal ones by rank; nodes of the own shard before all others."""
     candidates = np.flatnonzero(nodes)
     if not len(candidates):
         return iter(())
@@ -97,7 +97,7 @@ def best_first(session: Session, task: Task, nodes: Bools) -> Iterator[int]:
 
 
 def _sorted(candidates: Indices, scores: Floats, rank: NDArray[np.int64]) -> Iterator[int]:
-    """In two parts: the rest is sorted only if none of the first is taken."""
+    """Sort in two parts: the second part is sorted only if no node of the first is used."""
     first = best_columns(scores, rank, _FIRST)
     yield from candidates[first][np.lexsort((rank[first], -scores[first]))].tolist()
     rest = np.setdiff1d(np.arange(len(candidates)), first)

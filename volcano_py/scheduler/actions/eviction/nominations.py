@@ -1,8 +1,8 @@
 """Nominations: capacity that was freed for a pod is kept for it until it is used (deviation kept-nominations).
 
 The pod is nominated to the node (`status.nominatedNodeName`) and placed there in a later cycle, when the victims have
-ended. Until then the capacity is held at the start of every allocate, so that no other pod takes it; when
-the job's turn comes, its reservations are dissolved and it is placed as any other. Pods of profiles keep theirs for
+terminated. Until then the capacity is held at the start of every allocate, so that no other pod uses it. When the job
+is tried, its reservations are released and it is placed like any other job. Reservations for pods of profiles last for
 the whole action.
 """
 
@@ -15,7 +15,7 @@ from volcano_py.scheduler.model.task import Task
 
 
 class Reservations:
-    """Capacity that is held for pending tasks, by job, in the nodes' columns only; plugins do not count it."""
+    """Capacity that is held for pending tasks, by job. Only the nodes' columns count it; plugins do not."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -37,7 +37,7 @@ class Reservations:
         return job is not None and not job.is_pending() and self._session.job_valid(job) is None
 
     def dissolve(self, job: SessionJob) -> None:
-        """The job is tried now: release what is held for it."""
+        """Release what is held for a job, before the job is tried."""
         self._dissolve(job.uid)
 
     def dissolve_all(self) -> None:

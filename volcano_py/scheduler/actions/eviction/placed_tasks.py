@@ -1,6 +1,6 @@
-"""The tasks on all nodes as columns, to leave out at once the nodes that no eviction could make fit.
+"""The tasks on all nodes as columns, to exclude at once the nodes that no eviction can make fit.
 
-Volcano visits node after node. After some hundred evictions most visits find only pods that are leaving already.
+Volcano visits one node after another. After some hundred evictions, most nodes have only terminating pods.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from volcano_py.scheduler.model.task import Task
 
 Bools = NDArray[np.bool_]
 Select = NDArray[np.intp] | slice
-"""Which of the placed tasks: their indices, or all."""
+"""A selection of the placed tasks: their indices, or all."""
 ALL = slice(None)
 _KEPT = 8
-"""Sums by node that are kept: each is as large as the table of nodes."""
+"""The number of sums by node that are kept; each is as large as the table of nodes."""
 
 
 class PermittedVictims(NamedTuple):
-    """Which tasks a task may evict, before plugins are called."""
+    """The tasks that a task may evict, before plugins are called."""
 
     includes: Callable[[Task], bool]
     key: Hashable
     among: Callable[[PlacedTasks, Select], Bools]
-    """Those among the selected tasks, and maybe more; tasks with the same `key` have the same ones."""
+    """The permitted tasks among the selected ones, possibly with more; equal for tasks with the same `key`."""
 
 
 class PlacedTasks:
@@ -62,11 +62,11 @@ class PlacedTasks:
         self._freed: dict[Hashable, tuple[int, NDArray[np.float64]]] = {}
 
     def evictable(self, select: Select, statuses: tuple[int, ...]) -> Bools:
-        """The preemptable tasks that have one of these statuses now."""
-        wanted = np.zeros(256, dtype=bool)
-        wanted[list(statuses)] = True
+        """The preemptable tasks whose status is one of these."""
+        is_selected = np.zeros(256, dtype=bool)
+        is_selected[list(statuses)] = True
         now = np.frombuffer(self._session.statuses, dtype=np.uint8)[self._slots[select]]
-        found: Bools = self._preemptable[select] & wanted[now]
+        found: Bools = self._preemptable[select] & is_selected[now]
         return found
 
     def best_effort(self, select: Select) -> Bools:
@@ -81,18 +81,18 @@ class PlacedTasks:
         return found
 
     def freeable(self, task: Task, permitted: PermittedVictims) -> Bools:
-        """The nodes that would have what the task requests if all permitted victims left them.
+        """The nodes that would have the requested capacity without their permitted victims.
 
-        What victims with one key would free is kept, and updated for the nodes on which tasks have moved.
+        The capacity that victims with one key would free is kept, and updated for the nodes on which tasks have moved.
         """
         session = self._session
-        n, wanted = session.numbers, task.spec_class.vector(session.table)
+        n, request = session.numbers, task.spec_class.vector(session.table)
         freed = self._freed_by(permitted)
         found = np.ones(len(session.table), dtype=bool)
         for name, row in session.table.rows.items():
-            if wanted[row] > 0 and name != PODS:
+            if request[row] > 0 and name != PODS:
                 free = n.idle[row] + n.releasing[row] - n.pipelined[row] + freed[row]
-                found &= free >= wanted[row] - 2 * EPS
+                found &= free >= request[row] - 2 * EPS
         return found
 
     def _freed_by(self, permitted: PermittedVictims) -> NDArray[np.float64]:

@@ -1,4 +1,4 @@
-"""The jobs that lack tasks, queue by queue. Volcano: how reclaim, gangpreempt and gangreclaim begin."""
+"""The starving jobs of each queue. Volcano: the common start of reclaim, gangpreempt and gangreclaim."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from volcano_py.scheduler.model.queue import Queue
 
 
 def starving_by_queue(session: Session) -> tuple[PriorityQueue[Queue], dict[str, PriorityQueue[SessionJob]]]:
-    """The queues of valid, admitted jobs in their order, and of each queue the jobs that starve.
+    """The queues of valid, admitted jobs in their order, and the starving jobs of each queue.
 
-    Jobs are compared each time one is popped, because evictions in between change their order.
+    Jobs are compared with each pop, because evictions in between change their order.
     """
     queues: PriorityQueue[Queue] = PriorityQueue(session.queue_before)
     starving: dict[str, PriorityQueue[SessionJob]] = {}

@@ -1,8 +1,8 @@
-"""Whole gangs for an entitled gang: reclaim where single pods do not suffice (deviation whole-gang-reclaim).
+"""Whole gangs as victims of an entitled gang: reclaim where single pods do not suffice (deviation whole-gang-reclaim).
 
-A queue below its deserved share would wait forever for a gang if everything that the other queues hold beyond their
-shares belongs to gangs at their minimum, of which reclaim takes no single pod. In Volcano only gangreclaim evicts such
-gangs. Here reclaim evicts the cheapest bundle of them as well, never below what their own queue deserves.
+A gang in a queue below its deserved share would never be placed if everything that other queues hold beyond their
+shares belongs to gangs at their minimum, because reclaim evicts no single pod of these. In Volcano only gangreclaim
+evicts such gangs. Here reclaim also evicts the cheapest bundle of them, never below what their own queue deserves.
 """
 
 from __future__ import annotations
@@ -27,15 +27,16 @@ Shape = tuple[str, tuple[tuple[int, int], ...]]
 
 
 class WholeGangReclaim:
-    """One execution of reclaim: gangs of a shape for which nothing was found are not tried again."""
+    """One execution of reclaim. A gang for which no victims were found is not tried again, nor are gangs of the same
+    shape."""
 
-    def __init__(self, session: Session, may_go: Callable[[Session, SessionJob, Task], bool]) -> None:
+    def __init__(self, session: Session, may_evict: Callable[[Session, SessionJob, Task], bool]) -> None:
         self._session = session
-        self._policy = Policy("reclaim", may_go, _by_queue, reclaims=True, allowed=_above_their_shares)
+        self._policy = Policy("reclaim", may_evict, _by_queue, reclaims=True, allowed=_above_their_shares)
         self._tried: set[Shape] = set()
 
     def reclaim_for(self, job: SessionJob) -> bool:
-        """Evict whole gangs for what a starving gang lacks of its minimum; whether that was possible."""
+        """Evict whole gangs for the missing minimum of a starving gang; returns whether that was possible."""
         session = self._session
         lacking = job.min_available - job.ready_num
         if lacking < 1 or job.wants_topology or not session.keeps_gangs("reclaimable"):
