@@ -51,7 +51,6 @@ def run_folder(folder: Path) -> Iterator[Outcome]:
 _INVALID = (NO_COUNTERPART, "the API server rejects such a selector; see webhooks and quarantine")
 _NANOSECONDS = (UNBUILDABLE, "the start times differ by less than a second, and the data has whole seconds")
 _GATE_OFF = (NO_COUNTERPART, "the case switches a feature gate off that is locked on in 1.36")
-_COMPARISON = (NOT_BUILT, "feature gate TaintTolerationComparisonOps (alpha)")
 _WORKLOADS = (NOT_BUILT, "feature gate WorkloadAwarePreemption (alpha); the session evicts gangs as a whole")
 _NO_RESOURCES = (NO_COUNTERPART, "a strategy without resources cannot be configured: the default has cpu and memory")
 OPEN = {
@@ -75,10 +74,6 @@ OPEN = {
     "score-affinity-18": _INVALID,
     "score-affinity-19": _INVALID,
     "score-nodeaffinity-03": _INVALID,
-    "score-taint-06": _COMPARISON,
-    "score-taint-07": _COMPARISON,
-    "filter-taint-11": _COMPARISON,
-    "filter-taint-13": _COMPARISON,
 }
 """Cases that differ, with the kind of the outcome and the reason; one that agrees must not be listed."""
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from volcano_py.api.core import Node, Taint, Toleration
 
+_INTEGER = re.compile(r"[+-]?[0-9]{1,19}", re.ASCII)
 UNSCHEDULABLE_TAINT = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
 
 
@@ -20,7 +22,21 @@ def tolerates(toleration: Toleration, taint: Taint) -> bool:
             return toleration.value == taint.value
         case "Exists":
             return True
+        case "Gt" | "Lt":
+            # The API server stores these only with the feature gate TaintTolerationComparisonOps.
+            have, bound = _integer(taint.value), _integer(toleration.value)
+            if have is None or bound is None:
+                return False
+            return have > bound if toleration.operator == "Gt" else have < bound
     return False
+
+
+def _integer(text: str) -> int | None:
+    """The text as a 64-bit integer in decimal notation; None: it is none."""
+    if not _INTEGER.fullmatch(text):
+        return None
+    number = int(text)
+    return number if -(1 << 63) <= number < 1 << 63 else None
 
 
 def tolerated(taint: Taint, tolerations: Sequence[Toleration]) -> bool:
