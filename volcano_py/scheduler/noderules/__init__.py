@@ -1,4 +1,4 @@
-"""kube-scheduler's own filters and scores, as node rules over arrays.
+"""kube-scheduler's filters and scores over arrays of nodes.
 
-The plugins `predicates` and `nodeorder` put them together. Formulas and messages are kube-scheduler's (1.36).
+The plugins `predicates` and `nodeorder` register them. Formulas and messages are kube-scheduler's (1.36).
 """

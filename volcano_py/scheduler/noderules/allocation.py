@@ -1,4 +1,4 @@
-"""How full a node would be. kube-scheduler: LeastAllocated, MostAllocated, BalancedAllocation.
+"""Scores by the used part of a node. kube-scheduler: LeastAllocated, MostAllocated, BalancedAllocation.
 
 All arithmetic is on whole numbers held in float64 (exact below 64 TiB of memory), divided and rounded down as
 kube-scheduler does.
@@ -18,7 +18,7 @@ from volcano_py.scheduler.model.resource_names import CPU, MEMORY, NVIDIA_GPU
 from volcano_py.scheduler.model.task import Task
 
 _SCALAR_LIMIT = 4
-"""Up to this number of changed columns are computed one by one."""
+"""Up to this number, changed columns are computed one by one."""
 
 
 class _Requested:
@@ -33,25 +33,25 @@ class _Requested:
         self._numbers = session.numbers
         self._weight = weight
         self._complete = bool((session.numbers.kube_capacity > 0).all())
-        """Every node has cpu and memory, as nodes do."""
+        """Whether every node has cpu and memory."""
 
     def applies(self, task: Task) -> bool:
         return True
 
     def score(self, task: Task, numbers: Numbers) -> Floats:
         capacity = numbers.kube_capacity
-        wanted = numbers.kube_nonzero + task.spec_class.nonzero[:, None]
+        requested = numbers.kube_nonzero + task.spec_class.nonzero[:, None]
         if self._complete:
-            both: Floats = self._scores(capacity, wanted)
+            both: Floats = self._scores(capacity, requested)
             found: Floats = np.floor((both[0] + both[1]) * 0.5)
             return found if self._weight == 1 else found * self._weight
         has = capacity > 0
-        both = np.where(has, self._scores(np.where(has, capacity, 1.0), wanted), 0.0)
+        both = np.where(has, self._scores(np.where(has, capacity, 1.0), requested), 0.0)
         weights = np.maximum(has.sum(axis=0), 1)
         mean: Floats = np.floor((both[0] + both[1]) / weights)
         return mean * self._weight
 
-    def _scores(self, capacity: Floats, wanted: Floats) -> Floats:
+    def _scores(self, capacity: Floats, requested: Floats) -> Floats:
         raise NotImplementedError
 
     def score_node(self, task: Task, node: int) -> float:
@@ -64,39 +64,39 @@ class _Requested:
                 total += self._score(capacity, int(n.kube_nonzero.item(row, node) + nonzero.item(row)))
         return float(self._weight * (total // weights)) if weights else 0.0
 
-    def _score(self, capacity: int, wanted: int) -> int:
+    def _score(self, capacity: int, requested: int) -> int:
         raise NotImplementedError
 
 
 class LeastAllocated(_Requested):
-    """The emptier the better: 100·free // capacity."""
+    """Prefer nodes with more free capacity: 100·free // capacity."""
 
     name = "LeastAllocated"
 
-    def _scores(self, capacity: Floats, wanted: Floats) -> Floats:
-        return np.floor(np.maximum(capacity - wanted, 0.0) * 100 / capacity)
+    def _scores(self, capacity: Floats, requested: Floats) -> Floats:
+        return np.floor(np.maximum(capacity - requested, 0.0) * 100 / capacity)
 
-    def _score(self, capacity: int, wanted: int) -> int:
-        return (capacity - wanted) * 100 // capacity if wanted <= capacity else 0
+    def _score(self, capacity: int, requested: int) -> int:
+        return (capacity - requested) * 100 // capacity if requested <= capacity else 0
 
 
 class MostAllocated(_Requested):
-    """The fuller the better: 100·requested // capacity."""
+    """Prefer nodes with less free capacity: 100·requested // capacity."""
 
     name = "MostAllocated"
 
-    def _scores(self, capacity: Floats, wanted: Floats) -> Floats:
-        return np.floor(np.minimum(wanted, capacity) * 100 / capacity)
+    def _scores(self, capacity: Floats, requested: Floats) -> Floats:
+        return np.floor(np.minimum(requested, capacity) * 100 / capacity)
 
-    def _score(self, capacity: int, wanted: int) -> int:
-        return min(wanted, capacity) * 100 // capacity
+    def _score(self, capacity: int, requested: int) -> int:
+        return min(requested, capacity) * 100 // capacity
 
 
 class BalancedAllocation:
-    """Prefer nodes that the pod makes more evenly used: 50 + (50 + with − without) // 2 (Kubernetes 1.36).
+    """Prefer nodes whose resources the pod makes more evenly used: 50 + (50 + with − without) // 2 (Kubernetes 1.36).
 
-    `with` and `without` the pod are 100·(1 − standard deviation of the used parts of cpu, memory and GPUs). A pod
-    that changes nothing scores 75, one that evens the node out up to 100, one that unbalances it down to 50.
+    `with` and `without` the pod are 100·(1 − standard deviation of the used parts of cpu, memory and GPUs). A pod that
+    changes nothing scores 75, one that makes the node more even up to 100, one that makes it less even down to 50.
     """
 
     name = "BalancedAllocation"
@@ -118,11 +118,11 @@ class BalancedAllocation:
 
     def _dimensions(self, task: Task) -> list[tuple[int, float]]:
         """(row, request); GPUs count only for pods that request some."""
-        wanted = [(0, task.request.milli_cpu), (1, task.request.memory)]
+        requested = [(0, task.request.milli_cpu), (1, task.request.memory)]
         gpus = task.request[NVIDIA_GPU]
         if gpus > 0:
-            wanted.append((self._table.rows[NVIDIA_GPU], gpus))
-        return wanted
+            requested.append((self._table.rows[NVIDIA_GPU], gpus))
+        return requested
 
     def score(self, task: Task, numbers: Numbers) -> Floats:
         dimensions = self._dimensions(task)
@@ -178,7 +178,7 @@ def even(used: Floats, capacity: Floats) -> Floats:
 
 
 def _balance(capacities: list[float], used: list[float], requests: list[float]) -> int:
-    """By resource: what the node has, what is requested on it already, and what the pod requests."""
+    """By resource: the capacity of the node, what is already requested on it, and the request of the pod."""
     without = _evenness(capacities, used)
     return 50 + (50 + _evenness(capacities, [u + r for u, r in zip(used, requests, strict=True)]) - without) // 2
 

@@ -1,7 +1,7 @@
-"""ClaimBook: which devices the ResourceClaims of a session get. kube-scheduler: Filter, Reserve and Unreserve of
+"""ClaimBook: the devices that the ResourceClaims of a session get. kube-scheduler: Filter, Reserve and Unreserve of
 DynamicResources.
 
-It starts from the objects and from binds in flight, and moves with the session's placements and evictions.
+It starts with the objects and the binds in flight, and follows the placements and evictions of the session.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from volcano_py.scheduler.noderules.device_allocation import allocation_of
 from volcano_py.scheduler.noderules.device_choice import Decision, DeviceChoice, Rejection
 
 EVERYWHERE = -1
-"""In the log: any node may be concerned."""
+"""An entry of the log: any node may have changed."""
 
 
 class ClaimBook(DeviceChoice):
-    """See the module. `log`: columns of nodes for which an answer may have changed, in order."""
+    """See the module. `log`: columns of nodes whose results may have changed, in order."""
 
     free_again: set[str]
-    """Claims of which every pod leaves: their devices become free later."""
+    """Claims whose pods all leave: their devices are released later."""
 
     def __init__(self, session: Session) -> None:
         super().__init__(session.cluster)
@@ -34,7 +34,7 @@ class ClaimBook(DeviceChoice):
         self._left: dict[str, set[str]] = {}
         self.free_again = set()
         self.pending: dict[str, tuple[dra.JsonMap, int]] = {}
-        """What this session has allocated: by claim, with the slot of the task."""
+        """The allocations of this session: by claim, with the slot of the task."""
         self.decisions: dict[int, dict[str, dra.JsonMap]] = {}
         """The allocations of a task's claims, by its slot and the claim."""
         self.log: list[int] = []
@@ -51,7 +51,8 @@ class ClaimBook(DeviceChoice):
     # ---- following the session --------------------------------------------------------------------------------
 
     def place(self, task: Task, node: int) -> str | None:
-        """A task gets a node, or its eviction is taken back; text: the node has not got what its claims need."""
+        """Allocate the claims of a task that gets a node, or whose eviction is undone; returns why the node cannot
+        serve them."""
         demand = task.claims.devices
         assert demand is not None
         status = self._session.status(task)
@@ -60,7 +61,7 @@ class ClaimBook(DeviceChoice):
             return None
         waits = status == st.PIPELINED
         if waits and not self._session.deviations.pipelined_claims:
-            # Volcano names no node here, so that nothing can be reserved.
+            # Volcano has no node here, so that nothing can be reserved.
             return "no node is known for unallocated claims" if any(self._is_new(c) for c in demand.claims) else None
         decision = self.decide(demand, node)
         if isinstance(decision, Rejection):
@@ -71,7 +72,7 @@ class ClaimBook(DeviceChoice):
         return None
 
     def displace(self, task: Task, node: int) -> None:
-        """The opposite of `place`."""
+        """Undo `place`."""
         demand = task.claims.devices
         assert demand is not None
         if self.decisions.pop(task.slot, None) is not None:
@@ -85,7 +86,7 @@ class ClaimBook(DeviceChoice):
         return self.allocation(claim) is None
 
     def _is_leaving(self, decision: Decision) -> bool:
-        """Whether a device that was chosen is still in use."""
+        """Whether a chosen device is still in use."""
         used = self._used or {}
         devices = (c.device.id for chosen in decision.chosen for c in chosen if c.consumed is None)
         return bool(self.free_again) and any(used.get(id) for id in devices)
@@ -126,7 +127,7 @@ class ClaimBook(DeviceChoice):
             used[device] = here
 
     def _leave(self, task: Task, demand: ClaimDemand) -> None:
-        """An eviction: claims without any other pod become free later."""
+        """On an eviction: claims without any other pod are released later."""
         for claim in demand.claims:
             left = self._left.setdefault(claim.key, set())
             left.add(task.uid)

@@ -65,7 +65,7 @@ def _config(claim: dra.ResourceClaim, requests: set[str], device_class: DeviceCl
 
 
 def _selector(chosen: Sequence[Chosen], node: str) -> dra.JsonMap | None:
-    """From where the devices can be used: one node, if one of them is there only."""
+    """The nodes on which the devices can be used: one node, if one of the devices is local to it."""
     if all(c.device.everywhere for c in chosen):
         return None
     return {"nodeSelectorTerms": [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}]}

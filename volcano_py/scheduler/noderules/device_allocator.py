@@ -1,7 +1,7 @@
-"""The search for devices: which devices of a node serve all requests of some claims. kube-scheduler: the structured
+"""The search for devices: the devices of a node that serve all requests of some claims. kube-scheduler: the structured
 allocator.
 
-Depth first over claims, requests and devices in their order; the first solution counts. Devices of one request are
+Depth first over claims, requests and devices in their order; the first solution is used. Devices of one request are
 chosen in the order of the pools, so that no combination is tried twice.
 """
 
@@ -19,7 +19,7 @@ from volcano_py.scheduler.noderules.device_capacity import consumption
 from volcano_py.scheduler.noderules.device_selectors import attribute_of, value_of
 
 MAX_STEPS = 100_000
-"""Devices that are tried for one pod on one node before the search is given up."""
+"""The number of devices that are tried for one pod on one node before the search ends."""
 
 
 class Chosen(NamedTuple):
@@ -30,23 +30,23 @@ class Chosen(NamedTuple):
     device: Device
     admin: bool
     consumed: dict[str, Fraction] | None
-    """Of a device that several claims share: what this one takes."""
+    """The consumed capacity of a device that several claims share."""
     tolerations: tuple[Toleration, ...]
 
 
 class Inventory(NamedTuple):
-    """What the search chooses from on one node."""
+    """The devices and their state on one node."""
 
     pools: Sequence[tuple[Pool, Sequence[Device]]]
     """The pools with the devices that the node can use."""
     used: Mapping[DeviceId, Mapping[str, dra.JsonMap]]
-    """Devices that are given out, with the results of the claims that have them."""
+    """Allocated devices, with the results of the claims that have them."""
     free_again: Collection[str]
     """Claims whose devices count as free."""
     accepts: Callable[[str, Sequence[dra.DeviceSelector], Device], bool]
-    """Whether a class and selectors accept a device. Raises SelectorError."""
+    """Whether the selectors of a class and a request accept a device. Raises SelectorError."""
     taints: bool = True
-    """Taints keep devices from claims that do not tolerate them."""
+    """Whether taints keep devices from claims that do not tolerate them."""
 
 
 def allocate(claims: Sequence[dra.ResourceClaim], inventory: Inventory) -> list[list[Chosen]] | None:
@@ -56,7 +56,8 @@ def allocate(claims: Sequence[dra.ResourceClaim], inventory: Inventory) -> list[
 
 
 class _Search:
-    """One search. Each method tries to serve what is left, beginning at a point, and leaves no trace when it fails."""
+    """One search. Each method tries to serve the remaining requests from a position on, and undoes its choices if it
+    fails."""
 
     def __init__(self, claims: Sequence[dra.ResourceClaim], inventory: Inventory) -> None:
         self._claims = claims
@@ -108,7 +109,7 @@ class _Search:
         first: int,
         missing: int,
     ) -> bool:
-        """Choose `missing` more devices for a request, from a candidate on."""
+        """Choose `missing` more devices for a request, from the candidate at a position on."""
         if not missing:
             return self._request(number, position + 1)
         for i in range(first, len(candidates) - missing + 1):
@@ -127,7 +128,7 @@ class _Search:
     def _take(
         self, number: int, name: str, request: dra.ExactDeviceRequest, pool: Pool, device: Device
     ) -> Callable[[], None] | None:
-        """Take a device; returns what undoes it, or None if it cannot be taken."""
+        """Choose a device; returns the function that undoes the choice, or None if the device cannot be chosen."""
         admin = bool(request.admin_access)
         tolerations = tuple(request.tolerations or ())
         if self._inventory.taints and not all(_tolerated(t, tolerations) for t in device.taints):
@@ -178,7 +179,7 @@ class _Search:
         return key.partition("#")[0] not in self._inventory.free_again
 
     def _has_capacity(self, device: Device, consumed: dict[str, Fraction]) -> bool:
-        """Whether what other claims have left of a shared device is enough."""
+        """Whether the capacity that other claims leave of a shared device is sufficient."""
         others = [r for key, r in self._inventory.used.get(device.id, {}).items() if self._holds(key)]
         for dimension, amount in consumed.items():
             have = quantity.parse((device.spec.capacity or {})[dimension].value)
@@ -219,7 +220,7 @@ class _Search:
 
 
 def _is_concerned(constraint: dra.DeviceConstraint, request: str) -> bool:
-    """Whether a constraint is about a request; it may name one with or without its subrequest."""
+    """Whether a constraint applies to a request; it may name the request with or without its subrequest."""
     named = constraint.requests
     return not named or request in named or request.partition("/")[0] in named
 
@@ -236,7 +237,7 @@ def _tolerated(taint: dra.DeviceTaint, tolerations: Sequence[Toleration]) -> boo
 
 
 def _drawn(device: Device) -> dict[tuple[str, str], Fraction]:
-    """What a device takes of its pool's counters."""
+    """What a device consumes of its pool's counters."""
     return {
         (consumption.counter_set, name): quantity.parse(counter.value)
         for consumption in device.spec.consumes_counters or ()

@@ -1,4 +1,4 @@
-"""Consumable capacity: what a request takes of a device that several claims may share."""
+"""Consumable capacity: what a request consumes of a device that several claims may share."""
 
 from __future__ import annotations
 
@@ -9,29 +9,29 @@ from volcano_py.scheduler.model.device_pools import Device
 
 
 def consumption(device: Device, request: dra.ExactDeviceRequest) -> dict[str, Fraction] | None:
-    """What a request takes of each capacity of a shared device; None if the device does not offer it."""
-    wanted = (request.capacity.requests if request.capacity is not None else None) or {}
+    """What a request consumes of each capacity of a shared device; None if the device does not offer it."""
+    requested = (request.capacity.requests if request.capacity is not None else None) or {}
     offered = device.spec.capacity or {}
-    if not set(wanted) <= set(offered):
+    if not set(requested) <= set(offered):
         return None
     found: dict[str, Fraction] = {}
     for dimension, capacity in offered.items():
-        amount = _granted(capacity, wanted.get(dimension))
+        amount = _granted(capacity, requested.get(dimension))
         if amount is None:
             return None
         found[dimension] = amount
     return found
 
 
-def _granted(capacity: dra.DeviceCapacity, wanted: quantity.Quantity | None) -> Fraction | None:
-    """What a request gets of a capacity: rounded up to what its policy allows; None if that is too much."""
+def _granted(capacity: dra.DeviceCapacity, requested: quantity.Quantity | None) -> Fraction | None:
+    """What a request gets of a capacity: rounded up to what its policy permits; None if that is too much."""
     whole, policy = quantity.parse(capacity.value), capacity.request_policy
     if policy is None:
-        amount = whole if wanted is None else quantity.parse(wanted)
+        amount = whole if requested is None else quantity.parse(requested)
         return amount if amount <= whole else None
-    if wanted is None:
+    if requested is None:
         return whole if policy.default is None else quantity.parse(policy.default)
-    amount = quantity.parse(wanted)
+    amount = quantity.parse(requested)
     if policy.valid_values:
         return min((v for v in map(quantity.parse, policy.valid_values) if v >= amount), default=None)
     if policy.valid_range is not None and policy.valid_range.min is not None:

@@ -1,7 +1,7 @@
-"""DeviceChoice: which devices of a node the ResourceClaims of a pod get. kube-scheduler: Filter of DynamicResources.
+"""DeviceChoice: the devices of a node that the ResourceClaims of a pod get. kube-scheduler: Filter of DynamicResources.
 
-It follows the objects and the binds in flight (`model.resource_claims`). A session puts its own decisions on top of it,
-see `claim_book`.
+It reads the objects and the binds in flight (`model.resource_claims`). A session adds its own decisions, see
+`claim_book`.
 """
 
 from __future__ import annotations
@@ -34,20 +34,20 @@ class Rejection(IntEnum):
 
 
 class Decision(NamedTuple):
-    """What the claims of a pod get on a node."""
+    """The devices that the claims of a pod get on a node."""
 
     claims: list[PodClaim]
-    """Those that this pod allocates."""
+    """The claims that this pod allocates."""
     chosen: list[list[Chosen]]
-    """The devices of each of them."""
+    """The devices of each of these claims."""
 
 
 class _Known(NamedTuple):
     codes: Codes
     position: int
-    """In the log of devices that were given out or given back."""
+    """The position in the log of allocated and released devices."""
     generations: tuple[int, int]
-    """Of devices and nodes."""
+    """The generations of devices and nodes."""
 
 
 class DeviceChoice:
@@ -63,20 +63,20 @@ class DeviceChoice:
         self._taints = "DRADeviceTaints" in cluster.features
         self._pools: dict[int, list[tuple[Pool, list[Device]]]] = {}
         self._pools_of: tuple[int, int] | None = None
-        """The generations of devices and nodes that `_pools` is of."""
+        """The generations of devices and nodes for which `_pools` was built."""
         self._known: dict[int, _Known] = {}
-        """Answers by class of pods."""
+        """Results by class of pods."""
 
     def used(self) -> Mapping[DeviceId, Mapping[str, dra.JsonMap]]:
-        """The devices that are given out, as in `ResourceClaims.used`."""
+        """The allocated devices, as in `ResourceClaims.used`."""
         return self._claims.used()
 
     def allocation(self, claim: PodClaim) -> dra.JsonMap | None:
-        """The allocation of a claim, written or decided."""
+        """The allocation of a claim, in the object or decided."""
         return self._claims.allocation(claim.key)
 
     def selects(self, demand: ClaimDemand) -> bool:
-        """Whether a claim without an allocation has selectors, or its device classes have."""
+        """Whether a claim without an allocation, or one of its device classes, has selectors."""
         for claim in demand.claims:
             if claim.claim is None or self.allocation(claim) is not None:
                 continue
@@ -88,30 +88,30 @@ class DeviceChoice:
         return False
 
     def decide(self, demand: ClaimDemand, node: int) -> Decision | Rejection:
-        """What the claims of a pod get on a node."""
+        """The devices that the claims of a pod get on a node, or why the node cannot serve them."""
         new: list[PodClaim] = []
-        wanted: list[dra.ResourceClaim] = []
+        unallocated: list[dra.ResourceClaim] = []
         for claim in demand.claims:
             allocation = self.allocation(claim)
             if claim.claim is None:
                 return Rejection.ERROR
             if allocation is None:
                 new.append(claim)
-                wanted.append(claim.claim)
+                unallocated.append(claim.claim)
             elif not self.reaches(allocation, node):
                 return Rejection.ELSEWHERE
         if not new:
             return Decision([], [])
         try:
-            chosen = allocate(wanted, self._inventory(node))
+            chosen = allocate(unallocated, self._inventory(node))
         except SelectorError:
             return Rejection.ERROR
         return Rejection.NO_DEVICES if chosen is None else Decision(new, chosen)
 
     def codes(self, demand: ClaimDemand, class_id: int) -> Codes:
-        """Why each node cannot serve the claims of a class of pods; 0 for those that can. Answers are kept, and
-        computed again for the nodes whose devices were given out or given back."""
-        self._claims.used()  # which brings the log up to date
+        """Why each node cannot serve the claims of a class of pods; 0 for nodes that can. Results are kept, and
+        computed again for the nodes whose devices were allocated or released."""
+        self._claims.used()  # updates the log
         log, generations = self._claims.device_changes, self._generations()
         known = self._known.get(class_id)
         changed = log.since(known.position) if known is not None and known.generations == generations else None
@@ -133,7 +133,7 @@ class DeviceChoice:
         return self._claims.pools.generation, self._cluster.nodes.generation
 
     def reaches(self, allocation: dra.JsonMap, node: int) -> bool:
-        """Whether a node can use what a claim has got."""
+        """Whether a node can use what a claim was allocated."""
         selector = allocation.get("nodeSelector")
         if not selector:
             return True

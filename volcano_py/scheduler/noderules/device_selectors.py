@@ -1,4 +1,5 @@
-"""Which devices the CEL selectors of classes and requests accept. Kubernetes: k8s.io/dynamic-resource-allocation/cel.
+"""The devices that the CEL selectors of classes and requests accept. Kubernetes:
+k8s.io/dynamic-resource-allocation/cel.
 
 An expression is compiled once, and evaluated once for all devices with equal content.
 """
@@ -33,7 +34,7 @@ class SelectorError(ValueError):
 
 
 class DeviceSelectors:
-    """Answers by expression and content of the device."""
+    """Results by expression and content of the device."""
 
     def __init__(self) -> None:
         self._programs: dict[str, Any] = {}
@@ -77,7 +78,7 @@ class DeviceSelectors:
 
 
 def _shown(device: Device, domains: list[str]) -> dict[str, Any]:
-    """A device as CEL sees it: names without a domain are in the driver's."""
+    """A device as CEL variables: names without a domain belong to the driver's domain."""
     driver = device.id[0]
     attributes: dict[str, dict[str, Any]] = {domain: {} for domain in (*domains, driver)}
     capacity: dict[str, dict[str, Any]] = {domain: {} for domain in (*domains, driver)}
@@ -104,7 +105,7 @@ def value_of(attribute: dra.DeviceAttribute) -> Any:
 
 
 def attribute_of(device: Device, name: str) -> dra.DeviceAttribute | None:
-    """An attribute by its qualified name; those without a domain are in the driver's."""
+    """An attribute by its qualified name; names without a domain belong to the driver's domain."""
     attributes = device.spec.attributes or {}
     if name in attributes:
         return attributes[name]

@@ -1,4 +1,4 @@
-"""Dynamic resource allocation: nodes whose devices cannot serve a pod's ResourceClaims are rejected. kube-scheduler:
+"""Dynamic resource allocation: rejects nodes whose devices cannot serve a pod's ResourceClaims. kube-scheduler:
 DynamicResources.
 """
 
@@ -25,12 +25,13 @@ MAX_ALTERNATIVES = 8
 
 
 def book_of(session: Session) -> ClaimBook:
-    """The session's book."""
+    """The ClaimBook of the session."""
     return session.shared(ClaimBook, lambda: ClaimBook(session))
 
 
 class DynamicResources:
-    """The answers for a class of pods are kept, and computed again for the nodes whose devices were given out."""
+    """The results for a class of pods are kept, and computed again for the nodes whose devices were allocated or
+    released."""
 
     name = "DynamicResources"
     scope: Literal[Scope.DOMAIN] = DOMAIN
@@ -38,7 +39,7 @@ class DynamicResources:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._known: dict[int, tuple[Codes, int]] = {}
-        # With victims' claims counted as free, an eviction can help.
+        # With the claims of victims counted as free, an eviction can help.
         code = Code.UNSCHEDULABLE if session.deviations.pipelined_claims else Code.UNRESOLVABLE
         self.reasons = [
             Reason("cannot allocate all claims", code),
@@ -68,12 +69,12 @@ class DynamicResources:
         return codes
 
     def _cannot_be_scored(self, demand: ClaimDemand) -> bool:
-        """Whether a pod has allocated and new claims: Volcano's score of DynamicResources fails for it."""
+        """Whether a pod has allocated and new claims: Volcano's score of DynamicResources fails for such a pod."""
         book = book_of(self._session)
         return len({book.allocation(claim) is None for claim in demand.claims}) > 1
 
     def _only_one(self, task: Task, codes: Codes) -> Codes:
-        """Without scores no node is chosen among several."""
+        """Without scores, no node can be chosen among several."""
         view = self._session.placement.view(task)
         ok = view.ok & (codes == 0)
         group = ok & view.idle if (ok & view.idle).any() else ok & view.future
@@ -109,7 +110,7 @@ class DynamicResourcesScore:
 
 
 def has_alternatives(demand: ClaimDemand) -> bool:
-    """Whether a claim names alternatives for a request (`firstAvailable`)."""
+    """Whether a claim has alternatives for a request (`firstAvailable`)."""
     return any(
         request.first_available
         for claim in demand.claims
@@ -133,7 +134,7 @@ def rank_of(decision: object) -> int:
 
 
 def claim_problem(session: Session, task: Task) -> str | None:
-    """Why no node takes a pod with claims."""
+    """Why all nodes reject a pod with claims."""
     demand = task.claims.devices
     assert demand is not None
     book = book_of(session)
@@ -147,7 +148,7 @@ def claim_problem(session: Session, task: Task) -> str | None:
 
 
 def follow_claims(session: Session) -> None:
-    """Allocate claims of what the session places."""
+    """Allocate and release the claims of the tasks that the session places and evicts."""
     book = book_of(session)
     session.add_event_handler(
         lambda task, node: book.place(task, node) if task.claims.devices is not None else None,
@@ -157,7 +158,7 @@ def follow_claims(session: Session) -> None:
 
 
 def claim_steps(session: Session, task: Task) -> PreBind | None:
-    """What must be written before a task with claims is bound."""
+    """The writes that must succeed before a task with claims is bound."""
     demand = task.claims.devices
     if demand is None:
         return None
@@ -173,6 +174,6 @@ def claim_steps(session: Session, task: Task) -> PreBind | None:
 
 
 def allocation_step(task: Task, claim: PodClaim, allocation: dra.JsonMap | None) -> AllocateClaim:
-    """What must be written to a claim before its pod is bound. `allocation`: None if it is written already."""
+    """The write to a claim before its pod is bound. `allocation`: None if the claim is allocated already."""
     name, uid = claim.key.partition("/")[2], claim.claim.metadata.uid if claim.claim is not None else ""
     return AllocateClaim(task.namespace, name, uid, task.name, task.uid, allocation)

@@ -1,4 +1,4 @@
-"""Images that a node has already. kube-scheduler: ImageLocality."""
+"""Scores by the images that a node already has. kube-scheduler: ImageLocality."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MAX_PER_CONTAINER = 1000 * _MIB
 
 
 class ImageLocality:
-    """Rates nodes by the size of the pod's images they hold, scaled by how widely each is spread."""
+    """Scores nodes by the size of the pod's images they have, scaled by the part of the nodes that have each image."""
 
     name = "ImageLocality"
     scope: Literal[Scope.STATIC] = STATIC
@@ -44,10 +44,10 @@ class ImageLocality:
         return found
 
     def _held(self, image: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Per node, the size of an image, 0 where it is not, and how many nodes have it.
+        """Per node, the size of an image, 0 where it is missing, and how many nodes have it.
 
-        Volcano takes an image's size from the first node that has it, and counts for a new node how many have it
-        by then.
+        Volcano uses the size on the first node that has the image, and for a new node counts only the nodes that had it
+        when the node was added.
         """
         objects = self._session.table.objects
         sizes = np.zeros(len(objects), dtype=np.int64)

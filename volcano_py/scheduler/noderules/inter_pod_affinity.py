@@ -17,7 +17,7 @@ from volcano_py.scheduler.noderules.pod_index import PodIndex, pod_index, terms_
 
 
 class InterPodAffinity:
-    """Rejects nodes by required terms: the pod's own, and the anti-affinity of pods that are there."""
+    """Rejects nodes by required terms: those of the pod, and the anti-affinity of existing pods."""
 
     name = "InterPodAffinity"
     scope: Literal[Scope.DOMAIN] = DOMAIN
@@ -31,7 +31,7 @@ class InterPodAffinity:
         self._session = session
         self._live = session.deviations.live_affinity_lists
         self._anyone = any(terms_of(c).anti_affinity for c in session.cluster.classes.all())
-        """Some pod of the cluster has required anti-affinity."""
+        """Whether a pod of the cluster has required anti-affinity."""
 
     def applies(self, task: Task) -> bool:
         if self._anyone:
@@ -42,12 +42,12 @@ class InterPodAffinity:
     def filter(self, task: Task) -> Codes:
         index = pod_index(self._session)
         codes = np.zeros(len(self._session.table), dtype=np.int8)
-        codes[self._unfriendly(index, task)] = 3
-        codes[self._unwanted(index, task)] = 2
-        codes[~self._wanted(index, task)] = 1
+        codes[self._rejected_by_pods(index, task)] = 3
+        codes[self._rejected_by_anti_affinity(index, task)] = 2
+        codes[~self._accepted_by_affinity(index, task)] = 1
         return codes
 
-    def _wanted(self, index: PodIndex, task: Task) -> NDArray[np.bool_]:
+    def _accepted_by_affinity(self, index: PodIndex, task: Task) -> NDArray[np.bool_]:
         """Nodes whose domains hold pods that satisfy all required affinity terms together."""
         terms = index.terms(task.spec_class).affinity
         count = len(self._session.table)
@@ -72,16 +72,16 @@ class InterPodAffinity:
                 return has_keys  # the first pod of a group with affinity to itself
         return has_keys & near
 
-    def _unwanted(self, index: PodIndex, task: Task) -> NDArray[np.bool_]:
-        """Nodes in whose domain there is a pod that the task does not want near it."""
+    def _rejected_by_anti_affinity(self, index: PodIndex, task: Task) -> NDArray[np.bool_]:
+        """Nodes in whose domain there is a pod that matches the task's anti-affinity."""
         bad = np.zeros(len(self._session.table), dtype=bool)
         for term in index.terms(task.spec_class).anti_affinity:
             d = domains(self._session.cluster, term.topology_key)
             bad |= d.around(index.selected(term, task.namespace)) > 0
         return bad
 
-    def _unfriendly(self, index: PodIndex, task: Task) -> NDArray[np.bool_]:
-        """Nodes in whose domain there is a pod that does not want the task near it."""
+    def _rejected_by_pods(self, index: PodIndex, task: Task) -> NDArray[np.bool_]:
+        """Nodes in whose domain there is a pod with anti-affinity to the task."""
         bad = np.zeros(len(self._session.table), dtype=bool)
         for holders, term in index.against(task):
             pods = holders.pods if self._live else np.where(index.with_anti_affinity, holders.pods, 0)
@@ -90,7 +90,7 @@ class InterPodAffinity:
 
 
 class InterPodPreference:
-    """Rates nodes by preferred terms in both directions, from the lowest candidate to the highest."""
+    """Scores nodes by preferred terms in both directions, scaled from the lowest candidate to the highest."""
 
     name = "InterPodPreference"
     in_runs = True

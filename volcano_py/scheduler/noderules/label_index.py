@@ -1,7 +1,7 @@
-"""Label sets found by selector, and selectors found by label set, without asking each of them.
+"""Label sets found by selector, and selectors found by label set, without matching each of them.
 
-Most selectors want a certain value of some label. What is found this way is a superset: the caller matches the rest.
-Volcano: none; kube-scheduler matches every pod against every term.
+Most selectors require a certain value of some label. The result is a superset: the caller matches the rest. Volcano:
+none; kube-scheduler matches every pod against every term.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ T = TypeVar("T")
 Pair = tuple[str, str]
 
 
-def wanted_pairs(selector: LabelSelector) -> list[list[Pair]]:
+def required_pairs(selector: LabelSelector) -> list[list[Pair]]:
     """What a selector requires of certain labels: of each list, a matching set of labels has one pair."""
     found = [[pair] for pair in (selector.match_labels or {}).items()]
     for e in selector.match_expressions or ():
@@ -30,7 +30,7 @@ def _count(lists: list[list[T]]) -> int:
 
 
 class ByLabels(Generic[T]):
-    """Things that have labels."""
+    """Things with labels."""
 
     def __init__(self) -> None:
         self._all: list[T] = []
@@ -46,7 +46,7 @@ class ByLabels(Generic[T]):
         if selector is None:
             return ()
         choices: list[list[list[T]]] = [
-            [self._with.get(pair, []) for pair in pairs] for pairs in wanted_pairs(selector)
+            [self._with.get(pair, []) for pair in pairs] for pairs in required_pairs(selector)
         ]
         if not choices:
             return self._all
@@ -55,17 +55,17 @@ class ByLabels(Generic[T]):
 
 
 class BySelector(Generic[T]):
-    """Things that have a selector."""
+    """Things with a selector."""
 
     def __init__(self) -> None:
         self._wanting: dict[Pair, list[T]] = {}
         self._others: list[T] = []
 
     def add(self, thing: T, selector: LabelSelector | None) -> None:
-        """A thing without a selector matches nothing and is not found."""
+        """Add a thing. A thing without a selector matches nothing and is never found."""
         if selector is None:
             return
-        pairs = min(wanted_pairs(selector), key=len, default=None)
+        pairs = min(required_pairs(selector), key=len, default=None)
         if pairs is None:
             self._others.append(thing)
             return

@@ -20,7 +20,7 @@ CONFLICT = "pod affinity terms conflict"
 
 
 def required_terms(cls: SpecClass) -> list[NodeSelectorTerm] | None:
-    """The terms of which a node must match one; None: no such demand."""
+    """The terms of which a node must match one; None if there is no such requirement."""
     affinity = cls.affinity.node_affinity if cls.affinity else None
     required = affinity.required_during_scheduling_ignored_during_execution if affinity else None
     return None if required is None else required.node_selector_terms or []
@@ -43,7 +43,7 @@ def matching_nodes(session: Session, cls: SpecClass) -> NDArray[np.bool_]:
 
 
 def conflict(task: Task) -> str | None:
-    """Terms that name nodes and contradict themselves: no node can match."""
+    """The conflict between terms that name different nodes, so that no node can match; None if there is none."""
     terms = required_terms(task.spec_class)
     if not terms:
         return None
@@ -59,7 +59,7 @@ def conflict(task: Task) -> str | None:
 
 
 class NodeAffinity:
-    """Rejects nodes that do not match."""
+    """Rejects nodes that do not match the node selector or the required affinity."""
 
     name = "NodeAffinity"
     scope: Literal[Scope.STATIC] = STATIC
@@ -77,7 +77,7 @@ class NodeAffinity:
 
 
 class PreferredNodeAffinity:
-    """Rates nodes by the weights of the preferred terms they match, relative to the best candidate."""
+    """Scores nodes by the weights of the preferred terms they match, relative to the best candidate."""
 
     name = "PreferredNodeAffinity"
     scope: Literal[Scope.DOMAIN] = DOMAIN

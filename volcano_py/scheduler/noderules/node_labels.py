@@ -1,4 +1,4 @@
-"""Labels of nodes as columns: which nodes match a requirement, and which topology domain each node is in."""
+"""Labels of nodes as columns: the nodes that match a requirement, and the topology domain of each node."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ class Domains:
         self.size = size
         self._has: NDArray[np.bool_] = codes >= 0
         self._alone = size == int(self._has.sum())
-        """No two nodes are in one domain, as with the host name."""
+        """Whether each node is in a domain of its own, as with the host name."""
 
     def sums(self, per_node: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Per domain, what its nodes have together."""
+        """Per domain, the sum over its nodes."""
         has = self._has
         return np.bincount(self.codes[has], weights=per_node[has], minlength=self.size).astype(np.int64)
 
@@ -36,7 +36,7 @@ class Domains:
         return np.where(self._has, per_domain[self.codes], 0)
 
     def around(self, per_node: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Per node, what the nodes of its domain have together; 0 where the label is missing."""
+        """Per node, the sum over the nodes of its domain; 0 where the label is missing."""
         return np.where(self._has, per_node, 0) if self._alone else self.at_nodes(self.sums(per_node))
 
 
@@ -66,7 +66,7 @@ def term_matches(term: NodeSelectorTerm, node: Node) -> bool:
 
 
 def _names(requirement: NodeSelectorRequirement, node: Node) -> bool:
-    """Whether a field is as required: In or NotIn with exactly one value; others make the term match nothing."""
+    """Whether a field is as required: In or NotIn with exactly one value; any other requirement matches nothing."""
     values = requirement.values or ()
     if len(values) != 1 or requirement.operator not in ("In", "NotIn"):
         return False
@@ -98,7 +98,7 @@ _INTEGER = re.compile(r"[+-]?[0-9]+")
 
 
 def _integer(text: str | None) -> int | None:
-    """A whole number of 64 bits, as Go reads it."""
+    """A 64-bit integer, as Go parses it."""
     if text is None or not _INTEGER.fullmatch(text) or len(text) > 20:
         return None
     number = int(text)

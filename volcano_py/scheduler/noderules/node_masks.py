@@ -1,4 +1,4 @@
-"""Which nodes a NodeSelector matches, as an array; kept until nodes change. kube-scheduler: package nodeaffinity."""
+"""The nodes that a NodeSelector matches, as an array; kept until nodes change. kube-scheduler: package nodeaffinity."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _encoder = msgspec.msgpack.Encoder()
 
 
 def node_mask(cluster: Cluster, selector: NodeSelector) -> Bools:
-    """The nodes that match one of the selector's terms. The array must not be written."""
+    """The nodes that match one of the selector's terms. The array is read-only."""
     cache = cluster.rule_cache()
     known: dict[bytes, Bools] = cache.setdefault(("node masks", 0), {})
     key = _encoder.encode(selector)

@@ -1,11 +1,11 @@
-"""PodIndex: which pods are where, counted so that selectors can be answered per node without looking at pods.
+"""PodIndex: the pods on each node, counted so that selectors can be evaluated per node without visiting pods.
 
-Pods are distinguished by namespace and by the labels that some selector in the cluster mentions (job controllers
-label every pod differently; without that projection every pod would be a class of its own). For each such
-label class there is one count per node. Classes of pods that carry affinity terms of their own ("holders")
-are counted as well, for the rules that look from the other side.
+Pods are distinguished by namespace and by the labels that a selector in the cluster uses (job controllers label every
+pod differently; without that projection every pod would be a class of its own). For each such label class there is one
+count per node. Classes of pods that have affinity terms of their own ("holders") are counted as well, for the rules in
+the opposite direction.
 
-It is created when the first rule of a session reads it, and moves with the session's placements.
+The index is created when the first rule of a session reads it, and follows the session's placements.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from volcano_py.scheduler.noderules.label_index import ByLabels, BySelector
 
 Counts = NDArray[np.int64]
 OWNERS = (("v1", "ReplicationController"), ("apps/v1", "ReplicaSet"), ("apps/v1", "StatefulSet"))
-"""The owners by whose selectors pods are spread by default."""
+"""The owners whose selectors define the default spreading of pods."""
 
 
 class PodTerms(NamedTuple):
@@ -51,7 +51,7 @@ NO_TERMS = PodTerms([], [], [])
 
 
 def terms_of(cls: SpecClass) -> PodTerms:
-    """A class's terms between pods."""
+    """The affinity terms between pods of a class."""
     a = cls.affinity
     if a is None or (a.pod_affinity is None and a.pod_anti_affinity is None):
         return NO_TERMS
@@ -78,7 +78,7 @@ def selector_keys(selector: LabelSelector | None) -> Iterator[str]:
 
 
 class LabelClass:
-    """Pods of one namespace that every selector treats alike."""
+    """Pods of one namespace that match the same selectors."""
 
     __slots__ = ("labels", "live", "namespace", "pods")
 
@@ -88,7 +88,7 @@ class LabelClass:
         self.pods = np.zeros(nodes, dtype=np.int64)
         """All pods, per node."""
         self.live = np.zeros(nodes, dtype=np.int64)
-        """Those not being deleted."""
+        """Pods that are not being deleted."""
 
 
 class Holders:
@@ -129,7 +129,7 @@ class PodIndex:
         self._note_holders()
 
     def _note_holders(self) -> None:
-        """Which nodes had pods with terms when the session was opened (Volcano looks at no others)."""
+        """Record the nodes that had pods with terms when the session opened (Volcano checks no others)."""
         index = self._session.table.index
         for name, tasks in self._session.cluster.on_node.items():
             node = index.get(name)
@@ -179,7 +179,7 @@ class PodIndex:
         return holders
 
     def label_classes(self, selector: LabelSelector | None) -> Iterable[LabelClass]:
-        """Those that a selector can match."""
+        """The label classes that a selector can match."""
         return self._by_labels.candidates(selector)
 
     def against(self, task: Task) -> Iterator[tuple[Holders, PodAffinityTerm]]:
@@ -206,9 +206,9 @@ class PodIndex:
     ) -> bool:
         """Whether a term of a pod in `owner_namespace` selects a pod with these labels.
 
-        `incoming`: the term is that of the pod that looks for a place. Its namespaces are looked up by their labels
-        at first, so that those of which there is no object are not found; a term of a pod that is there takes such a
-        namespace for one without labels.
+        `incoming`: the term belongs to the pod to be placed. Its namespace selector is first evaluated over the
+        Namespace objects, so that a namespace without an object is not found; a term of an existing pod treats such a
+        namespace as one without labels.
         """
         if not matches(term.label_selector, labels):
             return False
@@ -225,7 +225,7 @@ class PodIndex:
         return matches(term.namespace_selector, known.metadata.labels if known else {})
 
     def selected(self, term: PodAffinityTerm, owner_namespace: str) -> Counts:
-        """Per node, the pods that a term selects."""
+        """Per node, the number of pods that a term selects."""
         total = np.zeros(self.nodes, dtype=np.int64)
         for c in self.label_classes(term.label_selector):
             if self.selects(term, owner_namespace, c.namespace, c.labels):
@@ -234,7 +234,7 @@ class PodIndex:
 
 
 def pod_index(session: Session) -> PodIndex:
-    """The session's index, created at the first use."""
+    """The session's index, created at first use."""
     return session.shared(PodIndex, lambda: _build(session))
 
 

@@ -1,4 +1,4 @@
-"""The number of pods a node takes. Volcano: predicates, `node(s) pod number exceeded`."""
+"""The number of pods that a node accepts. Volcano: predicates, `node(s) pod number exceeded`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from volcano_py.scheduler.model.task import Task
 
 
 class PodNumber:
-    """Rejects nodes whose allocatable `pods` are used up; a node that names none takes none."""
+    """Rejects nodes whose allocatable `pods` are used up; a node that sets none accepts no pods."""
 
     name = "PodNumber"
     in_runs = True

@@ -16,7 +16,7 @@ _ANY = "0.0.0.0"
 
 
 class NodePorts:
-    """Rejects nodes on which a wanted host port is taken (same protocol, same or any address)."""
+    """Rejects nodes on which a requested host port is in use (same protocol, same or any address)."""
 
     name = "NodePorts"
     scope: Literal[Scope.DOMAIN] = DOMAIN
@@ -36,8 +36,8 @@ class NodePorts:
         return self._used
 
     def _move(self, task: Task, node: int, sign: int) -> None:
-        """Of two pods with the same port on a node, which the kubelet does not let happen, the first that goes frees
-        it, as in kube-scheduler."""
+        """Count or uncount the ports of a task. If two pods have the same port on a node, which the kubelet prevents,
+        the first one that leaves frees it, as in kube-scheduler."""
         assert self._used is not None
         for p in task.spec_class.ports:
             here = self._used.setdefault(_port(p), {}).setdefault(node, set())

@@ -58,7 +58,7 @@ class TaintToleration:
 
 
 class TaintPreference:
-    """Rates nodes down by their untolerated PreferNoSchedule taints, relative to the worst candidate."""
+    """Scores nodes lower by their untolerated PreferNoSchedule taints, relative to the worst candidate."""
 
     name = "TaintPreference"
     in_runs = True
@@ -92,6 +92,6 @@ class TaintPreference:
 
 
 def _tainted(nodes: Sequence[Node], effects: tuple[str, ...]) -> list[tuple[int, list[Taint]]]:
-    """The nodes with taints of these effects: the column, and those taints."""
+    """The nodes with taints of these effects: the column, and these taints."""
     found = ((i, [t for t in n.spec.taints or () if t.effect in effects]) for i, n in enumerate(nodes))
     return [(i, taints) for i, taints in found if taints]

@@ -34,17 +34,17 @@ class _Constraint(NamedTuple):
     min_domains: int
     selects: _Selects
     selector: LabelSelector | None
-    """Pods that it does not match are not selected."""
+    """The label selector alone; `selects` also compares the values of matchLabelKeys."""
     empty: bool
-    """It selects everything, which kube-scheduler takes for nothing when it counts pods."""
+    """Whether it selects all pods; kube-scheduler then counts none."""
     affinity_counts: bool
-    """Nodes that selector or affinity exclude are no domains (the default)."""
+    """Whether nodes that the selector or affinity excludes are no domains (the default)."""
     taints_count: bool
-    """Nodes with untolerated taints are no domains (not the default)."""
+    """Whether nodes with untolerated taints are no domains (not the default)."""
 
 
 class _Counting(NamedTuple):
-    """What of a constraint follows from the pod's class and the Node objects."""
+    """The part of a constraint that depends on the pod's class and the Node objects only."""
 
     domains: Domains
     counted: NDArray[np.bool_]
@@ -52,7 +52,7 @@ class _Counting(NamedTuple):
 
 
 class TopologySpread:
-    """Rejects nodes whose domain would get more than maxSkew pods ahead of the emptiest."""
+    """Rejects nodes whose domain would exceed the emptiest domain by more than maxSkew pods."""
 
     name = "PodTopologySpread"
     scope: Literal[Scope.DOMAIN] = DOMAIN
@@ -79,7 +79,7 @@ class TopologySpread:
             lowest = int(sums[exists].min()) if exists.any() else 0
             if int(exists.sum()) < c.min_domains:
                 lowest = 0
-            # One answer for each domain, and a last one for nodes without the label, whose number is -1.
+            # One result for each domain, and a last one for nodes without the label, whose number is -1.
             answers = np.append(np.where(sums + int(c.selects(labels)) - lowest > c.max_skew, 2, 0), 1)
             codes = np.where(codes == 0, answers[d.codes], codes).astype(np.int8)
         return codes
@@ -106,7 +106,7 @@ class TopologySpread:
 
 
 class SpreadPreference:
-    """Rates nodes by how few of the pod's like are in their domains."""
+    """Scores nodes higher the fewer matching pods are in their domains."""
 
     name = "SpreadPreference"
     in_runs = True
@@ -176,7 +176,7 @@ class SpreadPreference:
             size = int(rated.sum())
             counts = pods[candidates]
         else:
-            size = len(np.unique(here[rated]))  # by default nodes without the key are rated too: one domain
+            size = len(np.unique(here[rated]))  # by default nodes without the key are scored too: one domain
             counted = has_keys & _included(self._session, task, c)
             counts = d.around(np.where(counted, pods, 0))[candidates]
         weight = math.log(size + 2)
@@ -245,24 +245,24 @@ def _pods(index: PodIndex, namespace: str, constraint: _Constraint) -> NDArray[n
 
 
 def _default_selectors(session: Session, task: Task) -> list[LabelSelector]:
-    """What services and the pod's controller select, together; none if nothing does."""
+    """The selectors of the Services and the controller of a pod; empty if there is none."""
     labels = task.pod.metadata.labels or {}
     others = session.cluster.others
-    wanted: dict[str, str] = {}
+    required: dict[str, str] = {}
     for service in others.get("Service", {}).values():
         chosen = service.spec.selector or {}
         same = service.metadata.namespace == task.namespace
         if same and chosen and all(labels.get(k) == v for k, v in chosen.items()):
-            wanted.update(chosen)
+            required.update(chosen)
     selectors: list[LabelSelector] = []
     owner = task.pod.metadata.controller
     if owner is not None and (owner.api_version, owner.kind) in OWNERS:
         workload = others.get(owner.kind, {}).get(f"{task.namespace}/{owner.name}")
         chosen = workload.spec.selector if workload is not None else None
         if isinstance(chosen, dict):  # a ReplicationController's
-            wanted.update(chosen)
+            required.update(chosen)
         elif chosen is not None and (chosen.match_labels or chosen.match_expressions):
-            with suppress(ValueError):  # Kubernetes passes over one that it cannot read
+            with suppress(ValueError):  # Kubernetes ignores a selector that is invalid
                 check(chosen)
                 selectors.append(chosen)
-    return [LabelSelector(match_labels=wanted), *selectors] if wanted else selectors
+    return [LabelSelector(match_labels=required), *selectors] if required else selectors

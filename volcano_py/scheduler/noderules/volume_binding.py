@@ -1,7 +1,7 @@
-"""Volumes: nodes that cannot use a pod's volumes are rejected. kube-scheduler: VolumeBinding.
+"""Volumes: rejects nodes that cannot use a pod's volumes. kube-scheduler: VolumeBinding.
 
-The rule has two parts. What follows from the objects alone is decided once a class of pods; where claims compete for
-volumes that exist, each pod is decided by itself.
+The filter has two parts. What depends on the objects alone is computed once for each class of pods. Where claims
+compete for existing volumes, each pod is evaluated by itself.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from volcano_py.scheduler.noderules.node_masks import node_mask
 from volcano_py.scheduler.noderules.volume_book import EVERYWHERE, Decision, Rejection, VolumeBook
 
 OUT_OF_REACH, MISSING = 1, 4
-"""Reasons about bound claims, beside those of `Rejection`."""
+"""Reasons about bound claims, in addition to those of `Rejection`."""
 REASONS = [
     Reason("node(s) didn't match PersistentVolume's node affinity", Code.UNRESOLVABLE),
     Reason("node(s) didn't find available persistent volumes to bind", Code.UNRESOLVABLE),
@@ -33,12 +33,12 @@ REASONS = [
 
 
 def book_of(session: Session) -> VolumeBook:
-    """The session's book."""
+    """The VolumeBook of the session."""
     return session.shared(VolumeBook, lambda: VolumeBook(session.cluster))
 
 
 class VolumeBinding:
-    """Bound volumes that the node does not reach; claims for which no volume can be made there."""
+    """Rejects nodes that cannot reach a bound volume, and nodes for which no volume can be provisioned."""
 
     name = "VolumeBinding"
     scope: Literal[Scope.STATIC] = STATIC
@@ -62,7 +62,8 @@ class VolumeBinding:
 
 
 class VolumeMatching:
-    """Claims that wait for their first consumer, where volumes exist or another pod uses the claim as well."""
+    """Rejects nodes for claims that wait for their first consumer, if volumes exist or another pod also uses the
+    claim."""
 
     name = "VolumeMatching"
     scope: Literal[Scope.DOMAIN] = DOMAIN
@@ -93,7 +94,7 @@ class VolumeMatching:
 
 
 def bound_codes(cluster: Cluster, demand: VolumeDemand) -> Codes:
-    """Which nodes cannot reach the volumes that a pod's claims are bound to; numbers as in REASONS."""
+    """The nodes that cannot reach the volumes of a pod's bound claims; numbers as in REASONS."""
     codes = np.zeros(len(cluster.nodes), dtype=np.int8)
     if demand.missing:
         codes[:] = MISSING
@@ -105,7 +106,7 @@ def bound_codes(cluster: Cluster, demand: VolumeDemand) -> Codes:
 
 
 def provision_codes(book: VolumeBook, demand: VolumeDemand) -> Codes:
-    """Near which nodes no volume can be made for some claim that waits, if none is there that could be matched."""
+    """The nodes for which no volume can be provisioned for a waiting claim, if no existing volume can match."""
     names = book.node_names
     codes = np.zeros(len(names), dtype=np.int8)
     for claim in demand.waiting:
@@ -128,7 +129,7 @@ def _reject(codes: Codes, nodes: Bools, code: int) -> None:
 
 
 def follow_volumes(session: Session) -> None:
-    """Reserve volumes for what the session places."""
+    """Reserve and release volumes for the tasks that the session places and evicts."""
     book = book_of(session)
     pipelined_too = session.deviations.pipelined_claims
 
@@ -144,7 +145,7 @@ def follow_volumes(session: Session) -> None:
 
 
 def volume_steps(session: Session, task: Task, timeout: float) -> PreBind | None:
-    """What must be written before a task with waiting claims is bound."""
+    """The writes that must succeed before a task with waiting claims is bound."""
     demand = task.claims.volumes
     if demand is None or not demand.waiting:
         return None
@@ -159,7 +160,7 @@ def volume_steps(session: Session, task: Task, timeout: float) -> PreBind | None
 def binding_steps(
     decision: Decision, namespace: str, node: str, timeout: float, *, exact: bool = False
 ) -> list[PreBindStep]:
-    """What must be written for waiting claims before their pod is bound. `timeout`: seconds until they have volumes.
+    """The writes for waiting claims before their pod is bound. `timeout`: seconds until the claims must be bound.
     `exact`: a step fails if its object has changed since the decision."""
     steps: list[PreBindStep] = []
     waits: list[PreBindStep] = []

@@ -1,8 +1,8 @@
-"""VolumeBook: which volumes and nodes waiting claims get. kube-scheduler: FindPodVolumes and AssumePodVolumes of
+"""VolumeBook: the volumes and nodes that waiting claims get. kube-scheduler: FindPodVolumes and AssumePodVolumes of
 VolumeBinding.
 
-It starts from the objects and from binds in flight (`model.storage`). A session moves its book with its placements;
-pods of profiles reserve in the model itself, so that their book is always as it started.
+It starts with the objects and the binds in flight (`model.storage`). A session updates its book with its placements.
+Pods of profiles reserve in the model itself, so that their book never changes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from volcano_py.scheduler.model.volume_demand import Provision, Waiting
 from volcano_py.scheduler.noderules.node_masks import node_mask
 
 EVERYWHERE = -1
-"""In the log: any node may be concerned."""
+"""An entry of the log: any node may have changed."""
 
 
 class Rejection(IntEnum):
@@ -34,14 +34,14 @@ class Rejection(IntEnum):
 
 
 class Decision(NamedTuple):
-    """What the waiting claims of a pod get on a node."""
+    """The volumes and provisions that the waiting claims of a pod get on a node."""
 
     bindings: list[tuple[Waiting, storage.PersistentVolume]]
     provisions: list[Waiting]
 
 
 class VolumeBook:
-    """See the module. `log`: columns of nodes for which an answer may have changed, in order."""
+    """See the module. `log`: columns of nodes whose results may have changed, in order."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -54,7 +54,7 @@ class VolumeBook:
         """By task slot."""
         self.log: list[int] = []
 
-    # ---- asking ---------------------------------------------------------------------------------------------
+    # ---- deciding -------------------------------------------------------------------------------------------
 
     @property
     def node_names(self) -> list[str]:
@@ -62,7 +62,7 @@ class VolumeBook:
         return self._nodes.names
 
     def decide(self, waiting: Sequence[Waiting], provisions: Sequence[Provision], node: int) -> Decision | Rejection:
-        """What the claims get on a node. `waiting` is sorted by size: the smallest claim chooses first."""
+        """The volumes of the claims on a node. `waiting` is sorted by size: the smallest claim is served first."""
         name = self._nodes.names[node]
         bindings: list[tuple[Waiting, storage.PersistentVolume]] = []
         to_make: list[tuple[Waiting, Provision]] = []
@@ -88,11 +88,11 @@ class VolumeBook:
         return Decision(bindings, [claim for claim, _ in to_make])
 
     def topology(self, provision: Provision) -> Bools:
-        """The nodes that a class's allowedTopologies name."""
+        """The nodes in a class's allowedTopologies."""
         return np.array([self._in_topology(provision, i) for i in range(len(self._nodes))], dtype=bool)
 
     def capacity(self, provision: Provision) -> Bools:
-        """The nodes near which a volume of the claim's size can be made."""
+        """The nodes for which a volume of the claim's size can be provisioned."""
         return np.array([self._has_capacity(provision, i) for i in range(len(self._nodes))], dtype=bool)
 
     def _in_topology(self, provision: Provision, node: int) -> bool:
@@ -169,8 +169,8 @@ class VolumeBook:
     # ---- following the session --------------------------------------------------------------------------------
 
     def place(self, task: Task, node: int) -> None:
-        """A task gets a node: its claims get what the node offers now. Where it offers nothing (the filters were not
-        requested) nothing is reserved."""
+        """Reserve the volumes for a task that gets a node, from what the node offers now. If it offers none (the filter
+        is not enabled), nothing is reserved."""
         demand = task.claims.volumes
         if demand is None or not demand.waiting:
             return
@@ -180,7 +180,7 @@ class VolumeBook:
             self._count(decision, node, +1)
 
     def displace(self, task: Task, node: int) -> None:
-        """The opposite of `place`."""
+        """Undo `place`."""
         decision = self.decisions.pop(task.slot, None)
         if decision is not None:
             self._count(decision, node, -1)
@@ -215,7 +215,7 @@ def _size(volume: storage.PersistentVolume) -> int:
 
 
 def _serves(volume: storage.PersistentVolume, claim: Waiting) -> bool:
-    """Whether a volume is large enough, of the claim's mode, and stays."""
+    """Whether a volume is large enough, has the claim's mode, and is not being deleted."""
     return (
         _size(volume) >= claim.size
         and (volume.spec.volume_mode or "Filesystem") == claim.volume_mode

@@ -1,5 +1,5 @@
-"""Limits of attached volumes: nodes to which no further volume of a driver can be attached are rejected.
-kube-scheduler: NodeVolumeLimits.
+"""Limits of attached volumes: rejects nodes to which no further volume of a driver can be attached. kube-scheduler:
+NodeVolumeLimits.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ _Handle = tuple[str, str]
 
 
 class NodeVolumeLimits:
-    """A volume that several pods of a node use counts once. Drivers without a limit on a node take any number there."""
+    """A volume that several pods of a node use counts once. A driver without a limit on a node accepts any number
+    there."""
 
     name = "NodeVolumeLimits"
     scope: Literal[Scope.LOCAL] = LOCAL
@@ -30,13 +31,13 @@ class NodeVolumeLimits:
         self._session = session
         self._attached: dict[int, Counter[_Handle]] | None = None
         self._free: dict[str, Floats] = {}
-        """What can still be attached to each node, by driver; drivers without any limit are left out."""
+        """How many more volumes can be attached to each node, by driver; drivers without any limit are left out."""
 
     def applies(self, task: Task) -> bool:
         return task.claims.volumes is not None and bool(task.claims.volumes.handles)
 
     def _open(self) -> dict[int, Counter[_Handle]]:
-        """What is attached to each node; computed for the first pod with volumes."""
+        """The volumes attached to each node; computed for the first pod with volumes."""
         if self._attached is None:
             self._attached = {}
             session = self._session
@@ -78,11 +79,11 @@ class NodeVolumeLimits:
             free = self._free.get(driver)
             if free is None:
                 continue
-            wanted = np.full(len(nodes), float(own[driver]))
+            requested = np.full(len(nodes), float(own[driver]))
             for handle in shared:
                 if handle[0] == driver:
-                    wanted += [not attached.get(int(i), Counter())[handle] > 0 for i in nodes]
-            codes |= ((wanted > 0) & (wanted > free[nodes])).astype(np.int8)
+                    requested += [not attached.get(int(i), Counter())[handle] > 0 for i in nodes]
+            codes |= ((requested > 0) & (requested > free[nodes])).astype(np.int8)
         return codes
 
     def filter_node(self, task: Task, node: int) -> int:
@@ -92,7 +93,7 @@ class NodeVolumeLimits:
         return int(exceeds(task.claims.volumes.handles, attached.get(node, ()), free))
 
     def _new(self, task: Task) -> tuple[Counter[str], list[_Handle]]:
-        """How many volumes of each driver nothing else uses, and the others."""
+        """The number of volumes of each driver that no other pod uses, and the handles of the others."""
         assert task.claims.volumes is not None
         handles = dict.fromkeys(task.claims.volumes.handles)
         return (
@@ -102,9 +103,9 @@ class NodeVolumeLimits:
 
 
 def exceeds(handles: Iterable[tuple[str, str, bool]], attached: Container[_Handle], free: Mapping[str, float]) -> bool:
-    """Whether a node cannot take further volumes.
+    """Whether the volumes exceed the limits of a node.
 
-    `handles`: as in VolumeDemand. `attached`: those that the node has. `free`: how many more of each driver it takes.
+    `handles`: as in VolumeDemand. `attached`: the handles on the node. `free`: how many more of each driver it accepts.
     """
     new = Counter(driver for driver, handle, alone in set(handles) if alone or (driver, handle) not in attached)
     return any(driver in free and number > free[driver] for driver, number in new.items())

@@ -14,7 +14,7 @@ from volcano_py.scheduler.model.task import Task
 
 
 class VolumeRestrictions:
-    """Rejects all nodes while another pod that is on a node names the claim."""
+    """Rejects all nodes while another pod that is on a node uses the claim."""
 
     name = "VolumeRestrictions"
     scope: Literal[Scope.DOMAIN] = DOMAIN

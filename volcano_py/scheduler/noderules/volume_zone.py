@@ -1,4 +1,4 @@
-"""Zones of volumes: nodes outside the zones of a pod's bound volumes are rejected. kube-scheduler: VolumeZone."""
+"""Zones of volumes: rejects nodes outside the zones of a pod's bound volumes. kube-scheduler: VolumeZone."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _STABLE = dict(zip(ZONE_LABELS[:2], ZONE_LABELS[2:], strict=True))
 
 
 class VolumeZone:
-    """Nodes without any zone label take all volumes."""
+    """Rejects nodes outside the zones; nodes without any zone label accept all volumes."""
 
     name = "VolumeZone"
     scope: Literal[Scope.STATIC] = STATIC

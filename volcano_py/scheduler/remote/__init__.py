@@ -1,2 +1,2 @@
-"""Other programs that the scheduler calls: extenders and metrics sources. The calls run beside the cycles, and their
-answers are inputs of the next one."""
+"""Calls to other programs: extenders and metrics sources. The calls run beside the cycles, and their responses are
+inputs of later cycles."""

@@ -1,6 +1,6 @@
 """The ConfigMap with the device configuration, read while the plugin deviceshare is configured. Volcano reads it once.
 
-It is read again every ten seconds: it changes rarely, and watching one ConfigMap would need rights to watch them.
+It is read again every ten seconds: it changes rarely, and a watch would need the permission to watch ConfigMaps.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ log = logging.getLogger(__name__)
 
 _INTERVAL = 10.0
 _CHECK = 1.0
-"""Seconds between two looks at the configuration, of which each change is followed at once."""
+"""Seconds between two checks whether the configuration needs a ConfigMap; a change of this is followed at once."""
 
 
 class DeviceConfigMap:
-    """`put` gets the ConfigMap when it has changed, and its key with None when it is gone."""
+    """`put` gets the ConfigMap when it has changed, and its key with None when it was deleted."""
 
     def __init__(
         self,

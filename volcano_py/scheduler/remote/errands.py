@@ -1,7 +1,7 @@
-"""Errands: what the plugins of profiles need of the world outside of the core.
+"""Errands: the requests that plugins of profiles send to other programs.
 
-The objects of the kinds that they read, the patches that they write, and the HTTP calls that they make. Nothing of it
-holds up the scheduler: answers are inputs of the next attempts.
+The objects of the kinds that they read, the patches that they write, and the HTTP calls that they send. No errand
+delays the scheduler: responses are inputs of later attempts.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from volcano_py.scheduler.remote.http import CallError, call, decoded
 log = logging.getLogger(__name__)
 
 _AT_ONCE = 16
-"""Calls to one server that run side by side."""
+"""Concurrent calls to one server."""
 _PAUSE = 1.0
 """Seconds between attempts to find a kind, or to write a patch."""
 _MOST_ATTEMPTS = 60
 
 
 class Errands:
-    """`reads` gives the kinds that plugins read now. `changed` gets (kind, old, new) of their objects, and `answered`
-    what has come of a call."""
+    """`reads` returns the kinds that plugins read now. `changed` gets (kind, old, new) of their objects, and `answered`
+    the outcome of a call."""
 
     def __init__(
         self,
@@ -53,22 +53,22 @@ class Errands:
         self._kinds: dict[ObjectKind, ResourceType] = {}
         self._slots: dict[str, asyncio.Semaphore] = {}
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-        """Patches of one object are written one after the other."""
+        """Locks so that patches of one object are written one after the other."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._problems: dict[str, str] = {}
 
     async def run(self, client: Client) -> None:
-        """Follow the objects until cancelled."""
+        """Watch the objects until cancelled."""
         self._client = client
         async with aiohttp.ClientSession() as self._http:
             watching: dict[ObjectKind, asyncio.Task[None]] = {}
             try:
                 while True:
-                    wanted = self._reads()
-                    for kind in watching.keys() - wanted:
+                    needed = self._reads()
+                    for kind in watching.keys() - needed:
                         watching.pop(kind).cancel()
                         self._informers.pop(kind, None)
-                    for kind in wanted - watching.keys():
+                    for kind in needed - watching.keys():
                         watching[kind] = asyncio.create_task(self._watch(client, kind))
                     for task in watching.values():
                         if task.done():
@@ -79,14 +79,14 @@ class Errands:
                     task.cancel()
 
     def replay(self) -> None:
-        """Report all objects again, to new profiles."""
+        """Report all objects again, for new profiles."""
         for informer in self._informers.values():
             for found in list(informer.store.values()):
                 self._changed(None, found)
 
     def carry(self, errand: Ask | Patch) -> None:
-        """Make a call, or write a patch."""
-        work = self._patch(errand) if isinstance(errand, Patch) else self._ask(errand)
+        """Send a call, or write a patch."""
+        work = self._patch(errand) if isinstance(errand, Patch) else self._call(errand)
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -105,13 +105,13 @@ class Errands:
         await informer.run()
 
     def _typed(self, kind: ObjectKind, manifest: dict[str, Any]) -> dict[str, Any]:
-        """Objects of a list do not repeat their kind."""
+        """Set apiVersion and kind, which objects in a list lack."""
         manifest.setdefault("apiVersion", kind.api_version)
         manifest.setdefault("kind", kind.kind)
         return manifest
 
     async def _resource(self, client: Client, kind: ObjectKind) -> ResourceType:
-        """Where the API server serves a kind; waits until it does."""
+        """The resource of a kind; waits until the API server serves it."""
         while kind not in self._kinds:
             group, _, version = kind.api_version.rpartition("/")
             try:
@@ -139,7 +139,7 @@ class Errands:
             await self._write(patch, name)
 
     async def _write(self, patch: Patch, name: str) -> None:
-        """Write a patch; an API server that cannot be reached is tried again."""
+        """Write a patch; retry while the API server cannot be reached."""
         for _ in range(_MOST_ATTEMPTS):
             try:
                 assert self._client is not None
@@ -161,7 +161,7 @@ class Errands:
 
     # ---- calls ------------------------------------------------------------------------------------------
 
-    async def _ask(self, ask: Ask) -> None:
+    async def _call(self, ask: Ask) -> None:
         server = ask.call.url.split("/", 3)[2] if "//" in ask.call.url else ask.call.url
         async with self._slots.setdefault(server, asyncio.Semaphore(_AT_ONCE)):
             try:
@@ -172,17 +172,17 @@ class Errands:
         if ask.number:
             self._answered(ask.number, answer)
 
-    async def _post(self, question: Call) -> Any:
+    async def _post(self, request: Call) -> Any:
         try:
-            data = orjson.dumps(question.body(), option=orjson.OPT_NON_STR_KEYS)
-            verify = _context(question.tls) if question.tls is not None else True
+            data = orjson.dumps(request.body(), option=orjson.OPT_NON_STR_KEYS)
+            verify = _context(request.tls) if request.tls is not None else True
         except (TypeError, ValueError, OSError) as e:
             raise CallError(f"the call cannot be made: {e}") from None
         assert self._http is not None
-        return decoded(await call(self._http, "POST", question.url, question.timeout, data=data, verify=verify))
+        return decoded(await call(self._http, "POST", request.url, request.timeout, data=data, verify=verify))
 
     def _report(self, what: str, problem: str) -> None:
-        """One log line when a problem begins, and one when it ends."""
+        """Log one line when a problem begins, and one when it ends."""
         known = self._problems.get(what, "")
         if problem and problem != known:
             log.warning("%s: %s", what, problem)
@@ -194,7 +194,7 @@ class Errands:
 
 @functools.lru_cache(maxsize=64)
 def _context(tls: Tls) -> ssl.SSLContext | bool:
-    """How to connect to a server."""
+    """The TLS settings of a connection to a server."""
     if tls == Tls():
         return True
     context = ssl.create_default_context(cafile=tls.ca_file or None)

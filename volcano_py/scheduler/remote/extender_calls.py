@@ -1,6 +1,6 @@
-"""Carrying requests to extenders, and their answers back to the mailbox. Volcano: plugins/extender/extender.go.
+"""Sending calls to extenders, and their responses to the mailbox. Volcano: plugins/extender/extender.go.
 
-A few calls run side by side; none lasts longer than its time limit. An answer wakes the cycles.
+A few calls run concurrently; each has a timeout. A response starts a cycle.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from volcano_py.scheduler.remote.http import CallError, call, decoded
 log = logging.getLogger(__name__)
 
 _AT_ONCE = 16
-"""Calls that run side by side."""
+"""Concurrent calls."""
 _PAUSE = 1.0
-"""Seconds after a failure during which an URL is not called: a program that hangs would delay all other requests."""
+"""Seconds after a failure during which an URL is not called: a server that hangs would delay all other calls."""
 _JUST_FAILED = "it has just failed"
 _MOST_NOTICES = 10_000
-"""Notices that wait; the oldest are dropped."""
+"""The largest number of pending notices; the oldest are dropped."""
 
 
 class ExtenderCalls:
-    """`mailbox` gives the current one; `answered` is called when answers have arrived."""
+    """`mailbox` returns the current one; `answered` is called when responses have arrived."""
 
     def __init__(self, mailbox: Callable[[], Mailbox], answered: Callable[[], None]) -> None:
         self._mailbox = mailbox
@@ -37,17 +37,17 @@ class ExtenderCalls:
         self._wake = asyncio.Event()
         self._slots = asyncio.Semaphore(_AT_ONCE)
         self._failed: dict[str, float] = {}
-        """URLs whose last call failed, with the time: each failure is one log line, and more calls follow later."""
+        """URLs whose last call failed, with the time: each failure is one log line."""
 
     def wake(self) -> None:
-        """A cycle has ended: there may be requests."""
+        """Called at the end of a cycle: there may be calls to send."""
         mail = self._mailbox()
         mail.carried = True
         if mail.outbox or mail.notices:
             self._wake.set()
 
     async def run(self) -> None:
-        """Carry requests until cancelled."""
+        """Send calls until cancelled."""
         self._mailbox().carried = True
         async with aiohttp.ClientSession() as session:
             while True:
@@ -56,13 +56,13 @@ class ExtenderCalls:
                 mail = self._mailbox()
                 requests, mail.outbox = mail.outbox, {}
                 notices, mail.notices = mail.notices[-_MOST_NOTICES:], []
-                await asyncio.gather(*(self._ask(session, key, q) for key, q in requests.items()))
+                await asyncio.gather(*(self._call(session, key, q) for key, q in requests.items()))
                 for notice in notices:
                     await self._notify(session, notice)
                 if requests:
                     self._answered()
 
-    async def _ask(self, session: aiohttp.ClientSession, key: Key, request: Request) -> None:
+    async def _call(self, session: aiohttp.ClientSession, key: Key, request: Request) -> None:
         async with self._slots:
             try:
                 if time.monotonic() - self._failed.get(request.url, -_PAUSE) < _PAUSE:

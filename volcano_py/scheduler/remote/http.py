@@ -1,4 +1,4 @@
-"""One HTTP call with limits: on its time, and on the size of its answer."""
+"""One HTTP call with limits on its time and on the size of its response."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import aiohttp
 import orjson
 
 MAX_BYTES = 10 * 1024 * 1024
-"""The largest answer that is read."""
+"""The largest response that is read."""
 
 
 class CallError(Exception):
@@ -29,7 +29,7 @@ async def call(
     auth: aiohttp.BasicAuth | None = None,
     verify: bool | ssl.SSLContext = True,
 ) -> bytes:
-    """The body of an answer with status 200. Raises CallError for everything else."""
+    """The body of a response with status 200. Raises CallError for any other outcome."""
     headers = {"Content-Type": "application/json"} if data is not None else None
     try:
         async with (
@@ -53,7 +53,7 @@ async def call(
 
 
 def decoded(body: bytes) -> Any:
-    """A JSON answer; empty: None. Raises CallError for what is no JSON."""
+    """A JSON response; None if it is empty. Raises CallError for invalid JSON."""
     if not body.strip():
         return None
     try:

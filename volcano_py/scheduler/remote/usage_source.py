@@ -1,7 +1,7 @@
-"""Measuring how busy nodes are, with Prometheus, the custom metrics API, or Elasticsearch. Volcano: metrics/source.
+"""Measuring the load of nodes, with Prometheus, the custom metrics API, or Elasticsearch. Volcano: metrics/source.
 
-Measurements run beside the cycles, at the interval of the configuration's section `metrics`. A node whose answer is
-late, too large or invalid keeps its last measurement, which soon counts no more.
+Measurements run beside the cycles, at the interval of the configuration's section `metrics`. A node whose response is
+late, too large or invalid keeps its last measurement until that is too old.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ PROMETHEUS, ADAPTER, ELASTICSEARCH = "prometheus", "prometheus_adaptor", "elasti
 _INTERVAL, _LEAST = 30.0, 1.0
 """Seconds between two measurements: by default, and at least."""
 _TIMEOUT = 10.0
-"""Seconds for one call."""
+"""Timeout of one call in seconds."""
 _AT_ONCE = 16
-"""Calls that run side by side."""
+"""Concurrent calls."""
 _CPU = (
     "avg_over_time((100 - (avg by (instance) "
     '(irate(node_cpu_seconds_total{{mode="idle",instance="{node}"}}[5m])) * 100))[{period}:30s])'
@@ -46,7 +46,7 @@ Usages = dict[str, NodeUsage]
 
 
 class UsageSource:
-    """`settings`: the section `metrics` in force; `nodes`: the names of all nodes; `put` gets what was measured."""
+    """`settings`: the current section `metrics`; `nodes`: the names of all nodes; `put` gets the measurements."""
 
     def __init__(
         self,
@@ -97,8 +97,8 @@ async def measure(
     return await _each(nodes, lambda node: one(session, settings, node))
 
 
-async def _each(nodes: list[str], ask: Callable[[str], Awaitable[NodeUsage | None]]) -> tuple[Usages, str]:
-    """Ask for every node; after the first call that got no answer at all no more are begun."""
+async def _each(nodes: list[str], call_one: Callable[[str], Awaitable[NodeUsage | None]]) -> tuple[Usages, str]:
+    """Measure every node; after the first call without any response, no further calls are started."""
     slots, problems = asyncio.Semaphore(_AT_ONCE), list[str]()
     found: Usages = {}
 
@@ -107,7 +107,7 @@ async def _each(nodes: list[str], ask: Callable[[str], Awaitable[NodeUsage | Non
             if any(p.startswith("no answer") for p in problems):
                 return
             try:
-                usage = await ask(node)
+                usage = await call_one(node)
             except CallError as e:
                 problems.append(str(e))
             else:
@@ -133,7 +133,7 @@ async def _prometheus(session: aiohttp.ClientSession, settings: Settings, node: 
 
 
 def _first_value(answer: Any, node: str) -> float | None:
-    """The value of the first row; None: the node has no data. Raises CallError."""
+    """The value of the first row; None if the node has no data. Raises CallError."""
     try:
         rows = answer["data"]["result"]
         return percent(float(rows[0]["value"][1]), node) if rows else None
@@ -220,7 +220,7 @@ async def _elasticsearch(session: aiohttp.ClientSession, settings: Settings, nod
 
 
 def percent(value: float, node: str) -> float:
-    """A value that can be a percentage; slightly negative ones are 0. Raises CallError for others."""
+    """A value as a percentage; slightly negative values are 0. Raises CallError for others."""
     if not math.isfinite(value) or not -100 <= value <= 101:
         raise CallError(f"Node {node}: {value:g} is no percentage")
     return max(0.0, value)
