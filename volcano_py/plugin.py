@@ -1,4 +1,4 @@
-"""What authors of plugins and actions import. Everything else in the package may change without notice.
+"""The imports for authors of plugins and actions. Everything else in the package may change without notice.
 
     from volcano_py.plugin import LOCAL, NodeView, Plugin, PluginArguments, Session, Task
 

@@ -1,4 +1,4 @@
-"""What authors of plugins for profiles import. Everything else in the package may change without notice.
+"""The imports for authors of plugins for profiles. Everything else in the package may change without notice.
 
     from volcano_py.profile_plugin import Filter, NodeInfo, PodInfo, Status, CycleState, unschedulable
 

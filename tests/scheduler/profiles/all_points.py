@@ -65,8 +65,8 @@ class AllPoints(PreEnqueue, QueueSort, PreFilter, Filter, PostFilter, Score, Res
         assert state.read(self.name) == pod.name
         return self._called("filter", pod, node.name)
 
-    def post_filter(self, state: CycleState, pod: PodInfo, refused: dict[str, Status]) -> PostFilterResult:
-        self._called("postFilter", pod, " ".join(sorted(refused)))
+    def post_filter(self, state: CycleState, pod: PodInfo, rejected: dict[str, Status]) -> PostFilterResult:
+        self._called("postFilter", pod, " ".join(sorted(rejected)))
         return PostFilterResult(unschedulable("asked AllPoints"))
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: Sequence[NodeInfo]) -> Status:

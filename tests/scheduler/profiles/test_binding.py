@@ -216,7 +216,7 @@ def test_a_node_that_disappears_before_the_binding_is_undone(trial: Trial) -> No
     trial.node("n2")
     trial.tick(3)
     trial.run()
-    assert trial.messages()["a"] == 'node "n1" is gone'
+    assert trial.messages()["a"] == 'node "n1" was deleted'
     assert [w.node for w in trial.scheduler.waiting_pods()] == ["n2"]
     assert CALLS[2:4] == ["Book2 unreserve a n1", "Book unreserve a n1"]
 

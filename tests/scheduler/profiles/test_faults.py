@@ -98,7 +98,7 @@ def test_a_plugin_that_raises_or_answers_nonsense(method: str, fault: Callable[.
     ("method", "fault", "message"),
     [
         ("score", lambda *a: 500, 'running NormalizeScore plugin "Faulty": the score 166 is outside of 0 to 100'),
-        ("score", lambda *a: True, 'running Score plugin "Faulty": answered bool, not int'),
+        ("score", lambda *a: True, 'running Score plugin "Faulty": returned bool, not int'),
         (
             "normalize",
             lambda s, p, scores: scores.update(n9=1),

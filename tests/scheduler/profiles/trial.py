@@ -113,7 +113,7 @@ class Trial:
                 sum(self.pods[k].non_zero[i] for k in mine) for i in (0, 1)
             )
         for key, p in self.pods.items():
-            places = [key in s.queue, key in assumed, key in s._asking, bool(p.node)]
+            places = [key in s.queue, key in assumed, key in s._awaiting, bool(p.node)]
             mine_to_place = p.pod.spec.scheduler_name in s._profiles
             assert sum(places) == (1 if mine_to_place or p.node else 0), f"{key}: {places}"
         assert all(key in self.pods for key in assumed)

@@ -1,4 +1,4 @@
-"""One pod's search for a node. Kubernetes: schedule_one.go, schedulePod and what follows when it finds none."""
+"""One attempt to find a node for a pod. Kubernetes: schedule_one.go, schedulePod and the handling of its failure."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ class Found(NamedTuple):
 
 class NotFound(NamedTuple):
     message: str
-    refused_by: frozenset[str]
-    """The plugins that refused; none after an error."""
+    rejected_by: frozenset[str]
+    """The plugins that rejected the pod; empty after an error."""
     nominated: str | None = None
-    """A node that evictions free, empty to clear the nomination, None to leave it."""
+    """A node that evictions free, empty to clear the nomination, None to leave it unchanged."""
     victims: tuple[PodInfo, ...] = ()
     error: bool = False
-    """A plugin failed, as opposed to: no node fits."""
+    """Whether a plugin failed, as opposed to: no node fits."""
 
 
 class AnswerPending(NamedTuple):
-    """A plugin waits for an answer from another program; the pod is tried again when it has come."""
+    """A plugin waits for the response of another program; the pod is tried again when it has arrived."""
 
 
 def failure(message: str) -> NotFound:
-    """An error of a plugin, or of the scheduler."""
+    """The outcome after an error of a plugin or of the scheduler."""
     return NotFound(message, frozenset(), error=True)
 
 
@@ -56,10 +56,10 @@ def _find(profile: Profile, cluster: Cluster, pod: PodInfo) -> Found | NotFound:
     only, status, by = profile.pre_filter(state, pod)
     stop(status, "PreFilter")
     if not status.ok:
-        refused = dict.fromkeys(cluster.nodes, status)
+        rejected = dict.fromkeys(cluster.nodes, status)
         by.add(status.plugin)
         by.discard("")
-        return _after(profile, cluster, state, pod, refused, by, status.message)
+        return _after(profile, cluster, state, pod, rejected, by, status.message)
     nominated = cluster.nodes.get(pod.pod.status.nominated_node_name)
     if nominated is not None:
         status = profile.filter_with_nominated(state, pod, nominated)
@@ -73,24 +73,24 @@ def _find(profile: Profile, cluster: Cluster, pod: PodInfo) -> Found | NotFound:
         return Found(state, profile.best(state, pod, found).name)
     if found.count:
         return Found(state, cluster.columns.infos[found.nodes[0]].name)
-    refused = _refused(profile, state, pod, found, only, by)
-    return _after(profile, cluster, state, pod, refused, by, "")
+    rejected = _rejected(profile, state, pod, found, only, by)
+    return _after(profile, cluster, state, pod, rejected, by, "")
 
 
-def _refused(
+def _rejected(
     profile: Profile, state: CycleState, pod: PodInfo, found: Feasible, only: set[str] | None, by: set[str]
 ) -> dict[str, Status]:
-    """Why each node does not fit; `by` gets the plugins that refuse."""
-    refused = profile.refusals(state, pod, found, only)
+    """Why each node does not fit; adds the plugins that reject the pod to `by`."""
+    rejected = profile.rejections(state, pod, found, only)
     if only is not None:
         elsewhere = unresolvable(f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(by))}]")
-        refused = {name: refused[name] if name in only else elsewhere for name in found.view.columns.index}
-    different = {id(status): status for status in refused.values()}.values()
+        rejected = {name: rejected[name] if name in only else elsewhere for name in found.view.columns.index}
+    different = {id(status): status for status in rejected.values()}.values()
     for status in different:
         if status.plugin or not status.rejected:
             stop(status, "Filter")
             by.add(status.plugin)
-    return refused
+    return rejected
 
 
 def _after(
@@ -98,14 +98,14 @@ def _after(
     cluster: Cluster,
     state: CycleState,
     pod: PodInfo,
-    refused: dict[str, Status],
+    rejected: dict[str, Status],
     by: set[str],
     pre_filter: str,
 ) -> NotFound:
-    """No node fits: call PostFilter, and put the message together."""
-    result = profile.post_filter(state, pod, refused)
+    """The outcome if no node fits: calls PostFilter, and composes the message."""
+    result = profile.post_filter(state, pod, rejected)
     reason = result.status.message if result is not None else ""
-    message = no_node_fits(refused, len(cluster.nodes), pre_filter, reason)
+    message = no_node_fits(rejected, len(cluster.nodes), pre_filter, reason)
     if result is None:
         return NotFound(message, frozenset(by))
     return NotFound(message, frozenset(by), result.nominated, result.victims)

@@ -1,9 +1,9 @@
-"""Binding cycles: from Reserve to PostBind, beside the search for nodes of other pods.
+"""Binding cycles: from Reserve to PostBind, concurrent with the scheduling cycles of other pods.
 
 Kubernetes: schedule_one.go (bindingCycle), framework/runtime/waiting_pods_map.go.
 
-A pod is counted on its node ("assumed") from Reserve until its binding is seen or has failed. Every failure runs
-Unreserve of all plugins in reverse order, frees the place, and puts the pod back into the queue.
+A pod is counted on its node ("assumed") from Reserve until its binding is observed or has failed. After a failure,
+Unreserve of all plugins runs in reverse order, the capacity is released, and the pod returns to the queue.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from volcano_py.scheduler.profiles.queue import QueuedPod
 from volcano_py.scheduler.profiles.status import Code, Status
 
 LONGEST_WAIT = 900.0
-"""Seconds that Permit can hold a pod."""
+"""The longest time in seconds that Permit can hold a pod."""
 LONGEST_BINDING = 30.0
-"""Seconds after which a binding that a plugin has written must have been seen."""
+"""Seconds within which a binding that a plugin has written must be observed."""
 
 
 _CANNOT_BIND = "plugin {} binds by itself, which it cannot for pods with volumes or claims that are to be written first"
@@ -35,17 +35,17 @@ _Ask = Callable[[CycleState, PodInfo, str], Status]
 
 
 class Stage(Enum):
-    """Where a cycle is."""
+    """The stage of a cycle."""
 
     POINTS = auto()
-    """Plugins are being called; one of them may wait for an answer from another program."""
+    """Plugins are being called; one of them may wait for the response of another program."""
     PERMIT = auto()
     """Permit holds the pod."""
     WRITE = auto()
-    """The binding is being written, or a plugin has written it and it has not been seen yet."""
+    """The binding is being written, or a plugin has written it and it is not observed yet."""
 
 
-class _Refused(Exception):
+class _Rejected(Exception):
     """A plugin has ended the cycle."""
 
     def __init__(self, why: NotFound) -> None:
@@ -67,9 +67,9 @@ class BindingCycle:
         self.written_by = ""
         """The plugin that has written the binding; empty: the scheduler writes it."""
         self.seen_by: float | None = None
-        """When a binding that a plugin has written counts as missing."""
+        """The time at which a binding that a plugin has written counts as missing."""
         self.helped = False
-        """Something happened meanwhile that may help the pod if a plugin rejects it."""
+        """Whether an event occurred in the meantime that may make the pod schedulable if a plugin rejects it."""
         self.course = _course(self, world)
 
     @property
@@ -80,8 +80,8 @@ class BindingCycle:
 class BindingCycles:
     """The table of binding cycles.
 
-    `lost` is called with a cycle that failed, after everything is undone. Plugins may call `allow` and `reject` at any
-    time; `settle` carries these out.
+    `lost` is called with a cycle that failed, after it is undone. Plugins may call `allow` and `reject` at any time;
+    `settle` applies these calls.
     """
 
     def __init__(self, world: World, lost: Callable[[BindingCycle, NotFound], None]) -> None:
@@ -100,19 +100,19 @@ class BindingCycles:
         return self._cycles.get(key)
 
     def start(self, queued: QueuedPod, profile: Profile, found: Found) -> None:
-        """Assume a pod on its node, and run its cycle as far as it gets."""
+        """Assume a pod on its node, and run its cycle as far as possible."""
         cycle = self._cycles[queued.pod.key] = BindingCycle(queued, profile, found, self._world)
         self._world.cluster.place(queued.pod, found.node)
         self._run(cycle)
 
     def resume(self, key: str) -> None:
-        """A plugin that called another program has its answer."""
+        """Mark a cycle whose plugin has got its response."""
         cycle = self._cycles.get(key)
         if cycle is not None and cycle.stage is Stage.POINTS:
             self._ready.append(cycle)
 
     def settle(self) -> None:
-        """Go on with the cycles that were allowed, resumed or rejected."""
+        """Continue the cycles that were allowed, resumed or rejected."""
         while self._ready:
             cycle = self._ready.popleft()
             if self._cycles.get(cycle.pod.key) is not cycle:
@@ -150,7 +150,7 @@ class BindingCycles:
             self._ready.append(cycle)
 
     def expire(self) -> None:
-        """Reject the pods whose time at Permit is over, and those that a plugin announced to bind and did not."""
+        """Reject the pods whose time at Permit is over, and those that a plugin announced to bind and did not bind."""
         now = self._world.now
         for cycle in self:
             if cycle.seen_by is not None and cycle.seen_by <= now:
@@ -163,12 +163,13 @@ class BindingCycles:
                 self.reject(cycle.pod.key, late[0], text)
 
     def next_deadline(self) -> float | None:
-        """When `expire` has something to do."""
+        """The next time at which `expire` has an effect."""
         waits = (d for c in self._cycles.values() for d in (c.seen_by, *c.deadlines.values()))
         return min((d for d in waits if d is not None), default=None)
 
     def note(self, event: Event) -> None:
-        """An event: a pod that Permit holds now and rejects later is tried again soon if it may help."""
+        """Record an event: a pod that Permit holds now and rejects later is tried again soon if the event may help
+        it."""
         for cycle in self._cycles.values():
             interests = (i for name in cycle.deadlines for i in cycle.profile.interests.get(name, ()))
             cycle.helped = cycle.helped or any(i.helps(cycle.pod, event) for i in interests)
@@ -185,12 +186,12 @@ class BindingCycles:
                 self._world.emit(Report(cycle.pod, "Warning", "PluginFailed", str(fault)))
 
     def fail(self, cycle: BindingCycle, why: NotFound) -> None:
-        """Undo a cycle, and put its pod back."""
+        """Undo a cycle, and return its pod to the queue."""
         self.undo(cycle)
         self._lost(cycle, why)
 
     def undo(self, cycle: BindingCycle) -> None:
-        """Unreserve in reverse order, and free the place."""
+        """Unreserve in reverse order, and release the capacity."""
         for plugin in reversed(cycle.profile.reserve):
             try:
                 with contained(plugin.name, "Unreserve"):
@@ -204,8 +205,8 @@ class BindingCycles:
     def _run(self, cycle: BindingCycle) -> None:
         try:
             cycle.stage = next(cycle.course)
-        except _Refused as refused:
-            self.fail(cycle, refused.why)
+        except _Rejected as rejected:
+            self.fail(cycle, rejected.why)
         except PluginFault as fault:
             self.fail(cycle, failure(str(fault)))
         if cycle.stage is Stage.WRITE:
@@ -221,7 +222,8 @@ def _is_held(cycle: BindingCycle) -> bool:
 
 
 def _course(cycle: BindingCycle, world: World) -> Iterator[Stage]:
-    """Reserve, Permit, PreBind and Bind; yields where the cycle has to wait. Raises _Refused and PluginFault."""
+    """Reserve, Permit, PreBind and Bind; yields at each point where the cycle waits. Raises _Rejected and
+    PluginFault."""
     profile = cycle.profile
     for reserve in filter(cycle.state.concerns, profile.reserve):
         yield from _passes(cycle, reserve, "Reserve", reserve.reserve)
@@ -235,16 +237,16 @@ def _course(cycle: BindingCycle, world: World) -> Iterator[Stage]:
         yield from _passes(cycle, before, "PreBind", before.pre_bind)
     for binder in profile.bind:
         if binder.writes_itself and world.claims.has_steps(cycle.pod):
-            raise _Refused(failure(_CANNOT_BIND.format(binder.name)))
+            raise _Rejected(failure(_CANNOT_BIND.format(binder.name)))
         if (yield from _passes(cycle, binder, "Bind", binder.bind)) is not Code.SKIP:
             cycle.written_by = binder.name if binder.writes_itself else ""
             yield Stage.WRITE
             return
-    raise _Refused(failure("no Bind plugin binds the pod"))
+    raise _Rejected(failure("no Bind plugin binds the pod"))
 
 
 def _passes(cycle: BindingCycle, plugin: Plugin, point: str, ask: _Ask) -> Generator[Stage, None, Code]:
-    """Call a plugin until it has an answer: success or skip."""
+    """Call a plugin until it returns success or skip."""
     while True:
         with contained(plugin.name, point):
             status = expect(ask(cycle.state, cycle.pod, cycle.node), Status, plugin.name, point)
@@ -270,7 +272,7 @@ def _permitted(cycle: BindingCycle, plugin: Permit) -> Generator[Stage, None, fl
 
 def _accepted(status: Status, plugin: Plugin, point: str) -> Code:
     if status.rejected:
-        raise _Refused(NotFound(status.message, frozenset((plugin.name,))))
+        raise _Rejected(NotFound(status.message, frozenset((plugin.name,))))
     if status.ok or (point == "Bind" and status.code is Code.SKIP):
         return status.code
     raise PluginFault(plugin.name, point, status.message)

@@ -1,4 +1,4 @@
-"""HTTP calls as data: what plugins ask of other programs, and what has come of it."""
+"""HTTP calls as data: the requests of plugins to other programs, and their outcome."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 
 class Tls(NamedTuple):
-    """How to verify the server, and with what to identify; paths of PEM files, empty: the system's defaults."""
+    """How to verify the server, and the client's identity; paths of PEM files, empty: the system's defaults."""
 
     insecure: bool = False
     ca_file: str = ""
@@ -20,18 +20,18 @@ class Call(NamedTuple):
 
     url: str
     body: Callable[[], Any]
-    """Makes the body when it is sent: the nodes of a large cluster are long."""
+    """Creates the body when it is sent: the nodes of a large cluster make it large."""
     timeout: float
-    """Seconds."""
+    """The timeout in seconds."""
     tls: Tls | None = None
     about: Any = None
-    """What the plugin gets back with the answer."""
+    """Data that the plugin gets back with the response."""
 
 
 class Answer(NamedTuple):
-    """The decoded JSON of an answer with status 200, or why there is none."""
+    """The decoded JSON of a response with status 200, or why there is none."""
 
     body: Any = None
     error: str = ""
     about: Any = None
-    """That of the call."""
+    """The context of the call."""

@@ -1,9 +1,9 @@
-"""Claims: what the volumes and ResourceClaims of pods mean, and what pods have reserved for theirs. Kubernetes: the
-assume caches of VolumeBinding and DynamicResources.
+"""Claims: the demands of pods for volumes and devices, and what is reserved for them. Kubernetes: the assume caches of
+VolumeBinding and DynamicResources.
 
-What is reserved is an entry of the model's ledger (`model.storage`, `model.resource_claims`), which the session uses,
-too: neither gives away what the other has reserved. An entry belongs to the binding cycle until the binding is to be
-written, and then to that operation.
+A reservation is an entry of the model's ledger (`model.storage`, `model.resource_claims`), which the session uses as
+well: neither assigns what the other has reserved. An entry belongs to the binding cycle until the binding is written,
+and then to that operation.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ T = TypeVar("T")
 
 
 class Claims:
-    """See the module. Entries are by pod and by the plugin that made them."""
+    """See the module. Entries are by pod and by the plugin that created them."""
 
     def __init__(self, model: Model) -> None:
         self._model = model
         self.devices = DeviceChoice(model)
         self._kept: dict[tuple[str, int], Any] = {}
         self._kept_of = -1
-        """The generation of the nodes that `_kept` is of."""
+        """The generation of the nodes for which `_kept` was computed."""
         self._book: VolumeBook | None = None
         self._book_of = (-1, -1)
         self._reserved: dict[str, dict[str, Bind]] = {}
@@ -40,7 +40,7 @@ class Claims:
         self._written: dict[str, Bind] = {}
 
     def demand(self, pod: PodInfo) -> Demand:
-        """What the claims of a pod mean now."""
+        """The current demand of a pod's claims."""
         if not pod.claims:
             return NONE
         self._model.claims.settle()
@@ -49,14 +49,14 @@ class Claims:
 
     @property
     def volumes(self) -> VolumeBook:
-        """What volumes and nodes waiting claims can get now."""
+        """The volumes and nodes that waiting claims can get now."""
         generations = self._model.claims.storage.volumes_generation, self._model.nodes.generation
         if self._book is None or self._book_of != generations:
             self._book, self._book_of = VolumeBook(self._model), generations
         return self._book
 
     def kept(self, pod: PodInfo, plugin: str, make: Callable[[], T]) -> T:
-        """What follows from the class of a pod and the Node objects; kept until nodes change."""
+        """A value that depends on the class of a pod and the Node objects only; kept until nodes change."""
         nodes = self._model.nodes
         if self._kept_of != nodes.generation:
             self._kept, self._kept_of = {}, nodes.generation
@@ -70,13 +70,13 @@ class Claims:
     # ---- reserving --------------------------------------------------------------------------------------
 
     def reserve(self, pod: PodInfo, plugin: str, node: str, steps: Sequence[PreBindStep]) -> None:
-        """Count steps as done: nothing else is given what they give to the pod."""
+        """Count steps as done, so that their volumes or devices are assigned to the pod only."""
         entry = Bind(pod.namespace, pod.name, pod.pod.metadata.uid, node, "", steps=tuple(steps))
         self._reserved.setdefault(entry.uid, {})[plugin] = entry
         self._model.claims.assume(entry)
 
     def release(self, pod: PodInfo, plugin: str) -> None:
-        """Return what a plugin has reserved for a pod, unless it is being written."""
+        """Release what a plugin has reserved for a pod, unless it is being written."""
         entries = self._reserved.get(pod.pod.metadata.uid, {})
         entry = entries.pop(plugin, None)
         if entry is not None:
@@ -86,19 +86,19 @@ class Claims:
             self._to_write.pop(pod.pod.metadata.uid, None)
 
     def write(self, pod: PodInfo, plugin: str) -> None:
-        """Have what a plugin has reserved written before the pod is bound."""
+        """Mark what a plugin has reserved to be written before the pod is bound."""
         entry = self._reserved.get(pod.pod.metadata.uid, {}).get(plugin)
         if entry is not None:
             self._to_write.setdefault(entry.uid, []).append(plugin)
 
     def has_steps(self, pod: PodInfo) -> bool:
-        """Whether something must be written before a pod is bound."""
+        """Whether a write must precede the binding of a pod."""
         return pod.pod.metadata.uid in self._to_write
 
     # ---- the binding ------------------------------------------------------------------------------------
 
     def hand_over(self, pod: PodInfo, node: str) -> tuple[PreBindStep, ...]:
-        """What must be written before a pod is bound, in this order; its entries are now the operation's."""
+        """The writes before a pod is bound, in this order; its entries now belong to the operation."""
         uid = pod.pod.metadata.uid
         entries = self._reserved.pop(uid, {})
         steps = tuple(step for plugin in self._to_write.pop(uid, ()) for step in entries.pop(plugin).steps)
@@ -109,7 +109,7 @@ class Claims:
         return steps
 
     def settle(self, uid: str, *, written: bool) -> None:
-        """The operation of a pod with this uid has ended."""
+        """The operation of a pod with this UID has ended."""
         entry = self._written.pop(uid, None)
         if entry is not None and not written:
             self._model.claims.forget(entry)

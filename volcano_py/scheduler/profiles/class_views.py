@@ -1,8 +1,8 @@
-"""Class views: what the rules that look at one node at a time say about a class of equal pods, per node.
+"""Class views: the results of the rules that evaluate one node at a time, for a class of equal pods, per node.
 
-A view is made by one pass over all nodes and then brought up to date for the nodes that have changed, so that equal
-pods cost little more than the search for the highest score. Rules that depend on more (scope DOMAIN) are called
-for every pod; see `Profile`.
+A view is computed by one pass over all nodes and then updated for the nodes that have changed, so that equal pods cost
+little more than the search for the highest score. Rules that depend on more (scope DOMAIN) are called for every pod;
+see `Profile`.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from volcano_py.scheduler.profiles.pod_info import PodInfo
 from volcano_py.scheduler.profiles.status import SUCCESS, Code, Status
 
 _FEW = 6
-"""Up to this number of changed nodes are looked at one by one; more in one vector pass."""
+"""Up to this number, changed nodes are evaluated one by one; more are evaluated in one vector pass."""
 _MOST_VIEWS = 256
 _Key = tuple[tuple[SpecClass, tuple[str, ...]], int, frozenset[str]]
 
 
 class ClassView:
-    """The answers for one class of pods. `filters` and `scores` are the plugins that take part."""
+    """The results for one class of pods. `filters` and `scores` are the plugins that take part."""
 
     def __init__(self, columns: Columns, filters: Sequence[Filter], scores: Sequence[tuple[Score, int]]) -> None:
         self.columns = columns
@@ -39,25 +39,25 @@ class ClassView:
         self.local_scores = [(s, weight) for s, weight in scores if s.scope is LOCAL]
         self.generation = columns.generation
         self.seen = len(columns.log)
-        """Up to where the columns' log is taken into account."""
+        """The position in the columns' log up to which changes are included."""
         self.ok: Bools
         """The nodes that these filters accept."""
         self.fits_static: Bools
         self.scores_static: Ints
         self.scores: Ints
-        """The weighted sum of the scores that a node gets whatever other nodes get."""
+        """The weighted sum of the scores of a node that do not depend on other nodes."""
         self.relative: list[tuple[Score, Ints, int]] = []
-        """Scores that are normalized over the nodes that fit, as they are before that, with their weights."""
-        self.refusals: list[Status | None] = [None] * len(columns)
-        """Why nodes are refused; None for those that fit, and for those that are in `unknown`."""
+        """Raw values of the scores that are normalized over the nodes that fit, with their weights."""
+        self.rejections: list[Status | None] = [None] * len(columns)
+        """Why nodes are rejected; None for nodes that fit, and for those in `unknown`."""
         self.unknown: set[int] = set()
-        """Columns of rejected nodes whose reasons are not read yet."""
+        """Columns of rejected nodes whose reasons are not computed yet."""
         self.statuses: dict[Status, Status] = {}
-        """Equal refusals as one object, which are counted fast."""
+        """Equal statuses as one object, so that they are counted fast."""
         self.per_node: dict[str, Any] = {}
-        """What plugins keep of nodes, until these change."""
+        """Values that plugins keep for each node until it changes."""
         self.fault: PluginFault | None = None
-        """A score that is out of range."""
+        """The fault of a score that is out of range."""
 
 
 class ClassViews:
@@ -84,13 +84,13 @@ class ClassViews:
             self._update(view, state, pod)
         return view
 
-    def refusals(self, view: ClassView, state: CycleState, pod: PodInfo) -> Sequence[Status | None]:
-        """Why the view's filters refuse nodes, by column; None for those that they accept."""
+    def rejections(self, view: ClassView, state: CycleState, pod: PodInfo) -> Sequence[Status | None]:
+        """Why the view's filters reject nodes, by column; None for nodes that they accept."""
         for i in view.unknown:
             status = self._status(view, state, pod, view.columns.infos[i])
-            view.refusals[i] = view.statuses.setdefault(status, status)
+            view.rejections[i] = view.statuses.setdefault(status, status)
         view.unknown.clear()
-        return view.refusals
+        return view.rejections
 
     def _make(self, state: CycleState, pod: PodInfo, columns: Columns, filters: Sequence[Filter]) -> ClassView:
         active = []
@@ -110,7 +110,7 @@ class ClassViews:
         for score, weight in active:
             if _normalizes(score):
                 raw = _scored(score, state, pod, columns)
-                if raw.size and raw.min() != raw.max():  # equal scores change nothing
+                if raw.size and raw.min() != raw.max():  # equal scores have no effect
                     view.relative.append((score, raw, weight))
             elif score.scope is STATIC:
                 view.scores_static += weight * self._valid(view, score, _scored(score, state, pod, columns))
@@ -136,7 +136,7 @@ class ClassViews:
             rules = view.local_filters if view.fits_static[i] else view.filters
             status = self._status(view, state, pod, node, rules)
             view.ok[i] = status.ok
-            view.refusals[i] = None if status.ok else view.statuses.setdefault(status, status)
+            view.rejections[i] = None if status.ok else view.statuses.setdefault(status, status)
             view.unknown.discard(i)
             total = int(view.scores_static[i])
             for score, weight in view.local_scores:
@@ -148,7 +148,7 @@ class ClassViews:
             view.scores[i] = total
 
     def _look(self, view: ClassView, state: CycleState, pod: PodInfo, nodes: Indices, columns: AnyColumns) -> None:
-        """Ask the LOCAL rules about some nodes, in one pass."""
+        """Evaluate the LOCAL rules for some nodes, in one pass."""
         ok = view.fits_static[nodes]
         for f in view.local_filters:
             ok &= _accepted(f, state, pod, columns)
@@ -157,11 +157,11 @@ class ClassViews:
             for at in [at for at, i in enumerate(nodes.tolist()) if ok[at] and infos[i].name in nominated]:
                 ok[at] = self._status(view, state, pod, infos[nodes[at]]).ok
         view.ok[nodes] = ok
-        refused = nodes[~ok].tolist()
+        rejected = nodes[~ok].tolist()
         view.unknown.difference_update(nodes.tolist())
-        view.unknown.update(refused)
+        view.unknown.update(rejected)
         for i in nodes[ok].tolist():
-            view.refusals[i] = None
+            view.rejections[i] = None
         total = view.scores_static[nodes]
         for score, weight in view.local_scores:
             total = total + weight * self._valid(view, score, _scored(score, state, pod, columns))
@@ -170,7 +170,7 @@ class ClassViews:
     def _status(
         self, view: ClassView, state: CycleState, pod: PodInfo, node: NodeInfo, filters: Sequence[Filter] | None = None
     ) -> Status:
-        """The first refusal of a node, with the pods that are nominated to it and without, or success.
+        """The first rejection of a node, with the pods that are nominated to it and without, or success.
 
         `filters`: those to call; None: all of the view.
         """
@@ -180,27 +180,27 @@ class ClassViews:
             crowded = node.clone()
             for other in coming:
                 crowded.add(other)
-            status = first_refusal(filters, state, pod, crowded)
+            status = first_rejection(filters, state, pod, crowded)
             if not status.ok:
                 return status
-        return first_refusal(filters, state, pod, node)
+        return first_rejection(filters, state, pod, node)
 
     def _valid(self, view: ClassView, score: Score, values: Ints) -> Ints:
-        wrong = values[(values < 0) | (values > MAX_SCORE)]
-        if len(wrong):
-            view.fault = _out_of_range(score, wrong[0])
+        invalid = values[(values < 0) | (values > MAX_SCORE)]
+        if len(invalid):
+            view.fault = _out_of_range(score, invalid[0])
         return values
 
 
 def by_class(score: Score) -> bool:
-    """Whether the answers of a score are kept for equal pods."""
+    """Whether the results of a score are kept for equal pods."""
     if not _normalizes(score):
         return score.scope is not DOMAIN
     return score.scope is STATIC and type(score).normalize_columns is not Score.normalize_columns
 
 
-def first_refusal(filters: Sequence[Filter], state: CycleState, pod: PodInfo, node: NodeInfo) -> Status:
-    """The first refusal of a node, or success."""
+def first_rejection(filters: Sequence[Filter], state: CycleState, pod: PodInfo, node: NodeInfo) -> Status:
+    """The first rejection of a node, or success."""
     for plugin in filters:
         try:
             status = plugin.filter(state, pod, node)
@@ -225,7 +225,7 @@ def _accepted(plugin: Filter, state: CycleState, pod: PodInfo, nodes: AnyColumns
     with contained(plugin.name, "Filter"):
         found = plugin.filter_columns(pod, nodes)
         if found is None:
-            answers = (first_refusal((plugin,), state, pod, node).ok for node in nodes.infos)
+            answers = (first_rejection((plugin,), state, pod, node).ok for node in nodes.infos)
             found = np.fromiter(answers, dtype=np.bool_, count=len(nodes))
     return found
 

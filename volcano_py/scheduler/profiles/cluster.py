@@ -1,8 +1,8 @@
-"""Cluster: what a profile's plugins look at, derived from the scheduler's model. Kubernetes: the scheduler's cache,
-snapshot and nominator.
+"""Cluster: the state that a profile's plugins read, derived from the scheduler's model. Kubernetes: the scheduler's
+cache, snapshot and nominator.
 
-The session and the profiles look at one model: a pod that either of them has assumed counts for both. `nodes` is
-brought up to date from the model's log of changed nodes when it is read, so that nothing is done while no pod needs it.
+The session and the profiles share one model: a pod that either of them has assumed counts for both. `nodes` is updated
+from the model's log of changed nodes when it is read, so that no work is done while no pod needs it.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ from volcano_py.scheduler.profiles.pod_info import PodInfo
 ZONE = "topology.kubernetes.io/zone"
 REGION = "topology.kubernetes.io/region"
 _LONGEST_LOG = 200_000
-"""Changes after which the columns are made again."""
+"""The number of changes after which the columns are created again."""
 
 
 class Cluster:
     """Nodes with their pods (bound or assumed), and the other objects that rules read.
 
-    `model`: the one that the cache keeps current. Without it the cluster has its own, which `set_node`, `delete_node`,
-    `place` and `unplace` change.
+    `model`: the model that the cache keeps current. Without it the cluster has its own, which `set_node`,
+    `delete_node`, `place` and `unplace` change.
     """
 
     def __init__(self, model: Model | None = None) -> None:
         self.model = model if model is not None else Model()
         self.namespaces: Mapping[str, Mapping[str, str]] = _NamespaceLabels(self.model)
-        """Namespace to its labels."""
+        """The labels of each namespace."""
         self.groups: dict[str, PodGroup] = {}
         self.members: dict[str, dict[str, PodInfo]] = {}
-        """Pod group (which need not exist) to the pods that name it."""
+        """Pod group (which may not exist) to the pods that name it."""
         self._owns_model = model is None
         self._nodes: dict[str, NodeInfo] = {}
         self._columns: Columns | None = None
@@ -51,7 +51,7 @@ class Cluster:
 
     @property
     def nodes(self) -> dict[str, NodeInfo]:
-        """All nodes, by name, as they are now."""
+        """All nodes, by name, with their current state."""
         if self._seen != self.model.node_changes.position:
             self._catch_up()
         return self._nodes
@@ -68,11 +68,11 @@ class Cluster:
         return columns
 
     def nodes_with_affinity(self) -> Collection[NodeInfo]:
-        """The nodes with pods that have affinity terms about other pods."""
+        """The nodes with pods that have affinity terms between pods."""
         return self._with_affinity.values() if self.nodes else ()
 
     def class_of(self, pod: PodInfo) -> tuple[SpecClass, tuple[str, ...]]:
-        """What a pod has in common with the pods that no rule about nodes distinguishes from it."""
+        """The class of a pod: no rule about nodes distinguishes the pods of a class."""
         task = self.model.tasks.get(pod.key)
         known = task.spec_class if task is not None and task.pod is pod.pod else self.model.classes.of(pod.pod)
         return known, pod.mounted_images
@@ -91,7 +91,7 @@ class Cluster:
         return found
 
     def labels_of(self, namespace: str) -> Mapping[str, str]:
-        """A namespace's labels; none if there is no such object."""
+        """A namespace's labels; empty if there is no such object."""
         return self.namespaces.get(namespace, {})
 
     def in_order(self) -> list[NodeInfo]:
@@ -106,7 +106,7 @@ class Cluster:
             self.model.upsert("Node", node)
 
     def delete_node(self, name: str) -> None:
-        """A node is gone; its pods count again when it comes back."""
+        """Delete a node; its pods count again when the node is created again."""
         if self._owns_model:
             self.model.remove("Node", "", name)
 
@@ -121,21 +121,21 @@ class Cluster:
             self.model.assume(_binding(pod, node))
 
     def unplace(self, pod: PodInfo, node: str) -> None:
-        """The pod does not go to the node after all."""
+        """Undo `place`."""
         self.model.forget(_binding(pod, node))
 
     def forget(self, pod: PodInfo) -> None:
-        """A pod is gone."""
+        """Remove a deleted pod."""
         if self._owns_model:
             self.model.remove("Pod", pod.namespace, pod.name)
 
     def info(self, pod: Pod) -> PodInfo:
-        """A pod as rules read it."""
+        """A pod in the form that rules read."""
         known = self._infos.get(pod.key)
         return known if known is not None and known.pod is pod else PodInfo(pod)
 
     def see(self, pod: PodInfo) -> None:
-        """A pod waits for a node."""
+        """Add a pod that waits for a node."""
         if self._owns_model:
             self.model.upsert("Pod", pod.pod)
 
@@ -166,14 +166,14 @@ class Cluster:
         return sum(self.is_placed(key) for key in self.members.get(group, {}))
 
     def is_placed(self, key: str) -> bool:
-        """Whether a pod is bound to a node, or assumed on it, that exists."""
+        """Whether a pod is bound to, or assumed on, an existing node."""
         task = self.model.tasks.get(key)
         return task is not None and task.takes_capacity and task.node in self.model.nodes.index
 
     # ---- nominations ------------------------------------------------------------------------------------
 
     def nominate(self, pod: PodInfo, node: str) -> None:
-        """Count the pod where others of lower or equal priority look for a place; an empty node undoes it."""
+        """Count the pod on the node for other pods of lower or equal priority; an empty node undoes it."""
         old = self._nominated.pop(pod.key, None)
         if old is not None:
             here = self._nominated_to[old[0]]
@@ -187,7 +187,7 @@ class Cluster:
             self._touch(node)
 
     def nominated_node(self, pod: PodInfo) -> str:
-        """Where a pod of a profile is nominated, or empty."""
+        """The node to which a pod of a profile is nominated, or empty."""
         known = self._nominated.get(pod.key)
         return known[0] if known is not None else ""
 
@@ -212,16 +212,16 @@ class Cluster:
     # ---- following the model ----------------------------------------------------------------------------
 
     def _catch_up(self) -> None:
-        """Bring the nodes up to date that have changed in the model."""
+        """Update the nodes that have changed in the model."""
         model = self.model
         changed = model.node_changes.since(self._seen) if self._seen >= 0 else None
         if changed is None:
             changed = {*self._nodes, *model.nodes.index}
         self._seen = model.node_changes.position
         for name in [n for n in changed if n not in model.nodes.index]:
-            gone = self._nodes.pop(name, None)
-            if gone is not None:
-                self._update_pods(gone, {})
+            removed = self._nodes.pop(name, None)
+            if removed is not None:
+                self._update_pods(removed, {})
                 self._with_affinity.pop(name, None)
                 self._columns = None
         for name in sorted(changed & model.nodes.index.keys(), key=model.nodes.index.__getitem__):
@@ -245,9 +245,9 @@ class Cluster:
 
     def _update_pods(self, node: NodeInfo, tasks: Mapping[str, Task]) -> None:
         for key in [k for k in node.pods if k not in tasks]:
-            gone = node.pods[key]
-            node.remove(gone)
-            if self._infos.get(key) is gone:
+            removed = node.pods[key]
+            node.remove(removed)
+            if self._infos.get(key) is removed:
                 del self._infos[key]
         for key, task in tasks.items():
             known = node.pods.get(key)

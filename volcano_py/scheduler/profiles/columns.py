@@ -1,8 +1,8 @@
-"""Columns: the nodes' amounts as arrays, for rules that work on all nodes at once.
+"""Columns: the nodes' amounts as arrays, for rules that evaluate all nodes at once.
 
-Kubernetes has no such form: it looks at one node after another. Columns are in the order in which nodes are tried, and
-are made again when that changes. Otherwise a change of a node is a write in each array and an entry in the log, and
-`generation` moves when a Node object changes in anything but numbers.
+Kubernetes has no such form: it evaluates one node after another. Columns are in the order in which nodes are tried, and
+are created again when that order changes. Otherwise a change of a node is a write in each array and an entry in the
+log, and `generation` increases when a Node object changes in more than its amounts.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _MOST = 2**56
 
 
 _MOST_COUNTS = 64
-"""Different counts that are kept."""
+"""The number of different counts that are kept."""
 
 
 class Domains(NamedTuple):
@@ -39,7 +39,7 @@ class Domains(NamedTuple):
     """The number of each node's value; a missing label counts as the empty value."""
     size: int
     has: Bools
-    """The nodes with the label."""
+    """Whether each node has the label."""
 
 
 class Columns:
@@ -71,19 +71,19 @@ class Columns:
         return len(self.infos)
 
     def update(self, info: NodeInfo) -> None:
-        """A node's amounts or pods have changed."""
+        """Update the amounts and pods of a node."""
         i = self.index[info.name]
         self._write(i, info)
         self.log.append(i)
 
     def renew(self) -> None:
-        """Node objects have changed in more than numbers."""
+        """Record that Node objects have changed in more than their amounts."""
         self.generation = self._model.nodes.generation
         self._groups = None
         self._domains.clear()
 
     def touch(self, node: str) -> None:
-        """Something else has changed that rules see on a node."""
+        """Record another change of a node that rules depend on."""
         i = self.index.get(node)
         if i is not None:
             self.log.append(i)
@@ -100,11 +100,11 @@ class Columns:
         return mask
 
     def of_model(self, codes: Codes) -> Codes:
-        """What is known by column of the model's nodes, in the order of these columns."""
+        """Values by column of the model's nodes, in the order of these columns."""
         return codes[self._of_model]
 
     def model_column(self, i: int) -> int:
-        """Where the model has a node."""
+        """The model's column of a node."""
         return int(self._of_model[i])
 
     def tainted_alike(self) -> tuple[list[NodeInfo], Indices]:
@@ -133,7 +133,7 @@ class Columns:
         return known
 
     def count(self, what: Hashable, count: Callable[[NodeInfo], int]) -> Ints:
-        """Something that is counted among each node's pods, `what` for short; counted again for nodes that change."""
+        """A count over each node's pods, with the key `what`; computed again for nodes that change."""
         known = self._counts.get(what)
         if known is None:
             if len(self._counts) >= _MOST_COUNTS:
@@ -192,11 +192,11 @@ class SomeColumns:
 
 
 AnyColumns = Columns | SomeColumns
-"""All nodes or some: what a LOCAL rule works on."""
+"""All nodes or some: the input of a LOCAL rule."""
 
 
 class NodesAt(Sequence[NodeInfo]):
-    """Some of a list of nodes, looked up only when they are read."""
+    """Some of a list of nodes, accessed only when they are read."""
 
     def __init__(self, infos: Sequence[NodeInfo], nodes: Callable[[], Indices], count: int) -> None:
         self._infos = infos

@@ -1,4 +1,4 @@
-"""KubeSchedulerConfiguration: which plugins a profile has, in which order, with which weights and arguments.
+"""KubeSchedulerConfiguration: the plugins of a profile, with their order, weights and arguments.
 
 Kubernetes: kubescheduler.config.k8s.io/v1 and apis/config/v1/default_plugins.go, framework/runtime/framework.go.
 """
@@ -22,12 +22,12 @@ FEATURES = frozenset(("SchedulerPopFromBackoffQ",))
 
 
 def features_of(gates: Mapping[str, bool]) -> frozenset[str]:
-    """The feature gates that are on, of profiles and others: the defaults changed by `--feature-gates`."""
+    """The enabled feature gates, of profiles and others: the defaults changed by `--feature-gates`."""
     return frozenset(g for g in FEATURES if gates.get(g, True)) | {g for g, on in gates.items() if on}
 
 
 class ConfigurationError(ValueError):
-    """The configuration cannot be used; the message names profile, point and remedy."""
+    """The configuration is invalid; the message names profile, point and remedy."""
 
 
 class _Ref(msgspec.Struct):
@@ -65,13 +65,13 @@ class _Document(msgspec.Struct, rename="camel"):
 class ProfileConfig(NamedTuple):
     name: str
     points: Mapping[str, list[str]]
-    """Point to the names of its plugins, in order."""
+    """The names of the plugins at each point, in order."""
     weights: Mapping[str, int]
-    """Of the plugins that score."""
+    """The weights of the plugins that score."""
     arguments: Mapping[str, Any]
-    """Plugin to its typed arguments."""
+    """The typed arguments of each plugin."""
     percentage: int = 0
-    """The search ends when this part of the nodes fits, but not before 100 nodes do; 0: all nodes are scored."""
+    """The percentage of the nodes that must fit to end the search, at least 100 nodes; 0: all nodes are scored."""
 
 
 class Configuration(NamedTuple):
@@ -81,13 +81,13 @@ class Configuration(NamedTuple):
     max_backoff: float
     """Seconds."""
     registry: Registry = REGISTRY
-    """The plugins that the profiles are made of."""
+    """The plugins that the profiles consist of."""
 
 
 def load(
     document: Mapping[str, Any], features: frozenset[str] = FEATURES, registry: Registry = REGISTRY
 ) -> Configuration:
-    """A configuration as it is written for kube-scheduler. Raises ConfigurationError."""
+    """Load a configuration in kube-scheduler's format. Raises ConfigurationError."""
     try:
         read = msgspec.convert(dict(document), _Document)
     except msgspec.ValidationError as e:
@@ -116,7 +116,7 @@ def load(
 
 
 def _with_copies(profiles: Iterable[_Profile], registry: Registry) -> Registry:
-    """The registry with plugins of which a profile has several, under the names that the profiles use."""
+    """The registry with the plugins that a profile has several times, under the names that the profiles use."""
     found = dict(registry)
     for profile in profiles:
         sets = (profile.plugins or {}).values()
@@ -157,7 +157,7 @@ def _profile(
 
 
 def _merged(custom: _PluginSet, features: frozenset[str], registry: Registry) -> list[_Ref]:
-    """The default plugins, changed by `multiPoint`: a plugin that is configured again keeps its place."""
+    """The default plugins, changed by `multiPoint`: a plugin that is configured again keeps its position."""
     off = {r.name for r in custom.disabled or ()}
     again = {r.name: r for r in custom.enabled or ()}
     result: list[_Ref] = []

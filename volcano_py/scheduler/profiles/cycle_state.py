@@ -1,4 +1,4 @@
-"""CycleState: what plugins remember during one pod's cycle. Kubernetes: scheduling framework, CycleState."""
+"""CycleState: the data of plugins during one pod's cycle. Kubernetes: scheduling framework, CycleState."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ if TYPE_CHECKING:
 class CycleState:
     """A store that is empty at the start of each pod's cycle and shared by the plugins of that cycle.
 
-    A value may have a method `clone`; it is called when a simulation (preemption, nominated pods) must be able to
-    change the value without changing the cycle's own. Values without it are shared.
+    A value may have a method `clone`. It is called when a simulation (preemption, nominated pods) changes the value, so
+    that the value of the cycle stays unchanged. Values without this method are shared.
     """
 
     def __init__(self) -> None:
         self._values: dict[str, Any] = {}
         self.skip_filter: set[str] = set()
-        """Plugins whose PreFilter answered skip."""
+        """Plugins whose PreFilter returned skip."""
         self.skip_score: set[str] = set()
-        """Plugins whose PreScore answered skip."""
+        """Plugins whose PreScore returned skip."""
         self.per_node: dict[str, Any] | None = None
-        """What a plugin may keep by node's name for equal pods; entries of nodes that change are dropped. None if rules
-        take part for this pod that look further than one node."""
+        """Values that a plugin may keep by node name for equal pods; entries of nodes that change are dropped. None if
+        rules that evaluate more than one node take part for this pod."""
 
     def concerns(self, plugin: Plugin) -> bool:
-        """Whether the plugin has something to say after PreFilter."""
+        """Whether the plugin takes part after PreFilter."""
         return not (plugin.skips_all and plugin.name in self.skip_filter)
 
     def write(self, key: str, value: Any) -> None:

@@ -20,7 +20,7 @@ class Bind(NamedTuple):
     pod: PodInfo
     node: str
     steps: tuple[PreBindStep, ...] = ()
-    """What must be written before, in this order; all of it is undone if one of them or the binding fails."""
+    """The writes before the binding, in this order; all of them are undone if one of them or the binding fails."""
 
 
 class Evict(NamedTuple):
@@ -41,7 +41,7 @@ class Fail(NamedTuple):
     pod: PodInfo
     message: str
     reason: str = UNSCHEDULABLE
-    """Of the condition: SCHEDULER_ERROR if a plugin, or the binding, failed."""
+    """The reason of the condition: SCHEDULER_ERROR if a plugin, or the binding, failed."""
 
 
 class Report(NamedTuple):
@@ -55,19 +55,19 @@ class Report(NamedTuple):
 
 
 class Patch(NamedTuple):
-    """Write a JSON merge patch of an object, on behalf of a plugin; retry until the API server answers."""
+    """Write a JSON merge patch of an object for a plugin; retry until the API server responds."""
 
     kind: ObjectKind
     key: str
     patch: Mapping[str, Any]
     pod: PodInfo
-    """The pod that it is about."""
+    """The pod for which it is written."""
     status: bool = False
-    """Patch the subresource status."""
+    """Whether to patch the subresource status."""
 
 
 class Ask(NamedTuple):
-    """Make an HTTP call, then report what has come of it to `PodScheduler.answered`, unless `number` is empty."""
+    """Make an HTTP call, then report its outcome to `PodScheduler.answered`, unless `number` is empty."""
 
     pod: PodInfo
     number: str

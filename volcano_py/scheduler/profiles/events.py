@@ -1,4 +1,4 @@
-"""Cluster events that can make a refused pod schedulable. Kubernetes: ClusterEvent and queueing hints."""
+"""Cluster events that can make a rejected pod schedulable. Kubernetes: ClusterEvent and queueing hints."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 
 
 class Kind(Enum):
-    """What an event is about."""
+    """The kind of object of an event."""
 
     NODE = "Node"
     ASSIGNED_POD = "AssignedPod"
@@ -39,7 +39,7 @@ class Kind(Enum):
 
 
 class Action(Flag):
-    """What happened."""
+    """The kind of change."""
 
     ADD = auto()
     DELETE = auto()
@@ -53,7 +53,7 @@ class Action(Flag):
     TOLERATION = auto()
     GATES_GONE = auto()
     CLAIMS_MADE = auto()
-    """ResourceClaims were made for the pod."""
+    """ResourceClaims were created for the pod."""
     OTHER = auto()
 
 
@@ -69,8 +69,8 @@ Hint = Callable[["PodInfo", Any, Any], bool]
 
 
 class Event(NamedTuple):
-    """`old` and `new` are a Node, a PodInfo, a PodGroup, an object of volumes or devices, or a manifest; None where it
-    did not exist."""
+    """`old` and `new` are a Node, a PodInfo, a PodGroup, an object of volumes or devices, or a manifest; None if the
+    object did not exist."""
 
     kind: Kind
     action: Action
@@ -79,18 +79,18 @@ class Event(NamedTuple):
 
 
 class Interest(NamedTuple):
-    """Events after which a pod that the plugin refused is tried again; without a hint: always."""
+    """Events after which a pod that the plugin rejected is tried again; without a hint: always."""
 
     kinds: frozenset[Kind]
     action: Action
     hint: Hint | None = None
 
     def matches(self, event: Event) -> bool:
-        """Whether the event is one of those declared."""
+        """Whether the event is one of the declared events."""
         return event.kind in self.kinds and bool(self.action & event.action)
 
     def helps(self, pod: PodInfo, event: Event) -> bool:
-        """Whether the event may make the pod schedulable. A hint that fails counts as yes."""
+        """Whether the event may make the pod schedulable. If a hint fails, the result is True."""
         if not self.matches(event):
             return False
         if self.hint is None:
@@ -103,7 +103,7 @@ class Interest(NamedTuple):
 
 
 def node_events(old: Node, new: Node) -> Iterator[Event]:
-    """What changed in a node, as far as it matters for scheduling."""
+    """The changes of a node that matter for scheduling."""
     if (old.status.allocatable or {}) != (new.status.allocatable or {}):
         yield Event(Kind.NODE, Action.ALLOCATABLE, old, new)
     if (old.metadata.labels or {}) != (new.metadata.labels or {}):
@@ -116,7 +116,7 @@ def node_events(old: Node, new: Node) -> Iterator[Event]:
 
 
 def pod_events(kind: Kind, old: PodInfo, new: PodInfo) -> list[Event]:
-    """What changed in a pod; at least one event."""
+    """The changes of a pod; at least one event."""
     found = []
     if old.labels != new.labels:
         found.append(Event(kind, Action.POD_LABEL, old, new))

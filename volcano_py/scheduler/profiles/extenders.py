@@ -1,4 +1,4 @@
-"""The section `extenders` of a configuration: each becomes a plugin of every profile. Kubernetes: extender.go."""
+"""The section `extenders` of a configuration: each entry is a plugin of every profile. Kubernetes: extender.go."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _FIT = "NodeResourcesFit"
 
 
 class Extenders:
-    """The extenders of a configuration. Raises ValueError, which names the entry and the field."""
+    """The extenders of a configuration. Raises ValueError with the entry and the field."""
 
     def __init__(self, given: Sequence[Any]) -> None:
         self._all: dict[str, Arguments] = {}

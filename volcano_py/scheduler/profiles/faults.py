@@ -1,4 +1,4 @@
-"""Faults of plugins: an exception or an answer of the wrong type becomes an error for one pod."""
+"""Faults of plugins: an exception or a return value of the invalid type becomes an error for one pod."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class Pending(Exception):
-    """A plugin has called another program, and the pod's cycle cannot continue before the answer."""
+    """A plugin has called another program, and the pod's cycle cannot continue before the response."""
 
 
 class PluginFault(Exception):
@@ -31,7 +31,7 @@ class PluginFault(Exception):
 
 
 class contained:
-    """Turns every exception of a block into a PluginFault, and logs where it was raised.
+    """Converts every exception of a block to a PluginFault, and logs where it was raised.
 
     A class, because a generator would cost several times as much, and there are twenty such blocks in an attempt.
     """
@@ -61,12 +61,12 @@ def raised(plugin: str, point: str, e: Exception) -> PluginFault:
 def expect(value: T, kind: type[T], plugin: str, point: str) -> T:
     """The value, if it has the type that the point declares. Raises PluginFault."""
     if type(value) is not kind:
-        raise PluginFault(plugin, point, f"answered {type(value).__name__}, not {kind.__name__}")
+        raise PluginFault(plugin, point, f"returned {type(value).__name__}, not {kind.__name__}")
     return value
 
 
 def stop(status: Status, point: str) -> None:
-    """Raises Pending or PluginFault for a status that is neither success nor a refusal."""
+    """Raises Pending or PluginFault for a status that is neither success nor a rejection."""
     if status.code is Code.PENDING:
         raise Pending
     if not status.ok and not status.rejected:

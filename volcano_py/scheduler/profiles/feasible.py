@@ -1,4 +1,4 @@
-"""Feasible: what the filters have found for one pod. Kubernetes: the result of findNodesThatFitPod."""
+"""Feasible: the results of the filters for one pod. Kubernetes: the result of findNodesThatFitPod."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from volcano_py.scheduler.profiles.status import Status
 
 
 class Feasible:
-    """The nodes that fit a pod: `ok` by column, or `nodes` in the order in which they were looked at.
+    """The nodes that fit a pod: `ok` by column, or `nodes` in the order in which they were evaluated.
 
-    `refused`: why others do not fit, as far as that is known already.
+    `rejected`: why other nodes do not fit, as far as that is already computed.
     """
 
-    __slots__ = ("_nodes", "count", "ok", "refused", "view")
+    __slots__ = ("_nodes", "count", "ok", "rejected", "view")
 
     def __init__(
-        self, view: ClassView, ok: Bools, refused: Mapping[str, Status] = {}, nodes: Indices | None = None
+        self, view: ClassView, ok: Bools, rejected: Mapping[str, Status] = {}, nodes: Indices | None = None
     ) -> None:
         self.view = view
         self.ok = ok
-        self.refused = refused
+        self.rejected = rejected
         self.count = int(np.count_nonzero(ok)) if nodes is None else len(nodes)
         self._nodes = nodes
 
@@ -41,7 +41,7 @@ class Feasible:
 
     @property
     def in_order(self) -> bool:
-        """All nodes were looked at, in their order."""
+        """Whether all nodes were evaluated, in their order."""
         return self._nodes is None
 
 

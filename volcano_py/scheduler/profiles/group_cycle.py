@@ -16,12 +16,12 @@ from volcano_py.scheduler.profiles.status import SUCCESS, Status
 
 _GROUP_FAILED = "pod group is unschedulable"
 _MOST_OUTCOMES = 20
-"""Different outcomes after which a group waits for an event, too."""
+"""The number of different outcomes after which a group waits for an event."""
 _ONLY_WAITS = "one or more plugins asked to wait and no plugin rejected pod"
 
 
 Outcome = tuple[tuple[str, str, str | None], ...]
-"""Member, message and nominated node of all members, after an attempt that changed nothing else."""
+"""Member, message and nominated node of all members, after an attempt without other effects."""
 
 
 class Failed(Protocol):
@@ -47,10 +47,10 @@ class GroupCycles:
         """Group to the outcomes since it last bound or evicted a pod."""
 
     def run(self, members: Sequence[QueuedPod], now: float) -> None:
-        """All waiting members of a PodGroup in turn; they are bound if Permit approves at least one of them.
+        """Try all waiting members of a PodGroup in turn; they are bound if Permit approves at least one of them.
 
-        A member for which pods have to be evicted counts as if it were on its node. The group then binds nothing yet:
-        if Permit approves, all members are nominated to their nodes; if it does not, none is.
+        A member for which pods have to be evicted counts as if it were on its node. The group then binds no pod yet: if
+        Permit approves, all members are nominated to their nodes; else none is.
         """
         tried: list[tuple[QueuedPod, Found | NotFound, str]] = []
         approved = False

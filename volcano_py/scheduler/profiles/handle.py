@@ -1,4 +1,4 @@
-"""Handle: what a plugin reads, and what it can do beside its answers. Kubernetes: framework.Handle."""
+"""Handle: the state that a plugin reads, and the actions that it can take. Kubernetes: framework.Handle."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class WaitingPod(NamedTuple):
     pod: PodInfo
     node: str
     deadlines: Mapping[str, float]
-    """Plugin that has not allowed the pod yet to the time at which the pod is rejected."""
+    """The plugins that have not allowed the pod yet, to the time at which the pod is rejected."""
 
 
 class Waiting(Protocol):
@@ -51,7 +51,7 @@ class Waiting(Protocol):
 
 
 class World:
-    """What the plugins of all profiles share."""
+    """The common state of the plugins of all profiles."""
 
     def __init__(self, cluster: Cluster, emit: Callable[[Decision], None]) -> None:
         self.cluster = cluster
@@ -61,18 +61,18 @@ class World:
         self.emit = emit
         self.questions = Questions(emit)
         self.retries: dict[str, float] = {}
-        """Pods that are tried again at a time, whatever happens."""
+        """Pods that are tried again at a given time, whatever happens."""
         self.waiting: Waiting
 
 
 class Handle:
-    """What all plugins of a profile share. Only the methods change anything."""
+    """The common interface of all plugins of a profile. Only its methods change state."""
 
     def __init__(self, world: World, filters: Filters) -> None:
         self.cluster = world.cluster
         """Nodes, namespaces, budgets and workloads; plugins only read it."""
         self.claims = world.claims
-        """Volumes and devices: what pods need, and what is reserved for them."""
+        """Volumes and devices: the demands of pods, and what is reserved for them."""
         self.filters = filters
         """The profile's own filters."""
         self.reviewers: Sequence[Review] = ()
@@ -91,7 +91,7 @@ class Handle:
         return self.cluster.nodes.get(name)
 
     def pods(self) -> Iterator[PodInfo]:
-        """All pods, also those that wait for a node or belong to other schedulers."""
+        """All pods, including those that wait for a node or belong to other schedulers."""
         return self.cluster.pods()
 
     def pod(self, key: str) -> PodInfo | None:
@@ -106,7 +106,7 @@ class Handle:
         return self.cluster.nominated(node)
 
     def object(self, kind: ObjectKind, key: str) -> Manifest | None:
-        """An object of a kind in the plugin's `reads`, as it was last seen."""
+        """An object of a kind in the plugin's `reads`, as last observed."""
         return self._world.objects.get(kind, key)
 
     def objects(self, kind: ObjectKind) -> Collection[Manifest]:
@@ -120,15 +120,15 @@ class Handle:
         return self._world.waiting.holds(key, plugin)
 
     def allow(self, key: str, plugin: str) -> None:
-        """In the name of `plugin`, let a waiting pod go on to its binding once no other plugin holds it."""
+        """On behalf of `plugin`, let a waiting pod continue to its binding when no other plugin holds it."""
         self._world.waiting.allow(key, plugin)
 
     def reject(self, key: str, plugin: str, message: str) -> None:
-        """Give up a waiting pod's place; `plugin` refused it."""
+        """Reject a waiting pod on behalf of `plugin`, and release its capacity."""
         self._world.waiting.reject(key, plugin, message)
 
     def try_again(self, pod: PodInfo, seconds: float) -> None:
-        """Try a pod again after some time, also if no event comes until then."""
+        """Try a pod again after some time, even without an event."""
         self._world.retries[pod.key] = self.now + seconds
 
     def event(self, pod: PodInfo, reason: str, message: str, *, warning: bool = False) -> None:
@@ -142,9 +142,9 @@ class Handle:
         self._world.emit(Patch(kind, key, patch, pod, status))
 
     def answer(self, pod: PodInfo, topic: str, call: Callable[[], Call], *, once: bool = False) -> Answer | None:
-        """The answer of another program; None: the call is under way, and the plugin returns PENDING.
+        """The response of another program; None: the call is in progress, and the plugin returns PENDING.
 
-        An answer holds for the rest of the attempt; `once`: only for this time. `topic` names plugin and point.
+        A response is valid for the rest of the attempt; `once`: for this call only. `topic` names plugin and point.
         """
         questions = self._world.questions
         found = questions.answer(pod, topic)
@@ -155,13 +155,13 @@ class Handle:
         return found
 
     def known_answer(self, pod: PodInfo, topic: str) -> Answer | None:
-        """The answer, if it has arrived; starts no call."""
+        """The response, if it has arrived; starts no call."""
         return self._world.questions.answer(pod, topic)
 
     def forget_answer(self, pod: PodInfo, topic: str) -> None:
-        """Ask again next time."""
+        """Drop the response, so that the next `answer` starts a new call."""
         self._world.questions.forget(pod.key, topic)
 
     def notify(self, pod: PodInfo, call: Call) -> None:
-        """Call another program without waiting for an answer."""
+        """Call another program without waiting for a response."""
         self._world.questions.notify(pod, call)

@@ -8,14 +8,14 @@ from collections.abc import Mapping
 from volcano_py.scheduler.profiles.status import Status
 
 
-def no_node_fits(refused: Mapping[str, Status], nodes: int, pre_filter: str = "", post_filter: str = "") -> str:
-    """Why none of `nodes` nodes fits: how often each reason occurs, or the one that a PreFilter gave for all."""
+def no_node_fits(rejected: Mapping[str, Status], nodes: int, pre_filter: str = "", post_filter: str = "") -> str:
+    """Why none of `nodes` nodes fits: how often each reason occurs, or the reason that a PreFilter gave for all."""
     text = f"0/{nodes} nodes are available:"
     if pre_filter:
         text += f" {pre_filter}."
     else:
         counts: Counter[str] = Counter()
-        for status, n in _counted(refused):
+        for status, n in _counted(rejected):
             for reason in status.reasons:
                 counts[reason] += n
         parts = sorted(f"{n} {reason}" for reason, n in counts.items())
@@ -23,7 +23,8 @@ def no_node_fits(refused: Mapping[str, Status], nodes: int, pre_filter: str = ""
     return f"{text} {post_filter}" if post_filter else text
 
 
-def _counted(refused: Mapping[str, Status]) -> list[tuple[Status, int]]:
-    """How often each status occurs; most nodes share some few objects, and comparing these would take longer."""
-    objects = {id(status): status for status in refused.values()}
-    return [(objects[key], n) for key, n in Counter(map(id, refused.values())).items()]
+def _counted(rejected: Mapping[str, Status]) -> list[tuple[Status, int]]:
+    """How often each status occurs. Counts by identity first: most nodes share a few objects, and comparisons are
+    slow."""
+    objects = {id(status): status for status in rejected.values()}
+    return [(objects[key], n) for key, n in Counter(map(id, rejected.values())).items()]

@@ -16,13 +16,13 @@ class NodeInfo:
     def __init__(self, node: Node) -> None:
         self.pods: dict[str, PodInfo] = {}
         self.with_ports: dict[str, PodInfo] = {}
-        """Those with host ports."""
+        """The pods with host ports."""
         self.with_affinity: dict[str, PodInfo] = {}
-        """Those with terms about other pods."""
+        """The pods with affinity terms between pods."""
         self.with_volumes: dict[str, PodInfo] = {}
-        """Those that name PersistentVolumeClaims."""
+        """The pods that use PersistentVolumeClaims."""
         self.in_groups: dict[str, PodInfo] = {}
-        """Those that name a PodGroup of scheduling.k8s.io."""
+        """The pods that name a PodGroup of scheduling.k8s.io."""
         self.requested: dict[str, int] = {}
         self.non_zero_cpu = 0
         self.non_zero_memory = 0
@@ -47,13 +47,13 @@ class NodeInfo:
         self._count(pod, 1)
 
     def remove(self, pod: PodInfo) -> None:
-        gone = self.pods.pop(pod.key, None)
-        if gone is not None:
+        removed = self.pods.pop(pod.key, None)
+        if removed is not None:
             self.with_ports.pop(pod.key, None)
             self.with_affinity.pop(pod.key, None)
             self.with_volumes.pop(pod.key, None)
             self.in_groups.pop(pod.key, None)
-            self._count(gone, -1)
+            self._count(removed, -1)
 
     def clone(self) -> NodeInfo:
         """A copy whose pods can be changed; the node and the pods themselves are shared."""

@@ -1,4 +1,4 @@
-"""How many nodes are looked at for a pod. Kubernetes: numFeasibleNodesToFind, and where findNodesThatFitPod starts.
+"""How many nodes are evaluated for a pod. Kubernetes: numFeasibleNodesToFind, and the start of findNodesThatFitPod.
 
 Scores over arrays of all nodes are cheap, so all nodes are compared unless `percentageOfNodesToScore` limits them.
 """
@@ -12,11 +12,11 @@ import numpy as np
 from volcano_py.scheduler.profiles.columns import Indices
 
 _LEAST = 100
-"""Nodes that fit are looked for up to this number in any case."""
+"""The least number of fitting nodes that the search finds, if there are so many."""
 
 
 class NodeSample:
-    """Where the search for a pod's nodes begins and ends. `percentage` 0: it looks at all nodes."""
+    """The start and the end of the search for a pod's nodes. `percentage` 0: it evaluates all nodes."""
 
     def __init__(self, percentage: int) -> None:
         self._percentage = percentage
@@ -27,9 +27,9 @@ class NodeSample:
         return nodes < _LEAST or not self._percentage or nodes * self._percentage // 100 >= nodes
 
     def take(self, candidates: Indices, nodes: int, fits: Callable[[int], bool] | None = None) -> Indices:
-        """Those of the candidates that fit, in the order in which they were looked at; not more than are needed.
+        """The candidates that fit, in the order in which they were evaluated, not more than needed.
 
-        `nodes`: how many there are. `fits`: whether a candidate fits; None: all do.
+        `nodes`: the number of all nodes. `fits`: whether a candidate fits; None: all do.
         """
         limit = max(nodes * self._percentage // 100, _LEAST)
         if self.all_of(nodes) or limit >= nodes:

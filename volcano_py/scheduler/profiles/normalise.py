@@ -1,4 +1,4 @@
-"""Bringing scores to 0–100. Kubernetes: helper.DefaultNormalizeScore."""
+"""Normalizing scores to 0–100. Kubernetes: helper.DefaultNormalizeScore."""
 
 from __future__ import annotations
 

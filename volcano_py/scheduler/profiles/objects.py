@@ -1,4 +1,4 @@
-"""Objects of the kinds that plugins read beside nodes and pods. Kubernetes: the listers of shared informers."""
+"""Objects of the kinds that plugins read in addition to nodes and pods. Kubernetes: the listers of shared informers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class ObjectKind(NamedTuple):
 
 
 class Objects:
-    """Keys are `namespace/name`, or the name alone for objects of the whole cluster."""
+    """Keys are `namespace/name`, or the name for cluster-scoped objects."""
 
     def __init__(self) -> None:
         self._others: dict[ObjectKind, dict[str, Manifest]] = {}
@@ -32,7 +32,7 @@ class Objects:
         return self._others.get(kind, {}).values()
 
     def set(self, manifest: Manifest) -> Manifest | None:
-        """Store an object; returns what it was before."""
+        """Store an object; returns the previous version."""
         stored = self._others.setdefault(ObjectKind.of(manifest), {})
         key = key_of(manifest)
         old = stored.get(key)
@@ -40,7 +40,7 @@ class Objects:
         return old
 
     def delete(self, kind: ObjectKind, key: str) -> Manifest | None:
-        """Remove an object; returns what it was."""
+        """Remove an object; returns the last version."""
         return self._others.get(kind, {}).pop(key, None)
 
 

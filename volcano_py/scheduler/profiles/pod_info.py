@@ -1,4 +1,4 @@
-"""PodInfo: a pod with what the rules need, decoded once. Kubernetes: scheduling framework, PodInfo."""
+"""PodInfo: a pod in the form that rules read, decoded once. Kubernetes: scheduling framework, PodInfo."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from volcano_py.scheduler.model.resource_names import CPU, PODS
 from volcano_py.scheduler.model.storage import claim_names
 
 FIRST = (CPU, "memory", "ephemeral-storage")
-"""Resources that nodes have in any case, in the order of messages."""
+"""Resources that all nodes have, in the order of messages."""
 _NO_AFFINITY = Affinity()
 _NO_NODE_AFFINITY = NodeAffinity()
 _NO_POD_AFFINITY = PodAffinity()
 
 
 class Term:
-    """An affinity term of one pod, with the namespaces it means."""
+    """An affinity term of one pod, with its namespaces."""
 
     __slots__ = ("key", "namespaces", "selector", "spaces", "weight")
 
@@ -45,14 +45,14 @@ class Term:
         self.weight = weight
 
     def selects(self, pod: PodInfo, namespace_labels: Mapping[str, str] | None) -> bool:
-        """Whether the term means a pod whose namespace has these labels."""
+        """Whether the term selects a pod whose namespace has these labels."""
         if pod.namespace in self.namespaces or matches(self.spaces, namespace_labels):
             return matches(self.selector, pod.labels)
         return False
 
     @property
     def means(self) -> tuple[frozenset[str], bytes]:
-        """Equal for terms that select the same pods."""
+        """A key that is equal for terms that select the same pods."""
         return self.namespaces, msgspec.msgpack.encode((self.selector, self.spaces))
 
     def resolved(self, namespaces: Mapping[str, Mapping[str, str]]) -> Term:
@@ -66,7 +66,7 @@ class Term:
 
 
 class PodInfo:
-    """Amounts: cpu in thousandths, everything else in whole units. Raises ValueError for quantities it cannot use."""
+    """Amounts: cpu in thousandths, everything else in whole units. Raises ValueError for invalid quantities."""
 
     def __init__(self, pod: Pod) -> None:
         spec = pod.spec
@@ -81,7 +81,7 @@ class PodInfo:
         group = spec.scheduling_group
         self.group = f"{self.namespace}/{group.pod_group_name}" if group and group.pod_group_name else ""
         self.requests: dict[str, int] = {}
-        """Cpu, memory and local disk first."""
+        """The requests: cpu, memory and local disk first."""
         requested = pod_request(pod).as_dict()
         for name in (*(n for n in FIRST if n in requested), *(n for n in requested if n not in FIRST)):
             if name != PODS and requested[name]:
@@ -92,7 +92,7 @@ class PodInfo:
             p for c in (*(spec.containers or ()), *sidecars) for p in c.ports or () if p.host_port
         ]
         self.volume_claims = claim_names(pod) if spec.volumes else []
-        """The PersistentVolumeClaims that it names, see `model.storage`."""
+        """The PersistentVolumeClaims of the pod, see `model.storage`."""
         self.claims = bool(self.volume_claims or spec.resource_claims)
         """Whether it claims volumes or devices."""
         self.mounted_images = tuple(v.image.reference for v in spec.volumes or () if v.image)
@@ -107,7 +107,7 @@ class PodInfo:
         self.spread: list[TopologySpreadConstraint] = decode_topology_spread(spec)
 
     def on(self, node: str) -> PodInfo:
-        """The same pod as if it were bound to a node."""
+        """The same pod with another node."""
         other = copy.copy(self)
         spec = msgspec.structs.replace(self.pod.spec, node_name=node)
         other.pod = msgspec.structs.replace(self.pod, spec=spec)
@@ -115,7 +115,7 @@ class PodInfo:
 
     @property
     def node(self) -> str:
-        """The node that it is bound to, or empty."""
+        """The node to which it is bound, or empty."""
         return self.pod.spec.node_name
 
     @property
@@ -124,7 +124,7 @@ class PodInfo:
 
     @property
     def start(self) -> float | None:
-        """When it started, in seconds since the epoch."""
+        """The start time in seconds since the epoch."""
         text = self.pod.status.start_time
         return parse_time(text) if text else None
 
@@ -137,5 +137,5 @@ class PodInfo:
 
 
 def _whole(name: str, amount: float) -> int:
-    """The model keeps scalar resources in thousandths; the memory and the pods in whole units."""
+    """An amount in whole units; the model keeps scalar resources in thousandths, memory and pods in whole units."""
     return int(amount) if name in (CPU, "memory") else -int(-amount // 1000)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from volcano_py.scheduler.framework.node_rules import DOMAIN, STATIC
-from volcano_py.scheduler.profiles.class_views import ClassViews, by_class, first_refusal
+from volcano_py.scheduler.profiles.class_views import ClassViews, by_class, first_rejection
 from volcano_py.scheduler.profiles.columns import Ints, NodesAt
 from volcano_py.scheduler.profiles.configuration import Configuration, ConfigurationError, ProfileConfig
 from volcano_py.scheduler.profiles.cycle_state import CycleState
@@ -42,17 +42,17 @@ from volcano_py.scheduler.profiles.pod_info import PodInfo
 from volcano_py.scheduler.profiles.status import SUCCESS, Code, Status, unresolvable, unschedulable
 
 SortKey = tuple[tuple[float, str], ...]
-"""Numbers sort before texts, so that every two keys can be compared."""
+"""The type of a sort key. Numbers sort before texts, so that any two keys can be compared."""
 
 
 class PreFiltered(NamedTuple):
-    """What the PreFilter plugins answered together."""
+    """The combined result of the PreFilter plugins."""
 
     only: set[str] | None
-    """The nodes that can hold the pod; None: any."""
+    """The nodes that can run the pod; None: any."""
     status: Status
     named_by: set[str]
-    """The plugins that named nodes."""
+    """The plugins that returned nodes."""
 
 
 class Profile:
@@ -101,15 +101,15 @@ class Profile:
         self._observers = [p for p in made.values() if isinstance(p, Observer)]
         self.interests: dict[str, Sequence[Interest]] = {n: p.interests() for n, p in made.items()}
         self.reads = {kind for p in made.values() for kind in p.reads}
-        """The kinds that its plugins read beside nodes and pods."""
+        """The kinds that its plugins read in addition to nodes and pods."""
 
     @property
     def observes(self) -> bool:
-        """Whether a plugin must see all events of nodes or pods."""
+        """Whether a plugin requires all events of nodes or pods."""
         return any(p.kinds - OBJECTS for p in self._observers)
 
     def observe(self, event: Event) -> None:
-        """Show an event to the plugins that keep caches; one that fails is logged."""
+        """Pass an event to the plugins that keep caches; a fault is logged."""
         for plugin in self._observers:
             try:
                 if event.kind in plugin.kinds:
@@ -118,7 +118,7 @@ class Profile:
                 raised(plugin.name, "event", e)
 
     def pre_enqueue(self, pod: PodInfo) -> Status:
-        """The first refusal, or success. A fault is an error status."""
+        """The first rejection, or success. A fault is an error status."""
         for plugin in self._pre_enqueue:
             try:
                 with contained(plugin.name, "PreEnqueue"):
@@ -132,17 +132,17 @@ class Profile:
         return SUCCESS
 
     def sort_key(self, pod: PodInfo, queued_at: float) -> SortKey:
-        """Where the pod belongs in the active queue."""
+        """The position of the pod in the active queue."""
         plugin = self._queue_sort
         with contained(plugin.name, "QueueSort"):
             key = expect(plugin.sort_key(pod, queued_at), tuple, plugin.name, "QueueSort")
             return tuple((math.inf, x) if isinstance(x, str) else (float(x), "") for x in key)
 
     def pre_filter(self, state: CycleState, pod: PodInfo) -> PreFiltered:
-        """All plugins, until one answers that no eviction helps, or fails."""
+        """Call all plugins, until one returns that evictions do not help, or fails."""
         names: set[str] | None = None
         by: set[str] = set()
-        refused = SUCCESS
+        rejected = SUCCESS
         for plugin in self._pre_filter:
             try:
                 only, status = plugin.pre_filter(state, pod)
@@ -156,17 +156,17 @@ class Profile:
             if not status.ok:
                 if status.code is not Code.UNSCHEDULABLE:
                     return PreFiltered(None, status.by(plugin.name), by)
-                refused = status.by(plugin.name)
+                rejected = status.by(plugin.name)
                 continue
             if only is not None:
                 by.add(plugin.name)
                 names = set(only) if names is None else names & set(only)
                 if not names:
                     return PreFiltered(names, unresolvable(_no_nodes_left(by)), by)
-        return PreFiltered(names, refused, by)
+        return PreFiltered(names, rejected, by)
 
     def feasible(self, state: CycleState, pod: PodInfo, only: set[str] | None) -> Feasible:
-        """The nodes that fit. `only`: the nodes that may; None: all."""
+        """The nodes that fit. `only`: the candidates; None: all nodes."""
         view = self._views.of(state, pod)
         ok = view.ok
         columns = view.columns
@@ -184,7 +184,7 @@ class Profile:
         else:
             ok, complete = fitting(self._active(self._far_filters, state), state, pod, view.columns, ok)
             if not complete:
-                return self._asked_one_by_one(state, pod, Feasible(view, ok))
+                return self._evaluated_one_by_one(state, pod, Feasible(view, ok))
             for i in (columns.index.get(name, -1) for name in self._cluster.nominated_nodes()):
                 if i >= 0 and ok[i]:
                     ok[i] = self.filter_with_nominated(state, pod, columns.infos[i]).ok
@@ -192,44 +192,44 @@ class Profile:
             return Feasible(view, ok)
         return Feasible(view, ok, {}, self._sample.take(np.flatnonzero(ok), len(ok)))
 
-    def _asked_one_by_one(self, state: CycleState, pod: PodInfo, found: Feasible) -> Feasible:
-        """Those of the nodes that all filters accept."""
-        refused: dict[str, Status] = {}
+    def _evaluated_one_by_one(self, state: CycleState, pod: PodInfo, found: Feasible) -> Feasible:
+        """Those of the nodes that all filters accept, called for one node after the other."""
+        rejected: dict[str, Status] = {}
         infos = found.view.columns.infos
 
         def fits(i: int) -> bool:
             status = self.filter_with_nominated(state, pod, infos[i])
             stop(status, "Filter")
             if not status.ok:
-                refused[infos[i].name] = status
+                rejected[infos[i].name] = status
             return status.ok
 
         nodes = self._sample.take(found.nodes, len(found.ok), fits)
-        return Feasible(found.view, found.ok, refused, nodes)
+        return Feasible(found.view, found.ok, rejected, nodes)
 
     def filter_nodes(self, state: CycleState, pod: PodInfo, found: Feasible) -> Feasible:
-        """Those of the nodes that pass the filters which look at all nodes at once, too."""
+        """Those of the nodes that the filters which evaluate all nodes at once accept as well."""
         if not self._nodes_filter or not found.count:
             return found
         left = {found.view.columns.infos[i].name: i for i in found.nodes.tolist()}
-        refused = dict(found.refused)
+        rejected = dict(found.rejected)
         for plugin in self._nodes_filter:
             if left and plugin.name not in state.skip_filter:
                 nodes = [found.view.columns.infos[i] for i in left.values()]
-                for name, status in self._refused_by(plugin, state, pod, nodes).items():
+                for name, status in self._rejected_by(plugin, state, pod, nodes).items():
                     del left[name]
-                    refused[name] = status
-        return Feasible(found.view, found.ok, refused, np.array(list(left.values()), dtype=np.intp))
+                    rejected[name] = status
+        return Feasible(found.view, found.ok, rejected, np.array(list(left.values()), dtype=np.intp))
 
     def passes_nodes_filters(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status:
-        """What the filters that look at all nodes at once say if there is only one."""
+        """The result of the filters that evaluate all nodes at once for a single node."""
         for plugin in self._nodes_filter:
             if plugin.name not in state.skip_filter:
-                for status in self._refused_by(plugin, state, pod, [node]).values():
+                for status in self._rejected_by(plugin, state, pod, [node]).values():
                     return status
         return SUCCESS
 
-    def _refused_by(
+    def _rejected_by(
         self, plugin: NodesFilter, state: CycleState, pod: PodInfo, nodes: Sequence[NodeInfo]
     ) -> dict[str, Status]:
         with contained(plugin.name, "Filter"):
@@ -242,30 +242,31 @@ class Profile:
                 raise PluginFault(plugin.name, "Filter", f"{name!r} is not among the nodes of the call")
             return {n: expect(s, Status, plugin.name, "Filter").by(plugin.name) for n, s in found.items()}
 
-    def refusals(self, state: CycleState, pod: PodInfo, found: Feasible, only: set[str] | None) -> dict[str, Status]:
-        """Why each node does not fit, when none does; some may be left out that are not in `only`."""
+    def rejections(self, state: CycleState, pod: PodInfo, found: Feasible, only: set[str] | None) -> dict[str, Status]:
+        """Why each node does not fit, if none does; nodes that are not in `only` may be missing."""
         columns = found.view.columns
         if self._looks_further(state):
-            candidates = (n for n in columns.infos if n.name not in found.refused and (only is None or n.name in only))
+            candidates = (n for n in columns.infos if n.name not in found.rejected and (only is None or n.name in only))
             others = {n.name: self.filter_with_nominated(state, pod, n) for n in candidates}
-            return {n: found.refused.get(n) or others[n] for n in columns.index if n in found.refused or n in others}
-        statuses = self._views.refusals(found.view, state, pod)
-        refused = {name: s for name, s in zip(columns.index, statuses, strict=True) if s is not None}
+            return {n: found.rejected.get(n) or others[n] for n in columns.index if n in found.rejected or n in others}
+        statuses = self._views.rejections(found.view, state, pod)
+        rejected = {name: s for name, s in zip(columns.index, statuses, strict=True) if s is not None}
         own = self._cluster.nominated_node(pod)
         if own in columns.index:
-            refused[own] = self.filter_with_nominated(state, pod, columns.infos[columns.index[own]])
-        return {**refused, **found.refused}
+            rejected[own] = self.filter_with_nominated(state, pod, columns.infos[columns.index[own]])
+        return {**rejected, **found.rejected}
 
     def _looks_further(self, state: CycleState) -> bool:
-        """Whether filters take part for a pod that look at more than one node."""
+        """Whether filters that evaluate more than one node take part for a pod."""
         return any(f.name not in state.skip_filter for f in self._far_filters)
 
     def filter_with_nominated(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status:
-        """The filters must pass with the pods nominated to the node (of the same or higher priority) and without."""
+        """Run the filters with the pods nominated to the node (of the same or higher priority) and without; both must
+        pass."""
         return self._with_nominated(self._active(self._filter, state), state, pod, node)
 
     def still_fits(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> bool:
-        """The same for a node that passed with fewer pods on it: rules about the Node object need no call."""
+        """The same for a node that passed with fewer pods on it: STATIC filters need no call."""
         return self._with_nominated(self._active(self._about_pods, state), state, pod, node).ok
 
     def _active(self, filters: Sequence[Filter], state: CycleState) -> Sequence[Filter]:
@@ -278,10 +279,10 @@ class Profile:
             for other in coming:
                 copy.add(other)
                 self.add_pod(with_them, pod, other, copy)
-            status = first_refusal(filters, with_them, pod, copy)
+            status = first_rejection(filters, with_them, pod, copy)
             if not status.ok:
                 return status
-        return first_refusal(filters, state, pod, node)
+        return first_rejection(filters, state, pod, node)
 
     def add_pod(self, state: CycleState, pod: PodInfo, added: PodInfo, node: NodeInfo) -> None:
         for plugin in self._with_add_pod:
@@ -295,15 +296,15 @@ class Profile:
                 with contained(plugin.name, "RemovePod"):
                     plugin.remove_pod(state, pod, removed, node)
 
-    def post_filter(self, state: CycleState, pod: PodInfo, refused: dict[str, Status]) -> PostFilterResult | None:
-        """The first success, or what all plugins answered together; None without plugins."""
+    def post_filter(self, state: CycleState, pod: PodInfo, rejected: dict[str, Status]) -> PostFilterResult | None:
+        """The first success, or the combined result of all plugins; None without plugins."""
         if not self._post_filter:
             return None
         reasons: list[str] = []
         nominated: str | None = None
         for plugin in self._post_filter:
             with contained(plugin.name, "PostFilter"):
-                result = expect(plugin.post_filter(state, pod, refused), PostFilterResult, plugin.name, "PostFilter")
+                result = expect(plugin.post_filter(state, pod, rejected), PostFilterResult, plugin.name, "PostFilter")
                 if result.nominated and result.nominated not in self._cluster.nodes:
                     raise PluginFault(plugin.name, "PostFilter", f"there is no node {result.nominated!r}")
             if result.status.code in (Code.PENDING, Code.ERROR):
@@ -354,14 +355,14 @@ class Profile:
 
 
 def _in_range(scores: Ints, plugin: str) -> Ints:
-    wrong = scores[(scores < 0) | (scores > MAX_SCORE)]
-    if len(wrong):
-        raise PluginFault(plugin, "NormalizeScore", f"the score {wrong[0]} is outside of 0 to {MAX_SCORE}")
+    invalid = scores[(scores < 0) | (scores > MAX_SCORE)]
+    if len(invalid):
+        raise PluginFault(plugin, "NormalizeScore", f"the score {invalid[0]} is outside of 0 to {MAX_SCORE}")
     return scores
 
 
 def _check(scores: Mapping[str, int], nodes: Sequence[NodeInfo], plugin: str) -> None:
-    """Normalized scores: whole numbers from 0 to 100 for exactly the nodes that fit."""
+    """Check the normalized scores: whole numbers from 0 to 100 for exactly the nodes that fit."""
     for name in scores.keys() ^ {n.name for n in nodes}:
         raise PluginFault(plugin, "NormalizeScore", f"{name!r} is no node that was scored, or its score is missing")
     for value in scores.values():

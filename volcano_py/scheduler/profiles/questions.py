@@ -1,7 +1,7 @@
-"""Questions to other programs, and their answers. Volcano: plugins/extender; Kubernetes: extender.go.
+"""Calls to other programs, and their responses. Volcano: plugins/extender; Kubernetes: extender.go.
 
-No plugin waits for an answer: it starts a call, returns PENDING, and is called again when the answer has arrived.
-The caller of the core gets the calls as decisions, makes them, and returns the answers.
+No plugin waits for a response: it starts a call, returns PENDING, and is called again when the response has arrived.
+The caller of the core gets the calls as decisions, sends them, and returns the responses.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ from volcano_py.scheduler.profiles.pod_info import PodInfo
 
 
 class Questions:
-    """The open questions of all pods. A topic identifies a call about a pod: the plugin and the point."""
+    """The open calls of all pods. A topic identifies a call for a pod: the plugin and the point."""
 
     def __init__(self, emit: Callable[[Decision], None]) -> None:
         self._emit = emit
         self._open: dict[str, dict[str, str]] = {}
-        """Pod to topic to the number of the question."""
+        """The number of the open call by pod and topic."""
         self._answers: dict[str, dict[str, Answer]] = {}
-        """Pod to topic to answer."""
+        """The response by pod and topic."""
         self._about: dict[str, tuple[str, str, Any]] = {}
-        """The number of a question to its pod, its topic, and what its call is about."""
+        """For each number of a call: its pod, its topic, and the context of the call."""
         self._count = 0
 
     def answer(self, pod: PodInfo, topic: str) -> Answer | None:
-        """The answer, if it has come; it stays until `forget`."""
+        """The response, if it has arrived; it is kept until `forget`."""
         return self._answers.get(pod.key, {}).get(topic)
 
     def ask(self, pod: PodInfo, topic: str, call: Call) -> None:
-        """Send a question, unless it is on its way."""
+        """Start a call, unless it is in progress."""
         mine = self._open.setdefault(pod.key, {})
         if topic not in mine:
             self._count += 1
@@ -41,11 +41,11 @@ class Questions:
             self._emit(Ask(pod, number, call))
 
     def notify(self, pod: PodInfo, call: Call) -> None:
-        """Send a call whose answer decides nothing."""
+        """Start a call whose response is not used."""
         self._emit(Ask(pod, "", call))
 
     def take(self, number: str, answer: Answer) -> str:
-        """Store an answer; returns the pod, or empty if its question is not open any more."""
+        """Store a response; returns the pod, or empty if its call is not open any more."""
         key, topic, about = self._about.pop(number, ("", "", None))
         if key:
             del self._open[key][topic]
@@ -53,7 +53,7 @@ class Questions:
         return key
 
     def forget(self, key: str, topic: str = "") -> None:
-        """Drop the answers about a pod, and let its open questions go unanswered; `topic`: only this one."""
+        """Drop the responses for a pod, and ignore those of its open calls; `topic`: only this one."""
         for t, number in list(self._open.get(key, {}).items()):
             if topic in ("", t):
                 del self._open[key][t]

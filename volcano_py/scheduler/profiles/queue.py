@@ -1,7 +1,7 @@
 """The scheduling queue: pods that wait to be tried. Kubernetes: backend/queue/scheduling_queue.go, backoff_queue.go.
 
-A pod is in one of four places: *active* (tried next), *back-off* (after a refusal or an error), *unschedulable* (until
-an event may help, at most five minutes) or gated, which is *unschedulable* with a plugin that keeps it from entering.
+A pod is in one of four places: *active* (tried next), *back-off* (after a rejection or an error), *unschedulable*
+(until an event may help, at most five minutes) or gated, which is *unschedulable* because of a PreEnqueue plugin.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from volcano_py.scheduler.profiles.status import Code
 _LONGEST_STAY = 300.0
 """Seconds after which an unschedulable pod is tried again without an event."""
 _FLUSH_EVERY = 30.0
-"""Seconds between looking for such pods."""
+"""Seconds between checks for such pods."""
 _LAST: SortKey = ((math.inf, ""),)
 
 
@@ -33,19 +33,19 @@ class Place(Enum):
     ACTIVE = auto()
     BACKOFF = auto()
     ERRORS = auto()
-    """Back-off after an error: it is never cut short."""
+    """Back-off after an error: it is never shortened."""
     UNSCHEDULABLE = auto()
 
 
 class Again(Enum):
     """When a pod that failed is tried again."""
 
-    AS_REFUSED = auto()
+    AS_REJECTED = auto()
     """After an event that may help, or after its back-off if it was an error."""
     SOON = auto()
     """After its back-off in any case."""
     AFTER_EVENT = auto()
-    """After any event, but for a change of the pod's own status."""
+    """After any event, except a change of the pod's own status."""
 
 
 class QueuedPod:
@@ -58,26 +58,26 @@ class QueuedPod:
         self.first_attempt: float | None = None
         self.rejections = 0
         self.errors = 0
-        """Errors in a row."""
-        self.refused_by: set[str] = set()
-        self.again = Again.AS_REFUSED
+        """The number of consecutive errors."""
+        self.rejected_by: set[str] = set()
+        self.again = Again.AS_REJECTED
         self.gated = False
         self.behind_gate = Place.ACTIVE
-        """Where a gated pod was to go."""
+        """The place of a gated pod after its gates."""
         self.place = Place.UNSCHEDULABLE
         self.turn = 0
-        """Of pods with equal sort keys, the lower one is tried first."""
+        """Of pods with equal sort keys, the one with the lower turn is tried first."""
         self.ticket = 0
         """The number of its valid entry in a heap."""
-        self.refused: _Refused | None = None
-        """Where it is among the unschedulable pods."""
+        self.rejected: _Rejected | None = None
+        """Its key among the unschedulable pods."""
 
 
-class _Refused(NamedTuple):
+class _Rejected(NamedTuple):
     profile: str
     plugins: frozenset[str]
     any_event: bool
-    """Every event helps."""
+    """Whether every event helps."""
 
 
 Entry = tuple[float, SortKey, int, int, QueuedPod]
@@ -85,9 +85,9 @@ Entry = tuple[float, SortKey, int, int, QueuedPod]
 
 
 class SchedulingQueue:
-    """`early`: with nothing active, a refused pod is taken before its back-off ends (SchedulerPopFromBackoffQ).
+    """`early`: with no active pod, a rejected pod is tried before its back-off ends (SchedulerPopFromBackoffQ).
 
-    `emit` takes the decisions about pods that do not pass the gates because of an error.
+    `emit` gets the decisions about pods that do not pass the gates because of an error.
     """
 
     def __init__(
@@ -106,12 +106,12 @@ class SchedulingQueue:
         self._pods: dict[str, QueuedPod] = {}
         self._heaps: dict[Place, list[Entry]] = {p: [] for p in (Place.ACTIVE, Place.BACKOFF, Place.ERRORS)}
         """Entries whose pod has another ticket or place are void."""
-        self._unschedulable: dict[_Refused, dict[str, QueuedPod]] = {}
-        """By what refused the pods, so that an event that helps none of them costs little."""
+        self._unschedulable: dict[_Rejected, dict[str, QueuedPod]] = {}
+        """Unschedulable pods by the cause of the rejection, so that an event that helps none of them is cheap."""
         self._numbers = itertools.count(1)
         self._next_flush = _FLUSH_EVERY
         self.incoming: Counter[tuple[str, str]] = Counter()
-        """How often pods came into a part of the queue, by part and by what made them come (kube-scheduler's names)."""
+        """How often pods entered a part of the queue, by part and by cause (kube-scheduler's names)."""
         self._cause = ""
         self.on_enter: Callable[[PodInfo], None] = lambda pod: None
         """Called with a pod that is new or updated and passes the gates."""
@@ -136,7 +136,7 @@ class SchedulingQueue:
         return found
 
     def add(self, pod: PodInfo, now: float) -> None:
-        """A new pod."""
+        """Add a new pod."""
         self._cause = "PodAdd"
         queued = QueuedPod(pod, now)
         self._insert(queued)
@@ -145,7 +145,7 @@ class SchedulingQueue:
             self.on_enter(pod)
 
     def update(self, old: PodInfo, new: PodInfo, now: float) -> None:
-        """A waiting pod changed: it is tried again if that may help."""
+        """Update a waiting pod: it is tried again if the change may help."""
         queued = self._pods.get(new.key)
         if queued is None:
             return
@@ -172,29 +172,29 @@ class SchedulingQueue:
     def move(self, event: Event, now: float) -> None:
         """Try the pods again that the event may help."""
         helped: list[QueuedPod] = []
-        for refused, pods in self._unschedulable.items():
-            if refused.any_event:
+        for rejected, pods in self._unschedulable.items():
+            if rejected.any_event:
                 helped += pods.values()
-            elif interests := self._interests(refused, event):
+            elif interests := self._interests(rejected, event):
                 helped += [q for q in pods.values() if any(i.helps(q.pod, event) for i in interests)]
         self._cause = f"{event.kind.value}{(event.action.name or '').title().replace('_', '')}"
         for queued in helped:
             self._requeue(queued, now)
 
     def pop(self, now: float) -> QueuedPod | None:
-        """The next pod to try; it leaves the queue until `fail` puts it back."""
+        """The next pod to try; it leaves the queue until `fail` returns it."""
         queued = self._first(Place.ACTIVE)
         if queued is None and self._early:
             queued = self._first(Place.BACKOFF)
         return self._take(queued, now) if queued is not None else None
 
     def take_group(self, group: str, now: float) -> list[QueuedPod]:
-        """All waiting members of a group that are not gated."""
+        """Remove and return all waiting members of a group that are not gated."""
         members = [q for q in self._pods.values() if q.pod.group == group and not q.gated]
         return [self._take(q, now) for q in members]
 
     def put_back(self, queued: QueuedPod) -> None:
-        """A pod whose attempt was interrupted is tried again at once."""
+        """Return a pod whose attempt was interrupted; it is tried again at once."""
         self._cause = "ForceActivate"
         self._insert(queued)
         queued.place = Place.ACTIVE
@@ -208,30 +208,30 @@ class SchedulingQueue:
             self._requeue(queued, now)
 
     def reconsider(self, key: str, now: float) -> None:
-        """A PreEnqueue plugin that was pending about a pod has its answer."""
+        """Evaluate the gates of a pod again after the response for a pending PreEnqueue plugin."""
         self._cause = "ForceActivate"
         queued = self._pods.get(key)
         if queued is not None and queued.gated:
-            queued.refused_by.clear()
+            queued.rejected_by.clear()
             self._enter(queued, queued.behind_gate if self._backing_off(queued, now) else Place.ACTIVE)
 
-    def fail(self, queued: QueuedPod, now: float, refused_by: Iterable[str], again: Again = Again.AS_REFUSED) -> None:
-        """Put a pod back that was refused by these plugins, or that failed with an error if there are none."""
+    def fail(self, queued: QueuedPod, now: float, rejected_by: Iterable[str], again: Again = Again.AS_REJECTED) -> None:
+        """Return a pod that these plugins rejected, or that failed with an error if there are none."""
         self._cause = "ScheduleAttemptFailure"
-        queued.refused_by = set(refused_by)
+        queued.rejected_by = set(rejected_by)
         queued.again = again
         queued.since = now
-        if queued.refused_by:
+        if queued.rejected_by:
             queued.rejections, queued.errors = queued.rejections + 1, 0
         else:
             queued.errors += 1
         self._insert(queued)
         self._rest(queued)
-        if again is Again.SOON or (again is Again.AS_REFUSED and not queued.refused_by):
+        if again is Again.SOON or (again is Again.AS_REJECTED and not queued.rejected_by):
             self._requeue(queued, now)
 
     def tick(self, now: float) -> None:
-        """At every whole second: end of back-offs, and of stays that are too long."""
+        """Called at every whole second: ends back-offs, and stays that are too long."""
         self._cause = "BackoffComplete"
         for place in (Place.BACKOFF, Place.ERRORS):
             while (queued := self._first(place)) is not None and not self._backing_off(queued, now):
@@ -245,7 +245,7 @@ class SchedulingQueue:
                 self._requeue(queued, now)
 
     def next_deadline(self) -> float | None:
-        """The first whole second at which `tick` may have something to do; None: no pod waits for time."""
+        """The first whole second at which `tick` may have an effect; None: no pod waits for a time."""
         heads = (self._first(p) for p in (Place.BACKOFF, Place.ERRORS))
         times = [math.floor(self._backoff_end(q)) + 1.0 for q in heads if q is not None]
         return min([*times, self._next_flush] if self._unschedulable else times, default=None)
@@ -255,7 +255,7 @@ class SchedulingQueue:
         self._pods[queued.pod.key] = queued
 
     def _push(self, queued: QueuedPod) -> None:
-        """Give a pod its entry in the heap of its place."""
+        """Create the entry of a pod in the heap of its place."""
         self._leave(queued)
         self._count("active" if queued.place is Place.ACTIVE else "backoff")
         queued.ticket = next(self._numbers)
@@ -268,23 +268,23 @@ class SchedulingQueue:
         self._count("gated" if queued.gated else "unschedulable")
         queued.place = Place.UNSCHEDULABLE
         queued.ticket = 0
-        any_event = not queued.refused_by or (queued.again is Again.AFTER_EVENT and not queued.gated)
-        refused = _Refused(queued.pod.pod.spec.scheduler_name, frozenset(queued.refused_by), any_event)
-        queued.refused = refused
-        self._unschedulable.setdefault(refused, {})[queued.pod.key] = queued
+        any_event = not queued.rejected_by or (queued.again is Again.AFTER_EVENT and not queued.gated)
+        rejected = _Rejected(queued.pod.pod.spec.scheduler_name, frozenset(queued.rejected_by), any_event)
+        queued.rejected = rejected
+        self._unschedulable.setdefault(rejected, {})[queued.pod.key] = queued
 
     def _count(self, part: str) -> None:
         if self._cause:
             self.incoming[part, self._cause] += 1
 
     def _leave(self, queued: QueuedPod) -> None:
-        """Take a pod out of the unschedulable ones, if it is there."""
-        if queued.refused is not None:
-            pods = self._unschedulable[queued.refused]
+        """Remove a pod from the unschedulable ones, if it is there."""
+        if queued.rejected is not None:
+            pods = self._unschedulable[queued.rejected]
             del pods[queued.pod.key]
             if not pods:
-                del self._unschedulable[queued.refused]
-            queued.refused = None
+                del self._unschedulable[queued.rejected]
+            queued.rejected = None
 
     def _first(self, place: Place) -> QueuedPod | None:
         heap = self._heaps[place]
@@ -297,13 +297,13 @@ class SchedulingQueue:
 
     def _take(self, queued: QueuedPod, now: float) -> QueuedPod:
         self.delete(queued.pod.key)
-        queued.refused_by = set()
+        queued.rejected_by = set()
         if queued.first_attempt is None:
             queued.first_attempt = now
         return queued
 
     def _sort_key(self, queued: QueuedPod) -> SortKey:
-        """Profiles share the QueueSort plugin. A pod for which it fails comes last."""
+        """The sort key. Profiles share the QueueSort plugin; a pod for which it fails is last."""
         try:
             return self._profile(queued).sort_key(queued.pod, queued.since)
         except PluginFault as fault:
@@ -314,21 +314,21 @@ class SchedulingQueue:
         return self._profiles[queued.pod.pod.spec.scheduler_name]
 
     def _worth_trying(self, queued: QueuedPod, event: Event) -> bool:
-        refused = queued.refused
-        if refused is None or refused.any_event:
+        rejected = queued.rejected
+        if rejected is None or rejected.any_event:
             return True
-        return any(i.helps(queued.pod, event) for i in self._interests(refused, event))
+        return any(i.helps(queued.pod, event) for i in self._interests(rejected, event))
 
-    def _interests(self, refused: _Refused, event: Event) -> list[Interest]:
-        """What the plugins that refused pods declare about such events."""
-        interests = self._profiles[refused.profile].interests
-        return [i for name in refused.plugins for i in interests.get(name, ()) if i.matches(event)]
+    def _interests(self, rejected: _Rejected, event: Event) -> list[Interest]:
+        """The interests of the plugins that rejected pods in such an event."""
+        interests = self._profiles[rejected.profile].interests
+        return [i for name in rejected.plugins for i in interests.get(name, ()) if i.matches(event)]
 
     def _requeue(self, queued: QueuedPod, now: float) -> None:
         if not self._backing_off(queued, now):
             self._enter(queued, Place.ACTIVE)
         else:
-            self._enter(queued, Place.BACKOFF if queued.refused_by else Place.ERRORS)
+            self._enter(queued, Place.BACKOFF if queued.rejected_by else Place.ERRORS)
 
     def _enter(self, queued: QueuedPod, place: Place) -> None:
         """Move a pod to a place if the PreEnqueue plugins agree; else it stays gated."""
@@ -338,7 +338,7 @@ class SchedulingQueue:
             queued.behind_gate = place
             if not status.rejected and status.code is not Code.PENDING:
                 self._emit(Fail(queued.pod, status.message, SCHEDULER_ERROR))
-            queued.refused_by.add(status.plugin)
+            queued.rejected_by.add(status.plugin)
             self._rest(queued)
         else:
             queued.place = place
@@ -357,7 +357,7 @@ class SchedulingQueue:
 
 
 def backoff(count: int, initial: float, longest: float) -> float:
-    """Seconds to wait after `count` refusals: doubled each time."""
+    """Seconds to wait after `count` rejections: doubled each time."""
     return min(initial * 2.0 ** min(count - 1, 1000), longest) if count else 0.0
 
 

@@ -42,22 +42,22 @@ from volcano_py.scheduler.profiles.plugins.volume_zone import VolumeZone
 
 
 class AnyArguments(msgspec.Struct):
-    """For plugins whose rules are not built yet: everything is accepted."""
+    """For plugins whose rules are not implemented: all arguments are accepted."""
 
 
 class Registration(NamedTuple):
     kind: type[Plugin]
     make: Callable[[Any, Handle], Plugin]
-    """From arguments and handle."""
+    """Constructs the plugin from arguments and handle."""
     arguments: type[Any] = NoArguments
     weight: int = 0
-    """In the default profile."""
+    """The weight in the default profile."""
     gate: str = ""
     """The feature gate without which the plugin is not enabled by default."""
     default: bool = True
-    """Whether profiles have it that do not configure otherwise."""
+    """Whether profiles have it by default."""
     many: bool = False
-    """A profile may have several of it, named `Name/something`."""
+    """Whether a profile may have several of it, named `Name/something`."""
 
 
 def _plain(kind: type[Plugin], weight: int = 0) -> Registration:

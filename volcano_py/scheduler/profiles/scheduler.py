@@ -1,7 +1,7 @@
-"""PodScheduler: tries one pod after another and answers with decisions. Kubernetes: scheduler.go, eventhandlers.go.
+"""PodScheduler: tries one pod after another and returns decisions. Kubernetes: scheduler.go, eventhandlers.go.
 
-The caller reports what happens in the cluster, with the time, and carries out the decisions; it reports these, too.
-Decisions that follow from an event are among those of the next call of `attempt` or `tick`.
+The caller reports the events of the cluster, with the time, and carries out the decisions, whose results it reports as
+well. Decisions that follow from an event are returned by the next call of `attempt` or `tick`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ _GANG = "GangScheduling"
 
 
 class PodScheduler:
-    """Several profiles over one cluster and one queue. `model`: see `Cluster`. Times are seconds and never go back."""
+    """Several profiles over one cluster and one queue. `model`: see `Cluster`. Times are in seconds and never
+    decrease."""
 
     def __init__(self, config: Configuration, features: frozenset[str] = FEATURES, model: Model | None = None) -> None:
         """Raises ConfigurationError if a plugin cannot be constructed."""
@@ -45,8 +46,8 @@ class PodScheduler:
         self.queue.on_enter = lambda pod: self.cluster.nominate(pod, pod.pod.status.nominated_node_name)
         self._gangs = _GANG in features
         self._group_cycles = GroupCycles(self._profiles, self._cycles, self.cluster, self._failed)
-        self._asking: dict[str, QueuedPod] = {}
-        """Pods whose cycle waits for an answer from another program."""
+        self._awaiting: dict[str, QueuedPod] = {}
+        """Pods whose cycle waits for the response of another program."""
 
     @property
     def reads(self) -> frozenset[ObjectKind]:
@@ -60,50 +61,50 @@ class PodScheduler:
 
     @property
     def has_decisions(self) -> bool:
-        """Whether an event had consequences that the next call of `attempt` answers."""
+        """Whether an event had consequences that the next call of `attempt` returns."""
         return bool(self._decisions)
 
     def __len__(self) -> int:
-        """The pods that wait for a node, for Permit, for an answer, or for the end of their binding."""
-        return len(self.queue) + len(self._cycles) + len(self._asking)
+        """The pods that wait for a node, for Permit, for a response, or for the end of their binding."""
+        return len(self.queue) + len(self._cycles) + len(self._awaiting)
 
     def __contains__(self, key: str) -> bool:
         """Whether a pod waits for a node, or for the end of its binding."""
-        return key in self.queue or key in self._asking or self._cycles.get(key) is not None
+        return key in self.queue or key in self._awaiting or self._cycles.get(key) is not None
 
-    # ---- what happens in the cluster --------------------------------------------------------------------
+    # ---- events of the cluster --------------------------------------------------------------------------
 
     def set_node(self, node: Node, now: float) -> None:
-        """A node is new or has changed."""
+        """A node was created or has changed."""
         known = self.cluster.nodes.get(node.metadata.name)
         old = known.node if known is not None else None
         self.cluster.set_node(node)
         self.node_changed(old, node, now)
 
     def node_changed(self, old: Node | None, new: Node, now: float) -> None:
-        """A node that the model has already is new, or has changed."""
+        """A node that the model already has was created or has changed."""
         for event in (Event(Kind.NODE, Action.ADD, None, new),) if old is None else node_events(old, new):
             self._happened(event, now)
 
     def delete_node(self, name: str, now: float) -> None:
-        """A node is gone."""
+        """A node was deleted."""
         known = self.cluster.nodes.get(name)
         if known is not None:
             self.cluster.delete_node(name)
             self.node_deleted(known.node, now)
 
     def node_deleted(self, node: Node, now: float) -> None:
-        """A node is gone that the model does not have any more. Pods that were assumed on it, and whose binding is not
-        being written, are tried again."""
+        """A node was deleted that the model does not have any more. Pods that were assumed on it, and whose binding is
+        not being written, are tried again."""
         self._happened(Event(Kind.NODE, Action.DELETE, node, None), now)
         name = node.metadata.name
         for cycle in self._cycles:
             if cycle.node == name:
-                self._cycles.give_up(cycle, failure(f'node "{name}" is gone'))
+                self._cycles.give_up(cycle, failure(f'node "{name}" was deleted'))
         self._cycles.settle()
 
     def set_group(self, group: PodGroup, now: float) -> None:
-        """A PodGroup is new or has changed."""
+        """A PodGroup was created or has changed."""
         old = self.cluster.groups.get(group.key)
         if old is not None and old.metadata.uid != group.metadata.uid:
             self.delete_group(group.key, now)
@@ -112,37 +113,38 @@ class PodScheduler:
         self._happened(Event(Kind.POD_GROUP, Action.ADD if old is None else Action.OTHER, old, group), now)
 
     def delete_group(self, key: str, now: float) -> None:
-        """A PodGroup is gone."""
+        """A PodGroup was deleted."""
         old = self.cluster.groups.pop(key, None)
         if old is not None:
             self._happened(Event(Kind.POD_GROUP, Action.DELETE, old, None), now)
 
     def set_object(self, manifest: Manifest, now: float) -> None:
-        """An object of a kind in `reads` is new or has changed."""
+        """An object of a kind in `reads` was created or has changed."""
         old = self._world.objects.set(manifest)
         self._happened(Event(Kind.OBJECT, Action.ADD if old is None else Action.OTHER, old, manifest), now)
 
     def delete_object(self, manifest: Manifest, now: float) -> None:
-        """An object of a kind in `reads` is gone."""
+        """An object of a kind in `reads` was deleted."""
         old = self._world.objects.delete(ObjectKind.of(manifest), key_of(manifest))
         if old is not None:
             self._happened(Event(Kind.OBJECT, Action.DELETE, old, None), now)
 
     def set_claim_object(self, kind: str, new: Any, now: float) -> None:
-        """An object of volumes or devices (`model.pod_claims.KINDS`) is new or has changed. Raises ValueError."""
+        """An object of volumes or devices (`model.pod_claims.KINDS`) was created or has changed. Raises ValueError."""
         old = self.cluster.model.others.get(kind, {}).get(new.metadata.key)
         self.cluster.model.upsert(kind, new)
         self.claim_object_changed(kind, old, new, now)
 
     def delete_claim_object(self, kind: str, key: str, now: float) -> None:
-        """One of them is gone."""
+        """An object of volumes or devices was deleted."""
         old = self.cluster.model.others.get(kind, {}).get(key)
         if old is not None:
             self.cluster.model.remove(kind, old.metadata.namespace, old.metadata.name)
             self.claim_object_changed(kind, old, None, now)
 
     def claim_object_changed(self, kind: str, old: Any, new: Any, now: float) -> None:
-        """An object that the model has already is new (`old` is None), has changed, or is gone (`new` is None)."""
+        """An object that the model already has was created (`old` is None), has changed, or was deleted (`new` is
+        None)."""
         action = Action.ADD if old is None else Action.DELETE if new is None else Action.OTHER
         self._happened(Event(Kind(kind), action, old, new), now)
 
@@ -178,12 +180,12 @@ class PodScheduler:
             self.cluster.place(new, cycle.node)
             if new.terminating:
                 self._cycles.undo(cycle)
-        elif new.key in self._asking:
-            self._asking[new.key].pod = new
+        elif new.key in self._awaiting:
+            self._awaiting[new.key].pod = new
 
     def delete_pod(self, pod: PodInfo, now: float) -> None:
         self._world.now = now
-        self._asking.pop(pod.key, None)
+        self._awaiting.pop(pod.key, None)
         self._world.questions.forget(pod.key)
         self._world.retries.pop(pod.key, None)
         self.cluster.leave(pod)
@@ -194,15 +196,16 @@ class PodScheduler:
             self._cycles.undo(cycle)
         self.cluster.forget(pod)
         if pod.node or cycle is not None or pod.pod.status.nominated_node_name:
-            gone = pod if pod.node or cycle is None else pod.on(cycle.node)
-            self._happened(Event(Kind.ASSIGNED_POD, Action.DELETE, gone, None), now)
+            removed = pod if pod.node or cycle is None else pod.on(cycle.node)
+            self._happened(Event(Kind.ASSIGNED_POD, Action.DELETE, removed, None), now)
 
     def place_freed(self, pod: PodInfo, node: str, now: float) -> None:
-        """A pod of the session was assumed on a node and does not go there: what it held is free."""
+        """A pod of the session was assumed on a node and is not bound there: its capacity is released."""
         self._happened(Event(Kind.ASSIGNED_POD, Action.DELETE, pod.on(node), None), now)
 
     def bind_result(self, key: str, error: str, now: float, uid: str = "") -> list[Decision]:
-        """A binding was written (`error` is empty), or failed. `uid`: ignore results for a pod with another one."""
+        """A binding was written (`error` is empty), or failed. `uid`: results for a pod with another UID are
+        ignored."""
         self._world.now = now
         cycle = self._cycles.get(key)
         self._world.claims.settle(uid or (cycle.pod.pod.metadata.uid if cycle is not None else ""), written=not error)
@@ -213,7 +216,7 @@ class PodScheduler:
                 self._cycles.bound(key)
         return self._answer()
 
-    # ---- what is to be done -----------------------------------------------------------------------------
+    # ---- decisions --------------------------------------------------------------------------------------
 
     def attempt(self, now: float) -> list[Decision] | None:
         """Try the next pod, or the next gang; None if there is nothing to try now."""
@@ -230,7 +233,7 @@ class PodScheduler:
         profile = self._profiles[queued.pod.pod.spec.scheduler_name]
         found = find(profile, self.cluster, queued.pod)
         if isinstance(found, AnswerPending):
-            self._asking[queued.pod.key] = queued
+            self._awaiting[queued.pod.key] = queued
             return self._answer()
         self._world.questions.forget(queued.pod.key)
         if isinstance(found, Found):
@@ -240,7 +243,7 @@ class PodScheduler:
         return self._answer()
 
     def tick(self, now: float) -> list[Decision]:
-        """To be called at every whole second, or at `next_deadline`: the ends of back-offs and of waits at Permit."""
+        """To be called at every whole second, or at `next_deadline`: ends back-offs and waits at Permit."""
         self._world.now = now
         self._cycles.expire()
         self.queue.tick(now)
@@ -251,7 +254,7 @@ class PodScheduler:
         return self._answer()
 
     def next_deadline(self) -> float | None:
-        """The time before which `tick` has nothing to do; None: before the next event."""
+        """The time before which `tick` has no effect; None: before the next event."""
         times = (self._cycles.next_deadline(), self.queue.next_deadline(), *self._world.retries.values())
         return min((t for t in times if t is not None), default=None)
 
@@ -260,22 +263,22 @@ class PodScheduler:
         return self._cycles.waiting()
 
     def allow(self, key: str, plugin: str, now: float) -> list[Decision]:
-        """In the name of a plugin, let a waiting pod go on."""
+        """On behalf of a plugin, let a waiting pod continue."""
         self._world.now = now
         self._cycles.allow(key, plugin)
         return self._answer()
 
     def reject(self, key: str, plugin: str, message: str, now: float) -> list[Decision]:
-        """In the name of a plugin, refuse a waiting pod."""
+        """On behalf of a plugin, reject a waiting pod."""
         self._world.now = now
         self._cycles.reject(key, plugin, message)
         return self._answer()
 
     def answered(self, number: str, answer: Answer, now: float) -> list[Decision]:
-        """What has come of an `Ask`: the pod goes on."""
+        """Process the outcome of an `Ask`: the pod continues."""
         self._world.now = now
         key = self._world.questions.take(number, answer)
-        queued = self._asking.pop(key, None)
+        queued = self._awaiting.pop(key, None)
         if queued is not None:
             self.queue.put_back(queued)
         self.queue.reconsider(key, now)
@@ -283,7 +286,7 @@ class PodScheduler:
         return self._answer()
 
     def close(self, now: float) -> list[Decision]:
-        """Give up all places whose binding is not being written: another scheduler follows."""
+        """End all cycles whose binding is not being written, before another scheduler takes over."""
         self._world.now = now
         for cycle in self._cycles:
             if cycle.stage is not Stage.WRITE:
@@ -297,7 +300,7 @@ class PodScheduler:
         return decisions
 
     def _happened(self, event: Event, now: float) -> None:
-        """Plugins see the event, and pods that it may help are tried again."""
+        """Pass an event to plugins, and try the pods again that it may help."""
         self._world.now = now
         for profile in self._profiles.values():
             profile.observe(event)
@@ -313,7 +316,7 @@ class PodScheduler:
                 self._cycles.bound(new.key)
             else:
                 self._cycles.undo(cycle)
-        self._asking.pop(new.key, None)
+        self._awaiting.pop(new.key, None)
         self.cluster.place(new, new.node)
         if old.node:
             for event in pod_events(Kind.ASSIGNED_POD, old, new):
@@ -323,10 +326,10 @@ class PodScheduler:
         self.cluster.nominate(new, "")
         self._happened(Event(Kind.ASSIGNED_POD, Action.ADD, None, new), now)
 
-    def _failed(self, queued: QueuedPod, why: NotFound, again: Again = Again.AS_REFUSED) -> None:
-        """Put a pod back into the queue; report why, the nomination, and the evictions that follow from PostFilter."""
+    def _failed(self, queued: QueuedPod, why: NotFound, again: Again = Again.AS_REJECTED) -> None:
+        """Return a pod to the queue; report why, the nomination, and the evictions that follow from PostFilter."""
         pod = queued.pod
-        self.queue.fail(queued, self._world.now, why.refused_by, again)
+        self.queue.fail(queued, self._world.now, why.rejected_by, again)
         self._decisions.append(Fail(pod, why.message, SCHEDULER_ERROR if why.error else UNSCHEDULABLE))
         if why.nominated is None:
             self.cluster.nominate(pod, pod.pod.status.nominated_node_name)
@@ -347,7 +350,7 @@ class PodScheduler:
                 self._decisions.append(Evict(victim, pod))
 
     def _lost(self, cycle: BindingCycle, why: NotFound) -> None:
-        """A binding cycle has failed: its place is free."""
+        """A binding cycle has failed: its capacity is released."""
         freed = Event(Kind.ASSIGNED_POD, Action.DELETE, cycle.pod.on(cycle.node), None)
         self.queue.move(freed, self._world.now)
-        self._failed(cycle.queued, why, Again.SOON if cycle.helped else Again.AS_REFUSED)
+        self._failed(cycle.queued, why, Again.SOON if cycle.helped else Again.AS_REJECTED)

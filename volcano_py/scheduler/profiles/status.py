@@ -1,4 +1,4 @@
-"""What a plugin answers: a code and the reasons for it. Kubernetes: scheduling framework, Status."""
+"""The result of a plugin: a code and its reasons. Kubernetes: scheduling framework, Status."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ class Code(Enum):
     ERROR = "Error"
     """The plugin failed; the pod is tried again after its back-off."""
     UNSCHEDULABLE = "Unschedulable"
-    """Refused; evicting pods may help."""
+    """Rejected; evictions may help."""
     UNRESOLVABLE = "UnschedulableAndUnresolvable"
-    """Refused; evicting pods does not help."""
+    """Rejected; evictions do not help."""
     WAIT = "Wait"
     """Permit only: hold the pod."""
     SKIP = "Skip"
-    """The plugin has nothing to say about this pod."""
+    """The plugin does not apply to this pod."""
     PENDING = "Pending"
-    """The plugin has called another program; the pod is tried again, or continues, when the answer has arrived."""
+    """The plugin has called another program; the pod is tried again, or continues, when the response has arrived."""
 
 
 class Status(NamedTuple):
     code: Code
     reasons: tuple[str, ...] = ()
     plugin: str = ""
-    """The plugin that answered; the framework fills it in."""
+    """The plugin that returned it; the framework sets it."""
 
     @property
     def ok(self) -> bool:
@@ -34,7 +34,7 @@ class Status(NamedTuple):
 
     @property
     def rejected(self) -> bool:
-        """The pod was refused, as opposed to an error."""
+        """Whether the pod was rejected, as opposed to an error."""
         return self.code is Code.UNSCHEDULABLE or self.code is Code.UNRESOLVABLE
 
     @property
@@ -42,7 +42,7 @@ class Status(NamedTuple):
         return ", ".join(self.reasons)
 
     def by(self, plugin: str) -> Status:
-        """The same answer, attributed to a plugin unless it already names one."""
+        """The same status, attributed to a plugin unless it already names one."""
         return self if self.plugin else self._replace(plugin=plugin)
 
 

@@ -1,4 +1,4 @@
-"""Nodes whose resources would be used evenly. Kubernetes: NodeResourcesBalancedAllocation."""
+"""Scores by how evenly the resources of a node would be used. Kubernetes: NodeResourcesBalancedAllocation."""
 
 from __future__ import annotations
 
@@ -24,11 +24,12 @@ _HALF = MAX_SCORE // 2
 
 class Arguments(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
     resources: list[ResourceWeight] = []
-    """The resources that count; their weights do not matter."""
+    """The resources that count; their weights have no effect."""
 
 
 class NodeResourcesBalancedAllocation(Score):
-    """50 where the pod makes a node less even, 75 where it changes nothing, 100 where it evens the node out."""
+    """Up to 50 if the pod makes a node less even, 75 if it changes nothing, up to 100 if it makes the node more
+    even."""
 
     name = "NodeResourcesBalancedAllocation"
     scope = LOCAL

@@ -1,4 +1,4 @@
-"""CardTypes: pods choose types of GPU cards, and rare cards stay free. Not in Kubernetes."""
+"""CardTypes: pods select types of GPU cards, and rare cards are kept free. Not in Kubernetes."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from volcano_py.scheduler.profiles.status import SKIP, SUCCESS, Status, unresolv
 REQUIRED = "volcano.sh/card-types"
 """The pod's annotation with the types that it accepts, separated by commas."""
 PREFERRED = "volcano.sh/preferred-card-types"
-"""The same for types that it prefers."""
-_WRONG_TYPE = unresolvable("node(s) didn't have a card type that the pod accepts")
+"""The pod's annotation with the types that it prefers."""
+_OTHER_TYPE = unresolvable("node(s) didn't have a card type that the pod accepts")
 _RARE = unresolvable("node(s) had rare cards, which the pod doesn't name")
 _GPU_NODE = unresolvable("node(s) had cards, which the pod doesn't request")
 
 
 class Arguments(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
     labels: dict[str, str] = msgspec.field(default_factory=lambda: {"nvidia.com/gpu": "nvidia.com/gpu.product"})
-    """Resource to the label of nodes with the type of their cards."""
+    """For each resource, the label of nodes that contains the type of their cards."""
     rare: list[str] = []
-    """Types that are kept for pods which name them."""
+    """Types that are kept for pods that name them."""
     mode: Literal["Filter", "Score"] = "Filter"
-    """What keeps other pods off nodes with rare cards: `Filter` always, `Score` while there are other nodes."""
+    """How other pods are kept off nodes with rare cards: `Filter` always, `Score` while there are other nodes."""
     keep_gpu_nodes_free: bool = False
-    """Pods that request no card are kept off nodes with cards, in the same mode."""
+    """Whether pods that request no card are kept off nodes with cards, in the same mode."""
 
 
 class CardTypes(PreFilter, Filter, Score):
@@ -51,7 +51,7 @@ class CardTypes(PreFilter, Filter, Score):
     def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status:
         accepted = _listed(pod, REQUIRED)
         if accepted and self.type_of(node) not in accepted:
-            return _WRONG_TYPE
+            return _OTHER_TYPE
         return self._protection(pod, node) if self._args.mode == "Filter" else SUCCESS
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: Sequence[NodeInfo]) -> Status:
@@ -59,7 +59,7 @@ class CardTypes(PreFilter, Filter, Score):
         return SUCCESS if avoids or _listed(pod, PREFERRED) else SKIP
 
     def score(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
-        """100 for a preferred type, 0 for a node that is to stay free, 50 for others."""
+        """100 for a preferred type, 0 for a node that is kept free, 50 for others."""
         if self.type_of(node) in _listed(pod, PREFERRED):
             return MAX_SCORE
         keep_free = self._args.mode == "Score" and not self._protection(pod, node).ok
@@ -72,18 +72,18 @@ class CardTypes(PreFilter, Filter, Score):
         )
 
     def type_of(self, node: NodeInfo) -> str:
-        """The type of the node's cards; empty: it has none, or its type is unknown."""
+        """The type of the node's cards; empty if it has none, or the type is unknown."""
         found = (node.labels.get(label, "") for r, label in self._args.labels.items() if node.allocatable.get(r))
         return next((t for t in found if t), "")
 
     def _protection(self, pod: PodInfo, node: NodeInfo) -> Status:
-        """Why the node is to stay free of the pod."""
+        """Why the node is kept free of the pod."""
         kind = self.type_of(node)
         if kind in self._rare and kind not in (*_listed(pod, REQUIRED), *_listed(pod, PREFERRED)):
             return _RARE
         has_cards = any(node.allocatable.get(r) for r in self._args.labels)
-        wants_cards = any(pod.requests.get(r) for r in self._args.labels)
-        return _GPU_NODE if self._args.keep_gpu_nodes_free and has_cards and not wants_cards else SUCCESS
+        requests_cards = any(pod.requests.get(r) for r in self._args.labels)
+        return _GPU_NODE if self._args.keep_gpu_nodes_free and has_cards and not requests_cards else SUCCESS
 
     def _node_helps(self, pod: PodInfo, old: Any, new: Any) -> bool:
         return new is not None and self.filter(CycleState(), pod, NodeInfo(new)).ok

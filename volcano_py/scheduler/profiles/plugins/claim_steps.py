@@ -1,5 +1,6 @@
-"""What VolumeBinding and DynamicResources share: Reserve enters steps into the ledger of the model, Unreserve returns
-them, and PreBind has them written before the binding. Kubernetes: both plugins have assume caches of their own.
+"""The common part of VolumeBinding and DynamicResources: Reserve adds steps to the ledger of the model, Unreserve
+removes them, and PreBind marks them to be written before the binding. Kubernetes: both plugins have assume caches of
+their own.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from volcano_py.scheduler.profiles.status import SUCCESS, Status
 
 
 class ClaimSteps(Reserve, PreBind):
-    """A plugin that reserves for claims; its own `reserve` calls `Claims.reserve`."""
+    """A plugin that reserves for claims; its `reserve` calls `Claims.reserve`."""
 
     _claims: Claims
 

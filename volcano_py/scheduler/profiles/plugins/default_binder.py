@@ -9,7 +9,7 @@ from volcano_py.scheduler.profiles.status import SUCCESS, Status
 
 
 class DefaultBinder(Bind):
-    """Leaves the request itself to the caller of the core, who gets every binding as data."""
+    """Binds every pod; the caller of the core sends the request, which it gets as a decision."""
 
     name = "DefaultBinder"
 

@@ -21,12 +21,12 @@ from volcano_py.scheduler.profiles.status import SUCCESS, Code, Status, unresolv
 
 T = TypeVar("T")
 _Unit = tuple[PodInfo, ...]
-"""Pods of a node that go together: one, or those of a gang that goes as a whole."""
+"""Pods of a node that are evicted together: a single pod, or the members of a gang that is evicted as a whole."""
 
 BY_SCHEDULER = "PreemptionByScheduler"
-"""Reason of the condition DisruptionTarget of victims."""
+"""The reason of the condition DisruptionTarget of victims."""
 _SHIFT = 2**31
-"""Makes every priority non-negative, so that more victims never cost less."""
+"""An offset that makes every priority non-negative, so that more victims never cost less."""
 _NO_VICTIMS = unresolvable("No preemption victims found for incoming pod")
 _NOT_HELPFUL = unresolvable("Preemption is not helpful for scheduling")
 
@@ -46,15 +46,15 @@ class DefaultPreemption(PostFilter):
         self._handle = handle
         self._gangs = WholeGangs(handle.cluster)
         self._budgets: list[PodDisruptionBudget] = []
-        """As they were at the last attempt: another list when one of them has changed."""
+        """The budgets of the last attempt; a change of a budget creates another list."""
         self._covering: dict[str, tuple[PodInfo, list[int]]] = {}
         """The positions of the budgets that a pod's eviction counts against, by the pod's key."""
 
-    def post_filter(self, state: CycleState, pod: PodInfo, refused: dict[str, Status]) -> PostFilterResult:
-        why = self.not_eligible(pod, refused)
+    def post_filter(self, state: CycleState, pod: PodInfo, rejected: dict[str, Status]) -> PostFilterResult:
+        why = self.not_eligible(pod, rejected)
         if why:
             return PostFilterResult(unschedulable(f"preemption: {why}"))
-        candidates, statuses = self.candidates(state, pod, refused)
+        candidates, statuses = self.candidates(state, pod, rejected)
         for reviewer in self._handle.reviewers if candidates else ():
             reviewed = reviewer.review(state, pod, candidates)
             if isinstance(reviewed, Status):
@@ -72,12 +72,12 @@ class DefaultPreemption(PostFilter):
         victims = tuple(v for v in best.victims if not v.terminating)
         return PostFilterResult(SUCCESS, best.node, victims)
 
-    def not_eligible(self, pod: PodInfo, refused: dict[str, Status]) -> str:
+    def not_eligible(self, pod: PodInfo, rejected: dict[str, Status]) -> str:
         """Why the pod may not evict others now; empty if it may."""
         if pod.pod.spec.preemption_policy == "Never":
             return "not eligible due to preemptionPolicy=Never."
         nominated = pod.pod.status.nominated_node_name
-        status = refused.get(nominated)
+        status = rejected.get(nominated)
         node = self._cluster.nodes.get(nominated)
         if node is None or (status is not None and status.code is Code.UNRESOLVABLE):
             return ""
@@ -86,14 +86,14 @@ class DefaultPreemption(PostFilter):
         return ""
 
     def candidates(
-        self, state: CycleState, pod: PodInfo, refused: dict[str, Status]
+        self, state: CycleState, pod: PodInfo, rejected: dict[str, Status]
     ) -> tuple[list[Candidate], dict[str, Status]]:
-        """Nodes on which evictions would help, and why others are none."""
+        """Nodes on which evictions would help, and why the other nodes are no candidates."""
         budgets = list(self._cluster.budgets.values())
         if len(budgets) != len(self._budgets) or any(a is not b for a, b in zip(budgets, self._budgets, strict=True)):
             self._budgets = budgets
             self._covering.clear()
-        nodes = ((i, refused.get(i.name)) for i in self._cluster.in_order())
+        nodes = ((i, rejected.get(i.name)) for i in self._cluster.in_order())
         tried = [i for i, status in nodes if status is not None and status.code is Code.UNSCHEDULABLE]
         enough = len(tried) * self._args.min_candidate_nodes_percentage // 100
         enough = min(max(enough, self._args.min_candidate_nodes_absolute), len(tried))
@@ -110,8 +110,8 @@ class DefaultPreemption(PostFilter):
         return found, statuses
 
     def _known(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> tuple[Candidate | None, Status]:
-        """The candidate that a node is; kept for equal pods until the node or a budget changes, unless gangs that reach
-        beyond it may be among the victims."""
+        """The candidate for a node; kept for equal pods until the node or a budget changes, unless gangs with members
+        on other nodes may be among the victims."""
         kept = state.per_node
         if kept is None or node.in_groups or self._cluster.nominated_node(pod) == node.name:
             return self._on_node(state.clone(), pod, node.clone())
@@ -189,7 +189,7 @@ def evicted_by_scheduler(pod: PodInfo) -> bool:
 
 
 def importance(pod: PodInfo) -> tuple[float, float]:
-    """Sorts the most important pod first: higher priority, then earlier start."""
+    """A sort key, the most important pod first: higher priority, then earlier start."""
     start = pod.start
     return -pod.priority, float("inf") if start is None else start
 
@@ -197,9 +197,9 @@ def importance(pod: PodInfo) -> tuple[float, float]:
 def split_by_budgets(
     victims: Sequence[T], budgets: Sequence[PodDisruptionBudget], counts_against: Callable[[T], Sequence[int]]
 ) -> tuple[list[T], list[T]]:
-    """(victims whose eviction would break a budget, the others), when they are evicted in this order.
+    """(victims whose eviction would break a budget, the others), evicted in this order.
 
-    `counts_against`: the positions of the budgets that one counts against, see `covering`.
+    `counts_against`: the positions of the budgets that select a victim, see `covering`.
     """
     left = [b.status.disruptions_allowed for b in budgets]
     violating: list[T] = []
@@ -226,7 +226,7 @@ def covering(pod: PodInfo, budgets: Sequence[PodDisruptionBudget]) -> list[int]:
 
 
 def choose(candidates: Sequence[Candidate], priority: Callable[[PodInfo], float] = attrgetter("priority")) -> Candidate:
-    """The node whose victims cost least; the first of equals. `priority`: that of a victim."""
+    """The candidate whose victims cost least; the first of equals. `priority`: the priority of a victim."""
     return min(candidates, key=lambda candidate: _cost(candidate, priority))
 
 

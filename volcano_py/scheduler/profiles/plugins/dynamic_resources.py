@@ -1,6 +1,7 @@
 """Devices for a pod's ResourceClaims. Kubernetes: DynamicResources.
 
-Reserve allocates devices to the claims in the model's ledger; what PreBind has written are steps before the binding.
+Reserve allocates devices to the claims in the model's ledger; PreBind marks these allocations to be written before the
+binding.
 """
 
 from __future__ import annotations
@@ -47,9 +48,9 @@ _KIND = ObjectKind(RESOURCECLAIM.api_version, RESOURCECLAIM.kind)
 
 class Arguments(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
     filter_timeout: str | None = None
-    """Accepted: the search for devices is limited by its steps, not by its time."""
+    """Accepted: the search for devices is limited by steps, not by time."""
     binding_timeout: str | None = None
-    """Accepted: binding conditions of devices are not built."""
+    """Accepted: binding conditions of devices are not implemented."""
 
 
 class DynamicResources(PreEnqueue, PreFilter, Filter, PostFilter, Score, ClaimSteps):
@@ -92,11 +93,11 @@ class DynamicResources(PreEnqueue, PreFilter, Filter, PostFilter, Score, ClaimSt
         codes = nodes.of_model(self._claims.devices.codes(state.read(self.name), class_id))
         return None if (codes[ok] == Rejection.ERROR).any() else ok & (codes == 0)
 
-    def post_filter(self, state: CycleState, pod: PodInfo, refused: dict[str, Status]) -> PostFilterResult:
+    def post_filter(self, state: CycleState, pod: PodInfo, rejected: dict[str, Status]) -> PostFilterResult:
         demand: ClaimDemand | None = state.read(self.name)
         if demand is None:
             return _NOTHING_TO_FREE
-        nodes = [self._model.nodes.index[name] for name, status in refused.items() if status.plugin == self.name]
+        nodes = [self._model.nodes.index[name] for name, status in rejected.items() if status.plugin == self.name]
         for claim in demand.claims:
             allocation = self._claims.devices.allocation(claim)
             others = self._ledger.reserved_for(claim.key) - {pod.pod.metadata.uid}
@@ -148,7 +149,7 @@ class DynamicResources(PreEnqueue, PreFilter, Filter, PostFilter, Score, ClaimSt
         )
 
     def _claim_helps(self, pod: PodInfo, old: dra.ResourceClaim | None, new: dra.ResourceClaim | None) -> bool:
-        """A claim gave its devices back, or is the pod's own and has changed in more than its requests."""
+        """Whether a claim released its devices, or is the pod's own and has changed in more than its requests."""
         demand = self._claims.demand(pod).devices
         if demand is None or demand.unusable:
             return False
@@ -159,7 +160,7 @@ class DynamicResources(PreEnqueue, PreFilter, Filter, PostFilter, Score, ClaimSt
         return old is None or old.status != new.status
 
     def _made(self, pod: PodInfo, old: PodInfo | None, new: PodInfo | None) -> bool:
-        """All claims of the pod exist now."""
+        """Whether all claims of the pod exist now."""
         if new is None or new.pod.metadata.uid != pod.pod.metadata.uid:
             return False
         demand = self._claims.demand(new).devices
@@ -171,6 +172,6 @@ def _had_claims(pod: PodInfo, old: PodInfo | None, _: object) -> bool:
 
 
 def _deallocated(claim: dra.ResourceClaim) -> Mapping[str, Any]:
-    """The patch that takes a claim's devices away, unless the claim has changed since."""
+    """The patch that deallocates a claim, unless the claim has changed since."""
     metadata = {"resourceVersion": claim.metadata.resource_version}
     return {"metadata": metadata, "status": {"allocation": None, "reservedFor": None, "devices": None}}

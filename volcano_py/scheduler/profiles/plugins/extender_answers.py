@@ -1,6 +1,6 @@
-"""What kube-scheduler's extender webhooks answer. Kubernetes: extender/v1.
+"""The responses of kube-scheduler's extender webhooks. Kubernetes: extender/v1.
 
-Keys may be in any case and anything may be null, as Go reads them. An answer of another form is a failure of the
+Keys may be in any case and any value may be null, as Go decodes them. A response of another form is a failure of the
 extender.
 """
 
@@ -13,7 +13,7 @@ import msgspec
 T = TypeVar("T")
 
 _DEPTH = 4
-"""How many objects deep the keys are that are read: `nodes`, `items`, `metadata`, `name`."""
+"""The depth to which keys are converted: `nodes`, `items`, `metadata`, `name`."""
 
 
 class _Metadata(msgspec.Struct):
@@ -76,12 +76,12 @@ class Preempted(msgspec.Struct):
 
 
 def decode(body: Any, kind: type[T], empty: Any) -> T:
-    """An answer as a struct. `empty`: what null means. Raises ValueError, which names the field."""
+    """Decode a response to a struct. `empty`: the value for null. Raises ValueError with the field."""
     return msgspec.convert(_lower(body, _DEPTH) if body is not None else empty, kind)
 
 
 def _lower(value: Any, depth: int) -> Any:
-    """With all keys in lower case, as deep as keys are read."""
+    """Convert all keys to lower case, to the depth of the keys that are read."""
     if isinstance(value, list):
         return [_lower(v, depth) for v in value]
     if isinstance(value, dict) and depth:

@@ -1,6 +1,6 @@
 """kube-scheduler's extender webhooks: filter, prioritize, preempt and bind. Kubernetes: extender.go, extender/v1.
 
-The section `extenders` of a configuration makes one of these for each extender, in every profile.
+Each entry of the section `extenders` of a configuration is one such plugin, in every profile.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _HIGHEST = 10
 class ManagedResource(msgspec.Struct, rename="camel"):
     name: str
     ignored_by_scheduler: bool = False
-    """NodeResourcesFit does not look at the resource."""
+    """Whether NodeResourcesFit ignores the resource."""
 
 
 class TlsConfig(msgspec.Struct, rename="camel"):
@@ -42,7 +42,7 @@ class TlsConfig(msgspec.Struct, rename="camel"):
 
 
 class Arguments(msgspec.Struct, rename="camel"):
-    """An entry of `extenders`, as it is written for kube-scheduler."""
+    """An entry of `extenders`, in kube-scheduler's format."""
 
     url_prefix: str
     filter_verb: str = ""
@@ -81,16 +81,16 @@ class ExtenderWebhook(NodesFilter, Score, Bind, Reviewer):
             return self._failed(found.error, {})
         passed = found.passed
         hopeless, reasons = found.failedandunresolvablenodes or {}, found.failednodes or {}
-        refused: dict[str, Status] = {}
+        rejected: dict[str, Status] = {}
         for name in (n.name for n in nodes):
             if name in hopeless:
-                refused[name] = unresolvable(hopeless[name])
+                rejected[name] = unresolvable(hopeless[name])
             elif name not in passed:
-                refused[name] = unschedulable(reasons.get(name, f"node(s) were refused by {self.name}"))
+                rejected[name] = unschedulable(reasons.get(name, f"node(s) were rejected by {self.name}"))
         for name in passed - {n.name for n in nodes}:
             if self._handle.node(name) is None:
                 return self._failed(f"there is no node {name!r}", {})
-        return refused
+        return rejected
 
     def review(self, state: CycleState, pod: PodInfo, candidates: Sequence[Candidate]) -> Sequence[Candidate] | Status:
         if not self._args.preempt_verb or not self._interested(pod):
@@ -163,7 +163,8 @@ class ExtenderWebhook(NodesFilter, Score, Bind, Reviewer):
         *,
         forgives: bool = True,
     ) -> T | Status:
-        """The answer; or PENDING, an error, or success for a call that need not succeed. `empty`: what null means."""
+        """The response; or PENDING, an error, or success for a call that need not succeed. `empty`: the value for
+        null."""
         call = Call(f"{self._args.url_prefix.rstrip('/')}/{verb}", body, self._timeout, self._tls)
         answer = self._handle.answer(pod, f"{self.name} {verb}", lambda: call)
         if answer is None:
@@ -177,7 +178,7 @@ class ExtenderWebhook(NodesFilter, Score, Bind, Reviewer):
         return SUCCESS if forgives and self._args.ignorable else error(f"{call.url}: {problem}")
 
     def _failed(self, problem: str, abstention: T) -> T | Status:
-        """An answer that cannot be used."""
+        """The result for an invalid response: the abstention if the extender is ignorable, else an error."""
         return abstention if self._args.ignorable else error(problem)
 
     def _shown(self, pod: PodInfo, nodes: Sequence[NodeInfo]) -> Callable[[], Any]:

@@ -1,4 +1,4 @@
-"""Does the pod's request fit on the node, and how full would it be? Kubernetes: NodeResourcesFit."""
+"""Whether a node has capacity for the pod's requests, and how full it would be. Kubernetes: NodeResourcesFit."""
 
 from __future__ import annotations
 

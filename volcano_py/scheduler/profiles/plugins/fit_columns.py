@@ -17,18 +17,18 @@ ColumnUse = tuple[Ints, Ints, int]
 
 
 def least_columns(uses: Sequence[ColumnUse], count: int) -> Ints:
-    """Emptier nodes are better."""
+    """Nodes with more free capacity score higher."""
     free = ((np.maximum(c - u, 0) * MAX_SCORE // c, has, w) for u, c, has, w in _with_capacity(uses))
     return _mean(free, count)
 
 
 def most_columns(uses: Sequence[ColumnUse], count: int) -> Ints:
-    """Fuller nodes are better."""
+    """Nodes with less free capacity score higher."""
     return _mean(((np.minimum(u, c) * MAX_SCORE // c, has, w) for u, c, has, w in _with_capacity(uses)), count)
 
 
 def ratio_columns(uses: Sequence[ColumnUse], shape: Sequence[Point], count: int) -> Ints:
-    """By a piecewise linear function; resources that score nothing do not count."""
+    """By a piecewise linear function; resources with score 0 do not count."""
     line = np.array([on_line(shape, percent) for percent in range(101)], dtype=np.int64)
     total: Ints = np.zeros(count, dtype=np.int64)
     weights: Ints = np.zeros(count, dtype=np.int64)

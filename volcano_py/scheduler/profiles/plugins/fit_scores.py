@@ -30,17 +30,17 @@ class Point(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def least(uses: Sequence[Use]) -> int:
-    """Emptier nodes are better."""
+    """Nodes with more free capacity score higher."""
     return _mean([(0 if used > cap else (cap - used) * MAX_SCORE // cap, w) for used, cap, w in uses])
 
 
 def most(uses: Sequence[Use]) -> int:
-    """Fuller nodes are better."""
+    """Nodes with less free capacity score higher."""
     return _mean([(min(used, cap) * MAX_SCORE // cap, w) for used, cap, w in uses])
 
 
 def ratio(uses: Sequence[Use], shape: Sequence[Point]) -> int:
-    """By a piecewise linear function; resources that score nothing do not count."""
+    """By a piecewise linear function; resources with score 0 do not count."""
     total = weights = 0
     for used, cap, weight in uses:
         score = on_line(shape, 100 if used > cap else used * 100 // cap)
@@ -62,7 +62,7 @@ def on_line(shape: Sequence[Point], utilization: int) -> int:
 
 
 def toward_zero(a: int, b: int) -> int:
-    """Integer division of Go, for a positive `b`."""
+    """Integer division as in Go, for a positive `b`."""
     return a // b if a >= 0 else -(-a // b)
 
 

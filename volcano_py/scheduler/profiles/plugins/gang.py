@@ -1,4 +1,4 @@
-"""Gangs of Kubernetes' own PodGroups. Kubernetes: GangScheduling (feature gate of the same name)."""
+"""Gangs of Kubernetes' PodGroups. Kubernetes: GangScheduling (feature gate of the same name)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TOO_FEW = unresolvable("waiting for minCount pods from a gang to appear in sche
 
 
 class GangScheduling(PreEnqueue, Permit):
-    """A member waits for its group and for enough members; it is bound only when enough have a place."""
+    """A member waits for its group and for enough members; it is bound only when enough of them have a node."""
 
     name = "GangScheduling"
 

@@ -30,7 +30,7 @@ from volcano_py.scheduler.profiles.status import SKIP, SUCCESS, Code, Status, un
 
 POD_GROUP = ObjectKind("scheduling.x-k8s.io/v1alpha1", "PodGroup")
 _CLOSE = 0.1
-"""With at most this share of the members missing, those that wait keep their places."""
+"""The largest share of missing members with which the waiting members keep their nodes."""
 
 
 class Arguments(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
@@ -39,9 +39,9 @@ class Arguments(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
     task_label: str = "volcano.sh/task-spec"
     """The label of pods with the name of their type, for `minTaskMember` of the group."""
     permit_waiting_time_seconds: int = 60
-    """How long members wait, if the group does not say so."""
+    """How long members wait, if the group sets no time."""
     pod_group_backoff_seconds: int = 1
-    """For how long a group that was given up is not tried again."""
+    """How long a rejected group is not tried again."""
 
 
 class Gang(NamedTuple):
@@ -63,20 +63,20 @@ class GangPermit(QueueSort, PreFilter, PostFilter, Reserve, Permit, PostBind, Ob
         self._handle = handle
         self._groups = LabelGroups(arguments.group_label, handle)
         self._started: dict[str, float] = {}
-        """Group to when the first of the members that wait got its node."""
+        """For each group, the time at which the first of the waiting members got its node."""
         self._given_up: dict[str, float] = {}
-        """Group to when it lost its places, until that is over."""
+        """For each rejected group, the time at which it is tried again."""
 
     def observe(self, event: Event) -> None:
         self._groups.observe(event)
         if event.kind is Kind.OBJECT and event.action is Action.DELETE and ObjectKind.of(event.old) == POD_GROUP:
-            gone = key_of(event.old)
-            self._groups.members(gone)
-            self._started.pop(gone, None)
-            self._given_up.pop(gone, None)
+            removed = key_of(event.old)
+            self._groups.members(removed)
+            self._started.pop(removed, None)
+            self._given_up.pop(removed, None)
 
     def sort_key(self, pod: PodInfo, queued_at: float) -> tuple[float | str, ...]:
-        """Members of a group are neighbours: priority, age of the group, its name."""
+        """The order by priority, age of the group, its name: members of a group are adjacent."""
         group = self._groups.name(pod)
         gang = self._gang(group) if group else None
         since = gang.created if gang is not None else math.inf
@@ -95,12 +95,12 @@ class GangPermit(QueueSort, PreFilter, PostFilter, Reserve, Permit, PostBind, Ob
         rest = self._given_up.get(group, -math.inf) + self._args.pod_group_backoff_seconds - self._handle.now
         if rest > 0:
             self._handle.try_again(pod, rest)
-            return None, unresolvable(f'the PodGroup "{group}" was given up just now')
+            return None, unresolvable(f'the PodGroup "{group}" was rejected just now')
         self._given_up.pop(group, None)
         return None, SUCCESS
 
-    def post_filter(self, state: CycleState, pod: PodInfo, refused: dict[str, Status]) -> PostFilterResult:
-        """A member fits nowhere: unless nearly all others have a place, those that wait give theirs up."""
+    def post_filter(self, state: CycleState, pod: PodInfo, rejected: dict[str, Status]) -> PostFilterResult:
+        """Reject the waiting members of a group whose member fits on no node, unless nearly all others have one."""
         group = self._groups.name(pod)
         gang = self._gang(group) if group else None
         if gang is None:
@@ -115,11 +115,11 @@ class GangPermit(QueueSort, PreFilter, PostFilter, Reserve, Permit, PostBind, Ob
         return SUCCESS
 
     def unreserve(self, state: CycleState, pod: PodInfo, node: str) -> None:
-        """A member has lost its place: the others that wait give theirs up, too."""
+        """Reject the waiting members of a group if one of them has lost its node."""
         group = self._groups.name(pod)
         if group in self._started:
-            self._reject(group, f'the PodGroup "{group}" was given up: {pod.name} lost its place')
-            self._say(pod, group, "Unschedulable", f"{pod.name} lost its place before enough members had one")
+            self._reject(group, f'the PodGroup "{group}" was rejected: {pod.name} lost its node')
+            self._write_status(pod, group, "Unschedulable", f"{pod.name} lost its node before enough members had one")
 
     def permit(self, state: CycleState, pod: PodInfo, node: str) -> tuple[Status, float]:
         group = self._groups.name(pod)
@@ -142,7 +142,7 @@ class GangPermit(QueueSort, PreFilter, PostFilter, Reserve, Permit, PostBind, Ob
         if gang is not None:
             placed = self._placed(group)
             short = _short(gang, placed, self._args.task_label)
-            self._say(pod, group, "Scheduling" if short else "Scheduled", f"{len(placed)} members have a node")
+            self._write_status(pod, group, "Scheduling" if short else "Scheduled", f"{len(placed)} members have a node")
 
     def interests(self) -> Sequence[Interest]:
         return (
@@ -178,7 +178,7 @@ class GangPermit(QueueSort, PreFilter, PostFilter, Reserve, Permit, PostBind, Ob
         for waiting in self._waiting(group):
             self._handle.reject(waiting, self.name, why)
 
-    def _say(self, pod: PodInfo, group: str, phase: str, message: str) -> None:
+    def _write_status(self, pod: PodInfo, group: str, phase: str, message: str) -> None:
         """Write the status of the PodGroup, if it changes."""
         found = self._handle.object(POD_GROUP, group)
         shown = (found.get("status") or {}) if found is not None else {}
@@ -196,7 +196,7 @@ class GangPermit(QueueSort, PreFilter, PostFilter, Reserve, Permit, PostBind, Ob
 
 
 def _short(gang: Gang, members: Sequence[PodInfo], task_label: str) -> str:
-    """What is missing of the minimum; empty: nothing."""
+    """The missing part of the minimum; empty if none is missing."""
     counts: dict[str, int] = {}
     for p in members:
         kind = p.labels.get(task_label, "")

@@ -1,4 +1,4 @@
-"""Images that a node has already. Kubernetes: ImageLocality."""
+"""Scores by the images that a node already has. Kubernetes: ImageLocality."""
 
 from __future__ import annotations
 
@@ -19,11 +19,12 @@ from volcano_py.scheduler.profiles.status import SUCCESS, Status
 _MIB = 1024 * 1024
 _LOWEST = 23 * _MIB
 _HIGHEST = 1000 * _MIB
-"""Per container."""
+"""The thresholds per container."""
 
 
 class ImageLocality(Score):
-    """Rates nodes by the size of the pod's images that they hold, scaled by how many nodes hold each."""
+    """Scores nodes by the size of the pod's images that they have, scaled by the part of the nodes that have each
+    image."""
 
     name = "ImageLocality"
     scope = STATIC
@@ -31,7 +32,7 @@ class ImageLocality(Score):
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._worth: dict[str, int] = {}
-        """Image to what a node gets for it."""
+        """For each image, the score of a node that has it."""
         self._generation = -1
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: Sequence[NodeInfo]) -> Status:

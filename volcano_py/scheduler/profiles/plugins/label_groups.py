@@ -1,4 +1,4 @@
-"""LabelGroups: the pods of groups that a label names, kept current by events."""
+"""LabelGroups: groups of pods by a label, updated by events."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ class LabelGroups:
         self._label = label
         self._handle = handle
         self._keys: dict[str, dict[str, None]] = {}
-        """Group to its pods, and some that are gone: deletions of pods that wait for a node are no event."""
+        """For each group its pods, possibly with deleted ones: the deletion of a pod that waits for a node is no
+        event."""
         for pod in handle.pods():
             self.join(pod)
 

@@ -1,4 +1,4 @@
-"""MachineGroups: machines of a group run only pods of that group. Not in Kubernetes."""
+"""MachineGroups: the machines of a group run only pods of that group. Not in Kubernetes."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from volcano_py.scheduler.profiles.pod_info import PodInfo
 from volcano_py.scheduler.profiles.status import SUCCESS, Status, unresolvable
 
 QUEUE = "scheduling.volcano.sh/queue-name"
-"""The annotation, or label, that names a pod's queue."""
+"""The annotation, or label, with a pod's queue."""
 _PRIVATE = unresolvable("node(s) belonged to another machine group")
 _NOT_OWN = unresolvable("node(s) didn't belong to the pod's machine group")
 
 
 class Arguments(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
     node_label: str = "volcano.sh/machine-group"
-    """The label of nodes that names the group which owns the node."""
+    """The label of nodes with the group that owns the node."""
     pod_label: str = "volcano.sh/machine-group"
-    """The label of pods that names the group for which they run; it comes before queue and namespace."""
+    """The label of pods with the group for which they run; it has precedence over queue and namespace."""
     queues: dict[str, str] = {}
-    """Queue to the group of its pods."""
+    """The group of the pods of each queue."""
     namespaces: dict[str, str] = {}
-    """Namespace to the group of its pods."""
+    """The group of the pods of each namespace."""
     spill: bool = False
-    """Pods of a group may also run on nodes without a group."""
+    """Whether pods of a group may also run on nodes without a group."""
 
 
 class MachineGroups(Filter):
@@ -56,7 +56,7 @@ class MachineGroups(Filter):
         )
 
     def group_of(self, pod: PodInfo) -> str:
-        """The group for which a pod runs; empty: none."""
+        """The group for which a pod runs; empty if it has none."""
         annotations = pod.pod.metadata.annotations or {}
         queue = annotations.get(QUEUE) or pod.labels.get(QUEUE, "")
         return (

@@ -21,7 +21,7 @@ from volcano_py.scheduler.profiles.normalise import columns_to_highest, to_highe
 from volcano_py.scheduler.profiles.pod_info import PodInfo
 from volcano_py.scheduler.profiles.status import SKIP, SUCCESS, Status, unresolvable
 
-_REFUSED = unresolvable("node(s) didn't match Pod's node affinity/selector")
+_REJECTED = unresolvable("node(s) didn't match Pod's node affinity/selector")
 _ENFORCED = unresolvable("node(s) didn't match scheduler-enforced node affinity")
 _CONFLICT = unresolvable("pod affinity terms conflict")
 
@@ -52,7 +52,7 @@ class NodeAffinity(PreFilter, Filter, Score):
     def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status:
         if not _selects(self._required, node.node):
             return _ENFORCED
-        return SUCCESS if node_matches(pod, node.node) else _REFUSED
+        return SUCCESS if node_matches(pod, node.node) else _REJECTED
 
     def filter_columns(self, pod: PodInfo, nodes: AnyColumns) -> Bools | None:
         if not isinstance(nodes, Columns):
@@ -117,7 +117,7 @@ def _selects(selector: NodeSelector | None, node: Node) -> bool:
 
 
 def _named_nodes(required: NodeSelector | None) -> set[str] | None:
-    """The only nodes that the terms name; None if one of them names none."""
+    """The only nodes that the terms name; None if one of the terms names no node."""
     if required is None or not required.node_selector_terms:
         return None
     found: set[str] = set()

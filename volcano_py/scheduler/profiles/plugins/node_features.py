@@ -1,4 +1,4 @@
-"""Features that a node declares. Kubernetes: NodeDeclaredFeatures. Its rule is not built: it accepts all nodes."""
+"""Features that a node declares. Kubernetes: NodeDeclaredFeatures. Not implemented: it accepts all nodes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A pod that names its node goes there. Kubernetes: NodeName."""
+"""Rejects all nodes except the one that a pod names. Kubernetes: NodeName."""
 
 from __future__ import annotations
 

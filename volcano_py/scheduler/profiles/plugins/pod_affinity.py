@@ -30,12 +30,13 @@ Counts = Counter[tuple[str, str]]
 
 
 class _State:
-    """Counts per domain: pods that the pod's own terms select, and terms of others that refuse the pod."""
+    """Counts per domain: pods that the pod's own terms select, and anti-affinity terms of other pods that select the
+    pod."""
 
     def __init__(self, pod: PodInfo, cluster: Cluster) -> None:
         self.labels = cluster.labels_of(pod.namespace)
-        self.wanted = [t.resolved(cluster.namespaces) for t in pod.affinity]
-        self.unwanted = [t.resolved(cluster.namespaces) for t in pod.anti_affinity]
+        self.required = [t.resolved(cluster.namespaces) for t in pod.affinity]
+        self.forbidden = [t.resolved(cluster.namespaces) for t in pod.anti_affinity]
         self.near: Counts = Counter()
         self.far: Counts = Counter()
         self.existing: Counts = Counter()
@@ -47,23 +48,23 @@ class _State:
         return other
 
     def count(self, pod: PodInfo, other: PodInfo, node: NodeInfo, sign: int) -> None:
-        """`other` comes to the node, or leaves it."""
+        """Count `other` on the node (sign 1), or uncount it (−1)."""
         self.count_terms_of(pod, other, node, sign)
-        if self.wanted and all(t.selects(other, None) for t in self.wanted):
-            for term in self.wanted:
+        if self.required and all(t.selects(other, None) for t in self.required):
+            for term in self.required:
                 _add(self.near, term, node, sign)
-        for term in self.unwanted:
+        for term in self.forbidden:
             if term.selects(other, None):
                 _add(self.far, term, node, sign)
 
     def count_terms_of(self, pod: PodInfo, other: PodInfo, node: NodeInfo, sign: int) -> None:
-        """The terms of another pod on the node that refuse the pod."""
+        """Count the anti-affinity terms of another pod on the node that select the pod."""
         for term in other.anti_affinity:
             if term.selects(pod, self.labels):
                 _add(self.existing, term, node, sign)
 
     def count_selected(self, counts: Counts, terms: Sequence[Term], selecting: Sequence[Term], nodes: Columns) -> None:
-        """Count the pods on all nodes that the `selecting` terms mean together, in the domains of each of `terms`."""
+        """Count the pods on all nodes that the `selecting` terms select together, in the domains of each of `terms`."""
 
         def selected(node: NodeInfo) -> int:
             return sum(all(t.selects(other, None) for t in selecting) for other in node.pods.values())
@@ -93,11 +94,11 @@ class InterPodAffinity(AffinityHints, PodPreference, PreFilter, Filter):
         for node in self._cluster.nodes_with_affinity():
             for other in node.with_affinity.values():
                 counts.count_terms_of(pod, other, node, 1)
-        if counts.wanted:
-            counts.count_selected(counts.near, counts.wanted, counts.wanted, self._cluster.columns)
-        for term in counts.unwanted:
+        if counts.required:
+            counts.count_selected(counts.near, counts.required, counts.required, self._cluster.columns)
+        for term in counts.forbidden:
             counts.count_selected(counts.far, (term,), (term,), self._cluster.columns)
-        if not (counts.existing or counts.wanted or counts.unwanted):
+        if not (counts.existing or counts.required or counts.forbidden):
             return None, SKIP
         state.write(self.name, counts)
         return None, SUCCESS
@@ -112,7 +113,7 @@ class InterPodAffinity(AffinityHints, PodPreference, PreFilter, Filter):
         counts = self._counts(state)
         if not _near(counts, pod, node):
             return _AFFINITY
-        if any(counts.far[t.key, node.labels[t.key]] > 0 for t in counts.unwanted if t.key in node.labels):
+        if any(counts.far[t.key, node.labels[t.key]] > 0 for t in counts.forbidden if t.key in node.labels):
             return _ANTI
         if any(counts.existing[key, value] > 0 for key, value in node.labels.items()):
             return _EXISTING
@@ -121,12 +122,12 @@ class InterPodAffinity(AffinityHints, PodPreference, PreFilter, Filter):
     def filter_fitting(self, state: CycleState, pod: PodInfo, nodes: Columns, ok: Bools) -> Bools:
         counts = self._counts(state)
         fits, near = ok, np.ones(len(nodes), dtype=np.bool_)
-        for term in counts.wanted:
+        for term in counts.required:
             fits = fits & nodes.domains(term.key).has
             near &= _in_domains(counts.near, term.key, nodes)
         if not _is_first(counts, pod):
             fits = fits & near
-        for term in counts.unwanted:
+        for term in counts.forbidden:
             fits = fits & ~_in_domains(counts.far, term.key, nodes)
         for key in {key for key, _ in counts.existing}:
             fits = fits & ~_in_domains(counts.existing, key, nodes)
@@ -145,9 +146,9 @@ class InterPodAffinity(AffinityHints, PodPreference, PreFilter, Filter):
 
 
 def _near(counts: _State, pod: PodInfo, node: NodeInfo) -> bool:
-    """Whether the pods that the pod must be near are in the node's domains."""
+    """Whether the pods to which the pod has affinity are in the node's domains."""
     found = True
-    for term in counts.wanted:
+    for term in counts.required:
         value = node.labels.get(term.key)
         if value is None:
             return False
@@ -158,12 +159,12 @@ def _near(counts: _State, pod: PodInfo, node: NodeInfo) -> bool:
 
 
 def _is_first(counts: _State, pod: PodInfo) -> bool:
-    """The first pod of a group with affinity to itself may go anywhere."""
-    return not counts.near and all(t.selects(pod, None) for t in counts.wanted)
+    """Whether the pod is the first of a group with affinity to itself, so that all nodes fit."""
+    return not counts.near and all(t.selects(pod, None) for t in counts.required)
 
 
 def _in_domains(counts: Counts, key: str, nodes: Columns) -> Bools:
-    """The nodes in domains of a label in which something counts."""
+    """The nodes in domains of a label with a count above 0."""
     domains = nodes.domains(key)
     here: Bools = np.array([counts[key, value] > 0 for value in domains.values], dtype=np.bool_)[domains.codes]
     return here & domains.has

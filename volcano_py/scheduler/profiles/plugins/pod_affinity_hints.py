@@ -1,4 +1,4 @@
-"""Which events can help a pod that affinity between pods refused. Kubernetes: InterPodAffinity, queueing hints."""
+"""The events that can help a pod that InterPodAffinity rejected. Kubernetes: InterPodAffinity, queueing hints."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ class AffinityHints:
     _cluster: Cluster
 
     def pod_helps(self, pod: PodInfo, old: PodInfo | None, new: PodInfo | None) -> bool:
-        """A pod came, left, or got other labels."""
+        """Whether a pod that was created, deleted, or got other labels may help."""
         own = new is not None and new.pod.metadata.uid == pod.pod.metadata.uid
         there = new if new is not None else old
         if not own and (there is None or not (there.node or there.pod.status.nominated_node_name)):
             return False
-        wanted, unwanted = self._resolved(pod.affinity), self._resolved(pod.anti_affinity)
+        required, forbidden = self._resolved(pod.affinity), self._resolved(pod.anti_affinity)
         if old is not None and new is not None:
             if own:
                 return True
-            if not _all(wanted, old) and _all(wanted, new):
+            if not _all(required, old) and _all(required, new):
                 return True
-            return _any(unwanted, old) and not _any(unwanted, new)
+            return _any(forbidden, old) and not _any(forbidden, new)
         if new is not None:
-            return _all(wanted, new)
+            return _all(required, new)
         if old is None:
             return False
         labels = self._cluster.labels_of(pod.namespace)
-        return _any(unwanted, old) or any(t.selects(pod, labels) for t in old.anti_affinity)
+        return _any(forbidden, old) or any(t.selects(pod, labels) for t in old.anti_affinity)
 
     def node_helps(self, pod: PodInfo, old: Node | None, new: Node | None) -> bool:
-        """A node came, or a topology label of it changed."""
+        """Whether a node that was created, or got another topology label, may help."""
         if new is None:
             return False
         now = new.metadata.labels or {}
@@ -41,7 +41,7 @@ class AffinityHints:
         for term in pod.affinity:
             if term.key in now and (old is None or before.get(term.key) != now[term.key]):
                 return True
-        # A node that lacked the key was no obstacle.
+        # A node without the key did not reject the pod.
         return any(old is None or (t.key in before and before[t.key] != now.get(t.key)) for t in pod.anti_affinity)
 
     def _resolved(self, terms: Sequence[Term]) -> list[Term]:

@@ -19,9 +19,9 @@ _KEY = "InterPodAffinity/score"
 
 class Arguments(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
     hard_pod_affinity_weight: int = 1
-    """What a required affinity term of a pod that is there counts in favour of its domain."""
+    """The weight of a required affinity term of an existing pod for the score of its domain."""
     ignore_preferred_terms_of_existing_pods: bool = False
-    """Only pods with preferred terms of their own are scored."""
+    """Whether only pods with preferred terms of their own are scored."""
 
 
 class PodPreference(Score):

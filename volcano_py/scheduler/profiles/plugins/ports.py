@@ -14,7 +14,7 @@ from volcano_py.scheduler.profiles.pod_info import PodInfo
 from volcano_py.scheduler.profiles.status import SKIP, SUCCESS, Status, unschedulable
 
 _ANY = "0.0.0.0"
-_TAKEN = unschedulable("node(s) didn't have free ports for the requested pod ports")
+_IN_USE = unschedulable("node(s) didn't have free ports for the requested pod ports")
 
 
 class NodePorts(PreFilter, Filter):
@@ -25,7 +25,7 @@ class NodePorts(PreFilter, Filter):
         return None, SUCCESS if pod.ports else SKIP
 
     def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status:
-        return _TAKEN if any(_conflict(pod.ports, other.ports) for other in node.with_ports.values()) else SUCCESS
+        return _IN_USE if any(_conflict(pod.ports, other.ports) for other in node.with_ports.values()) else SUCCESS
 
     def interests(self) -> Sequence[Interest]:
         return (
@@ -37,9 +37,9 @@ class NodePorts(PreFilter, Filter):
         return old is not None and bool(old.node) and _conflict(pod.ports, old.ports)
 
 
-def _conflict(wanted: Iterable[ContainerPort], used: Sequence[ContainerPort]) -> bool:
-    """Whether one of the ports is taken: same protocol and number, and the same or any address."""
-    for a in wanted:
+def _conflict(requested: Iterable[ContainerPort], used: Sequence[ContainerPort]) -> bool:
+    """Whether one of the ports is in use: same protocol and number, and the same or any address."""
+    for a in requested:
         for b in used:
             if (a.host_port, a.protocol or "TCP") == (b.host_port, b.protocol or "TCP"):
                 addresses = (a.host_ip or _ANY, b.host_ip or _ANY)

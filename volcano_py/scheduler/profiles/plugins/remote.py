@@ -1,7 +1,7 @@
-"""Remote: a plugin that is a program of its own, called over HTTP with JSON. Not in Kubernetes.
+"""Remote: a plugin that calls another program over HTTP with JSON. Not in Kubernetes.
 
-One call for each pod and point, with all nodes in question. No call holds up the scheduler: a pod whose answer is
-under way is parked, and others go on.
+One call for each pod and point, with all nodes to evaluate. No call blocks the scheduler: while the call of a pod is in
+progress, the scheduler continues with other pods.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ T = TypeVar("T")
 _RETRY = 5.0
 """Seconds after which a program that failed at PreEnqueue is called again."""
 _RETRY_RESERVE = 1.0
-"""Seconds after which a pod that was refused at Reserve is tried again."""
+"""Seconds after which a pod that was rejected at Reserve is tried again."""
 
 
 class Verbs(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
-    """What is appended to the URL at each point; a point without a verb is not called."""
+    """The paths that are appended to the URL at each point; a point without a verb is not called."""
 
     pre_enqueue: str = ""
     pre_filter: str = ""
@@ -67,18 +67,18 @@ class Arguments(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
     url_prefix: str = ""
     verbs: Verbs = msgspec.field(default_factory=Verbs)
     timeout: str = "1s"
-    """How long a call may last, as a Go duration."""
+    """The timeout of a call, as a Go duration."""
     ignorable: bool = False
-    """A call that fails abstains; otherwise it is an error for the pod."""
+    """Whether a call that fails abstains; otherwise it is an error for the pod."""
     node_cache_capable: bool = False
-    """Send names instead of whole nodes."""
+    """Whether to send names instead of Node objects."""
     managed_resources: list[str] = []
-    """Ask only about pods that request one of these; empty: about all pods."""
+    """The program is called only for pods that request one of these; empty: for all pods."""
     tls: TlsArguments = msgspec.field(default_factory=TlsArguments)
 
 
 class Reply(msgspec.Struct, rename="camel"):
-    """An answer. Without a code it is success."""
+    """A response. Without a code it is success."""
 
     code: Code = Code.SUCCESS
     reasons: list[str] = []
@@ -90,12 +90,12 @@ class Reply(msgspec.Struct, rename="camel"):
 
 class NamedNodes(Reply, rename="camel"):
     node_names: list[str] | None = None
-    """The only nodes that can hold the pod."""
+    """The only nodes that can run the pod."""
 
 
 class Refused(Reply, rename="camel"):
     refused: dict[str, Reply] = {}
-    """The nodes that do not pass."""
+    """The nodes that are rejected."""
 
 
 class Freed(Reply, rename="camel"):
@@ -111,7 +111,7 @@ class Scores(Reply, rename="camel"):
 
 class Held(Reply, rename="camel"):
     timeout_seconds: float = 0.0
-    """For how long the pod waits; with the code `Wait`."""
+    """How long the pod waits; with the code `Wait`."""
 
 
 class Remote(PreEnqueue, PreFilter, NodesFilter, PostFilter, Score, Reserve, Permit, PreBind, Bind, PostBind):
@@ -148,14 +148,14 @@ class Remote(PreEnqueue, PreFilter, NodesFilter, PostFilter, Score, Reserve, Per
             return found.status
         passed = frozenset(self._about("filter", pod))
         late = {n for n in names if n not in passed}
-        refused = {n: s.status for n, s in found.refused.items() if n in names or n not in passed}
-        if late and len(refused.keys() & set(names)) + len(late) == len(names):
+        rejected = {n: s.status for n, s in found.refused.items() if n in names or n not in passed}
+        if late and len(rejected.keys() & set(names)) + len(late) == len(names):
             self._handle.forget_answer(pod, self._topic("filter"))
             return self.filter_nodes(state, pod, nodes)
-        return refused | dict.fromkeys(late, unschedulable(f"node(s) were not known to {self.name} yet"))
+        return rejected | dict.fromkeys(late, unschedulable(f"node(s) were not known to {self.name} yet"))
 
-    def post_filter(self, state: CycleState, pod: PodInfo, refused: dict[str, Status]) -> PostFilterResult:
-        body = {"refused": {n: {"code": s.code.value, "reasons": s.reasons} for n, s in refused.items()}}
+    def post_filter(self, state: CycleState, pod: PodInfo, rejected: dict[str, Status]) -> PostFilterResult:
+        body = {"refused": {n: {"code": s.code.value, "reasons": s.reasons} for n, s in rejected.items()}}
         found = self._answer_of("postFilter", self._verbs.post_filter, pod, Freed, lambda: body, once=False)
         if isinstance(found, Status):
             return PostFilterResult(unschedulable() if found in (SUCCESS, SKIP) else found)
@@ -187,7 +187,7 @@ class Remote(PreEnqueue, PreFilter, NodesFilter, PostFilter, Score, Reserve, Per
 
     def reserve(self, state: CycleState, pod: PodInfo, node: str) -> Status:
         status = self._status("reserve", self._verbs.reserve, pod, node)
-        if status.rejected:  # another pod may have been faster: calls for pods run side by side
+        if status.rejected:  # another pod may have been faster: calls for pods are concurrent
             self._handle.try_again(pod, _RETRY_RESERVE)
         return status
 
@@ -208,7 +208,7 @@ class Remote(PreEnqueue, PreFilter, NodesFilter, PostFilter, Score, Reserve, Per
         self._notify("postBind", self._verbs.post_bind, pod, node)
 
     def interests(self) -> Sequence[Interest]:
-        """The program may refuse for any reason: whatever frees or adds capacity has the pod tried again."""
+        """All events that release or add capacity: the program may reject for any reason."""
         return (
             Interest(PODS, Action.DELETE | Action.SCALE_DOWN | Action.POD_LABEL | Action.TOLERATION),
             Interest(NODES, Action.ADD | Action.ALLOCATABLE | Action.NODE_LABEL | Action.TAINT | Action.ANNOTATION),
@@ -231,7 +231,8 @@ class Remote(PreEnqueue, PreFilter, NodesFilter, PostFilter, Score, Reserve, Per
         once: bool = True,
         about: Any = None,
     ) -> T | Status:
-        """The answer; or a status: success if the program is not called, PENDING until it has answered, or an error."""
+        """The response; or a status: success if the program is not called, PENDING until it has responded, or an
+        error."""
         if not verb or not self._manages(pod):
             return SUCCESS
         call = self._call(point, verb, pod, body, about)
@@ -244,7 +245,7 @@ class Remote(PreEnqueue, PreFilter, NodesFilter, PostFilter, Score, Reserve, Per
             return SUCCESS if self._args.ignorable else error(f"{call.url}: {e}")
 
     def _read(self, answer: Answer, kind: type[T]) -> T:
-        """Raises ValueError for a call that failed, and for an answer of another form."""
+        """Decode a response. Raises ValueError for a call that failed, and for a response of another form."""
         if answer.error:
             raise ValueError(answer.error)
         found = msgspec.convert(answer.body if answer.body is not None else {}, kind)
@@ -275,7 +276,7 @@ class Remote(PreEnqueue, PreFilter, NodesFilter, PostFilter, Score, Reserve, Per
         return lambda: {"nodes": [msgspec.to_builtins(o) for o in objects]}
 
     def _about(self, point: str, pod: PodInfo) -> Collection[str]:
-        """The nodes that the question was about."""
+        """The nodes of the call."""
         found = self._handle.known_answer(pod, self._topic(point))
         return found.about if found is not None else ()
 

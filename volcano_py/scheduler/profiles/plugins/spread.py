@@ -1,4 +1,4 @@
-"""Spreading pods over domains: the hard rule. Kubernetes: PodTopologySpread, filtering.go."""
+"""Spreading pods over domains: the filter. Kubernetes: PodTopologySpread, filtering.go."""
 
 from __future__ import annotations
 

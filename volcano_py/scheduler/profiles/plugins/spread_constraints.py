@@ -1,4 +1,5 @@
-"""The constraints of a pod, its own or the defaults, and what they count. Kubernetes: PodTopologySpread, common.go."""
+"""The constraints of a pod, its own or the defaults, and the pods that they count. Kubernetes: PodTopologySpread,
+common.go."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ _SYSTEM = (
 
 class Arguments(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
     default_constraints: list[TopologySpreadConstraint] = []
-    """For pods without constraints; the pods that they count are those of the pod's Services and owners."""
+    """Constraints for pods without own ones; they count the pods of the same Services and owners."""
     defaulting_type: Literal["System", "List"] = "System"
 
     @property
@@ -41,13 +42,13 @@ class Constraint(NamedTuple):
     """A pod counts if all of them select it."""
     min_domains: int = 1
     affinity_counts: bool = True
-    """Only nodes that the pod's node affinity allows count."""
+    """Whether only nodes that match the pod's node affinity count."""
     taints_count: bool = False
-    """Only nodes whose taints the pod tolerates count."""
+    """Whether only nodes whose taints the pod tolerates count."""
 
     @property
     def selectors_key(self) -> bytes:
-        """The selectors, to be compared."""
+        """The selectors as a key for comparisons."""
         return msgspec.msgpack.encode(self.selectors)
 
 
@@ -61,7 +62,7 @@ def constraints_of(pod: PodInfo, when: str, args: Arguments, cluster: Cluster) -
 
 
 def default_selectors(pod: PodInfo, cluster: Cluster) -> tuple[LabelSelector, ...]:
-    """The selectors of the pod's Services and of the workload that owns it; those without a demand do not count."""
+    """The selectors of the pod's Services and of the workload that owns it; empty selectors are left out."""
     found: dict[str, str] = {}
     for service in cluster.services.values():
         chosen = service.spec.selector or {}
@@ -93,7 +94,7 @@ def counts_there(constraint: Constraint, pod: PodInfo, node: Node) -> bool:
 
 
 def matching_pods(constraint: Constraint, namespace: str, node: NodeInfo) -> int:
-    """The pods on a node that count. An empty selector counts nothing; terminating pods do not count."""
+    """The number of matching pods on a node. An empty selector matches nothing; terminating pods do not count."""
     if all(is_empty(s) for s in constraint.selectors):
         return 0
     here = (p for p in node.pods.values() if p.namespace == namespace and not p.terminating)
@@ -104,8 +105,8 @@ def _own(c: TopologySpreadConstraint, pod: PodInfo) -> Constraint:
     chosen = [c.label_selector] if c.label_selector is not None else []
     same = [k for k in c.match_label_keys or () if k in pod.labels]
     if same:
-        wanted = [LabelSelectorRequirement(key=k, operator="In", values=[pod.labels[k]]) for k in same]
-        chosen.append(LabelSelector(match_expressions=wanted))
+        requirements = [LabelSelectorRequirement(key=k, operator="In", values=[pod.labels[k]]) for k in same]
+        chosen.append(LabelSelector(match_expressions=requirements))
     return _of(c, tuple(chosen))
 
 

@@ -1,4 +1,4 @@
-"""Spreading pods over domains: the preference. Kubernetes: PodTopologySpread, scoring.go."""
+"""Spreading pods over domains: the score. Kubernetes: PodTopologySpread, scoring.go."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ class _State:
     def __init__(self, constraints: list[Constraint], nodes: Sequence[NodeInfo], all_keys: bool) -> None:
         self.constraints = constraints
         self.nodes = nodes
-        """Those that fit."""
+        """The nodes that fit."""
         self.all_keys = all_keys
-        """Only nodes that have all keys are rated."""
+        """Whether only nodes that have all keys are scored."""
         self.counts: list[dict[str, int]] = []
         self.weights: list[float] = []
         self.ignored: set[str] = set()
@@ -82,7 +82,7 @@ class SpreadScore(Score):
         return np.where(rated, scores, 0)
 
     def _prepare(self, found: _State, pod: PodInfo) -> None:
-        """Count, for the plain form."""
+        """Count the pods, for the form without arrays."""
         constraints = found.constraints
         found.counts = [{} for _ in constraints]
         for node in found.nodes:

@@ -1,6 +1,6 @@
-"""Sticky: a pod comes back to the node on which its owner first ran. Not in Kubernetes.
+"""Sticky: a pod is placed again on the node on which its owner first ran. Not in Kubernetes.
 
-The node is an annotation of the owner at the end of a chain, such as pod → VirtualMachineInstance → VirtualMachine.
+The node is an annotation of the last owner of a chain, such as pod → VirtualMachineInstance → VirtualMachine.
 """
 
 from __future__ import annotations
@@ -29,26 +29,27 @@ class Owner(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
 
 class Arguments(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
     owners: list[Owner] = []
-    """The kinds from the pod's owner up; the last one remembers the node."""
+    """The kinds from the pod's owner up; the last one has the annotation."""
     annotation: str = "volcano.sh/sticky-node"
-    """The annotation of the last owner with the name of the node. Remove it to let the pod go elsewhere."""
+    """The annotation of the last owner with the name of the node. Remove it to place the pod on another node."""
     per_pod: bool = False
-    """The owner has several pods, as a StatefulSet or a Volcano Job: the pod's name is added to the annotation."""
+    """Whether the owner has several pods, as a StatefulSet or a Volcano Job: the pod's name is added to the
+    annotation."""
     release_on_node_loss: bool = False
-    """A node that is gone is forgotten; otherwise the pod waits for it."""
+    """Whether a deleted node is ignored; otherwise the pod waits for it."""
 
 
 class _Memory(NamedTuple):
-    """What a cycle has found out about its pod."""
+    """The owner and the node of a pod, in the state of its cycle."""
 
     owner: Manifest
     annotation: str
     node: str
-    """The remembered node, or empty."""
+    """The stored node, or empty."""
 
 
 class Sticky(PreFilter, Filter, PostBind, Observer):
-    """Follows the owners of a pod, and remembers its node with the last one."""
+    """Follows the owners of a pod, and stores its node in an annotation of the last one."""
 
     name = "Sticky"
     kinds = OBJECTS
@@ -60,7 +61,7 @@ class Sticky(PreFilter, Filter, PostBind, Observer):
         self._handle = handle
         self._chain = [ObjectKind(o.api_version, o.kind) for o in arguments.owners]
         self._written: dict[tuple[str, str], str] = {}
-        """(UID of owner, annotation) to a node that was written and does not show yet."""
+        """(UID of owner, annotation) to a node that was written and is not observed yet."""
         self.reads = self._chain
 
     def pre_filter(self, state: CycleState, pod: PodInfo) -> tuple[Collection[str] | None, Status]:
@@ -113,14 +114,14 @@ class Sticky(PreFilter, Filter, PostBind, Observer):
         return "" if self._args.release_on_node_loss and self._handle.node(node) is None else node
 
     def observe(self, event: Event) -> None:
-        """What was written shows, or its owner is gone."""
+        """Drop a written node when it is observed, or its owner was deleted."""
         there = event.new if event.new is not None else event.old
         uid, shown = there["metadata"].get("uid"), there["metadata"].get("annotations") or {}
         for key in [k for k in self._written if k[0] == uid and (event.new is None or k[1] in shown)]:
             del self._written[key]
 
     def _owner_helps(self, pod: PodInfo, old: Manifest | None, new: Manifest | None) -> bool:
-        """An owner came, or its annotations changed."""
+        """Whether an owner was created, or its annotations changed."""
         there = new if new is not None else old
         if there is None or there["metadata"].get("namespace") != pod.namespace:
             return False

@@ -91,7 +91,7 @@ class TaintToleration(Filter, Score):
 
 
 def _by_group(nodes: AnyColumns, answer: Callable[[NodeInfo], int]) -> NDArray[Any] | None:
-    """An answer for each node that depends on taints and cordon only, computed once for nodes with equal ones."""
+    """A result for each node that depends on taints and cordon only, computed once for nodes with equal ones."""
     if not isinstance(nodes, Columns):
         return None
     first, groups = nodes.tainted_alike()

@@ -1,7 +1,7 @@
-"""Volumes of a pod that are bound, can be bound, or can be made near a node. Kubernetes: VolumeBinding.
+"""Volumes of a pod that are bound, can be bound, or can be provisioned for a node. Kubernetes: VolumeBinding.
 
-Reserve counts volumes and nodes as given to the pod's claims. What PreBind has written is a list of steps, which are
-carried out before the binding; the last of them wait until each claim has its volume.
+Reserve assigns volumes and nodes to the pod's claims. PreBind marks a list of steps that are carried out before the
+binding; the last of them wait until each claim has its volume.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ _CHANGED = Action.ADD | Action.OTHER
 
 class Arguments(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
     bind_timeout_seconds: Annotated[int, Meta(ge=0)] = 600
-    """For how long a binding waits until its volumes are made and bound."""
+    """How long a binding waits until its volumes are provisioned and bound."""
     shape: list[Point] = []
-    """Accepted: volumes give no score without the gate StorageCapacityScoring."""
+    """Accepted: without the feature gate StorageCapacityScoring volumes give no score."""
 
 
 class _Looked(NamedTuple):
-    """What PreFilter has found, by column of the model's nodes; numbers as in `REASONS`."""
+    """The results of PreFilter, by column of the model's nodes; numbers as in `REASONS`."""
 
     demand: VolumeDemand
     bound: Codes
     waiting: Codes | None
-    """None: each node must be checked, because volumes exist that could match."""
+    """None: each node must be evaluated, because volumes exist that could match."""
 
 
 class VolumeBinding(PreFilter, Filter, ClaimSteps):

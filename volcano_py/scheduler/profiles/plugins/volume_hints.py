@@ -1,4 +1,4 @@
-"""Which events can help a pod that a rule about volumes refused. Kubernetes: the queueing hints of VolumeBinding,
+"""The events that can help a pod that a plugin for volumes rejected. Kubernetes: the queueing hints of VolumeBinding,
 VolumeRestrictions, VolumeZone and NodeVolumeLimits."""
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ _MIGRATED = "storage.alpha.kubernetes.io/migrated-plugins"
 
 
 def own_claim(pod: PodInfo, _: object, new: storage.PersistentVolumeClaim | None) -> bool:
-    """A PersistentVolumeClaim that the pod names."""
+    """Whether a PersistentVolumeClaim is one of the pod's."""
     return new is not None and new.metadata.namespace == pod.namespace and _names(pod, new.metadata.name)
 
 
 def shares_claim(pod: PodInfo, old: PodInfo | None, _: object) -> bool:
-    """A pod left that named a claim of this one."""
+    """Whether a pod was deleted that used a claim of this pod."""
     return (
         old is not None
         and old.namespace == pod.namespace
@@ -25,32 +25,32 @@ def shares_claim(pod: PodInfo, old: PodInfo | None, _: object) -> bool:
 
 
 def had_volumes(pod: PodInfo, old: PodInfo | None, _: object) -> bool:
-    """A pod with volumes left."""
+    """Whether a pod with volumes was deleted."""
     return old is not None and bool(old.volume_claims)
 
 
 def has_volumes(pod: PodInfo, _: object, __: object) -> bool:
-    """The pod has volumes, which a detached volume may help."""
+    """Whether the pod has volumes, so that a detached volume may help."""
     return bool(pod.volume_claims)
 
 
 def waits_for_consumer(pod: PodInfo, _: object, new: storage.StorageClass | None) -> bool:
-    """A class whose claims wait for their first consumer."""
+    """Whether the claims of a StorageClass wait for their first consumer."""
     return new is not None and new.volume_binding_mode == storage.WAIT_FOR_FIRST_CONSUMER
 
 
 def other_topologies(pod: PodInfo, old: storage.StorageClass | None, new: storage.StorageClass | None) -> bool:
-    """A class that is new, or allows other topologies."""
+    """Whether a StorageClass was created, or allows other topologies."""
     return new is not None and (old is None or old.allowed_topologies != new.allowed_topologies)
 
 
 def other_zones(pod: PodInfo, old: storage.PersistentVolume | None, new: storage.PersistentVolume | None) -> bool:
-    """A volume that is new, or in other zones."""
+    """Whether a volume was created, or is in other zones."""
     return new is not None and (old is None or _zones(old) != _zones(new))
 
 
 def higher_limit(pod: PodInfo, old: storage.CSINode | None, new: storage.CSINode | None) -> bool:
-    """A driver takes more volumes on a node."""
+    """Whether a driver accepts more volumes on a node."""
     if old is None or new is None:
         return new is not None
     before, after = _limits(old), _limits(new)
@@ -58,17 +58,17 @@ def higher_limit(pod: PodInfo, old: storage.CSINode | None, new: storage.CSINode
 
 
 def other_migration(pod: PodInfo, old: storage.CSINode | None, new: storage.CSINode | None) -> bool:
-    """A node that is new to its drivers, or to which other kinds of volumes migrate."""
+    """Whether the drivers of a node are new, or other kinds of volumes migrate to them."""
     return new is not None and (old is None or _migrated(old) != _migrated(new))
 
 
 def capacity_unchecked(pod: PodInfo, old: storage.CSIDriver | None, new: storage.CSIDriver | None) -> bool:
-    """The capacity of a driver is not checked any more."""
+    """Whether the capacity of a driver is not checked any more."""
     return old is not None and new is not None and bool(old.spec.storage_capacity) and not new.spec.storage_capacity
 
 
 def more_capacity(pod: PodInfo, old: storage.CSIStorageCapacity | None, new: storage.CSIStorageCapacity | None) -> bool:
-    """Larger volumes can be made than before."""
+    """Whether larger volumes can be provisioned than before."""
     return new is not None and (old is None or _largest(new) > _largest(old))
 
 

@@ -1,4 +1,4 @@
-"""How many volumes of a CSI driver a node takes. Kubernetes: NodeVolumeLimits."""
+"""The number of volumes of a CSI driver that a node accepts. Kubernetes: NodeVolumeLimits."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from volcano_py.scheduler.profiles.plugins import volume_hints
 from volcano_py.scheduler.profiles.pod_info import PodInfo
 from volcano_py.scheduler.profiles.status import SKIP, SUCCESS, Status, unschedulable
 
-_REFUSED = unschedulable("node(s) exceed max volume count")
+_REJECTED = unschedulable("node(s) exceed max volume count")
 
 
 class NodeVolumeLimits(PreFilter, Filter):
@@ -51,7 +51,7 @@ class NodeVolumeLimits(PreFilter, Filter):
             attached.update((driver, handle) for driver, handle, _ in (volumes.handles if volumes is not None else ()))
         used = Counter(driver for driver, _ in attached)
         free = {driver: limit - used[driver] for driver, limit in limits.items()}
-        return _REFUSED if exceeds(demand.handles, attached, free) else SUCCESS
+        return _REJECTED if exceeds(demand.handles, attached, free) else SUCCESS
 
     def filter_fitting(self, state: CycleState, pod: PodInfo, nodes: Columns, ok: Bools) -> Bools:
         demand: VolumeDemand = state.read(self.name)
@@ -64,7 +64,7 @@ class NodeVolumeLimits(PreFilter, Filter):
         return fits
 
     def _most(self, node: NodeInfo) -> int:
-        """No fewer than the volumes that the node has."""
+        """An upper bound of the number of volumes on the node."""
         attachments = len(self._storage.attached.get(node.name, ()))
         return attachments + sum(len(pod.volume_claims) for pod in node.with_volumes.values())
 

@@ -1,4 +1,4 @@
-"""Volumes that one pod may use at a time. Kubernetes: VolumeRestrictions."""
+"""Volumes that only one pod may use at a time. Kubernetes: VolumeRestrictions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _DISK = unschedulable("node(s) had no available disk")
 
 
 class _InUse:
-    """How many of a pod's claims with the mode ReadWriteOncePod other pods on nodes use."""
+    """The number of other pods on nodes that use a pod's claims with the access mode ReadWriteOncePod."""
 
     def __init__(self, exclusive: frozenset[str], count: int) -> None:
         self.exclusive = exclusive
@@ -61,8 +61,8 @@ class VolumeRestrictions(PreFilter, Filter):
     def add_pod(self, state: CycleState, pod: PodInfo, added: PodInfo, node: NodeInfo) -> None:
         state.read(self.name).move(added, +1)
 
-    def remove_pod(self, state: CycleState, pod: PodInfo, removed: PodInfo, node: NodeInfo) -> None:
-        state.read(self.name).move(removed, -1)
+    def remove_pod(self, state: CycleState, pod: PodInfo, placed: PodInfo, node: NodeInfo) -> None:
+        state.read(self.name).move(placed, -1)
 
     def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status:
         if any(shares_disk(pod.pod, other.pod) for other in node.pods.values() if other.pod.spec.volumes):
@@ -78,10 +78,10 @@ class VolumeRestrictions(PreFilter, Filter):
         return fits
 
     def interests(self) -> Sequence[Interest]:
-        gone = frozenset((Kind.ASSIGNED_POD,))
+        placed = frozenset((Kind.ASSIGNED_POD,))
         claims = frozenset((Kind.VOLUME_CLAIM,))
         return (
-            Interest(gone, Action.DELETE, _frees),
+            Interest(placed, Action.DELETE, _frees),
             Interest(NODES, Action.ADD),
             Interest(claims, Action.ADD | Action.OTHER, volume_hints.own_claim),
         )
@@ -98,7 +98,7 @@ def _is_disk(volume: Volume) -> bool:
 
 
 def shares_disk(one: Pod, other: Pod) -> bool:
-    """Whether two pods name a disk that cannot be attached to a node for both."""
+    """Whether two pods use a disk that cannot be attached to one node for both."""
     disks = [v for v in one.spec.volumes or () if _is_disk(v)]
     return bool(disks) and any(_conflict(mine, theirs) for theirs in other.spec.volumes or () for mine in disks)
 

@@ -15,7 +15,7 @@ from volcano_py.scheduler.profiles.plugins import volume_hints
 from volcano_py.scheduler.profiles.pod_info import PodInfo
 from volcano_py.scheduler.profiles.status import SKIP, SUCCESS, Status, unresolvable
 
-_REFUSED = unresolvable("node(s) had no available volume zone")
+_REJECTED = unresolvable("node(s) had no available volume zone")
 
 
 class VolumeZone(PreFilter, Filter):
@@ -37,7 +37,7 @@ class VolumeZone(PreFilter, Filter):
         return None, SUCCESS
 
     def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status:
-        return _REFUSED if state.read(self.name)[self._model.nodes.index[node.name]] else SUCCESS
+        return _REJECTED if state.read(self.name)[self._model.nodes.index[node.name]] else SUCCESS
 
     def filter_fitting(self, state: CycleState, pod: PodInfo, nodes: Columns, ok: Bools) -> Bools:
         fits: Bools = ok & (nodes.of_model(state.read(self.name)) == 0)

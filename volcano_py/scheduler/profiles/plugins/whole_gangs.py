@@ -1,7 +1,7 @@
 """Gangs that preemption evicts as a whole: PodGroups of scheduling.k8s.io with `disruptionMode: PodGroup`. Kubernetes:
 WorkloadAwarePreemption.
 
-Their members on one node stand together, and the members on other nodes go with them. Such a gang has one priority:
+The members on one node are evicted together, and the members on other nodes with them. Such a gang has one priority:
 that of its PodGroup, or the highest of its members if the PodGroup has none.
 """
 
@@ -20,7 +20,7 @@ class WholeGangs:
         self._cluster = cluster
 
     def priority(self, pod: PodInfo) -> float:
-        """What a preemptor's priority must exceed to evict a pod."""
+        """The priority that a preemptor's priority must exceed to evict a pod."""
         group = self._group(pod)
         if group is None:
             return pod.priority
@@ -34,7 +34,7 @@ class WholeGangs:
         return not own and self.priority(pod) < preemptor.priority
 
     def fallen(self, victims: Iterable[PodInfo]) -> tuple[PodInfo, ...]:
-        """The victims, and on all nodes those that go with them."""
+        """The victims, with the pods on all nodes that are evicted with them."""
         all_of_them: dict[str, PodInfo] = {}
         for victim in victims:
             members = self._members(victim.group) if self._group(victim) is not None else ()
@@ -42,14 +42,15 @@ class WholeGangs:
         return tuple(all_of_them.values())
 
     def together(self, pods: Iterable[PodInfo]) -> list[tuple[PodInfo, ...]]:
-        """Pods of one node, each gang that goes as a whole in one tuple, every other pod in one of its own."""
+        """The pods of one node: each gang that is evicted as a whole in one tuple, every other pod in a tuple of its
+        own."""
         found: dict[str, list[PodInfo]] = {}
         for pod in pods:
             found.setdefault(pod.key if self._group(pod) is None else f"group {pod.group}", []).append(pod)
         return [tuple(members) for members in found.values()]
 
     def _group(self, pod: PodInfo) -> PodGroup | None:
-        """The pod's group, if it goes as a whole."""
+        """The pod's group, if it is evicted as a whole."""
         if not pod.group:
             return None
         found = self._cluster.groups.get(pod.group)
@@ -59,7 +60,7 @@ class WholeGangs:
         return found if found is not None and found.spec.disruption_mode == DISRUPTED_WHOLE else None
 
     def _members(self, group: str) -> list[PodInfo]:
-        """Those on nodes, bound or assumed."""
+        """The members on nodes, bound or assumed."""
         job = self._cluster.model.jobs.get(native_uid(group))
         tasks = job.tasks.values() if job is not None else ()
         return [self._cluster.info(t.pod) for t in tasks if t.takes_capacity and t.node]
