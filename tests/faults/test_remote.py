@@ -96,7 +96,7 @@ async def test_lies_are_no_answers(server: str) -> None:
     await carried(cluster)
     decision = schedule(cluster, f"{server}/lies")
     assert not decision.bound
-    assert "no valid answer" in decision.pending["g"]
+    assert "no valid response" in decision.pending["g"]
     assert not decision.faults
 
 
@@ -132,9 +132,9 @@ async def test_prometheus_measures_each_node(server: str) -> None:
         ("status500", "status 500"),
         ("huge", "larger than 10 MiB"),
         ("invalid", "not valid JSON"),
-        ("hang", "no answer within"),
+        ("hang", "no response within"),
         ("reset", "Disconnected"),
-        ("lies", "no percentage"),
+        ("lies", "not a percentage"),
     ],
 )
 async def test_a_bad_source_measures_nothing(

@@ -130,10 +130,10 @@ def test_preempt_chooses_among_the_candidates() -> None:
 @pytest.mark.parametrize(
     ("victims", "message"),
     [
-        ({"n9": {"Pods": [{"UID": "w1"}]}}, "there is no node 'n9'"),
-        ({"n1": {"Pods": [{"UID": "w2"}]}}, "a victim on node 'n1' is not there"),
+        ({"n9": {"Pods": [{"UID": "w1"}]}}, "the node 'n9' does not exist"),
+        ({"n1": {"Pods": [{"UID": "w2"}]}}, "a victim on node 'n1' does not exist"),
         ({"n2": {"Pods": [{"UID": "strong"}]}}, "a victim on node 'n2' is not of lower priority"),
-        ([], "the answer has another form: Expected `object | null`, got `array`"),
+        ([], "the response has an invalid form: Expected `object | null`, got `array`"),
     ],
 )
 def test_victims_that_cannot_be(victims: Any, message: str) -> None:
@@ -192,7 +192,7 @@ def test_managed_resources_are_the_extenders_affair() -> None:
     ("entry", "message"),
     [
         ({}, "extenders[0]: Object missing required field `urlPrefix`"),
-        ({"urlPrefix": "x"}, "extenders[0], urlPrefix: 'x' is no http or https URL"),
+        ({"urlPrefix": "x"}, "extenders[0], urlPrefix: 'x' is not an http or https URL"),
         ({"urlPrefix": URL, "prioritizeVerb": "p"}, "extenders[0], weight: 0 must be above 0"),
         ({"urlPrefix": URL, "httpTimeout": "x"}, "extenders[0]: "),
     ],

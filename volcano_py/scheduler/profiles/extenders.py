@@ -27,7 +27,7 @@ class Extenders:
             except (msgspec.ValidationError, ValueError) as e:
                 raise ValueError(f"{where}: {e}") from None
             if not read.url_prefix.startswith(("http://", "https://")):
-                raise ValueError(f"{where}, urlPrefix: {read.url_prefix!r} is no http or https URL")
+                raise ValueError(f"{where}, urlPrefix: {read.url_prefix!r} is not an http or https URL")
             if read.prioritize_verb and read.weight <= 0:
                 raise ValueError(f"{where}, weight: {read.weight} must be above 0 for an extender that prioritizes")
             name = f"extender {read.url_prefix}"

@@ -95,4 +95,4 @@ class ExtenderCalls:
             if error != _JUST_FAILED:
                 self._failed[url] = time.monotonic()
         elif self._failed.pop(url, None) is not None:
-            log.info("extender %s answers again", url)
+            log.info("extender %s responds again", url)

@@ -44,10 +44,10 @@ async def call(
             async for chunk in response.content.iter_chunked(1 << 16):
                 body += chunk
                 if len(body) > MAX_BYTES:
-                    raise CallError(f"the answer is larger than {MAX_BYTES >> 20} MiB")
+                    raise CallError(f"the response is larger than {MAX_BYTES >> 20} MiB")
             return bytes(body)
     except TimeoutError:
-        raise CallError(f"no answer within {timeout:g} s") from None
+        raise CallError(f"no response within {timeout:g} s") from None
     except (aiohttp.ClientError, ValueError, OSError) as e:
         raise CallError(f"{type(e).__name__}: {e}") from None
 
@@ -59,4 +59,4 @@ def decoded(body: bytes) -> Any:
     try:
         return orjson.loads(body)
     except (json.JSONDecodeError, RecursionError) as e:
-        raise CallError(f"the answer is not valid JSON: {e}") from None
+        raise CallError(f"the response is not valid JSON: {e}") from None

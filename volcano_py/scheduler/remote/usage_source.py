@@ -138,7 +138,7 @@ def _first_value(answer: Any, node: str) -> float | None:
         rows = answer["data"]["result"]
         return percent(float(rows[0]["value"][1]), node) if rows else None
     except (KeyError, TypeError, IndexError, ValueError):
-        raise CallError(f"Node {node}: the answer is no instant vector of Prometheus") from None
+        raise CallError(f"Node {node}: the response is not an instant vector of Prometheus") from None
 
 
 # ---- custom metrics API -------------------------------------------------------------------------------------------
@@ -172,7 +172,7 @@ def _custom_values(answer: Any) -> dict[str, tuple[float, float]]:
             node = item["describedObject"]["name"]
             found[node] = (parse_time(item["timestamp"]), percent(float(quantity.parse(item["value"])) * 100, node))
     except (KeyError, TypeError, ValueError, AttributeError):
-        raise CallError("the answer is no list of metric values") from None
+        raise CallError("the response is not a list of metric values") from None
     return found
 
 
@@ -207,11 +207,11 @@ async def _elasticsearch(session: aiohttp.ClientSession, settings: Settings, nod
     try:
         values = [decoded(body)["aggregations"][name]["value"] for name in ("cpu", "mem")]
     except (KeyError, TypeError):
-        raise CallError(f"Node {node}: the answer has no aggregations cpu and mem") from None
+        raise CallError(f"Node {node}: the response has no aggregations cpu and mem") from None
     if any(value is None for value in values):
         return None
     if not all(isinstance(value, int | float) for value in values):
-        raise CallError(f"Node {node}: an average is no number")
+        raise CallError(f"Node {node}: an average is not a number")
     cpu, memory = (percent(float(value) * 100, node) for value in values)
     return NodeUsage(time.time(), cpu, memory)
 
@@ -222,7 +222,7 @@ async def _elasticsearch(session: aiohttp.ClientSession, settings: Settings, nod
 def percent(value: float, node: str) -> float:
     """A value as a percentage; slightly negative values are 0. Raises CallError for others."""
     if not math.isfinite(value) or not -100 <= value <= 101:
-        raise CallError(f"Node {node}: {value:g} is no percentage")
+        raise CallError(f"Node {node}: {value:g} is not a percentage")
     return max(0.0, value)
 
 

@@ -89,7 +89,7 @@ class ExtenderWebhook(NodesFilter, Score, Bind, Reviewer):
                 rejected[name] = unschedulable(reasons.get(name, f"node(s) were rejected by {self.name}"))
         for name in passed - {n.name for n in nodes}:
             if self._handle.node(name) is None:
-                return self._failed(f"there is no node {name!r}", {})
+                return self._failed(f"the node {name!r} does not exist", {})
         return rejected
 
     def review(self, state: CycleState, pod: PodInfo, candidates: Sequence[Candidate]) -> Sequence[Candidate] | Status:
@@ -109,12 +109,12 @@ class ExtenderWebhook(NodesFilter, Score, Bind, Reviewer):
         for node, victims_of_node in (found.nodenametometavictims or {}).items():
             on_node = self._handle.node(node)
             if on_node is None:
-                return self._failed(f"there is no node {node!r}", candidates)
+                return self._failed(f"the node {node!r} does not exist", candidates)
             elsewhere = (v for c in candidates if c.node == node for v in c.victims)
             by_uid = {p.pod.metadata.uid: p for p in (*on_node.pods.values(), *elsewhere)}
             uids = victims_of_node.uids if victims_of_node is not None else []
             if any(uid not in by_uid for uid in uids):
-                return self._failed(f"a victim on node {node!r} is not there", candidates)
+                return self._failed(f"a victim on node {node!r} does not exist", candidates)
             if any(by_uid[uid].priority >= pod.priority for uid in uids):
                 return self._failed(f"a victim on node {node!r} is not of lower priority", candidates)
             if victims_of_node is not None and uids:
@@ -174,7 +174,7 @@ class ExtenderWebhook(NodesFilter, Score, Bind, Reviewer):
             try:
                 return decode(answer.body, kind, empty)
             except ValueError as e:
-                problem = f"the answer has another form: {e}"
+                problem = f"the response has an invalid form: {e}"
         return SUCCESS if forgives and self._args.ignorable else error(f"{call.url}: {problem}")
 
     def _failed(self, problem: str, abstention: T) -> T | Status:

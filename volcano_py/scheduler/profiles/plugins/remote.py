@@ -119,7 +119,7 @@ class Remote(PreEnqueue, PreFilter, NodesFilter, PostFilter, Score, Reserve, Per
 
     def __init__(self, arguments: Arguments, handle: Handle) -> None:
         if not arguments.url_prefix.startswith(("http://", "https://")):
-            raise ValueError(f"urlPrefix: {arguments.url_prefix!r} is no http or https URL")
+            raise ValueError(f"urlPrefix: {arguments.url_prefix!r} is not an http or https URL")
         self._args = arguments
         self._verbs = arguments.verbs
         self._handle = handle
@@ -152,7 +152,7 @@ class Remote(PreEnqueue, PreFilter, NodesFilter, PostFilter, Score, Reserve, Per
         if late and len(rejected.keys() & set(names)) + len(late) == len(names):
             self._handle.forget_answer(pod, self._topic("filter"))
             return self.filter_nodes(state, pod, nodes)
-        return rejected | dict.fromkeys(late, unschedulable(f"node(s) were not known to {self.name} yet"))
+        return rejected | dict.fromkeys(late, unschedulable(f"node(s) were not sent to {self.name} yet"))
 
     def post_filter(self, state: CycleState, pod: PodInfo, rejected: dict[str, Status]) -> PostFilterResult:
         body = {"refused": {n: {"code": s.code.value, "reasons": s.reasons} for n, s in rejected.items()}}
@@ -163,7 +163,7 @@ class Remote(PreEnqueue, PreFilter, NodesFilter, PostFilter, Score, Reserve, Per
         for key in found.victims:
             victim = self._handle.pod(key)
             if victim is None or not victim.node:
-                return PostFilterResult(error(f"victim {key!r} is no pod on a node"))
+                return PostFilterResult(error(f"victim {key!r} is not a pod on a node"))
             victims.append(victim)
         return PostFilterResult(found.status, found.nominated_node, tuple(victims))
 
@@ -250,9 +250,9 @@ class Remote(PreEnqueue, PreFilter, NodesFilter, PostFilter, Score, Reserve, Per
             raise ValueError(answer.error)
         found = msgspec.convert(answer.body if answer.body is not None else {}, kind)
         if isinstance(found, Reply) and found.code is Code.PENDING:
-            raise ValueError("the code Pending is not an answer")
+            raise ValueError("the code Pending is not valid in a response")
         if isinstance(found, Reply) and found.code is Code.ERROR:
-            raise ValueError(", ".join(found.reasons) or "the program has failed")
+            raise ValueError(", ".join(found.reasons) or "the program returned an error")
         return found
 
     def _notify(self, point: str, verb: str, pod: PodInfo, node: str) -> None:
