@@ -44,7 +44,7 @@ def test_check_of_profiles() -> None:
     kind = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
     document = kind + "profiles: [{plugins: {x: {}}}]"
     found = run("check", "-", stdin=document)
-    assert found.exit_code == 1 and "there is no point 'x'" in found.output
+    assert found.exit_code == 1 and "unknown point 'x'" in found.output
     shown = run("show", "-", stdin=document)
     assert shown.exit_code == 1 and "this command reads Volcano's configuration" in shown.output
 

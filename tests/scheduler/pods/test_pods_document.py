@@ -35,7 +35,7 @@ def test_what_was_given_on_the_command_line_wins(tmp_path):
     ("text", "says"),
     [
         ("profiles: [{schedulerName: volcano}]", "profile volcano: the session schedules pods of this schedulerName"),
-        ("profiles: [{plugins: {filter: {enabled: [{name: NodePort}]}}}]", "filter: there is no plugin 'NodePort'"),
+        ("profiles: [{plugins: {filter: {enabled: [{name: NodePort}]}}}]", "filter: unknown plugin 'NodePort'"),
         ("profiles: {", "line "),
         ("- a", "line "),
     ],

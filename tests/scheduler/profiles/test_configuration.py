@@ -43,10 +43,10 @@ def test_star_at_a_point_leaves_only_what_is_listed_there() -> None:
 @pytest.mark.parametrize(
     ("document", "message"),
     [
-        ({"profiles": [{"plugins": {"filters": {}}}]}, "there is no point 'filters'; did you mean filter?"),
+        ({"profiles": [{"plugins": {"filters": {}}}]}, "unknown point 'filters'; did you mean filter?"),
         (
             {"profiles": [{"plugins": {"filter": {"enabled": [{"name": "NodePort"}]}}}]},
-            "profile default-scheduler, filter: there is no plugin 'NodePort'; did you mean NodePorts?",
+            "profile default-scheduler, filter: unknown plugin 'NodePort'; did you mean NodePorts?",
         ),
         ({"profiles": [{"plugins": {"score": {"enabled": [{"name": "NodePorts"}]}}}]}, "does not implement this point"),
         ({"profiles": [{"plugins": {"bind": {"disabled": [{"name": "*"}]}}}]}, "bind has no plugin"),

@@ -102,12 +102,12 @@ def test_a_plugin_that_raises_or_answers_nonsense(method: str, fault: Callable[.
         (
             "normalize",
             lambda s, p, scores: scores.update(n9=1),
-            "running NormalizeScore plugin \"Faulty\": 'n9' is no node that was scored, or its score is missing",
+            "running NormalizeScore plugin \"Faulty\": 'n9' was not in the nodes to score, or its score is missing",
         ),
         (
             "post_filter",
             lambda *a: PostFilterResult(SUCCESS, "n9"),
-            "running PostFilter plugin \"Faulty\": there is no node 'n9'",
+            "running PostFilter plugin \"Faulty\": the nominated node 'n9' does not exist",
         ),
         ("post_filter", boom, 'running PostFilter plugin "Faulty": raised ValueError: boom'),
     ],

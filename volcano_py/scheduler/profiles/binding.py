@@ -30,7 +30,7 @@ LONGEST_BINDING = 30.0
 """Seconds within which a binding that a plugin has written must be observed."""
 
 
-_CANNOT_BIND = "plugin {} binds by itself, which it cannot for pods with volumes or claims that are to be written first"
+_CANNOT_BIND = "plugin {} binds by itself, which is not possible for pods whose volumes or claims must be written first"
 _Ask = Callable[[CycleState, PodInfo, str], Status]
 
 

@@ -135,7 +135,7 @@ def _profile(
     sets = profile.plugins or {}
     for point, chosen in sets.items():
         if point != _MULTI and point not in POINTS:
-            raise ConfigurationError(f"{where}: there is no point {point!r}{_nearest(point, [*POINTS, _MULTI])}")
+            raise ConfigurationError(f"{where}: unknown point {point!r}{_nearest(point, [*POINTS, _MULTI])}")
         _check_names(where, point, chosen, registry)
     multi = _merged(sets.get(_MULTI) or _PluginSet(), features, registry)
     points: dict[str, list[str]] = {}
@@ -190,7 +190,9 @@ def _arguments(profile: _Profile, where: str, registry: Registry) -> dict[str, A
     given: dict[str, dict[str, Any]] = {}
     for entry in profile.plugin_config or ():
         if entry.name not in registry:
-            raise ConfigurationError(f"{where}, pluginConfig: no plugin {entry.name!r}{_nearest(entry.name, registry)}")
+            raise ConfigurationError(
+                f"{where}, pluginConfig: unknown plugin {entry.name!r}{_nearest(entry.name, registry)}"
+            )
         if entry.name in given:
             raise ConfigurationError(f"{where}, pluginConfig: {entry.name} is configured twice")
         given[entry.name] = {k: v for k, v in (entry.args or {}).items() if k not in ("kind", "apiVersion")}
@@ -206,7 +208,7 @@ def _arguments(profile: _Profile, where: str, registry: Registry) -> dict[str, A
 def _check_names(where: str, point: str, chosen: _PluginSet, registry: Registry) -> None:
     for r in (*(chosen.enabled or ()), *(r for r in chosen.disabled or () if r.name != "*")):
         if r.name not in registry:
-            raise ConfigurationError(f"{where}, {point}: there is no plugin {r.name!r}{_nearest(r.name, registry)}")
+            raise ConfigurationError(f"{where}, {point}: unknown plugin {r.name!r}{_nearest(r.name, registry)}")
         if not 0 <= r.weight <= 100:
             raise ConfigurationError(f"{where}, {point}: weight {r.weight} of {r.name} is out of range; use 1 to 100")
 

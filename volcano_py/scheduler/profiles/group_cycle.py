@@ -61,7 +61,7 @@ class GroupCycles:
             profile = self._profiles[queued.pod.pod.spec.scheduler_name]
             found = find(profile, self._cluster, queued.pod)
             if isinstance(found, AnswerPending):
-                found = failure("a plugin waits for an answer from another program")
+                found = failure("a plugin waits for the response of another program")
             node = found.node if isinstance(found, Found) else found.nominated
             if node:
                 self._cluster.place(queued.pod, node)

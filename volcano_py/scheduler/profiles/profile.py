@@ -306,7 +306,9 @@ class Profile:
             with contained(plugin.name, "PostFilter"):
                 result = expect(plugin.post_filter(state, pod, rejected), PostFilterResult, plugin.name, "PostFilter")
                 if result.nominated and result.nominated not in self._cluster.nodes:
-                    raise PluginFault(plugin.name, "PostFilter", f"there is no node {result.nominated!r}")
+                    raise PluginFault(
+                        plugin.name, "PostFilter", f"the nominated node {result.nominated!r} does not exist"
+                    )
             if result.status.code in (Code.PENDING, Code.ERROR):
                 stop(result.status.by(plugin.name), "PostFilter")
             if result.status.ok or result.status.code is not Code.UNSCHEDULABLE:
@@ -364,7 +366,7 @@ def _in_range(scores: Ints, plugin: str) -> Ints:
 def _check(scores: Mapping[str, int], nodes: Sequence[NodeInfo], plugin: str) -> None:
     """Check the normalized scores: whole numbers from 0 to 100 for exactly the nodes that fit."""
     for name in scores.keys() ^ {n.name for n in nodes}:
-        raise PluginFault(plugin, "NormalizeScore", f"{name!r} is no node that was scored, or its score is missing")
+        raise PluginFault(plugin, "NormalizeScore", f"{name!r} was not in the nodes to score, or its score is missing")
     for value in scores.values():
         expect(value, int, plugin, "NormalizeScore")
         if not 0 <= value <= MAX_SCORE:
