@@ -292,7 +292,7 @@ def test_in_parity_there_is_no_tree_without_a_root() -> None:
     trial = Trial(scenario, [["gang"], *tree()], deviations="parity")
     trial.simulation.drop("Queue", "root")
     trial.cycle()
-    assert trial.report.warnings == ["plugin capacity: there is no queue root; create it"] and not trial.bound
+    assert trial.report.warnings == ["plugin capacity: the queue root does not exist; create it"] and not trial.bound
 
 
 def test_the_answers_have_a_vote() -> None:

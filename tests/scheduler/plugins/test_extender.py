@@ -52,7 +52,7 @@ def test_the_first_cycle_asks_and_the_next_one_follows_the_answer() -> None:
     it.cluster.add_job("g", pods=2, cpu=1)
     first = it.schedule()
     assert not first.bound
-    assert "has not answered yet" in first.pending["g"]
+    assert "has not responded yet" in first.pending["g"]
     assert it.asked == ["predicate"] * 2, "one call for each node, not for each pod"
     assert it.schedule().bound == {"g-0": "b", "g-1": "b"}
 
@@ -90,7 +90,7 @@ def test_scores() -> None:
     it = Extended(lambda verb, body: {"nodeScore": {"b": 5, "unknown": 100}}, prioritizeVerb="prioritize")
     it.cluster.add_job("g", cpu=1)
     first = it.schedule()
-    assert "has not answered yet" in first.pending["g"], "no pod is placed without the scores"
+    assert "has not responded yet" in first.pending["g"], "no pod is placed without the scores"
     assert it.schedule().bound["g-0"] == "b"
     it.cluster.add_job("h", cpu=1)
     assert it.schedule().bound["h-0"] == "b", "an equal pod uses the same answer"

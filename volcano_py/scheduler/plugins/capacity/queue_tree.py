@@ -168,7 +168,7 @@ def _link(session: Session, found: QueueTree) -> str:
     partial = session.deviations.partial_hierarchy
     if not partial:
         if ROOT_QUEUE not in found.nodes:
-            return "there is no queue root; create it"
+            return "the queue root does not exist; create it"
         if session.queue_faults:
             return "queue {}: {}".format(*min(session.queue_faults.items()))
     if ROOT_QUEUE not in found.nodes:

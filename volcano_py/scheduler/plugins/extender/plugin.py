@@ -28,7 +28,7 @@ from volcano_py.scheduler.model.task import Task
 from volcano_py.scheduler.plugins.extender import bodies
 from volcano_py.scheduler.plugins.extender.mailbox import Answer, Mailbox, Request
 
-_WAITING = "the extender has not answered yet"
+_WAITING = "the extender has not responded yet"
 _IDENTITIES = frozenset(
     (
         names.TASK_INDEX,
@@ -240,7 +240,7 @@ class Extender(Plugin):
         if not isinstance(status, dict) or not isinstance(status.get("status", ""), str):
             if answer is not None and a.ignorable:
                 return None
-            return Reason(_WAITING if answer is None else f"the extender failed: {answer.error or 'no valid answer'}")
+            return Reason(_WAITING if answer is None else f"the extender failed: {answer.error or 'no valid response'}")
         text, code = status.get("status", ""), status.get("code", 0)
         known = code if isinstance(code, int) and code in Code._value2member_map_ and code != 0 else Code.ERROR
         return Reason(text, Code(known)) if text else None
