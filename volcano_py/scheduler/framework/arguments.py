@@ -1,9 +1,9 @@
 """Typed arguments of plugins and actions, read from the free-form maps of the configuration. Volcano:
 Arguments.
 
-A plugin declares a msgspec struct; each field has a default, and its wire name is the key users write
-(`binpack.weight`). A value of the wrong type, or a key that does not exist, is a warning that names the key and the
-nearest valid one; the default stays in force. Nothing here stops the scheduler.
+A plugin declares a msgspec struct. Each field has a default, and its wire name is the key in the configuration
+(`binpack.weight`). A value of an invalid type or an unknown key results in a warning that names the key and the
+nearest valid one; the default is used. Invalid arguments never stop the scheduler.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ _READERS = {
 
 @functools.cache
 def _fields(type_: type[msgspec.Struct]) -> dict[str, msgspec.structs.FieldInfo]:
-    """The fields by wire name; to resolve their annotations takes longer than the rest of opening a plugin."""
+    """The fields by wire name. Cached: resolving the annotations takes longer than the rest of opening a plugin."""
     return {f.encode_name: f for f in msgspec.structs.fields(type_)}
 
 
@@ -74,8 +74,8 @@ def decode(
 ) -> tuple[A, list[str]]:
     """Read `arguments` into a struct; returns it with the warnings to log.
 
-    `prefixes`: families of keys (`binpack.resources.`) that the struct reads itself from its field `extra`
-    (a dict), when it has one.
+    `prefixes`: prefixes of keys (`binpack.resources.`) whose entries are stored in the field `extra` (a dict) of
+    structs that have one.
     """
     warnings: list[str] = []
     values: dict[str, Any] = {}

@@ -1,7 +1,8 @@
-"""Node rules that raise: the plugin is reported, its rule is replaced, and the search for a node starts again.
+"""Isolation of node rules that raise: the scheduler reports the plugin, replaces the rule and repeats the search for a
+node. Not in Volcano, where a panic of a plugin ends the scheduler.
 
-A filter that raises rejects every node from then on, a score that raises no longer counts, until the session ends. The
-search itself checks nothing: only after an exception are the rules called one by one to find the one that raises.
+Until the session ends, a filter that raised rejects every node, and a score that raised is left out. The search itself
+has no checks: only after an exception the rules are called one by one to find the one that raises.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ Rule = TypeVar("Rule", Filter, Score)
 
 
 class RejectAll:
-    """Replaces a filter that raised."""
+    """Replaces a filter that raised: rejects all nodes."""
 
     scope: Literal[Scope.DOMAIN] = DOMAIN
 
@@ -45,7 +46,7 @@ class RejectAll:
 def isolating(
     search: Callable[Concatenate[Placement, Task, P], R],
 ) -> Callable[Concatenate[Placement, Task, P], R]:
-    """A search that starts again without the rules that raise."""
+    """Decorator of searches: if a rule raises, the search is repeated without it."""
 
     @wraps(search)
     def isolated(placement: Placement, task: Task, /, *args: P.args, **kwargs: P.kwargs) -> R:

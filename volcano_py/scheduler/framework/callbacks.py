@@ -1,8 +1,8 @@
-"""Callbacks: what plugins have registered in a session, and how the answers of several plugins combine.
+"""Callbacks: the functions that plugins have registered in a session, and how the results of several plugins combine.
 
 Each extension point has a flag in the configuration (or none) and one of the combination rules below. Tiers and the
-order within a tier come from the configuration. All errors of callbacks are handled here: the exception becomes a
-`Fault` that names the plugin, the answer becomes the one that changes least, and the cycle continues.
+order within a tier come from the configuration. All errors of callbacks are handled here: the exception is recorded as
+a `Fault` that names the plugin, the safest result is used instead, and the cycle continues.
 
 Volcano: the loops over tiers in session_plugins.go.
 """
@@ -19,7 +19,7 @@ Fn = Callable[..., Any]
 
 
 class Vote(IntEnum):
-    """An answer that may leave the decision to others."""
+    """A result that may leave the decision to other plugins."""
 
     REJECT = -1
     ABSTAIN = 0
@@ -27,7 +27,7 @@ class Vote(IntEnum):
 
 
 class Fault(NamedTuple):
-    """A plugin or an action raised."""
+    """An exception of a plugin or an action. `subject`: the object that the callback was called for."""
 
     plugin: str
     point: str
@@ -61,12 +61,12 @@ class Callbacks:
         self._registered[point][plugin] = Callback(plugin, fn, basis)
 
     def registered_by(self, plugin: str) -> list[tuple[str, Fn, Any]]:
-        """(extension point, function, basis) of all that a plugin has registered."""
+        """(extension point, function, basis) of all callbacks of a plugin."""
         known = [(point, of[plugin]) for point, of in self._registered.items() if plugin in of]
         return [(point, callback.fn, callback.basis) for point, callback in known]
 
     def compile(self, tiers: Iterable[Iterable[PluginOption]]) -> None:
-        """Keep what the configuration enables, in its order."""
+        """Build the lists of enabled callbacks, in the order of the configuration."""
         for point, flag in self._flags.items():
             known = self._registered[point]
             if not known:
@@ -79,11 +79,11 @@ class Callbacks:
             self._flat[point] = [callback for tier in per_tier for callback in tier]
 
     def enabled(self, point: str) -> Tier:
-        """The callbacks that are on, in the order of tiers and of plugins within a tier."""
+        """The enabled callbacks, in the order of tiers and of plugins within a tier."""
         return self._flat[point]
 
     def tiers(self, point: str) -> list[Tier]:
-        """The same by tier, without empty ones."""
+        """The enabled callbacks by tier, without empty tiers."""
         return self._tiers[point]
 
     def fault(self, plugin: str, point: str, error: Exception, subject: str = "") -> None:
@@ -104,7 +104,7 @@ class Callbacks:
         return tuple(key)
 
     def compare(self, point: str, *subjects: Any) -> int:
-        """Order: the first answer other than 0. On error the plugin is skipped."""
+        """Order: the first result other than 0. On error the plugin is skipped."""
         for plugin, fn, _ in self._flat[point]:
             try:
                 answer: int = fn(*subjects)
@@ -116,7 +116,7 @@ class Callbacks:
         return 0
 
     def all(self, point: str, *subjects: Any) -> bool:
-        """All plugins agree. On error: no."""
+        """Whether all plugins return true. On error: false."""
         for plugin, fn, _ in self._flat[point]:
             try:
                 if not fn(*subjects):
@@ -127,7 +127,7 @@ class Callbacks:
         return True
 
     def any(self, point: str, *subjects: Any) -> bool:
-        """One plugin agrees. On error: yes, because the points that use this rule hold a subject back."""
+        """Whether one plugin returns true. On error: true, because a true result at these points is a rejection."""
         for plugin, fn, _ in self._flat[point]:
             try:
                 if fn(*subjects):
@@ -138,7 +138,7 @@ class Callbacks:
         return False
 
     def vote(self, point: str, *subjects: Any) -> bool:
-        """A REJECT is final; a PERMIT decides at the end of its tier; if all abstain: yes. On error: no."""
+        """A REJECT is final; a PERMIT decides at the end of its tier; true if all abstain. On error: false."""
         for tier in self._tiers[point]:
             permitted = False
             for plugin, fn, _ in tier:
@@ -155,7 +155,7 @@ class Callbacks:
         return True
 
     def first_tier(self, point: str, *subjects: Any) -> bool:
-        """All plugins of the first tier that has one agree; without any: no. On error: no."""
+        """Whether all plugins of the first tier that has callbacks return true; false without any. On error: false."""
         for tier in self._tiers[point]:
             for plugin, fn, _ in tier:
                 try:
@@ -168,7 +168,8 @@ class Callbacks:
         return False
 
     def answers(self, point: str, *subjects: Any) -> Iterator[tuple[str, Any]]:
-        """(plugin, answer) of each plugin, for points with a rule of their own. On error the answer is the Fault."""
+        """(plugin, result) of each plugin, for points with their own combination rule. On error the result is the
+        Fault."""
         for plugin, fn, _ in self._flat[point]:
             try:
                 answer = fn(*subjects)
@@ -179,5 +180,5 @@ class Callbacks:
 
 
 def name_of(subject: Any) -> str:
-    """How a fault names the argument of the callback."""
+    """The name of a callback's argument in a fault."""
     return str(getattr(subject, "key", None) or getattr(subject, "uid", None) or getattr(subject, "name", ""))

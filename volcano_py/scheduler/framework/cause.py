@@ -1,7 +1,7 @@
 """Cause: why a job waits, as data. Not in Volcano, which has texts only.
 
-A cause is a code and the fields of that code, which `explain.reasons` documents. The place that decides against a job
-records one (`SessionJob.block`), because later the numbers that decided it are gone.
+A cause is a code and the fields of that code, which `explain.reasons` documents. The code that decides against a job
+records one (`SessionJob.block`), because the numbers behind the decision are not available later.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""ClassView: which nodes take a class of equal pods, and their scores, as arrays. `Placement` makes and updates it.
+"""ClassView: which nodes accept a class of equal pods, and their scores, as arrays. `Placement` builds and updates it.
 Volcano: PrioritizeNodes."""
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from volcano_py.scheduler.model.task import Task
 
 
 class Share:
-    """What one plugin gives to one of the two sums of scores.
+    """What one plugin adds to one of the two sums of scores.
 
-    Volcano adds the scores up plugin by plugin. They are no whole numbers, so that another order of adding them up
-    makes other nodes equal.
+    Volcano adds the scores up plugin by plugin. Scores are floating-point numbers: a different order of additions
+    would make different nodes equal.
     """
 
     __slots__ = ("constant", "domain", "local", "static")
@@ -44,7 +44,7 @@ class Share:
         self.local = local
         self.domain = domain
         self.constant = 0.0
-        """What the DOMAIN scores add while they rate all nodes the same."""
+        """What the DOMAIN scores add while all nodes have the same score."""
 
     def score(self, task: Task, numbers: Numbers, nodes: Any, candidates: Indices | None) -> Any:
         """For some nodes; with `candidates` (the same nodes as indices) the DOMAIN scores are included."""
@@ -68,7 +68,7 @@ class Share:
 
 
 def shares(task: Task, scores: list[tuple[str, Score]], batch: bool, static: Callable[[Score], Floats]) -> list[Share]:
-    """One of the two sums, as what each plugin gives to it, in order."""
+    """One of the two sums, as what each plugin adds to it, in order."""
     found = []
     for _, group in groupby(scores, key=itemgetter(0)):
         mine = [s for _, s in group if s.batch == batch and s.applies(task)]
@@ -81,7 +81,7 @@ def shares(task: Task, scores: list[tuple[str, Score]], batch: bool, static: Cal
 
 
 def total(parts: list[Share], task: Task, numbers: Numbers, nodes: Any, candidates: Indices | None) -> Any:
-    """One of the two sums, for some nodes: an array, or one number if all are rated the same."""
+    """One of the two sums, for some nodes: an array, or one number if all have the same score."""
     return _sum([part.score(task, numbers, nodes, candidates) for part in parts])
 
 
@@ -103,7 +103,7 @@ def total_of_node(v: ClassView, task: Task, node: int) -> float:
 def look(v: ClassView, task: Task, numbers: Numbers, nodes: Any) -> tuple[Any, Any, Any, Any]:
     """The class's arrays `ok`, `idle`, `future` and `masked` for some nodes with given numbers.
 
-    `nodes`: which columns these are, for answers that do not depend on numbers.
+    `nodes`: the columns of these nodes, for results that do not depend on numbers.
     """
     free = numbers.idle if v.all_rows else numbers.idle[v.rows]
     idle = now = np.logical_and.reduce(v.need - free < EPS)
@@ -130,7 +130,7 @@ def foreseeable(v: ClassView, task: Task) -> bool:
 
 
 def _sum(terms: list[Any]) -> Any:
-    """The sum without the step from 0, which would cost an array."""
+    """The sum without the addition to 0, which would allocate an array."""
     return sum(terms[1:], terms[0]) if terms else 0.0
 
 
@@ -166,31 +166,31 @@ class ClassView:
     """The request, and the rows of it that must fit."""
     need: Floats
     all_rows: bool
-    """Those rows as a column, and whether they are all there are."""
+    """Those rows as a column, and whether they are all rows."""
     domain_filters: list[WholeFilter]
     """The DOMAIN filters that apply."""
     filters: list[LocalFilter]
     """The LOCAL filters that apply."""
     gates: list[IdleGate]
-    """Those of them that also say whether what they look at is idle."""
+    """Those LOCAL filters that also distinguish idle from releasing capacity."""
     order: list[Share]
     batch: list[Share]
     """The two sums of scores."""
     uneven: list[Share]
-    """Those parts of them that have DOMAIN scores."""
+    """The parts of the sums that have DOMAIN scores."""
     stale: bool
-    """One of their constants has changed since `masked` was made."""
+    """One of their constants has changed since `masked` was computed."""
     static: Bools | None
     """Nodes that the STATIC filters accept; None: all."""
     ok: Bools
     """Accepted by STATIC and LOCAL filters."""
     idle: Bools
     future: Bools
-    """Has idle capacity; has capacity once releasing tasks are gone (the same array while nothing is releasing)."""
+    """Has idle capacity; has capacity once releasing tasks are deleted (the same array while nothing is releasing)."""
     future_differs: bool
     masked: Floats
-    """The sum of the scores, with constants for the DOMAIN scores; −inf where the task cannot go at once, or only into
-    releasing capacity."""
+    """The sum of the scores, with constants for the DOMAIN scores; −inf where the task does not fit now, or fits only
+    in releasing capacity."""
     foreseeable: bool
-    """Whether the places of a run of equal tasks can be found at once."""
+    """Whether the nodes of a run of equal tasks can be found together."""
     fit_errors: tuple[int, FitErrors] | None

@@ -1,5 +1,5 @@
-"""ClassViews: the arrays of all classes of pods in one session, made by a vector pass, then updated column by column.
-Volcano: PredicateNodes and PrioritizeNodes, which look at every node for every task.
+"""ClassViews: the arrays of all classes of pods in one session, built by a vector pass, then updated column by column.
+Volcano: PredicateNodes and PrioritizeNodes, which evaluate every node for every task.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ ALL_NODES = slice(None)
 
 
 class ClassViews:
-    """The rules of one session, and what they say of its nodes for each class."""
+    """The rules of one session, and their results for each class and node."""
 
     def __init__(
         self,
@@ -58,9 +58,9 @@ class ClassViews:
         self.passes = 0
         """Vector passes over all nodes."""
         self.columns = 0
-        """Single columns brought up to date."""
+        """Number of single columns that were updated."""
         self.may_fail = any(getattr(s, "may_fail", False) for _, s in scores)
-        """Some score may have no answer for a node (NaN): the first of its two sums is 0 then."""
+        """Whether a score can be NaN for a node; the first of the node's two sums is then 0."""
         self._cache = cache
         self._callbacks = callbacks
         self._views: dict[int, ClassView] = {}
@@ -68,7 +68,7 @@ class ClassViews:
         self._domain_filters: list[WholeFilter] = [f for _, f in filters if f.scope is DOMAIN]
 
     def view(self, task: Task) -> ClassView:
-        """The class's arrays, brought up to date."""
+        """The class's arrays, updated."""
         view = self._views.get(task.spec_class.id)
         if view is None:
             view = self._make(task)
@@ -115,7 +115,7 @@ class ClassViews:
         return ok
 
     def codes(self, f: Filter, task: Task) -> Codes:
-        """The answer of one filter for every node: 0, or which of its reasons."""
+        """The result of one filter for every node: 0, or the number of its reason."""
         if f.scope is LOCAL:
             return f.filter(task, self.numbers)
         if f.scope is STATIC:
@@ -158,7 +158,7 @@ class ClassViews:
             self._one(v, task, int(node))
 
     def _one(self, v: ClassView, task: Task, node: int) -> None:
-        """The same for one column, without arrays."""
+        """A pass over one column, without arrays."""
         n = self.numbers
         idle = future = True
         for row in v.rows:
@@ -182,7 +182,7 @@ class ClassViews:
         v.masked[node] = total_of_node(v, task, node)
 
     def even(self, v: ClassView, task: Task) -> bool:
-        """Whether the DOMAIN scores rate all nodes the same; what each plugin then adds is noted in its `Share`."""
+        """Whether the DOMAIN scores are the same for all nodes; what each plugin then adds is stored in its `Share`."""
         for part in v.uneven:
             constant = 0.0
             for d in part.domain:
@@ -204,7 +204,7 @@ class ClassViews:
         return True
 
     def replace_broken_rules(self, task: Task) -> bool:
-        """Report the plugins whose rules raise for a task, and replace these rules; whether there were any."""
+        """Report the plugins whose rules raise for a task, and replace these rules; returns whether there were any."""
         filters = {id(f): (plugin, f, e) for plugin, f, e in broken(self.filters, task, self.numbers)}
         scores = {id(s): (plugin, s, e) for plugin, s, e in broken(self.scores, task, self.numbers)}
         for point, found in (("predicate", filters), ("node_order", scores)):

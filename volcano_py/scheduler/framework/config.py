@@ -1,9 +1,9 @@
 """The scheduler configuration: actions, tiers of plugins, arguments. Volcano: SchedulerConfiguration and its
 loader.
 
-`load(text)` applies the loader's defaults (every callback on, but hierarchy and cluster order); `Tier`s that
-are built in code have every flag off that they do not set, as in Volcano. Errors name the place and the
-nearest valid name.
+`load(text)` applies the loader's defaults: every callback is enabled except hierarchy and cluster order. In `Tier`s
+that are built in code, every flag that is not set is off, as in Volcano. Errors contain the path in the document and
+the nearest valid name.
 """
 
 from __future__ import annotations
@@ -62,11 +62,11 @@ tiers:
   - name: proportion
   - name: nodeorder
 """
-"""In force without a configuration file, as in Volcano."""
+"""Used without a configuration file, as in Volcano."""
 
 
 class PluginOption(msgspec.Struct, frozen=True):
-    """One plugin in a tier: which of its callbacks are on, and its arguments."""
+    """One plugin in a tier: which of its callbacks are enabled, and its arguments."""
 
     name: str
     enabled: frozenset[str] = frozenset()
@@ -75,7 +75,7 @@ class PluginOption(msgspec.Struct, frozen=True):
 
 
 class Configuration(msgspec.Struct, frozen=True):
-    """A complete configuration. `actions` run in this order, each tier's plugins in theirs."""
+    """A complete configuration. `actions` run in this order; the plugins of a tier are called in theirs."""
 
     actions: tuple[str, ...]
     tiers: tuple[tuple[PluginOption, ...], ...]
@@ -83,15 +83,15 @@ class Configuration(msgspec.Struct, frozen=True):
     metrics: dict[str, str] = {}
     deviations: deviations.Deviations = deviations.DEFAULT
     warnings: tuple[str, ...] = ()
-    """What was odd but did not matter; to be logged once."""
+    """Problems that do not prevent the use of the configuration; logged once."""
 
 
 class ConfigurationError(ValueError):
-    """The document cannot be used; the message names the place and what is valid."""
+    """The document is invalid; the message contains the path and what is valid."""
 
 
 def read_yaml(text: str) -> Any:
-    """The document in a text. Raises ConfigurationError with line and column."""
+    """Parse a YAML document. Raises ConfigurationError with line and column."""
     try:
         return yaml.safe_load(text)
     except yaml.MarkedYAMLError as e:
@@ -105,8 +105,8 @@ def read_yaml(text: str) -> Any:
 def load(text: str, known_actions: Collection[str], absent_flags: bool | None = None) -> Configuration:
     """Read a configuration document.
 
-    `absent_flags`: what a flag means that is not written (None: the loader's defaults).
-    Raises ConfigurationError: not YAML, an unknown action, drf's hierarchy beside proportion.
+    `absent_flags`: the value of flags that are not set (None: the loader's defaults).
+    Raises ConfigurationError: not YAML, an unknown action, drf with hierarchy beside proportion.
     """
     document = read_yaml(text)
     if document is None:
@@ -186,7 +186,7 @@ def _tier(tier: Any, place: str, absent_flags: bool | None, warnings: list[str])
             raise ConfigurationError(f"{where} ({name}): arguments must be a map, found {arguments!r}")
         options.append(PluginOption(name, frozenset(enabled), {str(k): v for k, v in arguments.items()}))
     names = {o.name for o in options}
-    checked = absent_flags is None  # tiers that are handed over behind the loader are not checked
+    checked = absent_flags is None  # Volcano's loader checks; tiers that bypass it are not checked
     if checked and "proportion" in names and any(o.name == "drf" and "enableHierarchy" in o.enabled for o in options):
         raise ConfigurationError(
             f"{place}: proportion and drf with hierarchy enabled conflicts; "

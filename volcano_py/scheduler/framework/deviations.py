@@ -1,11 +1,11 @@
-"""Deviations: where the scheduler decides better than Volcano unless the configuration disables it.
+"""Deviations: where the scheduler decides differently from Volcano by default. Not in Volcano.
 
-Each is a switch in the configuration, under a key that Volcano ignores:
+Each can be disabled in the configuration, under a key that Volcano ignores:
 
     deviations: parity            # all off: decide exactly as Volcano
     deviations: {live-affinity-lists: false}
 
-docs/deviations.md gives the rule and the reason of each.
+docs/deviations.md contains the rule and the reason of each.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from typing import Any
 
 
 def _on(description: str) -> bool:
-    """A deviation that is on by default. `description`: what the scheduler decides while it is on."""
+    """A deviation that is enabled by default. `description`: what the scheduler decides while it is enabled."""
     made: bool = field(default=True, metadata={"description": description})
     return made
 
 
 @dataclass(frozen=True, kw_only=True)
 class Deviations:
-    """Which deviations are on. The key in the configuration is the field's name with hyphens."""
+    """Which deviations are enabled. The key in the configuration is the field's name with hyphens."""
 
     live_affinity_lists: bool = _on(
         "a node's first pod with inter-pod affinity counts at once, not from the next cycle on"
@@ -120,14 +120,14 @@ class Deviations:
 FIELDS: dict[str, str] = {f.name.replace("_", "-"): f.name for f in fields(Deviations)}
 """Key in the configuration → field."""
 DEVIATIONS: dict[str, str] = {f.name.replace("_", "-"): f.metadata["description"] for f in fields(Deviations)}
-"""Key in the configuration → what the scheduler decides while the deviation is on."""
+"""Key in the configuration → what the scheduler decides while the deviation is enabled."""
 
 DEFAULT = Deviations()
 PARITY = Deviations(**dict.fromkeys(FIELDS.values(), False))
 
 
 def read(setting: Any) -> tuple[Deviations, list[str]]:
-    """The deviations that are on, and a message for each part of the setting that is ignored."""
+    """The enabled deviations, and a message for each part of the setting that is ignored."""
     if setting is None:
         return DEFAULT, []
     if setting == "parity":

@@ -1,4 +1,4 @@
-"""Why no node takes a task: every node's reason, counted. Volcano: FitErrors."""
+"""Why no node accepts a task: every node's reason, counted. Volcano: FitErrors."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 
 def count_fit_errors(placement: Placement, task: Task, check_capacity: bool, nodes: Indices | None = None) -> FitErrors:
-    """The reasons of all nodes, or of some; with `check_capacity` a node without capacity gives only that."""
+    """The reasons of all nodes, or of some; with `check_capacity` lack of capacity is the only reason of a node that
+    has none."""
     view = placement.view(task)
     count = len(placement.table)
     counts: dict[str, int] = {}
@@ -38,7 +39,7 @@ def count_fit_errors(placement: Placement, task: Task, check_capacity: bool, nod
     rejected = np.zeros(count, dtype=bool)
     previous = None
     for plugin, f in placement.filters:
-        if plugin != previous:  # the first plugin that rejects a node gives its reason
+        if plugin != previous:  # only the first plugin that rejects a node counts
             active &= ~rejected
             rejected[:] = False
             previous = plugin

@@ -26,7 +26,7 @@ ABORTING = frozenset((Code.ERROR, Code.UNRESOLVABLE, Code.WAIT, Code.SKIP))
 
 
 class Reason(NamedTuple):
-    """Why one node rejects one task."""
+    """Why a node rejects a task."""
 
     text: str
     code: Code = Code.UNSCHEDULABLE

@@ -11,7 +11,7 @@ from volcano_py.scheduler.model.task import Task
 
 
 class GangCounts:
-    """Tasks by status, the best-effort ones among them, and how many are needed at least."""
+    """Number of tasks by status, of best-effort tasks by status, and the minimum."""
 
     __slots__ = ("best_effort_counts", "counts", "fit_failed_roles", "min_available", "tasks")
 
@@ -23,7 +23,7 @@ class GangCounts:
     """Roles of which a task was rejected by all nodes."""
 
     def moved(self, task: Task, old: int, new: int, count: int = 1) -> None:
-        """A task went from one status to another, or `count` tasks of its class and role."""
+        """Count the change of a task from one status to another, or of `count` tasks of its class and role."""
         self.counts[old] -= count
         self.counts[new] += count
         if task.best_effort:
@@ -54,5 +54,5 @@ class GangCounts:
         return self.counts[st.PIPELINED] + self.ready_num < self.min_available
 
     def task_has_fit_errors(self, task: Task) -> bool:
-        """A task of the same role was rejected by all nodes, so this one would be, too."""
+        """Whether all nodes have rejected a task of the same role, and would reject this one, too."""
         return task.role != "" and task.role in self.fit_failed_roles

@@ -1,8 +1,8 @@
-"""Where in the network jobs are when a session opens. Volcano: OpenSession's recovery of AllocatedHyperNode, and what
+"""The HyperNodes of jobs when a session opens. Volcano: OpenSession's recovery of AllocatedHyperNode, and what
 UpdateJobStatus copies back.
 
-With the deviation topology-from-pods it is derived from the pods, every time. Volcano keeps what was
-decided, and reads the pods only where it has kept nothing.
+With the deviation topology-from-pods they are derived from the pods in every session. Volcano keeps what it decided
+earlier, and derives only what it has not kept.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def _from_pods(session: Session, job: SessionJob) -> None:
     if not session.topology_is_ready:
         return
     for sub in job.sub_jobs.values():
-        # The place of a part that may be anywhere counts for its job, if that may not be anywhere.
+        # The HyperNode of a sub-job without a constraint counts for its job, if the job has a constraint.
         if sub.constraint is not None or job.constraint is not None:
             sub.allocated_hyper_node = _around(session, sub)
             job.allocated_hyper_node = session.topology.lowest_common(
@@ -63,7 +63,7 @@ def _from_memory(session: Session, job: SessionJob) -> None:
 
 
 def remember(session: Session) -> None:
-    """At the close: what the next session begins with."""
+    """At the close: store the HyperNodes for the next session."""
     if session.deviations.topology_from_pods:
         return
     for job in session.jobs.active():
@@ -77,7 +77,7 @@ def _holds(counts: list[int]) -> bool:
 
 
 def _around(session: Session, sub: SubJob) -> str:
-    """The lowest HyperNode around all that has a place."""
+    """The lowest HyperNode that contains all placed tasks."""
     placed = (t for t in sub.tasks.values() if st.IS_ALLOCATED[session.statuses[t.slot]])
     nodes = (session.table.index.get(t.node) for t in placed)
     return session.topology.around(n for n in nodes if n is not None)

@@ -1,9 +1,9 @@
 """State that a plugin keeps between sessions: built once, then updated for the jobs that changed. Volcano rebuilds it
 every session.
 
-`build(model)` makes the state from nothing, `apply(state, model, jobs)` brings it up to date for the jobs
-that changed since. A session must not write the state; it copies what it moves. With `check`, both ways are
-compared, for tests and for hunting faults.
+`build(cluster)` builds the state from scratch, `apply(state, cluster, jobs)` updates it for the jobs that changed
+since. A session must not write the state; it copies what it changes. With `check`, the results of both are compared,
+for tests and debugging.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ def state_of(
     apply: Callable[[S, Cluster, set[str]], None],
     check: bool = False,
 ) -> S:
-    """The plugin's state for now. `version`: what else it depends on; another value means that it is
-    built again."""
+    """The current state of a plugin. `version`: what else the state depends on; it is rebuilt when the version
+    changes."""
     position = cluster.job_changes.position
     states = cluster.keep(PluginStates).of
     kept = states.get(plugin)

@@ -1,9 +1,9 @@
-"""KubeView: the pods on each node as kube-scheduler's own rules see them. Volcano: the session's NodeMap and
+"""KubeView: the pods on each node as kube-scheduler's own rules count them. Volcano: the session's NodeMap and
 PodLister.
 
-It starts with every task that takes capacity on a node, releasing ones included. The predicates plugin moves it
-with the session's placements and evictions (an evicted pod disappears at once); without that plugin it stays
-as it was, as in Volcano.
+It starts with every task that takes capacity on a node, including releasing ones. The predicates plugin updates it
+with the session's placements and evictions (an evicted pod is removed at once). Without that plugin it does not change
+during the session, as in Volcano.
 
 Counts per node are arrays in `NodeNumbers`; the pods themselves are listed only when a rule reads them
 (`on_pods`).
@@ -24,7 +24,7 @@ Listener = Callable[[Task, int, int], None]
 
 
 class KubeView:
-    """Pods on nodes. Rules that need more than counts listen to what moves."""
+    """Pods on nodes. Rules that need more than counts register a listener."""
 
     def __init__(self, cluster: Cluster, numbers: NodeNumbers) -> None:
         self._cluster = cluster
@@ -32,11 +32,11 @@ class KubeView:
         self._moves: list[tuple[Task, int, int]] = []
         self._listeners: list[Listener] = []
         self.moves_with_session = False
-        """Whether each placement of the session is counted here, once."""
+        """Whether the predicates plugin already counts each placement of the session here."""
 
     def on_pods(self, listener: Listener) -> None:
-        """Call a listener for every pod that was on a node when the session opened, then for every move since
-        and to come."""
+        """Call a listener for every pod that was on a node when the session opened, for every move since then, and
+        for all later moves."""
         index = self._cluster.nodes.index
         for name, tasks in self._cluster.on_node.items():
             node = index.get(name)
@@ -48,7 +48,7 @@ class KubeView:
         self._listeners.append(listener)
 
     def move(self, task: Task, node: int, sign: int) -> None:
-        """A pod comes to a node (+1) or leaves it (−1)."""
+        """Add a pod to a node (+1) or remove it (−1)."""
         n = self._numbers
         cls = task.spec_class
         v = cls.vector(self._cluster.nodes)
@@ -64,7 +64,7 @@ class KubeView:
             listener(task, node, sign)
 
     def move_run(self, tasks: Sequence[Task], nodes: Sequence[int]) -> None:
-        """Equal pods come to nodes."""
+        """Add equal pods to nodes."""
         n = self._numbers
         cls = tasks[0].spec_class
         columns, counts = np.unique(np.array(nodes, dtype=np.intp), return_counts=True)

@@ -1,8 +1,8 @@
 """Domains of nodes by a label: where a native gang with a topology constraint may be placed. Kubernetes:
 TopologyAwareWorkloadScheduling.
 
-A domain is called `key=value`, and takes the place of a HyperNode of a hard constraint; there are no objects for it,
-and it needs no plugin. Members that are placed fix the domain of those that come later.
+A domain has the name `key=value`, and is used in place of a HyperNode of a hard constraint; no objects and no plugin
+are necessary. The placed members of a gang determine the domain of the other members.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ def domains_of(session: Session, job: SessionJob) -> list[str]:
 
 
 def domains_for(session: Session, job: SessionJob, *, evicts: bool) -> list[str]:
-    """Of the domains in which a job may be, those that could hold what it lacks of its minimum. `evicts`: by evicting
-    everything else."""
+    """Of the domains in which a job may be, those with enough capacity for the tasks that it lacks of its minimum.
+    `evicts`: counting everything that could be evicted."""
     names, of_node = session.topology.by_label(job.model.topology_key)
     need = _least(session, job)
     if need is None:
@@ -64,7 +64,8 @@ def scores_of(session: Session, sub: SubJob, domains: list[str]) -> dict[str, fl
 
 
 def _least(session: Session, job: SessionJob) -> NDArray[np.float64] | None:
-    """The least that the members which the job lacks of its minimum request together; None if it lacks none."""
+    """The smallest request of the pending members, times the number that the job lacks of its minimum; None if it
+    lacks none."""
     lacking = job.min_available - job.ready_num
     waiting = {t.spec_class for t in session.pending(job)}
     if lacking < 1 or not waiting:
@@ -74,13 +75,13 @@ def _least(session: Session, job: SessionJob) -> NDArray[np.float64] | None:
 
 
 def _sums(columns: NDArray[np.float64], of_node: NDArray[np.intp], count: int) -> NDArray[np.float64]:
-    """Columns over nodes, added up by domain."""
+    """Columns over nodes, summed by domain."""
     inside = of_node >= 0
     return np.array([np.bincount(of_node[inside], weights=row[inside], minlength=count) for row in columns])
 
 
 def nodes_outside(session: Session, job: SessionJob) -> NDArray[np.bool_] | None:
-    """The nodes on which no single task of a job may be placed now because of its topology key; None: it has none."""
+    """The nodes on which no task of a job may be placed now because of its topology key; None: it has no such key."""
     if not job.model.topology_key:
         return None
     left_out = np.ones(len(session.table), dtype=bool)

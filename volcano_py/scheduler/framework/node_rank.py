@@ -1,5 +1,5 @@
-"""The order of nodes by score, and by a fixed rank where scores are equal. Volcano throws dice among equals, and walks
-nodes as listed."""
+"""The order of nodes by score, and by a fixed rank where scores are equal. Volcano chooses at random among equal nodes,
+and evaluates nodes in the order of the list."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from volcano_py.scheduler.model.cluster import Cluster
 
 
 def rank(cluster: Cluster, seed: int) -> NDArray[np.int64]:
-    """A fixed place for every node among nodes of equal score: a hash of seed and name."""
+    """The rank of every node among nodes of equal score: a hash of seed and name."""
     cache = cluster.rule_cache()
     key = ("rank", seed)
     if key not in cache:

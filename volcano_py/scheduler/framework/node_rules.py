@@ -1,18 +1,19 @@
-"""Node rules: how a plugin accepts and scores nodes, in a form that works on all of them at once.
+"""Node rules: how a plugin accepts and scores nodes, in a form that works on all of them at once. Volcano: PredicateFn,
+NodeOrderFn, BatchNodeOrderFn.
 
-A filter rejects nodes, a score ranks them (higher is better). Each declares how far its answer reaches (`Scope`), which
+A filter rejects nodes, a score ranks them (higher is better). Each declares what its result depends on (`Scope`), which
 decides when it is called again:
 
-STATIC  the pod's class and the Node object: once a class, until nodes change
+STATIC  the pod's class and the Node object: once per class, until nodes change
 LOCAL   the class and that node's numbers: again for the columns that changed
-DOMAIN  other pods and other nodes, too: at every look
+DOMAIN  also other pods and other nodes: in every search
 
-LOCAL rules are written over explicit numbers, so that they serve all nodes and some. They also have a form for one
-node, because a vector call costs thirty times as much as a plain one; a test proves the two equal.
-`framework.plain_rules` makes rules of plain functions.
+LOCAL rules are functions of explicit numbers, so that they work for all nodes and for some. They also have a form for
+one node, because a vector call costs thirty times as much as a plain one; a test verifies that both are equal.
+`framework.plain_rules` creates rules from plain functions.
 
-A rule may have `in_runs = True`: gangs of equal tasks are then placed at once. LOCAL: the answer follows from the class
-and the numbers that are passed in, so that the rule can evaluate a node as it would be with more tasks. DOMAIN
+A rule may have `in_runs = True`: gangs of equal tasks are then placed at once. LOCAL: the result depends only on the
+class and the numbers that are passed in, so that the rule can evaluate a node as it would be with more tasks. DOMAIN
 scores: `constant` does not change while equal tasks are placed.
 """
 
@@ -48,8 +49,8 @@ DOMAIN: Literal[Scope.DOMAIN] = Scope.DOMAIN
 
 
 class WholeFilter(Protocol):
-    """A STATIC or DOMAIN filter: one answer over all nodes. The reasons of a DOMAIN filter may grow while it
-    answers."""
+    """A STATIC or DOMAIN filter: one result over all nodes. The reasons of a DOMAIN filter may grow while it
+    runs."""
 
     name: str
 
@@ -59,7 +60,7 @@ class WholeFilter(Protocol):
     reasons: list[Reason]
 
     def applies(self, task: Task) -> bool:
-        """False: the task has nothing that this rule looks at."""
+        """Whether the rule concerns the task; it is not called for others."""
         ...
 
     def filter(self, task: Task) -> Codes: ...
@@ -84,8 +85,8 @@ class LocalFilter(Protocol):
 
 @runtime_checkable
 class IdleGate(Protocol):
-    """A LOCAL filter over something beside resources that is idle now or only later, such as devices. It accepts a node
-    that can take the task later; only where it is idle the task can go at once."""
+    """A LOCAL filter over something other than resources that can be idle now or only later, such as devices. It
+    accepts a node that has it later; the task can start now only where it is idle."""
 
     def idle(self, task: Task, numbers: Numbers) -> Bools: ...
 
@@ -149,7 +150,7 @@ class DomainScore(Protocol):
     def score(self, task: Task, candidates: Indices) -> Floats: ...
 
     def constant(self, task: Task) -> float | None:
-        """The rate of every node if all are the same; None if not."""
+        """The score of every node if it is the same for all; None if not."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""NodeView: one node as a plugin sees it in a session. Volcano: NodeInfo.
+"""NodeView: one node as plugins read it in a session. Volcano: NodeInfo.
 
 A view reads the session's columns on access, so it shows what this session has placed and evicted so far.
 Amounts have the units of `Resource`: cpu and extended resources in thousandths, memory and storage in bytes, pods as a
@@ -44,8 +44,8 @@ class Amounts(Mapping[str, float]):
 class NodeView:
     """A read-only view of one node. `index` is its column in the session's arrays.
 
-    A view with `numbers` off, as rules with scope STATIC get it, raises AttributeError for everything that can change
-    without the Node object.
+    A view without `numbers`, as rules with scope STATIC receive it, raises AttributeError for everything that can
+    change without the Node object.
     """
 
     __slots__ = ("_numbers", "_session", "index")
@@ -57,7 +57,7 @@ class NodeView:
 
     @property
     def object(self) -> Node:
-        """The Node object, as far as the scheduler reads it."""
+        """The Node object, limited to the fields that the scheduler reads."""
         return self._session.table.objects[self.index]
 
     @property
@@ -93,7 +93,7 @@ class NodeView:
 
     @property
     def idle(self) -> Amounts:
-        """What is free now; negative on a node that holds more than it has."""
+        """What is free now; negative on a node whose pods request more than it can hold."""
         return self._amounts("idle")
 
     @property
@@ -103,7 +103,7 @@ class NodeView:
 
     @property
     def pipelined(self) -> Amounts:
-        """What tasks request that wait here for releasing pods."""
+        """What the tasks request that are pipelined to this node."""
         return self._amounts("pipelined")
 
     @property

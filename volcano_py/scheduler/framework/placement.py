@@ -1,8 +1,8 @@
-"""Placement: which nodes take a task, and which of them is best. Volcano: PredicateNodes, PrioritizeNodes,
+"""Placement: which nodes accept a task, and which of them is best. Volcano: PredicateNodes, PrioritizeNodes,
 SelectBestNode.
 
-All nodes are considered. Which nodes take a class of equal pods, and their scores, is one set of arrays (`ClassViews`):
-a gang of equal pods costs one pass, and one node's rules per pod.
+All nodes are considered. Which nodes accept a class of equal pods, and their scores, are one set of arrays
+(`ClassViews`): a gang of equal pods costs one vector pass, and the evaluation of one node per pod.
 """
 
 from __future__ import annotations
@@ -48,15 +48,15 @@ class Placement(ClassViews):
         self.shard = shard
         self.shard_is_hard = shard_is_hard
         self.kube_moves = kube_moves
-        """Whether kube-scheduler's view of the nodes follows each placement."""
+        """Whether kube-scheduler's view of the nodes is updated with each placement."""
         self.sampler: Callable[[Bools], Bools] | None = None
         """Which of the nodes that accept a task are compared; None: all."""
 
-    # ---- asking -----------------------------------------------------------------------------------------
+    # ---- filtering --------------------------------------------------------------------------------------
 
     @isolating
     def accepted(self, task: Task, check_capacity: bool = True) -> Bools:
-        """The nodes that take the task: accepted by the filters, and with capacity now or later if `check_capacity`."""
+        """The nodes that accept the task: by the filters, and with capacity now or later if `check_capacity`."""
         view = self.view(task)
         ok = view.ok & view.future if check_capacity else view.ok
         for f in view.domain_filters:
@@ -73,26 +73,26 @@ class Placement(ClassViews):
 
     @isolating
     def accepts_but(self, task: Task, node: int, rules: Sequence[str]) -> bool:
-        """The same, whatever some DOMAIN filters say."""
+        """Whether the filters accept one node, without some DOMAIN filters."""
         view = self.view(task)
         return bool(view.ok[node]) and all(
             f.filter(task)[node] == 0 for f in view.domain_filters if f.name not in rules
         )
 
     def owner(self, rule: str) -> str:
-        """The plugin that has added a filter, by the filter's name; "" if it is not configured."""
+        """The plugin that has added a filter, by the filter's name; "" if no enabled plugin has."""
         return next((plugin for plugin, f in self.filters if f.name == rule), "")
 
     @isolating
     def accepts_by(self, task: Task, node: int, rule: str) -> bool:
-        """Whether one filter, by its name, accepts a node; True if it is not configured or does not apply."""
+        """Whether one filter, by its name, accepts a node; True if it is not enabled or does not apply."""
         return all(int(self.codes(f, task)[node]) == 0 for _, f in self.filters if f.name == rule and f.applies(task))
 
     @isolating
     def resolvable(self, task: Task) -> Bools:
-        """The nodes that evictions could make fit: no rule rejects them for another reason.
+        """The nodes that would accept the task after evictions: no rule rejects them for another reason.
 
-        Of several plugins the first that rejects a node decides.
+        The first plugin that rejects a node decides.
         """
         count = len(self.table)
         open_, lost = np.ones(count, dtype=bool), np.zeros(count, dtype=bool)
@@ -118,7 +118,7 @@ class Placement(ClassViews):
         """Whether the filters reject one node for a reason that evictions do not resolve; None: they accept it.
 
         The first plugin that rejects decides. `unprepared`: plugins that reject the task because their pre_predicate
-        has not seen it.
+        was not called for it.
         """
         for plugin, rules in groupby(self.filters, key=itemgetter(0)):
             found = [(f, int(self.codes(f, task)[node])) for _, f in rules if f.applies(task)]
@@ -164,7 +164,7 @@ class Placement(ClassViews):
     def best_for_run(self, task: Task, count: int) -> list[int]:
         """The nodes that `best` would return for tasks equal to this one, one after the other, as long as they fit now.
 
-        It may stop early: the caller calls `best` for the tasks that are left.
+        The list may be shorter than `count`: the caller calls `best` for the remaining tasks.
         """
         view = self.view(task)
         if not view.foreseeable or self.shard is not None or self.sampler is not None:
@@ -192,7 +192,7 @@ class Placement(ClassViews):
         return None
 
     def _known_scores(self, view: ClassView, task: Task, candidates: Indices) -> Floats:
-        """The complete score of each candidate, without a pass if all of them can take the task at once."""
+        """The complete score of each candidate, without a pass if all of them have idle capacity for the task."""
         if not self.may_fail and self.up_to_date(view, task):
             scores: Floats = view.masked[candidates]
             if scores.min() > -np.inf:
@@ -212,7 +212,7 @@ class Placement(ClassViews):
         return scores
 
     def choose(self, candidates: Indices, scores: Floats) -> int:
-        """The candidate with the highest rate; among equals the one of the lowest rank."""
+        """The candidate with the highest score; among equals the one of the lowest rank."""
         top = candidates[scores == scores.max()]
         if len(top) == 1:
             return int(top[0])

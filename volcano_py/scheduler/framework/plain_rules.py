@@ -1,4 +1,5 @@
-"""Rules from plain functions: what a plugin author writes as `fn(task, node)` becomes a rule over all nodes.
+"""Rules from plain functions: a function `fn(task, node)` of a plugin author becomes a rule over all nodes. Volcano:
+PredicateFn and NodeOrderFn, which are called for every task and node.
 
 The scope decides how often the function is called. STATIC: once for a class of equal pods and each Node object that
 changed, also across sessions. LOCAL: once for a class and each node whose numbers changed. DOMAIN: for each pod and
@@ -39,23 +40,23 @@ NodeScore = Callable[[Task, NodeView], float]
 
 
 MAX_CLASSES = 4096
-"""Classes whose answers a STATIC rule keeps; beyond that it starts again."""
+"""Number of classes whose results a STATIC rule keeps; beyond that it starts again."""
 
 
 @dataclass
 class _Known:
-    """What one STATIC rule has answered."""
+    """The results of one STATIC rule."""
 
     reasons: list[Reason] = field(default_factory=list)
     numbers: dict[Reason, int] = field(default_factory=dict)
     """Reason → its number in `reasons`, counted from 1."""
     by_class: dict[int, tuple[list[Node], NDArray[np.float64]]] = field(default_factory=dict)
-    """Class → the Node objects that were evaluated, and the answers, by column."""
+    """Class → the Node objects that were evaluated, and the results, by column."""
 
 
 @dataclass
 class StaticAnswers:
-    """The answers of STATIC rules, kept between sessions until the configuration changes."""
+    """The results of STATIC rules, kept between sessions until the configuration changes."""
 
     configuration: object = None
     by_rule: dict[str, _Known] = field(default_factory=dict)
@@ -70,7 +71,7 @@ class StaticAnswers:
 
 
 class _Plain:
-    """What the rules below share. `point`: where a fault is reported."""
+    """Common to the rules below. `point`: the extension point in a fault."""
 
     point = ""
 
@@ -100,7 +101,7 @@ class _Plain:
         return session.cluster.keep(StaticAnswers).of(f"{self.name}/{self.point}", session.configuration)
 
     def _once_per_object(self, task: Task, one: Callable[[int], float]) -> NDArray[np.float64]:
-        """Answers for all nodes; calls the function only where the Node object has changed since the last call."""
+        """Results for all nodes; calls the function only where the Node object has changed since the last call."""
         by_class = self._known().by_class
         objects = self._session.table.objects
         before, old = by_class.get(task.spec_class.id, ([], np.zeros(0)))
@@ -150,7 +151,7 @@ class _StaticFilter(PlainFilter):
 
     def __init__(self, name: str, session: Session, fn: Predicate) -> None:
         super().__init__(name, session, fn)
-        # Kept codes are numbers of kept reasons.
+        # Stored codes are indices of stored reasons.
         known = self._known()
         self.reasons, self._numbers = known.reasons, known.numbers
 

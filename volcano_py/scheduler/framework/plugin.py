@@ -17,8 +17,8 @@ session (`framework.extension_points` lists them):
         def score(self, task: Task, node: NodeView) -> float:
             return -self.arguments.weight * node.pod_count
 
-A plugin is constructed for each session. What it keeps between sessions is an object of a type of its own,
-`session.cluster.keep(MyState)`.
+The scheduler constructs a plugin for each session. State that a plugin keeps between sessions is an object of a type of
+its own, `session.cluster.keep(MyState)`.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ if TYPE_CHECKING:
 
 
 class PluginArguments(msgspec.Struct):
-    """The arguments of a plugin: each field has a default and is read from the key of its name.
+    """The arguments of a plugin: each field has a default and is read from the key with its name.
 
-    `name: int = msgspec.field(default=1, name="my.key")` reads another key. A field `extra: dict[str, Any]` takes the
-    keys of the families in `Plugin.prefixes`.
+    `name: int = msgspec.field(default=1, name="my.key")` reads another key. A field `extra: dict[str, Any]` receives
+    the keys with the prefixes in `Plugin.prefixes`.
     """
 
 
@@ -50,17 +50,17 @@ class Plugin:
     """The base of all plugins. Subclasses set `name` and override `on_session_open`."""
 
     name: ClassVar[str] = ""
-    """As the configuration names it."""
+    """The name in the configuration."""
     prefixes: ClassVar[tuple[str, ...]] = ()
-    """Families of argument keys that `Arguments.extra` takes, such as "binpack.resources."."""
+    """Prefixes of argument keys that are stored in `Arguments.extra`, such as "binpack.resources."."""
 
     Arguments: ClassVar[type[PluginArguments]] = PluginArguments
-    """What the plugin can be configured with; by default nothing."""
+    """The type of the arguments; by default without fields."""
     arguments: PluginArguments
     """The configured arguments; annotate it with your own `Arguments` class for type checkers."""
 
     def __init__(self, arguments: Mapping[str, Any] | None = None) -> None:
-        """Read the arguments. A key that does not exist or a value of the wrong type becomes a warning."""
+        """Read the arguments. An unknown key or a value of an invalid type becomes a warning."""
         self.arguments, self.warnings = decode(self.Arguments, f"plugin {self.name}", arguments, prefixes=self.prefixes)
 
     def warn(self, text: str) -> None:
@@ -72,24 +72,24 @@ class Plugin:
         raise NotImplementedError
 
     def on_session_close(self, session: Session) -> None:
-        """The session ends: conditions and metrics can be set, tasks can no longer be placed."""
+        """Called when the session ends: conditions and metrics can be set, tasks can no longer be placed."""
 
 
 class Action:
     """The base of all actions. Subclasses set `name` and override `execute`."""
 
     name: ClassVar[str] = ""
-    """As the configuration names it."""
+    """The name in the configuration."""
 
     Arguments: ClassVar[type[ActionArguments]] = ActionArguments
-    """What the action can be configured with; by default nothing."""
+    """The type of the arguments; by default without fields."""
     arguments: ActionArguments
     """The configured arguments; annotate it with your own `Arguments` class for type checkers."""
 
     def __init__(self, arguments: Mapping[str, Any] | None = None) -> None:
-        """Read the arguments. A key that does not exist or a value of the wrong type becomes a warning."""
+        """Read the arguments. An unknown key or a value of an invalid type becomes a warning."""
         self.arguments, self.warnings = decode(self.Arguments, f"action {self.name}", arguments)
 
     def execute(self, session: Session) -> None:
-        """Decide: place, evict or admit through the session."""
+        """Run the action: place, evict or admit through the session."""
         raise NotImplementedError

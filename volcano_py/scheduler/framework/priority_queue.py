@@ -1,8 +1,8 @@
-"""Heaps with Volcano's habits: an order is only looked at when something is pushed or popped.
+"""Heaps that behave as Volcano's: elements are compared only when one is pushed or popped. Volcano: PriorityQueue.
 
-`PriorityQueue` takes a comparison, for what is compared in pairs and changes while it waits (queues,
-victims); it is the binary heap that Volcano uses, so that elements whose order has changed meanwhile come out
-in the same sequence. Jobs and tasks, whose order is a sort key, use `heapq` with the key.
+`PriorityQueue` takes a comparison, for elements that are compared in pairs and whose order changes while they wait
+(queues, victims). It is the same binary heap as Volcano's, so that elements whose order has changed are popped in the
+same sequence. Jobs and tasks, whose order is a sort key, use `heapq` with the key.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class PriorityQueue(Generic[T]):
-    """A binary heap over `less`; it is kept in `items`, if they are given."""
+    """A binary heap with the order `less`. `items`: the list that stores the heap."""
 
     def __init__(self, less: Callable[[T, T], bool], items: list[T] | None = None) -> None:
         self._less = less
@@ -42,7 +42,7 @@ class PriorityQueue(Generic[T]):
             j = i
 
     def pop(self) -> T:
-        """The first. Raises IndexError when empty."""
+        """Remove and return the first element. Raises IndexError when empty."""
         items, less = self._items, self._less
         n = len(items) - 1
         items[0], items[n] = items[n], items[0]

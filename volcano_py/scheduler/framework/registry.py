@@ -1,4 +1,4 @@
-"""Which plugins and actions exist. One line in `plugins/__init__.py` or `actions/__init__.py` adds one. Volcano:
+"""The registry of plugins and actions. One line in `plugins/__init__.py` or `actions/__init__.py` adds one. Volcano:
 RegisterPluginBuilder, RegisterAction.
 """
 
@@ -14,7 +14,7 @@ ActionBuilder = Callable[[Mapping[str, Any]], Action]
 
 
 class Registry:
-    """The plugins and actions that a configuration may name, each with what makes it from its arguments."""
+    """The plugins and actions that a configuration may name, each with its constructor from arguments."""
 
     def __init__(self, plugins: Mapping[str, PluginBuilder], actions: Mapping[str, ActionBuilder]) -> None:
         self.plugins = dict(plugins)

@@ -1,9 +1,9 @@
-"""The places of a run: the nodes of many equal tasks, found with few vector passes.
+"""The nodes of a run of many equal tasks, found with few vector passes. Volcano: allocateResourcesForTasks, which
+scores all nodes for each task.
 
-A task changes only the numbers of the node that it is put on, so the score of a node depends on how many tasks of the
-run it has, not on the others. The nodes' scores with one task more, two more and so on are looked up for many nodes in
-one pass; which node is best at each step is then a merge by a heap. Volcano: allocateResourcesForTasks, which scores
-all nodes for each task.
+A task changes only the numbers of its own node, so the score of a node depends on how many tasks of the run it has, not
+on the others. The nodes' scores with one task more, two more and so on are computed for many nodes in one pass; a heap
+then gives the best node of each step.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from volcano_py.scheduler.framework.placement import Placement
 
 _WIDTH, _DEPTH = 16, 4
-"""How many nodes, and how many tasks on each, the first look at what comes next covers."""
+"""Number of nodes, and of tasks on each, that the first look-ahead covers."""
 
 _Entry = tuple[float, int, int, int]
-"""(−score, rank, node column, number of tasks of the run that it has): the smallest is the best."""
+"""(−score, rank, node column, number of tasks of the run on the node): the smallest is the best."""
 
 
 def places_of_run(view: ClassView, task: Task, count: int, placement: Placement) -> list[int]:
@@ -52,9 +52,9 @@ def places_of_run(view: ClassView, task: Task, count: int, placement: Placement)
 
 
 class _Ahead:
-    """Scores of nodes with tasks of the run on them, looked up in advance.
+    """Scores of nodes with tasks of the run on them, computed in advance.
 
-    A look costs little more for many nodes and tasks than for one. Each covers twice as many nodes as the one before,
+    A pass costs little more for many nodes and tasks than for one. Each covers twice as many nodes as the previous one,
     and on each of them as many further tasks as the run has put on any node so far.
     """
 
@@ -64,11 +64,11 @@ class _Ahead:
         self._count = count
         self._placement = placement
         self._known: dict[int, list[float]] = {}
-        """By node: the score for the next task with 1, 2, … tasks of the run on it."""
+        """By node: the score for the next task with 1, 2, … tasks of the run on the node."""
         self._width, self._depth = _WIDTH, _DEPTH
 
     def score(self, node: int, tasks: int, heap: list[_Entry]) -> float:
-        """The score of a node with this number of tasks of the run; −inf: it takes no further one.
+        """The score of a node with this number of tasks of the run; −inf: no further task fits.
 
         `heap`: which nodes come next.
         """
@@ -80,14 +80,14 @@ class _Ahead:
         return self._known[node][tasks - 1]
 
     def _upcoming(self, heap: list[_Entry]) -> list[int]:
-        """The nodes that come next and of which few further scores are known."""
+        """The nodes that come next and for which few further scores are computed."""
         most = min(self._width, 2 * self._count // self._depth)
         few = self._depth // 2
         first = heapq.nsmallest(most, heap)[1:]
         return [node for _, _, node, has in first if len(self._known.get(node, ())) - has <= few]
 
     def _look(self, nodes: list[int]) -> None:
-        """Look up further scores of nodes."""
+        """Compute further scores of nodes."""
         depth = self._depth
         for node in nodes:
             self._known.setdefault(node, [])

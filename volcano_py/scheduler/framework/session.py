@@ -1,8 +1,8 @@
 """Session: one look at the cluster, opened over a snapshot and discarded at its close. Volcano: Session, OpenSession.
 
-Numbers (node columns, task statuses, jobs' counts and sums) are copies; objects are the model's and not written.
-Plugins are constructed for each session and register their callbacks (`framework.extension_points`). Actions move tasks
-through a Statement, or at once (`framework.task_moves`).
+Numbers (node columns, task statuses, counts and sums of jobs) are copies; objects belong to the model and are not
+written. Plugins are constructed for each session and register their callbacks (`framework.extension_points`). Actions
+move tasks through a Statement, or at once (`framework.task_moves`).
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ T = TypeVar("T")
 
 
 class Shard(NamedTuple):
-    """Which nodes belong to this scheduler; `hard`: no others may be used."""
+    """Which nodes belong to this scheduler; `hard`: others must not be used."""
 
     nodes: frozenset[str]
     hard: bool
@@ -105,26 +105,26 @@ class Session(Orders, VictimSelection, NodeRules, NetworkDomains, TaskMoves):
         """Native gangs with pods that wait for their PodGroup."""
         self.jobs = self._open_jobs()
         self.total = cluster.usable.total() if self.deviations.usable_capacity else cluster.nodes.total()
-        """What queues and jobs share."""
+        """What queues and jobs share: the total capacity."""
         closed = self.deviations.usable_capacity and cluster.usable.closed_nodes()
         self.admissible = cluster.usable.total(closed_too=True) if closed else self.total
-        """What jobs are admitted for."""
+        """The total capacity for which jobs are admitted."""
         self.kube = KubeView(cluster, self.numbers)
         self.work = Work(budget)
         self.new_statuses: dict[str, PodGroupStatus] = {}
-        """PodGroup statuses that were emitted at the close, by job."""
+        """The PodGroup statuses that were emitted at the close, by job."""
         self.gauges: list[tuple[str, dict[str, str], float]] = []
         """Metrics that plugins report at close: name without prefix, labels, value."""
         self.job_gauges: list[tuple[str, dict[str, str], float]] = []
-        """Metrics of jobs, labelled job_ns and job_id, that are new or have changed; others stay until the job ends."""
+        """Metrics of jobs, labelled job_ns and job_id, new or changed; others stay while the job exists."""
         self.forgotten_nominations: set[str] = set()
-        """Tasks whose nominated node has turned out not to take them, by key."""
+        """Tasks whose nominated node has rejected them, by key."""
         self.queue_parents, self.queue_faults = cluster.hierarchy
-        """The parent of each queue, and by queue what is wrong with its own."""
+        """The parent of each queue, and by queue the fault of its spec.parent."""
         self.unusable_queues: dict[str, str] = {}
-        """Queues from which no job may be served, with the message for their jobs."""
+        """Queues whose jobs must not be served, with the message for these jobs."""
         self.queue_causes: dict[str, Cause] = {}
-        """Why a queue gets nothing more in this session, by queue."""
+        """Why nothing more is allocated to a queue in this session, by queue."""
         self.notes: dict[tuple[str, str], list[Event]] = {}
         self._views: dict[tuple[int, bool], NodeView] = {}
         self._shared: dict[type[Any], Any] = {}
@@ -136,7 +136,7 @@ class Session(Orders, VictimSelection, NodeRules, NetworkDomains, TaskMoves):
         """Set when the plugins have registered their rules."""
 
     def _forget_old_nominations(self) -> None:
-        """A nomination that was not used for a while reserves nothing any more."""
+        """Drop the reservations of nominations that were not used for a while."""
         for key in self.cluster.nominations.expired(self.now):
             if self.deviations.kept_nominations:
                 self.forgotten_nominations.add(key)
@@ -156,7 +156,7 @@ class Session(Orders, VictimSelection, NodeRules, NetworkDomains, TaskMoves):
         kept = cluster.keep(SettledJobs)
         kept.refresh(cluster, self.configuration)
         active: dict[str, SessionJob] = {}
-        # In the order of their UIDs, so that the order in which objects arrived decides nothing.
+        # In the order of their UIDs, so that the order in which objects arrived has no influence.
         for uid in sorted(kept.active):
             job = cluster.jobs[uid]
             if job.pod_group is None or (job.shadow and not self.deviations.bare_pods):
@@ -178,14 +178,14 @@ class Session(Orders, VictimSelection, NodeRules, NetworkDomains, TaskMoves):
         return self.topology.ready or self.deviations.partial_topology
 
     def divide(self, job: SessionJob) -> None:
-        """Form the job's sub-jobs, and find out where in the network their placed tasks are."""
+        """Form the job's sub-jobs, and derive the HyperNodes of their placed tasks."""
         job.divide(self.statuses, self.topology.tier_of_name, self.topology.root_tier)
         locate(self, job)
 
     # ---- opening -----------------------------------------------------------------------------------------
 
     def seal(self) -> None:
-        """All plugins have registered: keep what the configuration enables."""
+        """After all plugins have registered: build the lists of what the configuration enables."""
         self.callbacks.compile(self.configuration.tiers)
         shard = None
         if self._shard is not None:
@@ -208,7 +208,7 @@ class Session(Orders, VictimSelection, NodeRules, NetworkDomains, TaskMoves):
             self.placement.sampler = lambda accepted: rotation.sample(accepted, target)
 
     def close_plugin(self, plugin: str) -> None:
-        """A plugin could not be opened: without its callbacks no job is placed and no pod is evicted."""
+        """Called when a plugin failed to open: without its callbacks no job is placed and no pod is evicted."""
         why = Invalid("PluginError", f"plugin {plugin} failed to open; its callbacks are missing")
         with self.registration(plugin):
             self.add_job_valid(lambda _: why)
@@ -218,14 +218,14 @@ class Session(Orders, VictimSelection, NodeRules, NetworkDomains, TaskMoves):
             self.add_unified_evictable(lambda *_: [])
 
     def shared(self, kind: type[T], make: Callable[[], T]) -> T:
-        """What several rules of this session share, created at the first use."""
+        """State that several rules of this session share, created at the first use."""
         if kind not in self._shared:
             self._shared[kind] = make()
         found: T = self._shared[kind]
         return found
 
     def of_nodes(self, name: str, derive: Callable[[Sequence[Node]], T]) -> T:
-        """What a rule derives from the Node objects; derived again when one of them has changed."""
+        """Values that a rule derives from the Node objects; derived again when one of them has changed."""
         cache = self.cluster.rule_cache()
         if (name, -1) not in cache:
             cache[name, -1] = derive(self.table.objects)
@@ -233,7 +233,7 @@ class Session(Orders, VictimSelection, NodeRules, NetworkDomains, TaskMoves):
         return found
 
     def enabled(self, plugin: str, flag: str) -> bool:
-        """Whether the first occurrence of a plugin has a flag on (HierarchyEnabled and its like)."""
+        """Whether the first occurrence of a plugin enables a flag (Volcano: HierarchyEnabled and others)."""
         for tier in self.configuration.tiers:
             for option in tier:
                 if option.name == plugin:
@@ -255,14 +255,14 @@ class Session(Orders, VictimSelection, NodeRules, NetworkDomains, TaskMoves):
         return [t for t in job.tasks.values() if statuses[t.slot] == st.PENDING]
 
     def on_node(self, node: int) -> list[Task]:
-        """The tasks that took capacity on a node when the session opened, the youngest first: a plugin that lets only
-        some of them go then names these."""
+        """The tasks that took capacity on a node when the session opened, the youngest first: a plugin that permits the
+        eviction of only some of them then selects these."""
         here = self.cluster.on_node.get(self.table.names[node], {}).values()
         return sorted(here, key=lambda t: (t.created, t.index or 0, t.key), reverse=True)
 
     @cached_property
     def largest_request(self) -> NDArray[np.float64]:
-        """The most of each resource that any pod on a node requests, as a column."""
+        """The largest request for each resource of all pods on nodes, as a column."""
         classes = {t.spec_class for here in self.cluster.on_node.values() for t in here.values()}
         largest = np.zeros(len(self.table.rows))
         for each in classes:
@@ -270,7 +270,7 @@ class Session(Orders, VictimSelection, NodeRules, NetworkDomains, TaskMoves):
         return largest
 
     def future_idle(self, node: int) -> Resource:
-        """What a node can take later: idle, plus releasing, minus pipelined."""
+        """What will be available on a node later: idle, plus releasing, minus pipelined."""
         n = self.numbers
         free = Resource(scalars={})
         column = n.idle[:, node] + n.releasing[:, node] - n.pipelined[:, node]
@@ -279,14 +279,14 @@ class Session(Orders, VictimSelection, NodeRules, NetworkDomains, TaskMoves):
         return free
 
     def fits_without(self, task: Task, node: int, victims: Sequence[Task]) -> bool:
-        """Whether a task fits a node without the victims, of which there may be none. Volcano: ValidateVictims."""
+        """Whether a task fits a node without the victims, which may be none. Volcano: ValidateVictims."""
         free = self.future_idle(node)
         for victim in victims:
             free.add(victim.request)
         return task.request.less_equal(free, ZERO)
 
     def node(self, index: int, numbers: bool = True) -> NodeView:
-        """The node in a column; without `numbers` the view shows the Node object only."""
+        """The node in a column; without `numbers` the view contains only the Node object."""
         view = self._views.get((index, numbers))
         if view is None:
             view = self._views[index, numbers] = NodeView(self, index, numbers)
@@ -296,7 +296,7 @@ class Session(Orders, VictimSelection, NodeRules, NetworkDomains, TaskMoves):
         return self
 
     def _of_later_jobs(self, evictor: Task | EvictionContext, victims: Sequence[Task]) -> list[Task]:
-        """The victims of jobs with a lower priority or, at equal priority, of younger jobs; and those of its own."""
+        """The victims of jobs with a lower priority or, at equal priority, of younger jobs, and of its own job."""
         mine = self.jobs.get(evictor.job) if isinstance(evictor, Task) else evictor.job
         if mine is None:
             return []
@@ -307,7 +307,7 @@ class Session(Orders, VictimSelection, NodeRules, NetworkDomains, TaskMoves):
     # ---- reporting ---------------------------------------------------------------------------------------
 
     def note(self, job: SessionJob, type_: str, reason: str, message: str) -> None:
-        """An Event on a job's PodGroup, written at the session's close."""
+        """Record an Event for a job's PodGroup, written at the session's close."""
         if job.model.shadow:
             return
         meta, kind = job.pod_group.metadata, reference(job.uid)[0]

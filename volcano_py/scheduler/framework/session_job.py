@@ -1,7 +1,7 @@
 """SessionJob: a job's numbers in one session. Volcano: JobInfo's counters and readiness rules.
 
-Facts (minimums, queue, creation) are the model's and shared; counts and sums are the session's own copies and
-move with its statements. Everything here is arithmetic on counts, so that asking is cheap after every
+Minimums, queue and creation time belong to the model and are shared; counts and sums are the session's own copies and
+change with its statements. Everything here is arithmetic on counts, so that it can be evaluated after every
 placement.
 """
 
@@ -27,11 +27,11 @@ from volcano_py.scheduler.model.resource import Resource, exceeded_part
 from volcano_py.scheduler.model.task import Task
 
 LastTry = tuple[int, str, bool]
-"""What a discarded statement had in mind for a task: status, node name, and whether others would go for it."""
+"""What a discarded statement had decided for a task: status, node name, and whether pods would be evicted for it."""
 
 
 class SessionJob(GangCounts):
-    """A job as the session sees it. `conditions` and `phase` are what will be written at its close."""
+    """A job in a session. `conditions` and `phase` are written at the session's close."""
 
     __slots__ = (
         "_roles",
@@ -72,7 +72,7 @@ class SessionJob(GangCounts):
         self.pod_group = pod_group
         self.phase = pod_group.status.phase
         self.conditions: list[PodGroupCondition] | None = None
-        """None: as they were."""
+        """The new conditions; None: unchanged."""
         self.min_available = job.min_available
         self.min_resources = job.min_resources
         self.task_min_available = job.task_min_available
@@ -85,17 +85,17 @@ class SessionJob(GangCounts):
         """By task key."""
         self.fit_failed_roles = set()
         self.role_errors: dict[str, FitErrors] = {}
-        """By role: the fit errors of the first of its tasks that was tried."""
+        """By role: the fit errors of the first of its tasks that all nodes rejected."""
         self.job_fit_errors = ""
         self.cause: Cause | None = None
-        """The first decision against the job in this session that is no matter of nodes."""
+        """The first decision against the job in this session that does not concern nodes."""
         self.last_transaction: dict[str, LastTry] | None = None
         """By task key."""
         self._roles: dict[str, list[int]] | None = None
         self.constraint: Constraint | None = None
         """How close together the pods of the job must be; None: no constraint."""
         self.allocated_hyper_node = ""
-        """The lowest HyperNode around all of it that has a place."""
+        """The lowest HyperNode that contains all of its placed tasks."""
         self.sub_jobs: dict[str, SubJob] = {}
         """By UID; empty unless the job has a topology or sub-group policies."""
         self.min_sub_jobs: dict[str, int] = {}
@@ -105,7 +105,7 @@ class SessionJob(GangCounts):
     # ---- sub-jobs ---------------------------------------------------------------------------------------
 
     def divide(self, statuses: bytearray, tier_of_name: dict[str, int], root_tier: int) -> None:
-        """Form the sub-jobs. `root_tier`: the tier of the whole cluster, which a soft topology may go up to."""
+        """Form the sub-jobs. `root_tier`: the tier of the whole cluster, which is the limit of a soft topology."""
         spec = self.pod_group.spec
         policies = spec.sub_group_policy or []
         key = self.model.topology_key
@@ -133,7 +133,7 @@ class SessionJob(GangCounts):
                 sub.fit_failed_roles.add(task.role)
 
     def sub_job_of(self, task: Task) -> SubJob | None:
-        """The sub-job a task is in; None if the job has none."""
+        """The sub-job of a task; None if the job has none."""
         return self._sub_job_of.get(task.key)
 
     @property
@@ -142,7 +142,7 @@ class SessionJob(GangCounts):
 
     @property
     def wants_topology(self) -> bool:
-        """The job or one of its sub-jobs has a constraint on how close together its pods must be."""
+        """Whether the job or one of its sub-jobs has a constraint on how close together its pods must be."""
         return self.constraint is not None or any(s.constraint is not None for s in self.sub_jobs.values())
 
     @property
@@ -150,7 +150,7 @@ class SessionJob(GangCounts):
         return any(c is not None and c.hard for c in (self.constraint, *(s.constraint for s in self.sub_jobs.values())))
 
     def check_sub_jobs(self, holds: Callable[[SubJob], bool]) -> bool:
-        """Whether of every policy enough sub-jobs have a property."""
+        """Whether enough sub-jobs of every policy have a property."""
         if not self.min_sub_jobs:
             return True
         have = dict.fromkeys(self.min_sub_jobs, 0)
@@ -162,8 +162,8 @@ class SessionJob(GangCounts):
     # ---- movement ---------------------------------------------------------------------------------------
 
     def moved(self, task: Task, old: int, new: int, count: int = 1) -> None:
-        """A task went from one status to another, or, in a job without sub-jobs, `count` tasks of its class and
-        role."""
+        """Count the change of a task from one status to another or, in a job without sub-jobs, of `count` tasks of its
+        class and role."""
         super().moved(task, old, new, count)
         was, now = st.IS_ALLOCATED[old], st.IS_ALLOCATED[new]
         if was != now:
@@ -180,7 +180,7 @@ class SessionJob(GangCounts):
             self._sub_job_of[task.key].moved(task, old, new)
 
     def missing(self, role: str, statuses: bytearray) -> int:
-        """How many tasks of a role, at least, lack a node until the job has its minimum and the role has its own."""
+        """How many tasks of a role, at least, lack a node until the minimums of the job and of the role are reached."""
         lacking = self.min_available - self.ready_num - self.pending_best_effort
         minimum = self.task_min_available.get(role, 0)
         if minimum and self._role_minimums_matter() and not self.pending_best_effort:
@@ -208,7 +208,7 @@ class SessionJob(GangCounts):
         return c[st.RUNNING] + c[st.BOUND] + c[st.FAILED] + c[st.SUCCEEDED]
 
     def releasing_scheduled_num(self, statuses: bytearray) -> int:
-        """Tasks on their way out that had a place."""
+        """Number of releasing tasks that have a node."""
         if not self.counts[st.RELEASING]:
             return 0
         return sum(1 for t in self.tasks.values() if statuses[t.slot] == st.RELEASING and t.node)
@@ -217,7 +217,7 @@ class SessionJob(GangCounts):
         return self.phase in ("", "Pending")
 
     def elastic_resources(self) -> Resource:
-        """What it holds beyond its minimum."""
+        """What the job holds beyond its minimum."""
         return exceeded_part(self.allocated, self.min_resources or Resource())
 
     # ---- minimums by role -------------------------------------------------------------------------------
@@ -226,11 +226,11 @@ class SessionJob(GangCounts):
         return bool(self.task_min_available) and self.min_available >= self.task_min_total
 
     def check_task_valid(self, statuses: bytearray) -> bool:
-        """Every role has enough tasks that exist or may come to run."""
+        """Whether every role has enough tasks that run or can still run."""
         return self._roles_have(statuses, _VALID, 0)
 
     def check_task_ready(self, statuses: bytearray) -> bool:
-        """Every role has its minimum placed; best-effort tasks that wait count as placed."""
+        """Whether the minimum of every role is placed; pending best-effort tasks count as placed."""
         return self._roles_have(statuses, st.READY, 1)
 
     def check_task_pipelined(self, statuses: bytearray) -> bool:
@@ -253,7 +253,7 @@ class SessionJob(GangCounts):
         return True
 
     def block(self, cause: Cause) -> None:
-        """Record why something was decided against the job; the first cause of a session stays."""
+        """Record why the job cannot be scheduled; the first cause of a session is kept."""
         if self.cause is None:
             self.cause = cause
 
@@ -267,7 +267,7 @@ class SessionJob(GangCounts):
             self._sub_job_of[task.key].fit_failed_roles.add(task.role)
 
     def forget_fit_errors(self, sub: SubJob | None = None) -> None:
-        """Drop the fit errors of an attempt that is over: those of one sub-job, or all."""
+        """Delete the fit errors of a completed attempt: those of one sub-job, or all."""
         self.role_errors.clear()
         if sub is not None:
             for key in sub.tasks:
@@ -281,7 +281,7 @@ class SessionJob(GangCounts):
             each.fit_failed_roles.clear()
 
     def need_continue_allocating(self, statuses: bytearray, sub: SubJob | None = None) -> bool:
-        """After a rejection: whether the rest of the gang can still reach its minimum without that role."""
+        """After a rejection: whether the other tasks of the gang can still reach its minimum without that role."""
         gang = sub or self
         if self.min_available == len(self.tasks) or gang.min_available >= len(gang.tasks):
             return False

@@ -1,8 +1,9 @@
-"""The jobs of a session, most of which need no attention. Volcano builds a JobInfo of every job for every session.
+"""The jobs of a session, without those that need no work. Volcano builds a JobInfo of every job for every session.
 
-A job is settled when all of its pods are placed or finished, it claims no more than it holds, and a session has found
-nothing to report about it. Until an event changes the job, sessions skip it: their cost follows the jobs that changed.
-A settled job is created when a plugin or an action reads it, for example as the job of a victim.
+A job is settled when all of its pods are placed or finished, it requests no more than it holds, and a session has found
+nothing to report about it. Sessions skip a settled job until an event changes it: their cost depends on the number of
+jobs that changed. The SessionJob of a settled job is created when a plugin or an action reads it, for example as the
+job of a victim.
 """
 
 from __future__ import annotations
@@ -21,12 +22,12 @@ T = TypeVar("T")
 
 
 class SessionJobs(Mapping[str, SessionJob]):
-    """By UID, in the order of the UIDs. To iterate over all of them makes the settled ones, too."""
+    """By UID, in the order of the UIDs. Iteration over all of them creates the settled ones, too."""
 
     def __init__(self, active: dict[str, SessionJob], settled: Set[str], make: Callable[[str], SessionJob]) -> None:
         self._active = list(active.values())
         self._made = active
-        """The active jobs, and the settled ones that were used."""
+        """The active jobs, and the settled ones that were created."""
         self._settled = settled
         self._make = make
 
@@ -35,7 +36,7 @@ class SessionJobs(Mapping[str, SessionJob]):
         return self._active
 
     def touched(self) -> Sequence[SessionJob]:
-        """The active jobs and the settled ones that were used, in the order of their UIDs."""
+        """The active jobs and the settled ones that were created, in the order of their UIDs."""
         if len(self._made) == len(self._active):
             return self._active
         return [job for _, job in sorted(self._made.items())]
@@ -47,7 +48,7 @@ class SessionJobs(Mapping[str, SessionJob]):
         return job
 
     def get(self, uid: str, default: T | None = None) -> SessionJob | T | None:  # type: ignore[override]
-        """As of a dict, and as fast for jobs that were made: actions request the job of every candidate."""
+        """As dict.get, and as fast for jobs that exist: actions look up the job of every candidate."""
         job = self._made.get(uid)
         if job is None:
             if uid not in self._settled:
@@ -67,7 +68,7 @@ class SessionJobs(Mapping[str, SessionJob]):
 
 @dataclass
 class SettledJobs:
-    """What sessions keep: which jobs are settled, and which are not."""
+    """State between sessions: which jobs are settled, and which are not."""
 
     settled: set[str] = field(default_factory=set)
     active: set[str] = field(default_factory=set)
@@ -77,9 +78,10 @@ class SettledJobs:
     _rules: object = None
 
     def refresh(self, cluster: Cluster, rules: object) -> None:
-        """A session opens: jobs that have changed are active again; all are under other rules or when a queue has gone.
+        """Called when a session opens: jobs that have changed are active again; all are active after a change of the
+        rules or the deletion of a queue.
 
-        `rules`: the configuration; its plugins may report something else about the same jobs.
+        `rules`: the configuration; other plugins may report something about the same jobs.
         """
         changed = cluster.job_changes.since(self._position) if self._position >= 0 else None
         self._position = cluster.job_changes.position
@@ -96,14 +98,14 @@ class SettledJobs:
                 self.active.discard(uid)
 
     def settle(self, uids: Iterable[str]) -> None:
-        """A session closes: these jobs rest, and it had nothing to report about them."""
+        """Called when a session closes: these jobs are at rest, and there was nothing to report about them."""
         for uid in uids:
             self.active.discard(uid)
             self.settled.add(uid)
 
 
 def rests(job: Job) -> bool:
-    """Whether a session can do nothing for the job, and nothing of what it holds or claims differs from the model."""
+    """Whether a session can do nothing for the job, and what it holds and requests is the same as in the model."""
     group, counts = job.pod_group, job.counts
     if group is None or job.shadow or job.wants_sub_jobs:
         return False

@@ -16,7 +16,7 @@ from volcano_py.scheduler.model.task import Task
 
 class Step(NamedTuple):
     """One applied operation: kind is "allocate", "pipeline" or "evict". `reason`: of an eviction; `evicted`:
-    pods were evicted for a pipelined task; `before`: what an earlier, discarded statement had decided for the task."""
+    pods were evicted for a pipelined task; `before`: the decision of an earlier, discarded statement for the task."""
 
     kind: str
     task: Task
@@ -27,18 +27,18 @@ class Step(NamedTuple):
 
 
 class Statement:
-    """An undo log of its own steps, and nothing else."""
+    """A log of its own steps, which can be undone."""
 
     __slots__ = ("_session", "beneficiary", "steps")
 
     def __init__(self, session: Session, beneficiary: str = "") -> None:
         self._session = session
         self.beneficiary = beneficiary
-        """The job for which others are evicted."""
+        """The job that pods are evicted for."""
         self.steps: list[Step] = []
 
     def allocate(self, task: Task, node: int) -> str | None:
-        """Give a task a node; returns an error, after which nothing has changed."""
+        """Assign a node to a task; returns an error, after which nothing has changed."""
         error = self._session.place(task, node, st.ALLOCATED)
         if error is not None:
             self._session.unplace(task)
@@ -47,7 +47,7 @@ class Statement:
         return None
 
     def allocate_run(self, job: SessionJob, tasks: list[Task], nodes: list[int], handlers: list[Handler]) -> bool:
-        """Give equal tasks of a job their nodes; False: a handler raised, and nothing has changed."""
+        """Assign nodes to equal tasks of a job; False: a handler raised, and nothing has changed."""
         if not self._session.place_run(job, tasks, nodes, handlers):
             return False
         last = job.last_transaction or {}
@@ -56,7 +56,7 @@ class Statement:
         return True
 
     def pipeline(self, task: Task, node: int, evicted: bool) -> str | None:
-        """Let a task wait on a node for capacity that is being released; `evicted`: pods were evicted for it."""
+        """Assign a task capacity of a node that is being released; `evicted`: pods were evicted for it."""
         hold = evicted and self._session.deviations.kept_nominations
         error = self._session.place(task, node, st.PIPELINED, hold)
         if error is not None:
@@ -81,7 +81,7 @@ class Statement:
     def spare(self, holds: Callable[[], bool]) -> None:
         """Undo each eviction without which `holds` is still true, the last one first.
 
-        The last one is needed: the caller evicts until `holds` is true.
+        The last eviction is not checked, because the caller evicts until `holds` is true.
         """
         session = self._session
         for step in [s for s in reversed(self.steps) if s.kind == "evict"][1:]:
@@ -96,12 +96,12 @@ class Statement:
         return any(s.kind == "evict" for s in self.steps)
 
     def merge(self, other: Statement) -> None:
-        """Take over another statement's steps."""
+        """Append another statement's steps."""
         self.steps += other.steps
         other.steps = []
 
     def replay(self, steps: Iterable[Step]) -> str | None:
-        """Repeat what another statement did before it was discarded; stops at the first error and returns it."""
+        """Repeat the steps of a discarded statement; stops at the first error and returns it."""
         for step in steps:
             job = self._session.jobs.get(step.task.job)
             if job is not None and job.last_transaction is not None and step.kind != "evict":
@@ -120,7 +120,7 @@ class Statement:
         return None
 
     def commit(self) -> None:
-        """Emit the steps as one part of the plan. Pipelined tasks stay pipelined in this session only."""
+        """Emit the steps as one part of the plan. Pipelined tasks are pipelined in this session only."""
         session = self._session
         operations: list[Operation] = []
         bound: list[tuple[Task, int]] = []
@@ -139,7 +139,7 @@ class Statement:
             session.emit(operations)
 
     def discard(self) -> None:
-        """Undo all steps, the last one first; jobs remember what had been possible."""
+        """Undo all steps, the last one first; jobs keep a record of what was possible."""
         session = self._session
         nominate_anyway = not session.deviations.stale_nominations
         for kind, task, node, _, evicted, _ in reversed(self.steps):

@@ -1,4 +1,4 @@
-"""SubJob: a gang within a gang, with its own minimum and its own place in the network. Volcano: SubJobInfo.
+"""SubJob: a gang within a gang, with its own minimum and its own domain of the network. Volcano: SubJobInfo.
 
 Only jobs with a network topology or with sub-group policies have sub-jobs; every task of such a job is in exactly
 one: that of the first policy that it matches, else the job's default one.
@@ -19,14 +19,14 @@ from volcano_py.scheduler.model.task import Task
 _LONGEST = 128
 """Longer joined values of labels are replaced by a hash."""
 _SAFE = "bcdfghjklmnpqrstvwxz2456789"
-"""The letters of Kubernetes' safe encoding: no vowels, nothing that looks like something else."""
+"""The alphabet of Kubernetes' safe encoding: no vowels, and no characters that are easily confused."""
 
 
 class Constraint(NamedTuple):
     """How close together tasks must be in this session: within one HyperNode of at most this tier.
 
-    Soft constraints have become hard ones with the tier of the whole cluster; None: the tier is not known, so
-    nothing is demanded. `label`: within the nodes that have the same value of this label instead.
+    Soft constraints have become hard ones with the tier of the whole cluster; None: the tier does not exist, and there
+    is no constraint. `label`: within the nodes that have the same value of this label instead.
     """
 
     tier: int | None
@@ -38,7 +38,7 @@ class Constraint(NamedTuple):
 
 
 class SubJob(GangCounts):
-    """See the module. `allocated_hyper_node`: the lowest HyperNode around all of it that has a place, or ""."""
+    """See the module. `allocated_hyper_node`: the lowest HyperNode that contains all of its placed tasks, or ""."""
 
     __slots__ = (
         "allocated_hyper_node",
@@ -66,9 +66,9 @@ class SubJob(GangCounts):
         self.fit_failed_roles = set()
         self.allocated_hyper_node = ""
         self.current_hyper_node = ""
-        """While tasks are being placed: the HyperNode around those that have a place by now."""
+        """While tasks are being placed: the lowest HyperNode that contains those placed so far."""
         self.nominated_hyper_node = ""
-        """Where this session has evicted pods for it."""
+        """The HyperNode in which this session has evicted pods for it."""
 
     def add(self, task: Task, status: int) -> None:
         self.tasks[task.key] = task
@@ -77,7 +77,7 @@ class SubJob(GangCounts):
         self.priority = max(self.priority, task.priority)
 
     def pending_request(self, statuses: bytearray) -> Resource:
-        """What its waiting tasks request together."""
+        """The sum of the requests of its pending tasks."""
         total = Resource()
         for task in self.tasks.values():
             if statuses[task.slot] == st.PENDING:
@@ -86,7 +86,7 @@ class SubJob(GangCounts):
 
 
 def constraint(topology: NetworkTopology | None, tier_of_name: dict[str, int], soft_tier: int) -> Constraint | None:
-    """What a topology demands in this session. `soft_tier`: what a soft one becomes."""
+    """The constraint of a topology in this session. `soft_tier`: the tier of a soft one."""
     if topology is None:
         return None
     if topology.mode == SOFT:
@@ -109,12 +109,12 @@ def sub_group_of(task: Task, policies: Iterable[SubGroupPolicy]) -> tuple[SubGro
 
 
 def match_values(policy: SubGroupPolicy, labels: Mapping[str, str]) -> list[str] | None:
-    """The labels' values by which a policy groups pods; None if it does not mean this pod."""
+    """The labels' values by which a policy groups pods; None if the policy does not select this pod."""
     try:
         if policy.label_selector is not None and not matches(policy.label_selector, labels):
             return None
     except ValueError:
-        return None  # a selector that cannot be read matches no pod
+        return None  # an invalid selector matches no pod
     values = [labels.get(key, "") for key in policy.match_label_keys or ()]
     return values if all(values) else None
 
@@ -128,7 +128,7 @@ def sub_job_uid(job: str, policy: str, values: list[str]) -> str:
 
 
 def match_index(values: list[str]) -> int:
-    """The first value as a number, for the order of sub-jobs; 0 if it is none."""
+    """The first value as a number, for the order of sub-jobs; 0 if it is not a number."""
     text = values[0]
     if not (text.isascii() and text.lstrip("+-").isdigit()):
         return 0

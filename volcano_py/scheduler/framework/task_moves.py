@@ -1,7 +1,7 @@
 """Moving tasks within a session: what a placement or an eviction changes in the session's numbers. Volcano: the
 methods of Session and Statement behind Allocate, Pipeline and Evict.
 
-A Statement moves tasks so that it can take everything back; `allocate`, `bind` and `evict` decide at once.
+A Statement moves tasks so that it can undo everything; `allocate`, `bind` and `evict` decide at once.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from volcano_py.scheduler.model.task import Task
 
 
 class TaskMoves(Events, JobStates, Binding):
-    """The session's columns that tasks move, and the moves."""
+    """The session's columns that change when tasks move, and the moves."""
 
     cluster: Cluster
     table: NodeTable
@@ -40,9 +40,9 @@ class TaskMoves(Events, JobStates, Binding):
         self.placed: dict[int, int] = {}
         """Node column by task slot, for tasks that this session has placed."""
         self.held: dict[int, NDArray[np.float64]] = {}
-        """What of a node's idle capacity is kept for a pipelined task, by its slot."""
+        """The part of a node's idle capacity that is kept for a pipelined task, by the task's slot."""
         self.bound_on: dict[int, list[Task]] = {}
-        """Tasks that this session has handed to the binder, by node column."""
+        """Tasks that this session binds, by node column."""
         self.evicting: set[int] = set()
         """Slots of pipelined tasks for which pods were evicted."""
 
@@ -51,24 +51,24 @@ class TaskMoves(Events, JobStates, Binding):
         return self.statuses[task.slot]
 
     def node_of(self, task: Task) -> int | None:
-        """The column of the node that the task is on or was put on."""
+        """The column of the task's node, also if this session has placed it."""
         if task.slot in self.placed:
             return self.placed[task.slot]
         return self.table.index.get(task.node) if task.node else None
 
     @property
     def removes_queue_gates(self) -> bool:
-        """Whether pods are gated until their queue has capacity. Volcano: SchedulingGatesQueueAdmission."""
+        """Whether pods have a gate until their queue has capacity. Volcano: SchedulingGatesQueueAdmission."""
         return "SchedulingGatesQueueAdmission" in self.cluster.features
 
     def remove_queue_gate(self, task: Task) -> None:
-        """Its queue has capacity for a gated task: remove the gate, so that it can be placed once the API server shows
-        the pod without it. Volcano: the scheduling gate manager."""
+        """Remove the gate of a task whose queue has capacity. It can be placed once the API server returns the pod
+        without the gate. Volcano: the scheduling gate manager."""
         if self.removes_queue_gates and self.cluster.reported.gates_removed.get(task.key) != task.pod.metadata.uid:
             self.emit([RemoveGate(task.namespace, task.name, task.pod.metadata.uid)])
 
     def move(self, task: Task, new: int) -> None:
-        """Change a task's status, and its job's counts with it."""
+        """Change a task's status and the counts of its job."""
         old = self.statuses[task.slot]
         self.statuses[task.slot] = new
         job = self.jobs.get(task.job)
@@ -78,7 +78,7 @@ class TaskMoves(Events, JobStates, Binding):
     def place(self, task: Task, node: int, new: int, hold: bool = False) -> str | None:
         """Put a task on a node as Allocated or Pipelined; returns the last error of a handler, if any.
 
-        `hold`: what is idle there now is kept for a pipelined task, too, not only what will be.
+        `hold`: for a pipelined task, reserve also what is idle on the node now.
         """
         self.move(task, new)
         self.placed[task.slot] = node
@@ -120,7 +120,7 @@ class TaskMoves(Events, JobStates, Binding):
         return True
 
     def _unplace_run(self, tasks: list[Task], handlers: Sequence[Handler]) -> None:
-        """Take back a run that only some handlers have followed."""
+        """Undo the placement of a run; `handlers`: those that were called for it."""
         n = self.numbers
         for task in reversed(tasks):
             node = self.placed.pop(task.slot)
@@ -132,7 +132,7 @@ class TaskMoves(Events, JobStates, Binding):
             self._deallocated(task, node, handlers)
 
     def move_to_binding(self, bound: Sequence[tuple[Task, int]]) -> None:
-        """Tasks that were placed are handed to the binder."""
+        """Change the status of placed tasks to Binding."""
         for task, node in bound:
             self.bound_on.setdefault(node, []).append(task)
         for _, group in groupby((task for task, _ in bound), key=self._moves_like):
@@ -147,11 +147,11 @@ class TaskMoves(Events, JobStates, Binding):
                     job.moved(task, old, st.BINDING)
 
     def _moves_like(self, task: Task) -> tuple[str, int, str, int]:
-        """Tasks with the same answer change the counts of their job in the same way."""
+        """A key: tasks with equal keys change the counts of their job in the same way."""
         return task.job, task.spec_class.id, task.role, self.statuses[task.slot]
 
     def unplace(self, task: Task) -> None:
-        """Take back a placement: the task is Pending again."""
+        """Undo a placement: the task is Pending again."""
         node = self.placed[task.slot]
         n = self.numbers
         v = task.spec_class.vector(self.table)
@@ -168,7 +168,7 @@ class TaskMoves(Events, JobStates, Binding):
         n.log.add(node)
 
     def hold(self, task: Task, node: int) -> None:
-        """Keep capacity for a task that stays Pending: no other task finds it free, now or later."""
+        """Reserve capacity for a task that stays Pending: it is not available to other tasks, now or later."""
         n = self.numbers
         n.pipelined[:, node] += task.spec_class.vector(self.table)
         n.future_differs = True
@@ -183,7 +183,7 @@ class TaskMoves(Events, JobStates, Binding):
         n.log.add(node)
 
     def _keep_idle(self, task: Task, node: int) -> None:
-        """Reserve what is already idle of the capacity that a pipelined task waits for."""
+        """Reserve the idle part of the capacity that a pipelined task waits for."""
         n = self.numbers
         held = self.held[task.slot] = np.minimum(np.maximum(n.idle[:, node], 0.0), task.spec_class.vector(self.table))
         n.idle[:, node] -= held
@@ -196,7 +196,7 @@ class TaskMoves(Events, JobStates, Binding):
             self.numbers.pipelined[:, node] += held
 
     def start_eviction(self, task: Task) -> None:
-        """The task is Releasing: its capacity becomes free later."""
+        """Change the task to Releasing: its capacity becomes available later."""
         node = self.node_of(task)
         self.move(task, st.RELEASING)
         if node is not None:
@@ -206,7 +206,7 @@ class TaskMoves(Events, JobStates, Binding):
             self.numbers.log.add(node)
 
     def take_back_eviction(self, task: Task) -> None:
-        """The task stays (as Running, even if it was only Bound, as in Volcano)."""
+        """Undo an eviction: the task is Running (even if it was only Bound, as in Volcano)."""
         node = self.node_of(task)
         self.move(task, st.RUNNING)
         if node is not None:
@@ -217,19 +217,19 @@ class TaskMoves(Events, JobStates, Binding):
     # ---- deciding at once -------------------------------------------------------------------------------
 
     def allocate(self, task: Task, node: int) -> None:
-        """Place a task, and if that makes its job ready, bind all that is allocated of the job."""
+        """Place a task, and if its job is then ready, bind all allocated tasks of the job."""
         self.place(task, node, st.ALLOCATED)
         job = self.jobs[task.job]
         if self.job_ready(job):
             self.bind_allocated(job)
 
     def bind_allocated(self, job: SessionJob) -> None:
-        """Bind all that is allocated of a job."""
+        """Bind all allocated tasks of a job."""
         allocated = (t for t in job.tasks.values() if self.statuses[t.slot] == st.ALLOCATED)
         self.bind(sorted(allocated, key=lambda t: t.key))
 
     def bind(self, tasks: Sequence[Task]) -> None:
-        """Hand tasks to the binder, together."""
+        """Bind tasks together."""
         bound = []
         for t in tasks:
             node = self.placed[t.slot]
@@ -243,10 +243,10 @@ class TaskMoves(Events, JobStates, Binding):
             self.emit(operations)
 
     def _has_capacity(self, task: Task, node: int) -> bool:
-        """Whether a node has capacity for a task, counting only what is really bound there.
+        """Whether a node has capacity for a task, counting only the tasks that are bound there.
 
-        Best-effort tasks are placed without looking at capacity, also where other tasks only wait to be bound. Volcano:
-        the cache's check of a Binding task.
+        Best-effort tasks are placed without a check of capacity, also where other tasks are allocated but not bound.
+        Volcano: the cache's check of a Binding task.
         """
         rows = task.spec_class.checked_rows(self.table)
         taken = sum(t.spec_class.vector(self.table)[rows] for t in self.bound_on.get(node, ()))
@@ -254,11 +254,11 @@ class TaskMoves(Events, JobStates, Binding):
         return bool((task.spec_class.vector(self.table)[rows] - idle < EPS).all())
 
     def may_evict_all(self, job: SessionJob) -> bool:
-        """Whether each task of a job that has a place may be evicted."""
+        """Whether each placed task of a job may be evicted."""
         placed = [t for t in job.tasks.values() if st.IS_ALLOCATED[self.statuses[t.slot]]]
         return all(t.preemptable and self.statuses[t.slot] in (st.BOUND, st.RUNNING) for t in placed)
 
     def evict(self, task: Task, reason: str) -> None:
-        """End a task now."""
+        """Evict a task now."""
         self.start_eviction(task)
         self.emit([Evict(task.namespace, task.name, task.uid, task.job, reason)])

@@ -1,7 +1,7 @@
-"""Topology: the forest of HyperNodes as one session sees it. Volcano: RealNodesList, HyperNodesTiers,
+"""Topology: the forest of HyperNodes in one session. Volcano: RealNodesList, HyperNodesTiers,
 GetAncestors, GetLCAHyperNode, recovery of allocated HyperNodes.
 
-`ROOT` is above all HyperNodes, for the whole cluster, so that every two of them have a common ancestor.
+`ROOT` is above all HyperNodes and stands for the whole cluster, so that every two of them have a common ancestor.
 Nodes are columns of the session's table.
 """
 
@@ -17,7 +17,7 @@ from volcano_py.scheduler.model.hyper_nodes import HyperNodeInfo, HyperNodes
 from volcano_py.scheduler.model.node_table import NodeTable
 
 ROOT = "<cluster-top-hypernode>"
-"""The HyperNode of the whole cluster; Volcano's name for it."""
+"""The HyperNode of the whole cluster; the name is Volcano's."""
 
 
 class Topology:
@@ -30,7 +30,7 @@ class Topology:
         tiers = {info.tier for info in hyper_nodes.infos.values()}
         self.root_tier = max(1, max(tiers, default=0) + 1)
         self.tiers: list[int] = sorted({*tiers, self.root_tier})
-        """Ascending; the last is that of the whole cluster."""
+        """Ascending; the last is the tier of the whole cluster."""
         top = []
         claimed = _claimed(hyper_nodes)
         for name, info in hyper_nodes.infos.items():
@@ -47,7 +47,7 @@ class Topology:
 
     @property
     def flat(self) -> bool:
-        """There are no HyperNodes but the root."""
+        """Whether there are no HyperNodes except the root."""
         return len(self.infos) == 1
 
     def of_tier(self, tier: int) -> list[str]:
@@ -57,7 +57,7 @@ class Topology:
     def by_label(self, key: str) -> tuple[list[str], NDArray[np.intp]]:
         """The domains that the values of a node label form, by name, and the index of each node's; −1: it has none.
 
-        They are called `key=value` and are no part of the forest; `columns` and `mask` know them from then on.
+        They have the name `key=value` and are not part of the forest; `columns` and `mask` accept them afterwards.
         """
         found = self._by_label.get(key)
         if found is None:
@@ -71,14 +71,14 @@ class Topology:
         return found
 
     def has(self, name: str) -> bool:
-        """Whether there is such a HyperNode, or such a domain of a label that a job names."""
+        """Whether the HyperNode exists, or the domain of a label that a job uses."""
         return name in self.infos or name in self._columns
 
     def tier(self, name: str) -> int:
         return self.infos[name].tier
 
     def columns(self, name: str) -> NDArray[np.intp]:
-        """The nodes of a HyperNode that exist, in the order of the table."""
+        """The existing nodes of a HyperNode, in the order of the table."""
         found = self._columns.get(name)
         if found is None:
             if name == ROOT:
@@ -91,7 +91,7 @@ class Topology:
         return found
 
     def mask(self, name: str) -> NDArray[np.bool_]:
-        """The same as one flag a node."""
+        """The same as one flag per node."""
         found = self._masks.get(name)
         if found is None:
             found = self._masks[name] = np.zeros(len(self._table.names), dtype=bool)
@@ -99,7 +99,7 @@ class Topology:
         return found
 
     def ancestors(self, name: str) -> list[str]:
-        """The HyperNode itself, then upwards to the root."""
+        """The HyperNode itself, then its ancestors up to the root."""
         chain: list[str] = []
         while name and name not in chain:
             chain.append(name)
@@ -107,14 +107,14 @@ class Topology:
         return chain
 
     def lowest_common(self, new: str, old: str) -> str:
-        """The lowest HyperNode around both; with "" the other, and "" if there is none."""
+        """The lowest HyperNode that contains both; with "" the other one, and "" if there is none."""
         if not new or not old:
             return new or old
         above = set(self.ancestors(new))
         return next((name for name in self.ancestors(old) if name in above), "")
 
     def leaf(self, node: int) -> str:
-        """The HyperNode of the lowest tier that has a node; "" if none of that tier has it."""
+        """The HyperNode of the lowest tier that contains a node; "" if no HyperNode of that tier does."""
         if self._lowest is None:
             self._lowest = [""] * len(self._table.names)
             for name in reversed(self.of_tier(self.tiers[0])):
@@ -123,7 +123,7 @@ class Topology:
         return self._lowest[node]
 
     def around(self, nodes: Iterable[int]) -> str:
-        """The lowest HyperNode that has all of these nodes; "" if there are no nodes."""
+        """The lowest HyperNode that contains all of these nodes; "" if there are no nodes."""
         here = np.array(sorted(set(nodes)), dtype=np.intp)
         if not len(here):
             return ""
@@ -131,7 +131,7 @@ class Topology:
         return min(names, key=lambda name: (self.tier(name), name), default="")
 
     def below(self, name: str) -> list[str]:
-        """The HyperNode and all below it, the higher first."""
+        """The HyperNode and all below it, in descending order of tiers."""
         order = [name]
         for each in order:
             order += self.infos[each].children
@@ -139,7 +139,7 @@ class Topology:
 
 
 def topology_of(cluster: Cluster) -> Topology:
-    """The topology of the cluster as it is now; built again when HyperNodes or nodes have changed."""
+    """The current topology of the cluster; built again when HyperNodes or nodes have changed."""
     cache, key = cluster.rule_cache(), ("topology", 0)
     found: tuple[HyperNodes, Topology] | None = cache.get(key)
     if found is None or found[0] is not cluster.hyper_nodes:
@@ -148,7 +148,7 @@ def topology_of(cluster: Cluster) -> Topology:
 
 
 def _claimed(hyper_nodes: HyperNodes) -> dict[str, str]:
-    """Children whose parent is a HyperNode of a higher tier, also if only the parent names the relation."""
+    """Children whose parent is a HyperNode of a higher tier, also if only the parent specifies the relation."""
     tiers = {name: info.tier for name, info in hyper_nodes.infos.items()}
     return {
         child: h.name for h in hyper_nodes.infos.values() for child in h.children if h.tier > tiers.get(child, h.tier)

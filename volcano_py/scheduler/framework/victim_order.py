@@ -15,7 +15,7 @@ def victims_queue(session: Session, victims: Iterable[Task], preemptor: Task) ->
     """A heap of victims: the one with the least loss is popped first.
 
     Of one job: the task that would be placed last. Between jobs of the preemptor's queue: the job that would
-    be served last. Between queues: what the plugins say. Tasks whose job is not in the session go first.
+    be served last. Between queues: the order of the plugins. Tasks whose job is not in the session come first.
     A heap compares most elements repeatedly: sort keys are kept until a task of the session moves.
     """
     jobs, log = session.jobs, session.numbers.log
@@ -38,7 +38,7 @@ def victims_queue(session: Session, victims: Iterable[Task], preemptor: Task) ->
 
     def less(left: Task, right: Task) -> bool:
         nonlocal position
-        if log.position != position:  # a task has moved, and the keys with it
+        if log.position != position:  # a task has moved, and the keys are outdated
             position = log.position
             ranks.clear()
             task_keys.clear()

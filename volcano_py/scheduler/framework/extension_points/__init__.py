@@ -1,5 +1,6 @@
-"""The extension points of a session: for each a method `add_…` that a plugin calls, and the question it answers.
+"""The extension points of a session: for each a method `add_…` that a plugin calls, and a method that returns the
+combined result of all plugins.
 
-The docstring of each `add_…` method has four parts after its first sentence, from which the reference page is made:
-`Called`, `Combination`, `Flag` and `On error`. Volcano: the AddXFn methods and session_plugins.go.
+The docstring of each `add_…` method has four parts after its first sentence, from which the reference page is
+generated: `Called`, `Combination`, `Flag` and `On error`. Volcano: the AddXFn methods and session_plugins.go.
 """

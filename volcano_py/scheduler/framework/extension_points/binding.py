@@ -23,11 +23,11 @@ class Binding(ExtensionPoints):
     table: NodeTable
 
     def add_pre_bind(self, fn: Callable[[Task, int], PreBind | None]) -> None:
-        """What must be written before a task is bound to a node (a column of `session.table`), and the annotations that
-        its Binding gets; None: nothing.
+        """Return what must be written before a task is bound to a node (a column of `session.table`), and the
+        annotations of its Binding; None: nothing.
 
-        No member of a job is bound before the steps of all members that the same statement binds have succeeded; when
-        one fails, those that were carried out are undone, and none of these members is bound.
+        No member of a job is bound before the steps of all members that the same statement binds have succeeded. When
+        a step fails, the completed steps are undone, and none of these members is bound.
 
         Called: once for each bound task, when its statement is committed.
         Combination: the steps of all plugins in their order; of equal annotations the last one counts.
@@ -37,7 +37,7 @@ class Binding(ExtensionPoints):
         self._add("pre_bind", fn)
 
     def binds(self, tasks: Sequence[tuple[Task, int]]) -> list[Bind]:
-        """The Bind of each (task, node column) that a statement binds; none for jobs that a callback failed for."""
+        """The Bind of each (task, node column) that a statement binds; none for jobs whose callback failed."""
         if not self.callbacks.enabled("pre_bind"):
             return [Bind(t.namespace, t.name, t.uid, self.table.names[node], t.job) for t, node in tasks]
         found = [(task, node, *self._pre_bind(task, node)) for task, node in tasks]
@@ -59,7 +59,7 @@ class Binding(ExtensionPoints):
         ]
 
     def _pre_bind(self, task: Task, node: int) -> tuple[list[PreBindStep] | None, dict[str, str]]:
-        """The steps and annotations of one task; no list if a callback failed."""
+        """The steps and annotations of one task; None instead of steps if a callback failed."""
         steps: list[PreBindStep] = []
         annotations: dict[str, str] = {}
         for _, answer in self.callbacks.answers("pre_bind", task, node):

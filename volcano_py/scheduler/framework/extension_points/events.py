@@ -10,7 +10,7 @@ from volcano_py.scheduler.framework.extension_points.table import ExtensionPoint
 from volcano_py.scheduler.model.task import Task
 
 Allocated = Callable[[Task, int], str | None]
-"""(task, node column); text is an error, after which the placement is undone."""
+"""(task, node column); a returned text is an error: the placement is undone."""
 Deallocated = Callable[[Task, int], None]
 AllocatedRun = Callable[[Sequence[Task], Sequence[int]], None]
 """(tasks, the node column of each): equal tasks of one job."""
@@ -29,7 +29,7 @@ class Handler(NamedTuple):
 
 
 class Events(ExtensionPoints):
-    """Plugins follow what the session does to tasks."""
+    """Calls the plugins when the session places or evicts tasks."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -46,18 +46,18 @@ class Events(ExtensionPoints):
         allocate_run: AllocatedRun | None = None,
         concerns: Callable[[Task], bool] | None = None,
     ) -> None:
-        """Follow the session's placements, evictions, and what takes them back.
+        """Register handlers for the session's placements and evictions, and for their undo.
 
-        A plugin without `deallocate` counts placements for good, so that dry runs must be made exactly as Volcano makes
-        them; the same holds for one whose `deallocate` does not undo everything (`leaves_traces`). `simulated`: whether
-        it follows dry runs of topology-aware preemption as well.
+        A plugin without `deallocate` never subtracts placements; dry runs must then run exactly as in Volcano. The same
+        holds for a plugin whose `deallocate` does not undo everything (`leaves_traces`). `simulated`: whether the
+        handlers are also called in dry runs of topology-aware preemption.
 
         Two hints make gangs faster. `allocate_run`: does for many equal tasks of one job at once what `allocate` would
-        do for each, and never rejects one. `concerns`: whether the handler does anything for a task; the answer must be
+        do for each, and never rejects one. `concerns`: whether the handler does anything for a task; the result must be
         the same for all tasks of a class. Without a hint equal tasks are placed one by one.
 
-        Called: `allocate` when a task gets a node or an eviction is taken back; `deallocate` when a task is evicted or
-        a placement is taken back. The node is a column of `session.table`.
+        Called: `allocate` when a task gets a node or an eviction is undone; `deallocate` when a task is evicted or
+        a placement is undone. The node is a column of `session.table`.
         Combination: all handlers are called, in the order of registration; the last error text counts.
         Flag: none.
         On error: the placement fails with the error; an eviction goes on.
@@ -68,12 +68,12 @@ class Events(ExtensionPoints):
 
     @property
     def placements_leave_traces(self) -> bool:
-        """Some plugin counts placements and does not take them back, or not completely."""
+        """Whether a plugin counts placements and does not undo them, or not completely."""
         return any(h.leaves_traces for h in self.handlers)
 
     @contextmanager
     def dry_run(self) -> Iterator[None]:
-        """What moves meanwhile is simulated: handlers that do not follow simulations are left out."""
+        """Moves within this context are simulated: handlers without `simulated` are not called."""
         self._in_dry_run = True
         try:
             yield
@@ -93,7 +93,7 @@ class Events(ExtensionPoints):
         return error
 
     def run_handlers(self, task: Task) -> list[Handler] | None:
-        """The handlers that follow a run of tasks equal to this one; None: one of them takes only task by task."""
+        """The handlers to call for a run of tasks equal to this one; None: one of them handles only single tasks."""
         found = []
         for handler in self.handlers:
             if handler.allocate is None or (handler.concerns is not None and not handler.concerns(task)):
@@ -104,7 +104,7 @@ class Events(ExtensionPoints):
         return found
 
     def _deallocated(self, task: Task, node: int, handlers: Sequence[Handler] | None = None) -> None:
-        """`handlers`: those that have followed the placement; None: all."""
+        """`handlers`: those that were called for the placement; None: all."""
         for handler in self.handlers if handlers is None else handlers:
             if handler.deallocate is None or (self._in_dry_run and not handler.simulated):
                 continue

@@ -15,14 +15,14 @@ ALLOCATE, EVICT = "allocate", "evict"
 """The purpose of a gradient."""
 
 Gradient = list[list[str]]
-"""Names of HyperNodes in groups; the first group with a solution is taken."""
+"""Names of HyperNodes in groups; the first group with a solution is used."""
 
 
 class NetworkDomains(ExtensionPoints):
-    """Where in the network a job is tried, and which HyperNode is best."""
+    """In which domains of the network a job is tried, and which HyperNode is best."""
 
     def add_job_gradient(self, fn: Callable[[SessionJob, str, str], Gradient]) -> None:
-        """The HyperNodes below a given one in which a job is tried, with the purpose `ALLOCATE` or `EVICT`.
+        """Return the HyperNodes below a given one in which a job is tried, with the purpose `ALLOCATE` or `EVICT`.
 
         Called: once a job with a hard topology or with subGroupPolicy, for the whole cluster.
         Combination: the first plugin decides; without any the given HyperNode itself is tried.
@@ -32,13 +32,14 @@ class NetworkDomains(ExtensionPoints):
         self._add("job_gradient", fn)
 
     def job_gradients(self, job: SessionJob, hyper_node: str, purpose: str) -> Gradient:
-        """Where below a HyperNode to try a job; a native gang with a topology key: in which domains of that label."""
+        """The domains below a HyperNode in which to try a job; for a native gang with a topology key, the domains of
+        that label."""
         if job.constraint is not None and job.constraint.label:
             return [domains_for(self._as_session(), job, evicts=purpose == EVICT)]
         return self._gradients("job_gradient", hyper_node, job, hyper_node, purpose)
 
     def add_sub_job_gradient(self, fn: Callable[[SessionJob, SubJob, str, str], Gradient]) -> None:
-        """The same for one sub-job, below a HyperNode that was chosen for its job.
+        """Return the HyperNodes in which one sub-job is tried, below a HyperNode that was chosen for its job.
 
         Called: for each sub-job in each HyperNode in which its job is tried.
         Combination: the first plugin decides; without any the given HyperNode itself is tried.
@@ -48,7 +49,7 @@ class NetworkDomains(ExtensionPoints):
         self._add("sub_job_gradient", fn)
 
     def sub_job_gradients(self, job: SessionJob, sub: SubJob, hyper_node: str, purpose: str) -> Gradient:
-        """Where below a HyperNode to try a sub-job."""
+        """The domains below a HyperNode in which to try a sub-job."""
         if job.constraint is not None and job.constraint.label:
             return [[hyper_node]]
         return self._gradients("sub_job_gradient", hyper_node, job, sub, hyper_node, purpose)
@@ -61,7 +62,7 @@ class NetworkDomains(ExtensionPoints):
     def add_hyper_node_order(self, fn: Callable[[SubJob, list[str]], dict[str, float]]) -> None:
         """Score HyperNodes for a sub-job: higher is better.
 
-        Called: with the HyperNodes of a group in which the sub-job was placed on trial.
+        Called: with the HyperNodes of a group in which a dry run has placed the sub-job.
         Combination: the sum over plugins.
         Flag: enabledHyperNodeOrder.
         On error: the plugin adds nothing.

@@ -29,9 +29,9 @@ class JobStates(ExtensionPoints):
         self._missing: dict[str, Missing] = {}
 
     def add_job_valid(self, fn: Callable[[SessionJob], Invalid | None]) -> None:
-        """Reject a job before any of its tasks is looked at; None: the job is valid.
+        """Reject a job before any of its tasks is considered; None: the job is valid.
 
-        Called: once a job by every action that places or evicts.
+        Called: once per job by every action that places or evicts.
         Combination: the first rejection.
         Flag: none.
         On error: the job is invalid with reason PluginError.
@@ -52,7 +52,7 @@ class JobStates(ExtensionPoints):
         """Whether enough tasks of a job have a node, so that they may be bound.
 
         `missing` is a hint that makes gangs faster: how many further tasks of a role must at least be placed until
-        `fn` can answer yes. That many are placed at once.
+        `fn` can return true. That many are placed at once.
 
         Called: after each task, or run of tasks, that is placed.
         Combination: all plugins agree.
@@ -68,7 +68,7 @@ class JobStates(ExtensionPoints):
         return self.callbacks.all("job_ready", job)
 
     def missing(self, job: SessionJob, role: str) -> int:
-        """How many tasks of a role, at least, the job lacks until it is ready; 1: ask after each."""
+        """How many tasks of a role, at least, the job lacks until it is ready; 1: check after each task."""
         least = 1
         for plugin, _, _ in self.callbacks.enabled("job_ready"):
             if plugin in self._missing:
@@ -90,7 +90,7 @@ class JobStates(ExtensionPoints):
         return self.callbacks.vote("job_pipelined", job)
 
     def add_sub_job_ready(self, fn: Callable[[SessionJob, SubJob], bool]) -> None:
-        """The same as job_ready for one sub-job; only for jobs with subGroupPolicy.
+        """As add_job_ready, for one sub-job; only for jobs with subGroupPolicy.
 
         Called: after each task of the sub-job that is placed.
         Combination: all plugins agree.
@@ -104,7 +104,7 @@ class JobStates(ExtensionPoints):
         return self.callbacks.all("sub_job_ready", job, sub) if job.has_policies else self.job_ready(job)
 
     def add_sub_job_pipelined(self, fn: Callable[[SessionJob, SubJob], Vote]) -> None:
-        """The same as job_pipelined for one sub-job; only for jobs with subGroupPolicy.
+        """As add_job_pipelined, for one sub-job; only for jobs with subGroupPolicy.
 
         Called: when a sub-job is not ready after its tasks were tried.
         Combination: a REJECT is final, a PERMIT decides at the end of its tier, all abstaining means yes.
@@ -120,7 +120,7 @@ class JobStates(ExtensionPoints):
     def add_job_starving(self, fn: Callable[[SessionJob], bool]) -> None:
         """Whether a job lacks tasks and pods may be evicted for it.
 
-        Called: by preempt, reclaim and their gang variants before and while victims are sought.
+        Called: by preempt, reclaim and their gang variants before and during the search for victims.
         Combination: all plugins of the first tier that has one agree; without any the job does not starve.
         Flag: enableJobStarving.
         On error: the job does not starve.
@@ -134,7 +134,7 @@ class JobStates(ExtensionPoints):
     def add_job_enqueueable(self, fn: Callable[[SessionJob], Vote]) -> None:
         """Whether a Pending PodGroup may become Inqueue, so that its pods are created.
 
-        Called: by enqueue, for each pending job that states minResources.
+        Called: by enqueue, for each pending job that sets minResources.
         Combination: a REJECT is final, a PERMIT decides at the end of its tier, all abstaining means yes.
         Flag: enableJobEnqueued.
         On error: the job stays Pending.
@@ -151,11 +151,11 @@ class JobStates(ExtensionPoints):
         Called: by enqueue, when a PodGroup becomes Inqueue.
         Combination: all plugins are called.
         Flag: enableJobEnqueued.
-        On error: the other plugins are called all the same.
+        On error: the other plugins are called nevertheless.
         """
         self._add("job_enqueued", fn)
 
     def job_enqueued(self, job: SessionJob) -> None:
-        """The job's PodGroup has become Inqueue."""
+        """Notify the plugins that the job's PodGroup has become Inqueue."""
         for _ in self.callbacks.answers("job_enqueued", job):
             pass

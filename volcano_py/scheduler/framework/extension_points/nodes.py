@@ -2,7 +2,7 @@
 
 Each has two forms. The plain one is a function of a task and one node; with a scope narrower than `DOMAIN` it is called
 once for each class of equal pods and each node that changed, not for each pod. The array form is a `Filter` or `Score`
-(`framework.node_rules`), which answers for all nodes at once.
+(`framework.node_rules`), which evaluates all nodes at once.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from volcano_py.scheduler.model.task import Task
 
 
 class NodeRules(ExtensionPoints):
-    """Which nodes take a task, and which is best."""
+    """Which nodes accept a task, and which is best."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -37,9 +37,9 @@ class NodeRules(ExtensionPoints):
             yield
 
     def add_pre_predicate(self, fn: Callable[[Task], str | None]) -> None:
-        """Reject a task for all nodes, with the reason; None: nodes are looked at.
+        """Reject a task for all nodes, with the reason; None: the nodes are filtered.
 
-        Called: once a task before its nodes are filtered.
+        Called: once per task before its nodes are filtered.
         Combination: the first rejection.
         Flag: enablePredicate.
         On error: the task is rejected.
@@ -47,7 +47,7 @@ class NodeRules(ExtensionPoints):
         self._add("pre_predicate", fn)
 
     def pre_predicate(self, task: Task) -> str | None:
-        """Why no node takes the task; None: nodes are to be filtered."""
+        """Why the task is rejected for all nodes; None: the nodes are filtered."""
         for plugin, answer in self.callbacks.answers("pre_predicate", task):
             if isinstance(answer, Fault):
                 return f"plugin {plugin} failed: {answer.error.partition(': ')[2]}"
@@ -59,17 +59,18 @@ class NodeRules(ExtensionPoints):
         return None
 
     def without_pre_predicate(self, task: Task) -> frozenset[str]:
-        """The plugins whose filters reject the task because their pre_predicate has not seen it in this session."""
+        """The plugins whose filters reject the task because their pre_predicate was not called for it in this
+        session."""
         return frozenset() if task.key in self._pre_predicated else frozenset(self._needs_pre_predicate)
 
     def add_predicate(self, fn: Callable[[Task, NodeView], Reason | str | None], *, scope: Scope = DOMAIN) -> None:
-        """Reject one node for a task, with the reason; None: the node takes it.
+        """Reject one node for a task, with the reason; None: the node accepts it.
 
-        `scope`: what the answer depends on. STATIC: the pod's class and the Node object. LOCAL: also the node's own
+        `scope`: what the result depends on. STATIC: the pod's class and the Node object. LOCAL: also the node's own
         numbers. DOMAIN (default): anything. A class is all pods with the same spec, labels and owner.
 
-        Called: STATIC once a class and changed Node object, LOCAL once a class and node whose numbers changed, DOMAIN
-        for each pod and node.
+        Called: STATIC once per class and changed Node object, LOCAL once per class and node whose numbers changed,
+        DOMAIN for each pod and node.
         Combination: all plugins accept; of several rejections the one of the first plugin is reported.
         Flag: enablePredicate.
         On error: the node is rejected with the reason "plugin … failed".
@@ -79,7 +80,7 @@ class NodeRules(ExtensionPoints):
     def add_filters(self, *filters: Filter, after_pre_predicate: bool = False) -> None:
         """The array form of `add_predicate`: rules that are called in this order.
 
-        `after_pre_predicate`: they reject every task that this plugin's pre_predicate has not seen.
+        `after_pre_predicate`: they reject every task for which this plugin's pre_predicate was not called.
         """
         plugin = self.registering
         self._filters[plugin] += filters
@@ -90,9 +91,9 @@ class NodeRules(ExtensionPoints):
     def add_node_order(self, fn: Callable[[Task, NodeView], float], *, scope: Scope = DOMAIN) -> None:
         """Score one node for a task: higher is better.
 
-        `scope`: what the answer depends on, as for `add_predicate`.
+        `scope`: what the result depends on, as for `add_predicate`.
 
-        Called: as for predicate, for nodes that take the task.
+        Called: as for predicate, for nodes that accept the task.
         Combination: the sum over plugins, once for each time that a plugin is in the tiers.
         Flag: enableNodeOrder.
         On error: the plugin adds nothing for this node.
@@ -120,4 +121,4 @@ class NodeRules(ExtensionPoints):
 
 
 def _nothing(*_: object) -> None:
-    """The callback that stands for a plugin's node rules."""
+    """The callback that represents a plugin's node rules."""

@@ -1,4 +1,5 @@
-"""Extension points that order jobs, sub-jobs, tasks and queues. Volcano: JobOrderFn and its relatives.
+"""Extension points that order jobs, sub-jobs, tasks and queues. Volcano: JobOrderFn, SubJobOrderFn, TaskOrderFn,
+QueueOrderFn, VictimQueueOrderFn.
 
 Orders of jobs, sub-jobs and tasks are sort keys, so that a list is sorted without comparing pairs; orders of queues
 compare two of them, because the order can depend on both.
@@ -22,12 +23,12 @@ class Orders(ExtensionPoints):
     def __init__(self) -> None:
         super().__init__()
         self.task_order_moves = False
-        """Placing a task can change the order of the job's other tasks."""
+        """Whether placing a task can change the order of the job's other tasks."""
 
     def add_job_order(self, fn: Callable[[SessionJob], Comparable]) -> None:
         """Order the jobs of a queue: the job with the lower key comes first.
 
-        Called: once a job when an action fills a queue's heap, and again when the job is put back.
+        Called: once per job when an action fills a queue's heap, and again when the job is put back.
         Combination: the keys of all plugins, earlier plugins first; then creation time, then namespace and name.
         Flag: enableJobOrder.
         On error: the plugin's key is 0 for this job.
@@ -43,7 +44,7 @@ class Orders(ExtensionPoints):
         return self.job_key(left) < self.job_key(right)
 
     def job_rank(self, job: SessionJob) -> tuple[Any, ...]:
-        """What the plugins say about a job; `job_key` has the rest of the order."""
+        """The plugins' part of a job's sort key; `job_key` has the rest of the order."""
         return self.callbacks.key("job_order", job)
 
     def job_compare(self, left: SessionJob, right: SessionJob) -> int:
@@ -71,7 +72,7 @@ class Orders(ExtensionPoints):
 
         `moves`: placing one task can change the keys of others; they are then compared again each time.
 
-        Called: once a task when an action lists the job's pending tasks.
+        Called: once per task when an action lists the job's pending tasks.
         Combination: the keys of all plugins, earlier plugins first; then the number at the end of the pods' names, then
         creation time, then UID.
         Flag: enableTaskOrder.
@@ -81,11 +82,11 @@ class Orders(ExtensionPoints):
         self.task_order_moves |= moves
 
     def task_key(self, task: Task) -> tuple[Any, ...]:
-        """What the plugins say about a task; `task_before` has the rest of the order."""
+        """The plugins' part of a task's sort key; `task_before` has the rest of the order."""
         return self.callbacks.key("task_order", task)
 
     def task_before(self, left: Task, right: Task, task_key: Callable[[Task], tuple[Any, ...]] | None = None) -> bool:
-        """Whether the left task comes first. `task_key`: keeps the result of the method of that name."""
+        """Whether the left task comes first. `task_key`: a cached form of the method of that name."""
         key = task_key or self.task_key
         a, b = key(left), key(right)
         if a != b:
@@ -95,10 +96,10 @@ class Orders(ExtensionPoints):
         return (left.created, left.uid) < (right.created, right.uid)
 
     def add_queue_order(self, fn: Callable[[Queue, Queue], int]) -> None:
-        """Order the queues: a negative answer puts the first argument first, 0 leaves it to the next plugin.
+        """Order the queues: a negative result puts the first argument first, 0 leaves it to the next plugin.
 
-        Called: with two queues, whenever an action takes the next queue.
-        Combination: the first answer other than 0; then creation time, then name.
+        Called: with two queues, whenever an action selects the next queue.
+        Combination: the first result other than 0; then creation time, then name.
         Flag: enableQueueOrder.
         On error: the plugin is skipped.
         """
@@ -110,18 +111,18 @@ class Orders(ExtensionPoints):
         return order < 0 if order else (left.created, left.name) < (right.created, right.name)
 
     def add_victim_queue_order(self, fn: Callable[[Queue, Queue, Queue | None], int]) -> None:
-        """Order the queues that lose pods: a negative answer takes victims from the first queue first.
+        """Order the queues that lose pods: with a negative result, victims of the first queue are evicted first.
 
-        The third argument is the queue of the task that gains.
+        The third argument is the queue of the preemptor.
 
         Called: with the queues of two victims, when victims are sorted.
-        Combination: the first answer other than 0; then the reverse of queue_order.
+        Combination: the first result other than 0; then the reverse of queue_order.
         Flag: none.
         On error: the plugin is skipped.
         """
         self._add("victim_queue_order", fn)
 
     def victim_queue_before(self, left: Queue, right: Queue, preemptor: Queue | None) -> bool:
-        """Whether victims are taken from the left queue first."""
+        """Whether victims of the left queue are evicted first."""
         order = self.callbacks.compare("victim_queue_order", left, right, preemptor)
         return order < 0 if order else not self.queue_before(left, right)

@@ -15,31 +15,31 @@ HowMany = Callable[[Queue, Task, int], int]
 
 
 class QueueLimits(ExtensionPoints):
-    """What plugins that share the cluster among queues decide."""
+    """The decisions of plugins that share the cluster among queues."""
 
     def __init__(self) -> None:
         super().__init__()
         self._how_many: dict[str, HowMany] = {}
 
     def add_overused(self, fn: Callable[[Queue], bool]) -> None:
-        """Whether a queue holds its share, so that it gets nothing more in this cycle.
+        """Whether a queue holds its share, so that nothing more is allocated to it in this cycle.
 
         Called: by allocate, reclaim and gangreclaim, before each job of the queue.
-        Combination: one plugin is enough.
+        Combination: the queue is overused if one plugin returns true.
         Flag: enabledOverused.
         On error: the queue is overused.
         """
         self._add("overused", fn)
 
     def overused(self, queue: Queue) -> bool:
-        """Whether the queue gets nothing more in this cycle."""
+        """Whether nothing more is allocated to the queue in this cycle."""
         return self.callbacks.any("overused", queue)
 
     def add_allocatable(self, fn: Callable[[Queue, Task], bool], *, how_many: HowMany | None = None) -> None:
         """Whether a queue may hold one more task.
 
-        `how_many` is a hint that makes gangs faster: to how many equal tasks, one after the other and up to the limit,
-        `fn` would say yes.
+        `how_many` is a hint that makes gangs faster: for how many equal tasks, one after the other and up to the limit,
+        `fn` would return true.
 
         Called: before each task that is placed or for which pods are evicted.
         Combination: all plugins agree.
@@ -55,7 +55,8 @@ class QueueLimits(ExtensionPoints):
         return self.callbacks.all("allocatable", queue, task)
 
     def how_many_allocatable(self, queue: Queue, task: Task, limit: int) -> int:
-        """How many tasks equal to this one the queue may hold in addition, up to `limit`; 0: request each."""
+        """How many tasks equal to this one the queue may hold in addition, up to `limit`; 0: unknown, call
+        `allocatable` for each."""
         for plugin, _, _ in self.callbacks.enabled("allocatable"):
             if plugin not in self._how_many:
                 return 0
@@ -63,7 +64,7 @@ class QueueLimits(ExtensionPoints):
         return limit
 
     def add_simulate_allocatable(self, fn: Callable[[Queue, Task], bool]) -> None:
-        """The same within a dry run of topology-aware preemption, where closed queues count as open.
+        """As add_allocatable, within a dry run of topology-aware preemption, where closed queues count as open.
 
         Called: after each simulated eviction.
         Combination: all plugins agree.
@@ -77,7 +78,7 @@ class QueueLimits(ExtensionPoints):
         return self.callbacks.all("simulate_allocatable", queue, task)
 
     def add_preemptive(self, fn: Callable[[Queue, Sequence[Task]], bool]) -> None:
-        """Whether a queue may take capacity from other queues for these tasks.
+        """Whether a queue may reclaim capacity from other queues for these tasks.
 
         Called: by reclaim and gangreclaim, before they look for victims.
         Combination: all plugins agree.
@@ -87,11 +88,11 @@ class QueueLimits(ExtensionPoints):
         self._add("preemptive", fn)
 
     def preemptive(self, queue: Queue, tasks: Sequence[Task]) -> bool:
-        """Whether the queue may take capacity from other queues for these tasks."""
+        """Whether the queue may reclaim capacity from other queues for these tasks."""
         return self.callbacks.all("preemptive", queue, tasks)
 
     def add_entitled(self, fn: Callable[[str, Resource], bool]) -> None:
-        """Whether an amount, beside what a queue holds, is still within what the queue is entitled to.
+        """Whether an amount, added to what a queue holds, is within what the queue is entitled to.
 
         Called: by plugins that limit admission (overcommit), with the queue's name and the job's minResources.
         Combination: the first plugin decides; without any: no.
@@ -100,9 +101,9 @@ class QueueLimits(ExtensionPoints):
         """
         self._add("entitled", fn)
 
-    def entitled(self, queue: str, wanted: Resource) -> bool:
-        """Whether the queue may claim so much more as its own."""
-        for _, answer in self.callbacks.answers("entitled", queue, wanted):
+    def entitled(self, queue: str, requested: Resource) -> bool:
+        """Whether the queue is entitled to this amount in addition to what it holds."""
+        for _, answer in self.callbacks.answers("entitled", queue, requested):
             return bool(answer) and not isinstance(answer, Fault)
         return False
 
@@ -122,5 +123,5 @@ class QueueLimits(ExtensionPoints):
 
     @property
     def sharing(self) -> frozenset[str]:
-        """The plugins that know what a queue holds beyond its share: they answer preemptive or overused."""
+        """The plugins that compute what a queue holds beyond its share: those with preemptive or overused."""
         return frozenset(c.plugin for point in ("preemptive", "overused") for c in self.callbacks.enabled(point))

@@ -1,4 +1,5 @@
-"""All extension points: Volcano's name and the flag that enables each, and the base of their methods."""
+"""The table of all extension points, with Volcano's name and the flag that enables each, and the base of their methods.
+Volcano: the fields of Session, and the flags of PluginOption."""
 
 from __future__ import annotations
 
@@ -64,7 +65,7 @@ class Comparable(Protocol):
 
 
 class ExtensionPoints:
-    """What the groups of extension points share: the callbacks, and which plugin is registering them."""
+    """Common to the groups of extension points: the callbacks, and which plugin is registering them."""
 
     def __init__(self) -> None:
         self.callbacks = Callbacks({name: point.flag for name, point in POINTS.items()})
@@ -72,7 +73,7 @@ class ExtensionPoints:
 
     @contextmanager
     def registration(self, plugin: str) -> Iterator[None]:
-        """Callbacks that are added meanwhile belong to this plugin."""
+        """Callbacks that are added within this context belong to this plugin."""
         self._registering = plugin
         try:
             yield
@@ -87,7 +88,7 @@ class ExtensionPoints:
         return self._registering
 
     def _as_session(self) -> Session:
-        """What rules of plugins are given; implemented by the session."""
+        """The session that rules of plugins receive; implemented by the session."""
         raise NotImplementedError
 
     def _add(self, point: str, fn: Callable[..., Any], basis: Any = None) -> None:

@@ -1,9 +1,9 @@
-"""Extension points that choose victims, and how the answers of several plugins combine. Volcano: Preemptable,
+"""Extension points that choose victims, and how the results of several plugins combine. Volcano: Preemptable,
 Reclaimable, UnifiedEvictable, VictimTasks.
 
-Volcano takes the answer of the first tier that has one. Two deviations change that: with `protections_hold` a
-protection counts in whatever tier it is, and with `rank_holds` a pod is a victim only if some plugin has a reason to
-evict it. What an answer means, a plugin declares as its `Basis`.
+Volcano uses the result of the first tier that has one. Two deviations change that: with `protections_hold` protections
+of all tiers hold, and with `rank_holds` a pod is a victim only if a plugin has a reason to evict it. A plugin declares
+the meaning of its result as its `Basis`.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ class Basis(Enum):
     """Why a plugin names a pod as a victim."""
 
     CLAIM = "claim"
-    """It has a reason to evict: the victim's job or queue holds what the evictor is entitled to (drf, proportion)."""
+    """A reason to evict: the victim's job or queue holds what the evictor is entitled to (drf, proportion)."""
     RANK = "rank"
     """The evictor has a higher priority; that is a reason within a queue, and none between queues (priority)."""
     PROTECTION = "protection"
-    """It has none: it only leaves out pods that must not be evicted (conformance, pdb, cdp)."""
+    """No reason to evict: the plugin only leaves out pods that must not be evicted (conformance, pdb, cdp)."""
     GANG_MINIMUM = "gang-minimum"
-    """It has none: it leaves out pods that a gang needs for its minimum (gang)."""
+    """No reason to evict: the plugin leaves out pods that a gang needs for its minimum (gang)."""
 
 
 class EvictionContext(NamedTuple):
@@ -50,12 +50,12 @@ class VictimSelection(QueueLimits):
     deviations: Deviations
 
     def add_preemptable(self, fn: VictimsFn, *, basis: Basis = Basis.CLAIM) -> None:
-        """The candidates that a task may preempt, in their order; None: the plugin abstains.
+        """Return the candidates that a task may preempt, in their order; None: the plugin abstains.
 
-        `basis`: what it means that the plugin names a pod.
+        `basis`: why the plugin names a pod.
 
         Called: by preempt, with the pods of a node that are in the preemptor's queue or in its job.
-        Combination: the pods that all plugins of a tier name; the first tier with an answer decides; protections hold
+        Combination: the pods that all plugins of a tier name; the first tier with a result decides; protections hold
         in every tier (deviation protections-hold), and each pod needs a reason (deviation rank-holds).
         Flag: enablePreemptable.
         On error: no victims.
@@ -74,19 +74,19 @@ class VictimSelection(QueueLimits):
         return found
 
     def add_outranked(self, fn: Callable[[Task, Victims], Victims]) -> None:
-        """The victims without those that a task must not preempt, whichever tier named them.
+        """Return the victims without those that a task must not preempt, whichever tier named them.
 
         Called: by preempt, with the victims that preemptable has named.
-        Combination: one plugin after another.
+        Combination: each plugin receives the result of the previous one.
         Flag: enablePreemptable.
         On error: no victims.
         """
         self._add("outranked", fn)
 
     def add_reclaimable(self, fn: VictimsFn, *, basis: Basis = Basis.CLAIM) -> None:
-        """The candidates that a task may reclaim from other queues, in their order; None: the plugin abstains.
+        """Return the candidates that a task may reclaim from other queues, in their order; None: the plugin abstains.
 
-        `basis`: what it means that the plugin names a pod.
+        `basis`: why the plugin names a pod.
 
         Called: by reclaim, with the pods of a node that are in other, reclaimable queues.
         Combination: as for preemptable.
@@ -102,9 +102,9 @@ class VictimSelection(QueueLimits):
     def add_unified_evictable(
         self, fn: Callable[[EvictionContext, Victims], Victims | None], *, basis: Basis = Basis.CLAIM
     ) -> None:
-        """The candidates that may be evicted for a whole gang; None: the plugin abstains.
+        """Return the candidates that may be evicted for a whole gang; None: the plugin abstains.
 
-        `basis`: what it means that the plugin names a pod.
+        `basis`: why the plugin names a pod.
 
         Called: by gangpreempt and gangreclaim, with the pods of a network domain.
         Combination: as for preemptable.
@@ -118,10 +118,10 @@ class VictimSelection(QueueLimits):
         return self._victims("unified_evictable", context, candidates)
 
     def add_victim_tasks(self, fn: Callable[[Victims], Victims]) -> None:
-        """Of all running tasks, those that should be evicted whatever is pending.
+        """Return those of all running tasks that should be evicted, regardless of pending tasks.
 
         Called: by shuffle, with all running tasks.
-        Combination: the union of a tier's answers; the first tier that names a task decides; protections hold in every
+        Combination: the union of a tier's results; the first tier that names a task decides; protections hold in every
         tier (deviation protections-hold).
         Flag: enabledVictim.
         On error: the plugin names none.
@@ -129,7 +129,7 @@ class VictimSelection(QueueLimits):
         self._add("victim_tasks", fn)
 
     def victim_tasks(self, tasks: Victims) -> Victims:
-        """The tasks that should be evicted whatever is pending."""
+        """The tasks that should be evicted, regardless of pending tasks."""
         for tier in self.callbacks.tiers("victim_tasks"):
             chosen: dict[str, Task] = {}
             for plugin, fn, _ in tier:
@@ -143,7 +143,7 @@ class VictimSelection(QueueLimits):
         return []
 
     def unprotected(self, victims: Victims) -> Victims:
-        """The victims that no plugin protects, whatever they are evicted for (deviation protections-hold)."""
+        """The victims that no plugin protects at any extension point (deviation protections-hold)."""
         if not self.deviations.protections_hold:
             return victims
         for plugin, fn, basis in self.callbacks.enabled("preemptable"):
@@ -156,7 +156,7 @@ class VictimSelection(QueueLimits):
         return victims
 
     def keeps_gangs(self, point: str) -> bool:
-        """Whether a plugin that keeps gangs at their minimum is called at an extension point."""
+        """Whether a plugin that keeps gangs at their minimum has a callback at an extension point."""
         return any(c.basis is Basis.GANG_MINIMUM for c in self.callbacks.enabled(point))
 
     # ---- combination ------------------------------------------------------------------------------------
@@ -174,7 +174,7 @@ class VictimSelection(QueueLimits):
         return found
 
     def _first_tier(self, point: str, evictor: Any, candidates: Victims) -> tuple[Victims, int]:
-        """The answer of the first tier that has one, and that tier's number."""
+        """The result of the first tier that has one, and that tier's number."""
         tiers = self.callbacks.tiers(point)
         for number, tier in enumerate(tiers):
             try_next, victims = self._answer(point, tier, evictor, candidates)
@@ -217,10 +217,10 @@ class VictimSelection(QueueLimits):
         return [t for t in found if t.uid in allowed]
 
     def _with_reason(self, point: str, decided: int, evictor: Any, found: Victims, candidates: Victims) -> Victims:
-        """The victims that there is a reason to evict; without this rule two jobs can evict each other in turn.
+        """The victims that a plugin has a reason to evict; without this rule two jobs can evict each other in turn.
 
-        If no plugin of the tier that decided has one, the reason is, between queues, what a queue holds beyond its
-        share, in whatever tier its plugin is; and otherwise which job comes first.
+        If no plugin of the deciding tier has a reason, the plugins that share the cluster among queues give it between
+        queues, in whatever tier they are. Within a queue the order of jobs gives it.
         """
         between_queues = point == "reclaimable" or getattr(evictor, "kind", "") == "gangreclaim"
         reasons = {Basis.CLAIM} if between_queues else {Basis.CLAIM, Basis.RANK}
