@@ -90,7 +90,7 @@ def hyper_node(name: str, tier: int, kind: str, *members: str) -> topology.Hyper
     return msgspec.convert({"metadata": metadata(name), "spec": {"tier": tier, "members": listed}}, topology.HyperNode)
 
 
-def eviction(pod: str, time: str, beneficiary: str = "", action: str = "reclaim") -> Manifest:
+def eviction(pod: str, time: str, evictor: str = "", action: str = "reclaim") -> Manifest:
     whole: Manifest = {
         "metadata": metadata(f"{pod}.1", "lab"),
         "involvedObject": {"kind": "Pod", "namespace": "lab", "name": pod},
@@ -98,6 +98,6 @@ def eviction(pod: str, time: str, beneficiary: str = "", action: str = "reclaim"
         "message": f"Pod is evicted, because of {action}",
         "lastTimestamp": time,
     }
-    if beneficiary:
-        whole["related"] = {"kind": "PodGroup", "namespace": "lab", "name": beneficiary}
+    if evictor:
+        whole["related"] = {"kind": "PodGroup", "namespace": "lab", "name": evictor}
     return kept.event(msgspec.convert(whole, kept.SeenEvent))

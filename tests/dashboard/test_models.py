@@ -195,7 +195,7 @@ def test_evictions_name_the_job_that_they_are_for() -> None:
         ],
         groups,
     )
-    assert [(e.pod, e.action, e.beneficiary) for e in found.rows] == [
+    assert [(e.pod, e.action, e.evictor) for e in found.rows] == [
         ("new", "preempt", "lab/train"),
         ("gone", "reclaim", "lab/ended"),
         ("old", "reclaim", ""),

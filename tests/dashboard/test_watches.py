@@ -73,7 +73,7 @@ async def test_objects_are_kept_live_while_there_is_a_viewer(tmp_path: Path, mon
             await client.create(EVENT, evicted)
             await seen(watches, lambda: watches.objects("evictions"), "the eviction is not seen")
             [eviction] = watches.objects("evictions").values()
-            assert eviction["beneficiary"] == ("default", "a")
+            assert eviction["evictor"] == ("default", "a")
             health = watches.health()
             assert (health.loading, health.stale, health.missing, health.quarantined) == (False, None, (), ())
         await seen(watches, lambda: not watches._tasks, "the watches have not ended")
@@ -198,6 +198,6 @@ async def test_evictions_of_a_live_scheduler_name_the_job_that_they_are_for(tmp_
             await waiting.within(watches.synced(), "not all kinds are listed")
             await seen(watches, lambda: len(watches.objects("evictions")) >= 2, "the evictions are not seen")
             rows = Models(watches).evictions().rows
-            assert {(row.action, row.beneficiary) for row in rows} == {("reclaim", "default/starving")}
+            assert {(row.action, row.evictor) for row in rows} == {("reclaim", "default/starving")}
             assert all(row.pod.startswith("greedy-main-") for row in rows)
         watches.stop()

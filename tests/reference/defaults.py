@@ -122,7 +122,7 @@ def entitled(session: Session, job: SessionJob) -> bool:
     in a reclaimable queue that keeps what it deserves. By trial of each of them, as an oracle for reclaim."""
     if any(j.ready_num < j.min_available and session.job_pipelined(j) for j in session.jobs.values()):
         return False  # sla holds capacity for a job that has waited for too long
-    if job.is_pending() or session.job_valid(job) is not None or job.wants_topology or not session.job_starving(job):
+    if job.is_pending() or session.job_valid(job) is not None or job.has_topology or not session.job_starving(job):
         return False
     if not session.keeps_gangs("reclaimable") or job.ready_num >= job.min_available:
         return False

@@ -77,7 +77,7 @@ def check_cycles(case: Case, cycles: int, parity: bool) -> int:
             victims_gangs_are_whole(cycle)
         if not parity and cycle.counts_slots:
             gangs_are_whole(cycle)
-        pairs = {(e.beneficiary, e.group) for e in cycle.evicted.values() if e.beneficiary not in ("", e.group)}
+        pairs = {(e.evictor, e.group) for e in cycle.evicted.values() if e.evictor not in ("", e.group)}
         if not parity and case.get("come_back") and cycle.counts_slots:
             for a, b in pairs:
                 assert (b, a) not in against | pairs, f"{a} and {b} evict each other in turn"
@@ -201,9 +201,9 @@ def evictions_have_a_beneficiary(cycle: Cycle, parity: bool) -> None:
     for key, e in cycle.evicted.items():
         if e.reason not in _FOR_SOMEBODY:
             continue  # shuffle evicts for nobody in particular, and gang what cannot go on
-        volcanic = parity and any(t.best_effort for t in cycle.jobs[e.beneficiary].tasks.values())
+        volcanic = parity and any(t.best_effort for t in cycle.jobs[e.evictor].tasks.values())
         if not volcanic:
-            assert e.beneficiary in helped, f"{key} is evicted for {e.beneficiary or 'nobody'}, which gets nothing"
+            assert e.evictor in helped, f"{key} is evicted for {e.evictor or 'nobody'}, which gets nothing"
 
 
 def protections_hold(cycle: Cycle) -> None:

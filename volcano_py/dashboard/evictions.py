@@ -20,13 +20,13 @@ _UID = re.compile(r"-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
 
 
 class Eviction(NamedTuple):
-    """An eviction. `beneficiary`: namespace/name of the job that gets the capacity; empty: the Event names none."""
+    """An eviction. `evictor`: namespace/name of the job that gets the capacity; empty: the Event names none."""
 
     time: float
     namespace: str
     pod: str
     action: str
-    beneficiary: str
+    evictor: str
 
 
 class Evictions(NamedTuple):
@@ -47,9 +47,9 @@ def _row(event: Manifest, groups: Mapping[str, Manifest]) -> Eviction:
     namespace, pod = event["pod"]
     found = _ACTION.search(event["message"])
     action = found[1] if found else "a pod of higher priority"
-    beneficiary = ""
-    if event["beneficiary"] is not None:
-        key = "/".join(event["beneficiary"])
+    evictor = ""
+    if event["evictor"] is not None:
+        key = "/".join(event["evictor"])
         # the PodGroup of a Job is JOB-UID; it may be gone
-        beneficiary = f"{event['beneficiary'][0]}/{job_name(groups[key])}" if key in groups else _UID.sub("", key)
-    return Eviction(seconds(event["time"]), namespace, pod, action, beneficiary)
+        evictor = f"{event['evictor'][0]}/{job_name(groups[key])}" if key in groups else _UID.sub("", key)
+    return Eviction(seconds(event["time"]), namespace, pod, action, evictor)

@@ -155,7 +155,7 @@ def event(found: SeenEvent) -> Manifest:
     return {
         "metadata": _metadata(found.metadata),
         "pod": (found.involved_object.namespace, found.involved_object.name),
-        "beneficiary": (related.namespace, related.name) if related.name else None,
+        "evictor": (related.namespace, related.name) if related.name else None,
         "message": found.message,
         "time": found.last_timestamp or found.event_time or found.first_timestamp or "",
         "reason": sys.intern(found.reason),

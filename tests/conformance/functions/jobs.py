@@ -58,7 +58,7 @@ def written_task(uid: str, data: Data) -> Any:
         slot=-1,
         sched_gated=bool(data.get("sch_gated")),
         only_queue_gate=False,
-        wants_queue_admission=False,
+        needs_queue_admission=False,
     )
 
 

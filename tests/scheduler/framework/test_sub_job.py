@@ -86,7 +86,7 @@ def test_every_task_is_in_one_sub_job() -> None:
         "default/j/g-0": 2,
         "default/j/g-1": 2,
     }
-    assert job.has_policies and job.min_sub_jobs == {"default/j/g": 2} and not job.wants_topology
+    assert job.has_policies and job.min_sub_jobs == {"default/j/g": 2} and not job.has_topology
     assert not job.check_sub_jobs(lambda sub: sub.is_ready()) and job.check_sub_jobs(lambda _: True)
 
 

@@ -16,7 +16,7 @@ def draw_evictions(page: Evictions, now: float) -> Markup:
             stamp(row.time, now),
             joined(row.pod, tag("span", row.namespace, class_="under")),
             row.action,
-            _for(row.beneficiary),
+            _for(row.evictor),
         ]
         for row in page.rows
     ]
@@ -25,8 +25,8 @@ def draw_evictions(page: Evictions, now: float) -> Markup:
     return joined(shown, tag("p", f"{hidden} older evictions are not listed.", class_="muted") if hidden else None)
 
 
-def _for(beneficiary: str) -> Child:
-    if not beneficiary:
+def _for(evictor: str) -> Child:
+    if not evictor:
         return tag("span", "not named by this scheduler", class_="muted")
-    namespace, _, name = beneficiary.partition("/")
+    namespace, _, name = evictor.partition("/")
     return joined(link(name, "jobs", namespace, name, class_="name"), tag("span", namespace, class_="under"))

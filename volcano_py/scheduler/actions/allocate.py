@@ -56,7 +56,7 @@ class Allocate(Action):
                 job.phase = "Inqueue"
             if not job.counts[st.PENDING] or job.uid in tried or session.job_valid(job) is not None:
                 continue
-            if job.wants_topology and not session.topology_is_ready:
+            if job.has_topology and not session.topology_is_ready:
                 continue
             if _divided(job):
                 sheet = worksheet(session, job, _placeable)
@@ -106,7 +106,7 @@ def _placeable(task: Task) -> bool:
 def _divided(job: SessionJob) -> bool:
     """Whether the job is placed by sub-job. A job without a hard topology or subgroup policies is one gang without a
     domain."""
-    return bool(job.sub_jobs) and (job.has_policies or job.wants_hard_topology)
+    return bool(job.sub_jobs) and (job.has_policies or job.has_hard_topology)
 
 
 def _allocate_flat(session: Session, queue: Queue, job: SessionJob, todo: list[Task]) -> bool:

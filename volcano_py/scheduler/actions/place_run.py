@@ -76,6 +76,6 @@ def _special(session: Session, task: Task) -> bool:
     return (
         task.claims is not NONE
         or task.sched_gated
-        or task.wants_queue_admission
+        or task.needs_queue_admission
         or session.nominated_node(task) is not None
     )

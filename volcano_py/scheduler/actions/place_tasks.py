@@ -85,7 +85,7 @@ def _place_all(
                 job.job_fit_errors = _queue_limit(session, queue)
             continue
         if task.sched_gated:
-            if task.only_queue_gate and task.wants_queue_admission:
+            if task.only_queue_gate and task.needs_queue_admission:
                 session.remove_queue_gate(task)
             continue
         if (sub or job).task_has_fit_errors(task):

@@ -64,7 +64,7 @@ class Preempt(Action):
         for job in session.jobs.active():
             if job.is_pending() or session.job_valid(job) is not None or not session.job_starving(job):
                 continue
-            if job.wants_topology:
+            if job.has_topology:
                 continue  # capacity on separate nodes does not help within one HyperNode: gangpreempt serves such jobs
             if job.queue not in starving:
                 starving[job.queue] = PriorityQueue(session.job_before)

@@ -382,9 +382,9 @@ def follow_ups(op: Operation | StepWrite) -> list[Operation]:
         case Evict():
             pod = ("Pod", op.namespace, op.name, op.uid)
             if op.event:
-                return [Event(*pod, "Normal", "Preempted", op.event, op.beneficiary)]
+                return [Event(*pod, "Normal", "Preempted", op.event, op.evictor)]
             text = f"Pod is evicted, because of {op.reason}"
-            events: list[Operation] = [Event(*pod, "Warning", "Evict", text, op.beneficiary)]
+            events: list[Operation] = [Event(*pod, "Warning", "Evict", text, op.evictor)]
             kind, key = reference(op.group)
             namespace, _, name = key.partition("/")
             if name:

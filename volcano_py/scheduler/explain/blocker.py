@@ -43,7 +43,7 @@ def causes(session: Session, job: SessionJob) -> list[Cause]:
     gated = _gates(session, job)
     if gated is not None:
         return [*found, gated]
-    if job.wants_topology and not session.topology_is_ready:
+    if job.has_topology and not session.topology_is_ready:
         found.append(table.TOPOLOGY_NOT_READY.because())
     limit = _limit(session, job)
     nodes = _of_nodes(session, job)
@@ -173,7 +173,7 @@ def _of_nodes(session: Session, job: SessionJob) -> list[Cause]:
     reserved = _reserved(session, task)
     if reserved is not None:
         return [reserved]
-    if job.wants_hard_topology:
+    if job.has_hard_topology:
         domain = topology_cause(session, job, task)
         if domain is not None:
             return [domain]

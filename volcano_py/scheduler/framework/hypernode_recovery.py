@@ -55,7 +55,7 @@ def _from_memory(session: Session, job: SessionJob) -> None:
         if sub.constraint is not None and not sub.allocated_hyper_node:
             sub.allocated_hyper_node = _around(session, sub)
             found |= bool(sub.allocated_hyper_node)
-    if found or (not job.allocated_hyper_node and job.wants_topology):
+    if found or (not job.allocated_hyper_node and job.has_topology):
         common = ""
         for sub in job.sub_jobs.values():
             common = topology.lowest_common(sub.allocated_hyper_node, common)

@@ -168,7 +168,7 @@ class Session(Orders, VictimSelection, NodeRules, NetworkDomains, TaskMoves):
                 continue
             active[uid] = make(uid)
         for made in active.values():
-            if made.model.wants_sub_jobs:
+            if made.model.needs_sub_jobs:
                 self.divide(made)
         return SessionJobs(active, kept.settled, make)
 

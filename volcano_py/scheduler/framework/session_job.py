@@ -141,12 +141,12 @@ class SessionJob(GangCounts):
         return bool(self.min_sub_jobs)
 
     @property
-    def wants_topology(self) -> bool:
+    def has_topology(self) -> bool:
         """Whether the job or one of its sub-jobs has a constraint on how close together its pods must be."""
         return self.constraint is not None or any(s.constraint is not None for s in self.sub_jobs.values())
 
     @property
-    def wants_hard_topology(self) -> bool:
+    def has_hard_topology(self) -> bool:
         return any(c is not None and c.hard for c in (self.constraint, *(s.constraint for s in self.sub_jobs.values())))
 
     def check_sub_jobs(self, holds: Callable[[SubJob], bool]) -> bool:

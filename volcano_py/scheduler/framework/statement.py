@@ -29,11 +29,11 @@ class Step(NamedTuple):
 class Statement:
     """A log of its own steps, which can be undone."""
 
-    __slots__ = ("_session", "beneficiary", "steps")
+    __slots__ = ("_session", "evictor", "steps")
 
-    def __init__(self, session: Session, beneficiary: str = "") -> None:
+    def __init__(self, session: Session, evictor: str = "") -> None:
         self._session = session
-        self.beneficiary = beneficiary
+        self.evictor = evictor
         """The job that pods are evicted for."""
         self.steps: list[Step] = []
 
@@ -129,7 +129,7 @@ class Statement:
             if job is not None and job.last_transaction is not None:
                 job.last_transaction.pop(task.key, None)
             if kind == "evict":
-                operations.append(Evict(task.namespace, task.name, task.uid, task.job, reason, self.beneficiary))
+                operations.append(Evict(task.namespace, task.name, task.uid, task.job, reason, self.evictor))
             elif kind == "allocate":
                 bound.append((task, node))
         self.steps = []

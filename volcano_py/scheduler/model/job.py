@@ -116,7 +116,7 @@ class Job:
         if task.best_effort:
             self.best_effort_counts[task.status] += 1
         self.gated += task.sched_gated
-        self.gated_by_queue += task.wants_queue_admission
+        self.gated_by_queue += task.needs_queue_admission
         self.total_request.add(task.request)
         if IS_ALLOCATED[task.status]:
             self.allocated.add(task.request)
@@ -124,7 +124,7 @@ class Job:
     def remove(self, task: Task) -> None:
         del self.tasks[task.key]
         self.gated -= task.sched_gated
-        self.gated_by_queue -= task.wants_queue_admission
+        self.gated_by_queue -= task.needs_queue_admission
         self.counts[task.status] -= 1
         if task.best_effort:
             self.best_effort_counts[task.status] -= 1
@@ -162,7 +162,7 @@ class Job:
             self.allocated.add(task.request if count == 1 else task.request.times(count))
 
     @property
-    def wants_sub_jobs(self) -> bool:
+    def needs_sub_jobs(self) -> bool:
         """Whether the job is more than one gang anywhere: it has a topology or sub-group policies."""
         if self.pod_group is None:
             return False

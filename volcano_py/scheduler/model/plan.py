@@ -1,7 +1,7 @@
 """The plan: what a cycle decided, as data.
 
 A cycle emits its plan statement by statement (`emit(operations)`), while it runs. The operations of one call
-belong together: they are the binds of one gang, or the evictions and nominations made for one beneficiary.
+belong together: they are the binds of one gang, or the evictions and nominations made for one evictor.
 The dispatcher carries them out; the model assumes them (`Cluster.assume`) and forgets those that fail
 (`Cluster.forget`).
 
@@ -52,7 +52,7 @@ class Evict(Struct, tag_field="op", tag="evict", frozen=True, gc=False):
     group: str
     reason: str
     """The action that evicts, as in the event `Pod is evicted, because of REASON`."""
-    beneficiary: str = ""
+    evictor: str = ""
     """The job for which the pod is evicted, `namespace/podgroup`."""
     event: str = ""
     """Text of the Event `Preempted`, when a profile evicts the pod; empty: the session does, with the Event `Evict`."""
@@ -120,7 +120,7 @@ class Event(Struct, tag_field="op", tag="event", frozen=True, gc=False):
     reason: str
     message: str
     related: str = ""
-    """The job that the Event also concerns, as `Evict.beneficiary`."""
+    """The job that the Event also concerns, as `Evict.evictor`."""
 
 
 Operation = (

@@ -85,7 +85,7 @@ class Task:
         return len(gates) == 1 and gates[0].name == names.QUEUE_ALLOCATION_GATE
 
     @property
-    def wants_queue_admission(self) -> bool:
+    def needs_queue_admission(self) -> bool:
         """The pod is to be gated until its queue has capacity."""
         return self.annotations.get(names.QUEUE_ALLOCATION_GATE) == "true"
 

@@ -110,7 +110,7 @@ def _seen(session: Session, job: SessionJob) -> int:
             None if cause is None else (cause.code, *cause.fields.values()),
             None if errors is None else (errors.nodes, errors.error, *sorted(errors.counts.items())),
             len(session.callbacks.faults),
-            session.uid if job.wants_topology else "",  # it depends on how capacity is spread over the network
+            session.uid if job.has_topology else "",  # it depends on how capacity is spread over the network
         )
     )
 

@@ -128,7 +128,7 @@ def _broken(session: Session, statement: Statement, keeps_gangs: bool) -> list[S
     """Gangs that had their minimum until this statement, and gangs that are only evicted as a whole; without the job
     that the statement is for."""
     evicted = (step.task.job for step in statement.steps if step.kind == "evict")
-    lost = Counter(uid for uid in evicted if uid != statement.beneficiary)
+    lost = Counter(uid for uid in evicted if uid != statement.evictor)
     jobs = [(session.jobs[uid], count) for uid, count in lost.items() if uid in session.jobs]
     return [job for job, count in jobs if job.model.evicted_whole or (keeps_gangs and _falls(job, count))]
 

@@ -39,7 +39,7 @@ def free_capacity_for(
         # For one member of a gang that does not fit as a whole, a node may need no victim.
         nodes = list(nodes)
         for node in (node for node in nodes if accepted[node]):
-            without_victims = Statement(session, statement.beneficiary)
+            without_victims = Statement(session, statement.evictor)
             if fits(node) and _pipeline(session, statement, without_victims, task, node, reason):
                 return True
     floor = _fewest_anywhere(session, task) if fewest else None
@@ -114,7 +114,7 @@ def _free(
     `floor`: a lower bound of the victims on any node; evictions without which the task also fits are undone. None: they
     are kept.
     """
-    own = Statement(session, statement.beneficiary)
+    own = Statement(session, statement.evictor)
     order = victims_queue(session, victims, task)
     while order and not fits(node):
         own.evict(order.pop(), reason)

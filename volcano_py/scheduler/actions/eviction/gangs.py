@@ -183,7 +183,7 @@ def _pending(session: Session, job: SessionJob, wanted: Wanted) -> list[Task]:
 
 def _fallback(job: SessionJob) -> str:
     """The domain of a job for which the plugins name none: the whole cluster, or "" if the job has a hard topology."""
-    return "" if job.wants_hard_topology else ROOT
+    return "" if job.has_hard_topology else ROOT
 
 
 def domains(gradients: Iterable[Iterable[str]], most: int, fallback: str) -> list[str]:
@@ -258,7 +258,7 @@ def _plan(
         tasks = sheet.tasks[sub.uid]
         tries = (
             [name for group in session.sub_job_gradients(job, sub, domain, EVICT) for name in group]
-            if job.wants_hard_topology
+            if job.has_hard_topology
             else [domain]
         )
         for name in tries:

@@ -39,7 +39,7 @@ class WholeGangReclaim:
         """Evict whole gangs for the missing minimum of a starving gang; returns whether that was possible."""
         session = self._session
         lacking = job.min_available - job.ready_num
-        if lacking < 1 or job.wants_topology or not session.keeps_gangs("reclaimable"):
+        if lacking < 1 or job.has_topology or not session.keeps_gangs("reclaimable"):
             return False
         todo = task_queue(session, (t for t in session.pending(job) if wanted_by_gang(t)))[-lacking:]
         if any(t.pod.spec.preemption_policy == "Never" for t in todo):

@@ -116,7 +116,7 @@ class Capacity(Plugin):
     def _allocatable(self, queue: Queue, task: Task) -> bool:
         node = self._usable(queue)
         fits = self._fits(node, task)
-        if fits and node is not None and self.session.removes_queue_gates and task.wants_queue_admission:
+        if fits and node is not None and self.session.removes_queue_gates and task.needs_queue_admission:
             self.reserved.setdefault(node.name, {})[task.key] = task.request
         job = None if fits or node is None else self.session.jobs.get(task.job)
         if job is not None and node is not None and job.cause is None:

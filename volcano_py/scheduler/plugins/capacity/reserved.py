@@ -22,6 +22,6 @@ def reserved(session: Session) -> Reserved:
         if not job.model.gated_by_queue or not job.counts[st.PENDING]:
             continue
         for task in session.pending(job):
-            if task.wants_queue_admission and (not task.sched_gated or task.key in removed):
+            if task.needs_queue_admission and (not task.sched_gated or task.key in removed):
                 found.setdefault(job.queue, {})[task.key] = task.request
     return found
