@@ -17,7 +17,7 @@ import pytest
 from tests.waiting import budget, limit, within
 from volcano_py.scheduler.plugins.extender.mailbox import Mailbox
 from volcano_py.scheduler.remote.extender_calls import ExtenderCalls
-from volcano_py.scheduler.remote.http import CallError
+from volcano_py.scheduler.remote.http import CallError, call
 from volcano_py.scheduler.remote.usage_source import measure
 from volcano_py.testing import Cluster, Decision
 
@@ -144,6 +144,20 @@ async def test_a_bad_source_measures_nothing(
     found, problem = await measured(f"{server}/{how}", [f"n{i}" for i in range(40)])
     assert not found
     assert words in problem
+
+
+async def test_after_a_timeout_no_further_calls_are_started(server: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    started = 0
+
+    async def counted(*args: Any, **kwargs: Any) -> bytes:
+        nonlocal started
+        started += 1
+        return await call(*args, **kwargs)
+
+    monkeypatch.setattr("volcano_py.scheduler.remote.usage_source.call", counted)
+    monkeypatch.setattr("volcano_py.scheduler.remote.usage_source._TIMEOUT", 0.2)
+    await measured(f"{server}/hang", [f"n{i}" for i in range(100)])
+    assert 0 < started < 50, "only the calls that ran side by side with the first one"
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,10 @@ class CallError(Exception):
     """A call failed; the message gives the reason, without the URL."""
 
 
+class CallTimeoutError(CallError):
+    """No complete response arrived within the timeout."""
+
+
 async def call(
     session: aiohttp.ClientSession,
     method: str,
@@ -47,7 +51,7 @@ async def call(
                     raise CallError(f"the response is larger than {MAX_BYTES >> 20} MiB")
             return bytes(body)
     except TimeoutError:
-        raise CallError(f"no response within {timeout:g} s") from None
+        raise CallTimeoutError(f"no response within {timeout:g} s") from None
     except (aiohttp.ClientError, ValueError, OSError) as e:
         raise CallError(f"{type(e).__name__}: {e}") from None
 

@@ -21,7 +21,7 @@ from volcano_py.api.duration import parse_duration
 from volcano_py.api.meta import parse_time
 from volcano_py.kube import Client, KubeError
 from volcano_py.scheduler.model.node_usage import PERIOD, NodeUsage
-from volcano_py.scheduler.remote.http import CallError, call, decoded
+from volcano_py.scheduler.remote.http import CallError, CallTimeoutError, call, decoded
 
 log = logging.getLogger(__name__)
 
@@ -99,23 +99,23 @@ async def measure(
 
 async def _each(nodes: list[str], call_one: Callable[[str], Awaitable[NodeUsage | None]]) -> tuple[Usages, str]:
     """Measure every node; after the first call without any response, no further calls are started."""
-    slots, problems = asyncio.Semaphore(_AT_ONCE), list[str]()
+    slots, problems = asyncio.Semaphore(_AT_ONCE), list[CallError]()
     found: Usages = {}
 
     async def one(node: str) -> None:
         async with slots:
-            if any(p.startswith("no answer") for p in problems):
+            if any(isinstance(p, CallTimeoutError) for p in problems):
                 return
             try:
                 usage = await call_one(node)
             except CallError as e:
-                problems.append(str(e))
+                problems.append(e)
             else:
                 if usage is not None:
                     found[node] = usage
 
     await asyncio.gather(*map(one, nodes))
-    return found, problems[0] if problems else ""
+    return found, str(problems[0]) if problems else ""
 
 
 # ---- Prometheus ---------------------------------------------------------------------------------------------------
