@@ -1,4 +1,5 @@
-"""The amounts in objects, checked as they are read: what nodes offer, and the fields of quotas."""
+"""Parsing and validation of amounts in objects: what nodes offer, and the fields of ResourceQuotas. Volcano: NodeInfo's
+setNode and its oversubscription."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from volcano_py.scheduler.model.resource import Resource
 
 
 def check_quota(quota: core.ResourceQuota) -> None:
-    """Raises ValueError naming the field that is no amount."""
+    """Raises ValueError with the field whose value is not a valid amount."""
     for field, amounts in (("hard", quota.status.hard), ("used", quota.status.used)):
         for name, amount in (amounts or {}).items():
             try:
@@ -21,7 +22,8 @@ def check_quota(quota: core.ResourceQuota) -> None:
 
 
 def allocatable(node: core.Node, attachable: Mapping[str, int]) -> Resource:
-    """What a node offers. `attachable`: how many volumes of each driver, by resource. Raises ValueError."""
+    """What pods can request on a node. `attachable`: the number of volumes of each driver, by resource. Raises
+    ValueError."""
     try:
         have = Resource.parse(node.status.allocatable)
     except ValueError as e:
@@ -38,7 +40,7 @@ _FLOAT = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 
 def oversubscribed(node: core.Node) -> tuple[float, float]:
-    """Milli-cpu and bytes that the node's agent lends out on top; text that is no number counts 0."""
+    """The oversubscribed milli-cpu and bytes that the node's agent adds; text that is not a number counts as 0."""
     annotations = node.metadata.annotations or {}
     texts = [annotations.get(key, "") for key in (names.OVERSUBSCRIPTION_CPU, names.OVERSUBSCRIPTION_MEMORY)]
     cpu, memory = (float(text) if _FLOAT.fullmatch(text) else 0.0 for text in texts)

@@ -1,5 +1,5 @@
-"""AssumedPlans: operations that were sent count as done in the model until events confirm them or a result undoes them.
-Volcano: AddBindTask and Evict of the scheduler cache."""
+"""AssumedPlans: the model counts sent operations as done until events confirm them or a result undoes them. Volcano:
+AddBindTask and Evict of the scheduler cache."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from volcano_py.scheduler.model.task import Task
 
 
 class AssumedPlans(ABC):
-    """The half of `Cluster` that plans change."""
+    """The part of `Cluster` that plans change."""
 
     tasks: dict[str, Task]
     jobs: dict[str, Job]
@@ -120,7 +120,7 @@ class AssumedPlans(ABC):
             self.job_changes.add(uid)
 
     def forget(self, operation: Operation) -> None:
-        """Undo an assumption: the object is as the API server last showed it."""
+        """Undo an assumption: the object is again as the API server last returned it."""
         self.dirty = True
         match operation:
             case Bind() | Evict():
@@ -138,11 +138,11 @@ class AssumedPlans(ABC):
             case RemoveGate():
                 self.reported.gates_removed.pop(f"{operation.namespace}/{operation.name}", None)
             case Event():
-                # It was not written, so it may be emitted again.
+                # It was not written, so it can be emitted again.
                 self.reported.events.pop((operation.kind, f"{operation.namespace}/{operation.name}"), None)
 
     def _annotate(self, bind: Bind) -> None:
-        """Count the annotations of a Binding as the pod's: they name its devices."""
+        """Add the annotations of a Binding to the pod: they contain its devices."""
         task = self.tasks.get(f"{bind.namespace}/{bind.name}")
         if bind.annotations and task is not None and task.uid == bind.uid:
             task.assigned = bind.annotations

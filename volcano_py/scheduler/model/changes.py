@@ -1,10 +1,10 @@
-"""A log of what changed, for readers that come by now and then."""
+"""A log of changed names, for readers that read it at different times. Not in Volcano."""
 
 from __future__ import annotations
 
 
 class Changes:
-    """Names in the order in which they changed; each reader remembers its own position."""
+    """Names in the order in which they changed; each reader stores its own position."""
 
     __slots__ = ("_limit", "_names", "_start")
 
@@ -25,7 +25,7 @@ class Changes:
             self._start += dropped
 
     def since(self, position: int) -> set[str] | None:
-        """What changed after `position`; None if that is too long ago to know."""
+        """The names that changed after `position`; None if the log no longer reaches back so far."""
         if position < self._start:
             return None
         return set(self._names[position - self._start :])

@@ -1,7 +1,7 @@
-"""Cluster: all objects that the scheduler uses, as it sees them. Volcano: the scheduler cache, without its informers.
+"""Cluster: all objects that the scheduler uses. Volcano: the scheduler cache, without its informers.
 
 Only events from the API server (`upsert`, `remove`) and plans that were sent (`assume`) or failed (`forget`) change it.
-The order of events does not matter: objects may arrive before those they name.
+The order of events does not matter: objects may arrive before the objects that they refer to.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ class Cluster(AssumedPlans):
     """All objects that the scheduler uses.
 
     `shadow_schedulers`: names of schedulers whose pods without a PodGroup are jobs of one task at once.
-    `default_queue`: where PodGroups without a queue go.
-    `features`: the feature gates that are on.
-    `ignored_provisioners`: further provisioners whose volumes count against no limit.
+    `default_queue`: the queue of PodGroups that set none.
+    `features`: the enabled feature gates.
+    `ignored_provisioners`: additional provisioners whose volumes do not count against a limit.
     """
 
     def __init__(
@@ -67,9 +67,9 @@ class Cluster(AssumedPlans):
         self.queues: dict[str, Queue] = {}
         self.priority_classes: dict[str, core.PriorityClass] = {}
         self.others: dict[str, dict[str, Any]] = {}
-        """Kinds that only some rules read (Namespace, Service, ResourceQuota, …), by kind and key."""
+        """Objects of kinds that only some rules read (Namespace, Service, ResourceQuota, …), by kind and key."""
         self.usage: dict[str, NodeUsage] = {}
-        """How busy nodes were when they were measured last, by name; from the metrics source."""
+        """The last measured usage of nodes, by name; from the metrics source."""
         self.claims = PodClaims(self, ignored_provisioners)
         self.statuses = bytearray()
         """The status of the task in each slot."""
@@ -78,13 +78,14 @@ class Cluster(AssumedPlans):
         self.cycle = 0
         """Number of the last session."""
         self.dirty = True
-        """Something that a decision could depend on has changed since the last session closed."""
+        """Whether anything that a decision could depend on has changed since the last session closed."""
         self.jobs_moved = False
-        """Pods or PodGroups of jobs have changed since then: a decision while a job is pending, else only statuses."""
+        """Whether pods or PodGroups of jobs have changed since then. With a pending job this requires a decision,
+        otherwise only statuses are written."""
         self.others_moved = False
-        """Pods without a job have come, changed or gone since then, which matters only to jobs that are pending."""
+        """Whether pods without a job were added, changed or deleted since then, which concerns only pending jobs."""
         self.job_changes = Changes()
-        """Jobs of which anything but the text of conditions has changed."""
+        """Jobs that changed in anything other than the text of conditions."""
         self.node_changes = self.placed.changes
         """Nodes whose object or pods have changed, by name."""
         self.check_states = False
@@ -99,14 +100,15 @@ class Cluster(AssumedPlans):
         self._rules_of: object = None
 
     def keep(self, kind: type[T]) -> T:
-        """What a plugin or an action keeps between sessions: the one object of its own type, made without arguments."""
+        """The state that a plugin or an action keeps between sessions: one object of its own type, constructed without
+        arguments."""
         if kind not in self._kept:
             self._kept[kind] = kind()
         found: T = self._kept[kind]
         return found
 
     def rule_cache(self) -> dict[tuple[str, int], Any]:
-        """What rules know of nodes that does not depend on numbers: (rule, class) → array over nodes.
+        """Results of rules that do not depend on numbers: (rule, class) → array over nodes.
 
         Emptied when nodes or rules change. Rules that add an array for a class limit their number with `drop_oldest`.
         """
@@ -116,14 +118,14 @@ class Cluster(AssumedPlans):
         return self._rule_cache
 
     def use_rules(self, of: object) -> None:
-        """The rules are from now on those of this configuration, with its arguments and weights."""
+        """Use the rules of another configuration from now on, with its arguments and weights."""
         if of is not self._rules_of:
             self._rules_of = of
             self._rule_cache = {}
 
     @property
     def hierarchy(self) -> tuple[dict[str, str], dict[str, str]]:
-        """The parent of each queue, and by queue what is wrong with its own; built again when a queue has changed."""
+        """The parent of each queue, and by queue the fault of its spec.parent; built again when a queue has changed."""
         if self._hierarchy is None:
             self._hierarchy = parents_of(self.queues)
         return self._hierarchy
@@ -141,8 +143,7 @@ class Cluster(AssumedPlans):
     # ---- events from the API server ----------------------------------------------------------------------
 
     def upsert(self, kind: str, obj: Any) -> None:
-        """An object was added or changed. Raises ValueError if it cannot be used; its older version is then
-        gone."""
+        """Add or replace an object. Raises ValueError if it is invalid; its older version is then removed."""
         if kind == "Pod":
             self._put_pod(obj)
         elif kind == "Node":
@@ -171,7 +172,7 @@ class Cluster(AssumedPlans):
                 self.native_groups.namespace_changed(obj.metadata.name)
 
     def remove(self, kind: str, namespace: str, name: str) -> None:
-        """An object is gone. Unknown ones are ignored."""
+        """Remove a deleted object. Unknown ones are ignored."""
         key = f"{namespace}/{name}" if namespace else name
         if kind == "Pod":
             self._pod_moved(self.tasks.get(key))
@@ -207,7 +208,7 @@ class Cluster(AssumedPlans):
             and pod.metadata.uid == old.pod.metadata.uid
             and pod.metadata.deletion_timestamp is None
         ):
-            return  # an event from before our own bind: what we assumed is newer
+            return  # an event that precedes our own bind: the assumed state is newer
         if old is not None and not changes_scheduling(old.pod, pod):
             old.pod = pod
             return
@@ -221,7 +222,7 @@ class Cluster(AssumedPlans):
             raise
         leaving = old is not None and old.status == status.RELEASING and old.uid == task.uid
         if leaving and task.status in (status.RUNNING, status.BOUND):
-            task.status = status.RELEASING  # our eviction is on its way
+            task.status = status.RELEASING  # our eviction is in flight
         if not group and pod.spec.scheduler_name in self.shadow_schedulers:
             task.job = f"{task.namespace}/podgroup-{task.uid}"
         if old is not None:
@@ -257,11 +258,11 @@ class Cluster(AssumedPlans):
                 self._put_node(self.nodes.objects[self.nodes.index[key]])
 
     def classify(self, task: Task) -> None:
-        """Give a task its class again, after an object that its claims depend on has changed."""
+        """Determine the class of a task again, after an object that its claims depend on has changed."""
         try:
             claims = self.claims.demand(task.pod)
         except ValueError:
-            # As the pod was before; its next event reports the error.
+            # The pod keeps its former class; its next event reports the error.
             return
         spec_class = self.classes.of(task.pod, claims)
         if spec_class is task.spec_class:
@@ -280,7 +281,7 @@ class Cluster(AssumedPlans):
             self.job_changes.add(task.job)
 
     def _put_pod_group(self, uid: str, take: Callable[[Job], None]) -> None:
-        """`take` gives the job the facts of its PodGroup."""
+        """`take` sets the job's fields from its PodGroup."""
         job = self._job(uid)
         self.job_changes.add(uid)
         try:
@@ -309,7 +310,7 @@ class Cluster(AssumedPlans):
         self.others_moved = True
 
     def _nominate(self, key: str, node: str) -> None:
-        """Record where a pod is nominated; empty: nowhere."""
+        """Record the nominated node of a pod; empty: none."""
         before = self.nominations.drop(key)
         if node:
             self.nominations.put(key, node)

@@ -1,4 +1,4 @@
-"""ColumnLog: which node columns changed, for readers that remember how far they have read."""
+"""ColumnLog: which node columns changed, for readers that store how far they have read. Not in Volcano."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 _FEW = 16
-"""Up to this number of changes are looked up in their order, more by node."""
+"""Up to this number of changes are looked up in their order; more are looked up by node."""
 
 
 class ColumnLog:
-    """Changes are numbered; a reader keeps `position` and later reads what changed `since` then."""
+    """Changes are numbered; a reader stores `position` and later reads the changes `since` then."""
 
     __slots__ = ("_changed", "_last")
 
@@ -24,17 +24,17 @@ class ColumnLog:
         return len(self._changed)
 
     def add(self, node: int) -> None:
-        """A column changed."""
+        """Record a change of a column."""
         self._last[node] = len(self._changed)
         self._changed.append(node)
 
     def add_all(self, nodes: NDArray[np.intp]) -> None:
-        """Several columns changed, each of them once."""
+        """Record one change of each of several columns."""
         self._last[nodes] = np.arange(len(self._changed), len(self._changed) + len(nodes))
         self._changed += nodes.tolist()
 
     def since(self, position: int) -> list[int] | NDArray[np.intp]:
-        """The columns that changed after a position, each once, in no order; a list if they are few."""
+        """The columns that changed after a position, each once, in no order; a list if there are few."""
         count = len(self._changed) - position
         if count == 1:
             return [self._changed[-1]]

@@ -1,4 +1,5 @@
-"""Demand: what the claims of a pod mean for nodes, of all sorts together."""
+"""Demand: what all claims of a pod, for volumes and for devices, require of nodes. Volcano: the volume and DRA
+resources of NewTaskInfo."""
 
 from __future__ import annotations
 
@@ -9,22 +10,22 @@ from volcano_py.scheduler.model.volume_demand import VolumeDemand
 
 
 class Demand(NamedTuple):
-    """What the claims of a pod mean; None where it has none of a sort."""
+    """The requirements of a pod's claims; None for a type of claims that the pod does not have."""
 
     volumes: VolumeDemand | None = None
     devices: ClaimDemand | None = None
 
     @property
     def key(self) -> bytes:
-        """Equal for pods that are equal for nodes."""
+        """Equal for pods whose claims have the same requirements."""
         parts = [part.key for part in self if part is not None]
         return b"\0".join(parts)
 
     @property
     def counted(self) -> tuple[str, ...]:
-        """A resource for each volume that counts."""
+        """One resource name for each volume that counts against a limit."""
         return self.volumes.counted if self.volumes is not None else ()
 
 
 NONE = Demand()
-"""The demand of a pod that claims nothing."""
+"""The demand of a pod without claims."""

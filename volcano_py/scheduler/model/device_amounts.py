@@ -17,7 +17,7 @@ _MAX = 2**63 - 1
 
 @dataclass(slots=True)
 class DeviceAmount:
-    """Of one device class. Counts saturate at 64 bits."""
+    """The amount of one device class. Counts saturate at 64 bits."""
 
     count: int = 0
     capacity: dict[str, Fraction] = field(default_factory=dict)
@@ -27,12 +27,12 @@ DeviceAmounts = dict[str, DeviceAmount]
 
 
 def saturated(number: int) -> int:
-    """The nearest number of 64 bits."""
+    """The number, limited to 64 bits."""
     return max(-_MAX - 1, min(_MAX, number))
 
 
 def requested(claim: dra.ResourceClaim, with_capacity: bool) -> DeviceAmounts:
-    """What a claim requests. `with_capacity`: also of the devices' capacity."""
+    """What a claim requests. `with_capacity`: including the devices' capacity."""
     found: DeviceAmounts = {}
     for request in claim.spec.devices.requests or ():
         exact = request.exactly
@@ -46,7 +46,7 @@ def requested(claim: dra.ResourceClaim, with_capacity: bool) -> DeviceAmounts:
 
 
 def add(to: DeviceAmounts, other: Mapping[str, DeviceAmount], times: int = 1) -> None:
-    """Add amounts, several times; −1 subtracts. What becomes nothing is left out."""
+    """Add amounts, multiplied by `times`; −1 subtracts. Entries that become zero are removed."""
     for name, amount in other.items():
         mine = to.setdefault(name, DeviceAmount())
         mine.count = saturated(mine.count + saturated(amount.count * times))
@@ -74,7 +74,7 @@ def parse_amounts(amounts: Mapping[str, quantity.Quantity] | None) -> DeviceAmou
 
 
 def as_quantities(amounts: DeviceAmounts) -> dict[str, str]:
-    """The same as resources of a queue."""
+    """The amounts as resources of a queue."""
     found: dict[str, str] = {}
     for name, amount in sorted(amounts.items()):
         found[PREFIX + name] = str(amount.count)

@@ -1,6 +1,6 @@
 """DevicePools: the devices that ResourceSlices publish, by pool. kube-scheduler: GatherPools of the allocator.
 
-A pool is made again when one of its slices has changed. Only the slices of its newest generation count.
+A pool is built again when one of its slices has changed. Only the slices of its newest generation count.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ class Device(NamedTuple):
     id: DeviceId
     spec: dra.Device
     taints: tuple[dra.DeviceTaint, ...]
-    """Its own and those of DeviceTaintRules."""
+    """Taints of the device itself and of DeviceTaintRules."""
     node: str | None
-    """The node that has it; None: see `selector` and `everywhere`."""
+    """The node that has the device; None: see `selector` and `everywhere`."""
     selector: NodeSelector | None
     everywhere: bool
     content: bytes
@@ -40,9 +40,9 @@ class Pool(NamedTuple):
     id: PoolId
     devices: tuple[Device, ...]
     complete: bool
-    """All of its slices are known."""
+    """Whether all slices of the pool exist."""
     counters: dict[tuple[str, str], Fraction]
-    """What partitions of its devices share, by counter set and counter."""
+    """The counters that partitions of the pool's devices share, by counter set and counter."""
 
 
 class DevicePools:
@@ -55,7 +55,7 @@ class DevicePools:
         self._pool_of: dict[str, PoolId] = {}
         self._changed: set[PoolId] = set()
         self.generation = 0
-        """Moves when a device may have changed."""
+        """Incremented when a device may have changed."""
 
     def slice_changed(self, name: str) -> None:
         """A ResourceSlice was added, changed or removed."""

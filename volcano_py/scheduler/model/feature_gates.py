@@ -1,6 +1,6 @@
-"""Feature gates: which are on by default. Volcano: pkg/features.
+"""Feature gates and their defaults. Volcano: pkg/features.
 
-`--feature-gates` changes them; the model keeps those that are on (`Cluster.features`), and rules read them there.
+`--feature-gates` changes them. The model keeps the enabled ones (`Cluster.features`), and rules read them there.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ DEFAULT_GATES = frozenset(
         "DRAPrioritizedList",
     }
 )
-"""Volcano's feature gates that are on by default."""
+"""Volcano's feature gates that are enabled by default."""
 
 
 def enabled_gates(given: Mapping[str, bool], priority_class: bool = True) -> frozenset[str]:
-    """The feature gates that are on: defaults changed by `--feature-gates` and `--priority-class`."""
+    """The enabled feature gates: the defaults, changed by `--feature-gates` and `--priority-class`."""
     on = {gate for gate, value in given.items() if value}
     gates = frozenset(gate for gate in DEFAULT_GATES if given.get(gate, True)) | on
     return gates if priority_class else gates - {"PriorityClass"}

@@ -1,8 +1,8 @@
-"""Which job a pod belongs to, and what the UIDs of jobs mean.
+"""The job of a pod, and the UIDs of jobs. Volcano: getJobID.
 
-A job is a PodGroup of Volcano (`namespace/name`, named by an annotation of the pod) or a PodGroup of scheduling.k8s.io
-(`namespace/podgroup.scheduling.k8s.io/name`, named by spec.schedulingGroup). No other job can have the latter's UID,
-because no object's name has a slash.
+A job is a PodGroup of Volcano (`namespace/name`, set by an annotation of the pod) or a PodGroup of scheduling.k8s.io
+(`namespace/podgroup.scheduling.k8s.io/name`, set by spec.schedulingGroup). Both forms are distinct, because no object
+name contains a slash.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from volcano_py.api import names
 from volcano_py.api.core import Pod
 
 NATIVE: Final = "podgroup.scheduling.k8s.io"
-"""What messages call a PodGroup of scheduling.k8s.io, and its kind in the model, where Volcano's is PodGroup."""
+"""The name of a PodGroup of scheduling.k8s.io in messages, and its kind in the model, where Volcano's is PodGroup."""
 
 
 def native_uid(key: str) -> str:
@@ -39,11 +39,11 @@ def group_of(pod: Pod) -> str:
 
 
 def check_group(pod: Pod) -> None:
-    """Raises ValueError if a pod that waits for a node names two PodGroups."""
+    """Raises ValueError if a pending pod refers to two PodGroups."""
     native = pod.spec.scheduling_group
     other = (pod.metadata.annotations or {}).get(names.GROUP_NAME) if native is not None else None
     if native is not None and other and not pod.spec.node_name:
         raise ValueError(
-            f"spec.schedulingGroup.podGroupName names {NATIVE}/{native.pod_group_name}, and the annotation "
-            f"{names.GROUP_NAME} names podgroup.scheduling.volcano.sh/{other}; remove one of them"
+            f"spec.schedulingGroup.podGroupName refers to {NATIVE}/{native.pod_group_name}, and the annotation "
+            f"{names.GROUP_NAME} refers to podgroup.scheduling.volcano.sh/{other}; remove one of them"
         )

@@ -1,8 +1,8 @@
-"""HyperNodes: domains of nodes between which the network is fast, as a forest. Volcano: HyperNodesInfo.
+"""HyperNodes: domains of nodes with a fast network between them, as a forest. Volcano: HyperNodesInfo.
 
-The whole forest is built again when a HyperNode or a node has changed: what it looks like depends on the
-objects alone, not on the order in which they came. A link that cannot be (a second parent, a cycle) is left
-out and named in `problems`; the rest is used.
+The whole forest is built again when a HyperNode or a node has changed: it depends on the objects alone, not on the
+order in which they arrive. An invalid link (a second parent, a cycle) is left out and recorded in `problems`; the
+other links are used.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Labels = Mapping[str, str]
 
 
 class HyperNodeInfo(NamedTuple):
-    """One domain. `nodes` are those of the domains below, too; they may name nodes that do not exist."""
+    """One domain. `nodes` includes those of the domains below; they may not exist as Node objects."""
 
     name: str
     tier: int
@@ -32,9 +32,9 @@ class HyperNodeInfo(NamedTuple):
 class HyperNodes(NamedTuple):
     """The forest.
 
-    tier_of_name  the tier that a tier's name means
-    problems      by HyperNode, what in it could not be used
-    ready         every link could be made; Volcano schedules no job with a topology otherwise
+    tier_of_name  the tier number of each tier name
+    problems      by HyperNode, the fault in its spec
+    ready         whether all links are valid; Volcano schedules no job with a topology otherwise
     """
 
     infos: dict[str, HyperNodeInfo]
@@ -47,7 +47,7 @@ NONE = HyperNodes({}, {}, {})
 
 
 def build(hyper_nodes: Iterable[HyperNode], nodes: Mapping[str, Labels]) -> HyperNodes:
-    """The forest of some HyperNodes over nodes, given with their labels."""
+    """Build the forest of HyperNodes over nodes, which are given with their labels."""
     objects = {h.metadata.name: h for h in sorted(hyper_nodes, key=lambda h: h.metadata.name)}
     problems: dict[str, str] = {}
     parent, children = _links(objects, problems)
@@ -68,7 +68,8 @@ def build(hyper_nodes: Iterable[HyperNode], nodes: Mapping[str, Labels]) -> Hype
 
 
 def _links(objects: dict[str, HyperNode], problems: dict[str, str]) -> tuple[dict[str, str], dict[str, list[str]]]:
-    """Who is whose parent. The first in the order of names has the child; a link that closes a circle is not made."""
+    """The links between children and parents. The first parent in the order of names gets the child; a link that would
+    form a cycle is left out."""
     parent: dict[str, str] = {}
     children: dict[str, list[str]] = {name: [] for name in objects}
     for name, h in objects.items():
@@ -96,7 +97,7 @@ def _upwards(name: str, parent: Mapping[str, str]) -> list[str]:
 
 
 def _leaves_first(objects: Iterable[str], children: Mapping[str, Sequence[str]]) -> list[str]:
-    """Every HyperNode after those below it; depth is no matter."""
+    """All HyperNodes, each after those below it, for any depth."""
     order: list[str] = []
     below = {child for of in children.values() for child in of}
     stack = [name for name in objects if name not in below]
@@ -111,13 +112,13 @@ def _exact(selector: MemberSelector) -> str:
     return selector.exact_match.name if selector.exact_match else ""
 
 
-# ---- which nodes a selector means -----------------------------------------------------------------------------
+# ---- nodes that a selector selects ----------------------------------------------------------------------------
 
 
 def _own_nodes(
     objects: dict[str, HyperNode], nodes: Mapping[str, Labels], problems: dict[str, str]
 ) -> dict[str, frozenset[str]]:
-    """The nodes that each names itself: exactly, by pattern, by labels; several kinds are united."""
+    """The nodes that each selects itself: exactly, by pattern, by labels; the union of all selectors."""
     own: dict[str, set[str]] = {name: set() for name in objects}
     patterns: dict[str, list[str]] = {}
     for name, h in objects.items():
@@ -149,7 +150,7 @@ def _labelled(selector: LabelSelector, nodes: Mapping[str, Labels]) -> Iterable[
 def _matching(
     patterns: Mapping[str, Sequence[str]], nodes: Iterable[str], problems: dict[str, str]
 ) -> dict[str, list[str]]:
-    """The nodes in whose names each pattern occurs. Time is linear in the names, whatever the patterns are."""
+    """The nodes whose names match each pattern. The time is linear in the names, for any pattern."""
     usable: list[str] = []
     together = re2.Set.SearchSet(_QUIET)
     for pattern, users in patterns.items():

@@ -1,6 +1,6 @@
 """Job: a PodGroup with its tasks. Volcano: JobInfo.
 
-The model's job moves by events only; what a session does to its numbers happens in `framework.session_job`.
+Only events change the model's job; the numbers of a session are in `framework.session_job`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from volcano_py.scheduler.model.task import Task, flag
 
 
 class Job:
-    """A gang. It exists as soon as a pod names it or its PodGroup appears, whichever is first."""
+    """A gang. It exists as soon as a pod refers to it or its PodGroup appears, whichever is first."""
 
     __slots__ = (
         "allocated",
@@ -50,15 +50,15 @@ class Job:
         self.namespace, _, self.name = uid.partition("/")
         self.pod_group: PodGroup | None = None
         self.shadow = False
-        """The PodGroup is a substitute for the one that the controller will create for a bare pod."""
+        """Whether the PodGroup is a substitute for the one that the controller will create for a bare pod."""
         self.native: gang.PodGroup | None = None
         """The PodGroup of scheduling.k8s.io from which `pod_group` was derived."""
         self.priority: int | None = None
-        """That of the PodGroup itself; None: its priorityClassName decides."""
+        """The priority of the PodGroup itself; None: its priorityClassName decides."""
         self.evicted_whole = False
-        """Its tasks are evicted all together or not at all."""
+        """Whether its tasks are evicted all together or not at all."""
         self.topology_key = ""
-        """All tasks must be on nodes with the same value of this label; empty: anywhere."""
+        """A label key: all tasks must be on nodes with the same value of this label; empty: no constraint."""
         self.queue = ""
         self.created = 0.0
         self.min_available = 0
@@ -69,19 +69,19 @@ class Job:
         self.preemptable = False
         self.tasks: dict[str, Task] = {}
         self.counts = [0] * 10
-        """Tasks by status."""
+        """Number of tasks by status."""
         self.best_effort_counts = [0] * 10
         self.gated = 0
-        """Tasks with scheduling gates."""
+        """Number of tasks with scheduling gates."""
         self.gated_by_queue = 0
-        """Tasks that request queue admission by a gate, whether or not they still have it."""
+        """Number of tasks with queue admission by a gate, whether or not they still have the gate."""
         self.allocated = Resource()
         self.total_request = Resource()
         self.allocated_hyper_nodes: dict[str, str] = {}
-        """Where its sub-jobs were placed, by UID, and under "" the job: what Volcano remembers between sessions."""
+        """The HyperNodes of its sub-jobs, by UID, and of the job under "": Volcano keeps them between sessions."""
 
     def set_pod_group(self, pod_group: PodGroup, default_queue: str) -> None:
-        """Take the facts of a PodGroup. Raises ValueError if one of them cannot be used."""
+        """Set the fields from a PodGroup. Raises ValueError if one of them is invalid."""
         spec = pod_group.spec
         try:
             minimum = None if spec.min_resources is None else Resource.parse(spec.min_resources)
@@ -139,7 +139,8 @@ class Job:
             self.allocated.sub_unchecked(task.request)
 
     def _add_up(self, without: Task | None = None) -> None:
-        """Add up again, after an amount too large for exact subtraction. `without`: a task that holds nothing now."""
+        """Compute the sums again, after an amount too large for exact subtraction. `without`: a task that no longer
+        holds anything."""
         self.total_request, self.allocated = Resource(), Resource()
         for task in self.tasks.values():
             self.total_request.add(task.request)
@@ -147,7 +148,7 @@ class Job:
                 self.allocated.add(task.request)
 
     def moved(self, task: Task, old: int, new: int, count: int = 1) -> None:
-        """A task of this job went from one status to another, or `count` tasks of its class got nodes."""
+        """Count the change of a task from one status to another, or of `count` tasks of its class that got nodes."""
         self.counts[old] -= count
         self.counts[new] += count
         if task.best_effort:
@@ -163,7 +164,7 @@ class Job:
 
     @property
     def needs_sub_jobs(self) -> bool:
-        """Whether the job is more than one gang anywhere: it has a topology or sub-group policies."""
+        """Whether the job can consist of several gangs: it has a topology or sub-group policies."""
         if self.pod_group is None:
             return False
         spec = self.pod_group.spec
@@ -171,12 +172,12 @@ class Job:
 
     @property
     def terminated(self) -> bool:
-        """Neither PodGroup nor tasks: nothing would miss it."""
+        """Whether the job has neither PodGroup nor tasks and can be removed."""
         return self.pod_group is None and not self.tasks
 
 
 def shadow_pod_group(task: Task) -> PodGroup:
-    """The PodGroup that the controller is about to make for a bare pod. Volcano: podgroup controller."""
+    """The PodGroup that the controller will create for a bare pod. Volcano: podgroup controller."""
     pod = task.pod
     annotations = pod.metadata.annotations or {}
     return PodGroup(
@@ -195,7 +196,7 @@ def shadow_pod_group(task: Task) -> PodGroup:
 
 
 def _waiting_time(annotations: dict[str, str]) -> float | None:
-    """The first of the two annotations that can be used."""
+    """The first valid value of the two annotations."""
     for key in (names.SLA_WAITING_TIME, names.SLA_WAITING_TIME_SHORT):
         try:
             seconds = parse_duration(annotations.get(key) or "")

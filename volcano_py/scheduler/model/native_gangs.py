@@ -1,7 +1,7 @@
 """Native gangs: PodGroups of scheduling.k8s.io as jobs. Kubernetes: GenericWorkload and GangScheduling.
 
-The job of a native PodGroup is one like any other: a PodGroup of Volcano is derived from the native one and exists in
-the model only. What a session reports about it goes into the native conditions.
+The job of a native PodGroup is like any other: a PodGroup of Volcano is derived from the native one and exists only in
+the model. The conditions that a session reports are written to the native PodGroup.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ class NativeGroups:
         """The UIDs of the jobs of native PodGroups."""
 
     def put(self, job: Job, group: gang.PodGroup) -> None:
-        """Give a job the facts of a native PodGroup. Raises ValueError if one of them cannot be used."""
+        """Set a job's fields from a native PodGroup. Raises ValueError if one of them is invalid."""
         namespace = group.metadata.namespace
         self._of_namespace.setdefault(namespace, set()).add(job.uid)
         found: Namespace | None = self._cluster.others.get("Namespace", {}).get(namespace)
         set_native_group(job, group, queue_of(group, found) or self._cluster.default_queue)
 
     def namespace_changed(self, namespace: str) -> None:
-        """The queue of a namespace may have changed."""
+        """Called when a Namespace changes, which may change the queue of its jobs."""
         for uid in sorted(self._of_namespace.get(namespace, ())):
             job = self._cluster.jobs.get(uid)
             if job is None or job.native is None:
@@ -59,7 +59,7 @@ class NativeGroups:
 
 
 def queue_of(group: gang.PodGroup, namespace: Namespace | None) -> str:
-    """The queue that the PodGroup names by label or annotation, else that of its namespace, else ""."""
+    """The queue that the PodGroup sets by label or annotation, else that of its namespace, else ""."""
     for meta in (group.metadata, namespace.metadata if namespace is not None else None):
         if meta is not None:
             found = (meta.labels or {}).get(names.QUEUE_NAME) or (meta.annotations or {}).get(names.QUEUE_NAME)
@@ -69,7 +69,7 @@ def queue_of(group: gang.PodGroup, namespace: Namespace | None) -> str:
 
 
 def set_native_group(job: Job, group: gang.PodGroup, queue: str) -> None:
-    """Derive a job's PodGroup from a native one. Raises ValueError if one of its fields cannot be used."""
+    """Derive a job's PodGroup from a native one. Raises ValueError if one of its fields is invalid."""
     spec = group.spec
     policy = spec.scheduling_policy
     if (policy.gang is None) == (policy.basic is None):

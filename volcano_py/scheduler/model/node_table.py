@@ -1,13 +1,13 @@
-"""NodeTable: what nodes have and what is used, as columns. Volcano: NodeInfo, and kube-scheduler's NodeInfo.
+"""NodeTable: capacity and usage of all nodes, as columns. Volcano: NodeInfo, and kube-scheduler's NodeInfo.
 
-Arrays are float64 [resources x nodes]: one resource over all nodes is contiguous. Resource rows are only ever
-appended; a removed node's column is taken by the last one. `NodeNumbers` holds the numbers alone; a session
-works on a copy of them, so that the table itself moves only by events.
+Arrays are float64 [resources x nodes]: one resource over all nodes is contiguous. Resource rows are only appended; when
+a node is removed, the last column replaces its column. `NodeNumbers` holds only the numbers; a session works on a copy
+of them, so that only events change the table itself.
 
-idle        allocatable − requests of all tasks but pipelined ones (may be negative)
-used        requests of all tasks but pipelined ones, releasing ones included
+idle        allocatable − requests of all tasks except pipelined ones (may be negative)
+used        requests of all tasks except pipelined ones, including releasing ones
 releasing   requests of tasks that are being evicted or deleted
-pipelined   requests of tasks that wait here for capacity that is being released (sessions only)
+pipelined   requests of tasks that wait on the node for capacity that is being released (sessions only)
 foreign     requests of tasks that belong to no job: pods of other schedulers
 kube_*      what kube-scheduler's own rules count: every pod on the node that is not finished
 """
@@ -28,11 +28,11 @@ from volcano_py.scheduler.model.resource_names import CPU, MEMORY, PODS
 Floats = NDArray[np.float64]
 
 _KEPT_BYTES = 256 * 2**20
-"""What arrays over all nodes may take that are kept for classes of pods."""
+"""The memory for arrays over all nodes that are kept for classes of pods."""
 
 
 def arrays_kept(nodes: int) -> int:
-    """How many arrays of 8 bytes a node are kept for classes of pods: there can be as many classes as pods."""
+    """How many arrays of 8 bytes per node are kept for classes of pods: there can be as many classes as pods."""
     return max(64, min(_KEPT_BYTES // (8 * max(nodes, 1)), 2**16))
 
 
@@ -50,7 +50,7 @@ _ALL_COLUMNS = (*_DENSE, *_PAIRS, *_FLAT, "foreign")
 
 @cache
 def _layout(rows: int) -> tuple[int, dict[str, slice | int]]:
-    """How the columns lie in one matrix over all nodes: its number of rows, and which of them are whose."""
+    """The layout of the columns in one matrix over all nodes: its number of rows, and the rows of each array."""
     where: dict[str, slice | int] = {}
     at = 0
     for name in (*_DENSE, *_PAIRS):
@@ -76,9 +76,9 @@ class NodeNumbers:
     kube_requested: Floats
     """Requests of all pods, in the units of Resource: [resources x nodes]."""
     foreign: Floats
-    """Of those, requests of pods of other schedulers. A session does not move them: it shares the table's."""
+    """Of those, requests of pods of other schedulers. A session does not change them: it shares the table's array."""
     max_pods: Floats
-    """allocatable `pods`; a node without it takes none."""
+    """Allocatable `pods`; 0 on a node that does not set it."""
     kube_pods: Floats
     """Number of pods on the node."""
     kube_nonzero: Floats
@@ -86,12 +86,12 @@ class NodeNumbers:
     kube_capacity: Floats
     """Allocatable cpu and memory without what is oversubscribed, which kube-scheduler does not count: [2 x nodes]."""
     matrix: Floats
-    """All of them but `foreign`, so that those of some nodes are gathered at once."""
+    """All arrays except `foreign` in one matrix, so that those of some nodes are gathered together."""
     where: dict[str, slice | int]
-    """Which rows of the matrix are whose."""
+    """The rows of each array in the matrix."""
     log: ColumnLog
     future_differs: bool
-    """Some task is releasing or pipelined somewhere, so that idle and future capacity differ."""
+    """Whether some task is releasing or pipelined, so that idle and future capacity differ."""
 
     def __init__(self, rows: int, nodes: int) -> None:
         height, self.where = _layout(rows)
@@ -103,7 +103,7 @@ class NodeNumbers:
         self.future_differs = False
 
     def copy(self, rows: int, nodes: int) -> NodeNumbers:
-        """A snapshot of the used part of the columns."""
+        """A copy of the used part of the columns."""
         other = NodeNumbers.__new__(NodeNumbers)
         height, other.where = _layout(rows)
         other.matrix = np.empty((height, nodes))
@@ -117,8 +117,7 @@ class NodeNumbers:
         return other
 
     def future_idle(self) -> Floats:
-        """What will be free once releasing tasks are gone and pipelined ones have come: [resources x
-        nodes]."""
+        """What will be free after releasing tasks are deleted and pipelined ones have started: [resources x nodes]."""
         return self.idle + self.releasing - self.pipelined
 
 
@@ -151,8 +150,8 @@ class SomeNodes:
 class FilledNodes(SomeNodes):
     """The numbers of some nodes as they would be with more tasks of one class on them.
 
-    `counts`: how many tasks more, for each of `nodes`; a node may be there several times. `request`, `nonzero`: what
-    one task adds. `kube`: whether kube-scheduler's view of the nodes follows the session.
+    `counts`: the number of additional tasks, for each of `nodes`; a node may occur several times. `request`, `nonzero`:
+    what one task adds. `kube`: whether kube-scheduler's view of the nodes follows the session.
     """
 
     def __init__(
@@ -175,7 +174,7 @@ class FilledNodes(SomeNodes):
 
 
 Numbers = NodeNumbers | SomeNodes
-"""All nodes or some: arrays of one shape, which is all that a rule needs to know."""
+"""All nodes or some: arrays of one shape; rules use only that."""
 
 
 class NodeTable:
@@ -188,9 +187,9 @@ class NodeTable:
         self.rows: dict[str, int] = {CPU: 0, MEMORY: 1, PODS: 2}
         self.numbers = NodeNumbers(8, 64)
         self.generation = 0
-        """Moves when nodes come, go or move, or change in anything but numbers."""
+        """Incremented when nodes are added, removed or moved, or change in anything other than numbers."""
         self.total_generation = 0
-        """Moves when any node's allocatable changes."""
+        """Incremented when any node's allocatable changes."""
         self._keys: list[frozenset[str]] = []
         self._bare: tuple[int, list[int]] = (-1, [])
         self._total: tuple[int, Resource] = (-1, Resource())
@@ -267,7 +266,7 @@ class NodeTable:
         return i, last
 
     def total(self) -> Resource:
-        """The sum of allocatable over all nodes; added up again when one of them has changed."""
+        """The sum of allocatable over all nodes; computed again when one of them has changed."""
         if self._total[0] != self.total_generation:
             r = Resource()
             sums = self.numbers.allocatable[:, : len(self.names)].sum(axis=1)
@@ -278,8 +277,8 @@ class NodeTable:
         return self._total[1].clone()
 
     def snapshot(self) -> NodeNumbers:
-        """A copy of the columns. Of a node that has nothing but cpu and memory nothing else is taken, not even a pod's
-        place (Volcano: Resource.Sub without scalars)."""
+        """A copy of the columns. On a node that has only cpu and memory, no other resource is subtracted, not even
+        `pods` (Volcano: Resource.Sub without scalars)."""
         made = self.numbers.copy(len(self.rows), len(self.names))
         if self._bare[0] != self.total_generation:
             self._bare = (self.total_generation, [i for i, keys in enumerate(self._keys) if len(keys) == 2])

@@ -1,17 +1,17 @@
-"""How busy a node really is, as a metrics source measures it. Volcano: NodeUsage."""
+"""The measured usage of a node, from a metrics source. Volcano: NodeUsage."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 PERIOD = "10m"
-"""Over which time averages are taken."""
+"""The period over which averages are computed."""
 STALE = 300.0
-"""Seconds after which a measurement counts no more."""
+"""Seconds after which a measurement is no longer used."""
 
 
 class NodeUsage(NamedTuple):
-    """The average use of cpu and memory in percent. `time`: when it was measured, seconds since the epoch."""
+    """The average use of cpu and memory in percent. `time`: the time of the measurement, seconds since the epoch."""
 
     time: float
     cpu: float

@@ -26,7 +26,7 @@ class PlacedPods:
         """Nodes whose object or pods have changed, by name."""
 
     def put(self, task: Task) -> None:
-        """A task takes capacity on its node from now on."""
+        """Add a task to its node."""
         self.changes.add(task.node)
         self.on_node.setdefault(task.node, {})[task.key] = task
         self.count(task, +1)
@@ -53,7 +53,7 @@ class PlacedPods:
             n.kube_nonzero[:, at] += cls.nonzero[:, None] * counts
 
     def take(self, task: Task) -> None:
-        """A task no longer takes capacity on its node."""
+        """Remove a task from its node."""
         self.changes.add(task.node)
         here = self.on_node[task.node]
         del here[task.key]
@@ -62,14 +62,14 @@ class PlacedPods:
         self.count(task, -1)
 
     def release(self, task: Task) -> None:
-        """A task begins to end: what it holds becomes free later."""
+        """Count a task as releasing: what it holds becomes free later."""
         i = self._table.index.get(task.node)
         if i is not None:
             rows = len(self._table.rows)
             self._table.numbers.releasing[:rows, i] += task.spec_class.vector(self._table)
 
     def count_node(self, name: str) -> None:
-        """A node has got its Node object: count the tasks that came before it."""
+        """Called when a Node object is added: count the tasks that arrived before it."""
         for task in self.on_node.get(name, {}).values():
             self.count(task, +1)
 
@@ -94,7 +94,7 @@ class PlacedPods:
         n.kube_nonzero[:, i] += sign * task.spec_class.nonzero
 
     def _add_up(self, node: int) -> None:
-        """Add up a node again, after an amount that was too large for exact subtraction."""
+        """Compute the sums of a node again, after an amount that was too large for exact subtraction."""
         n = self._table.numbers
         for column in (n.used, n.kube_requested, n.foreign, n.releasing, n.kube_nonzero):
             column[:, node] = 0.0

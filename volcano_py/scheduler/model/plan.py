@@ -1,11 +1,11 @@
-"""The plan: what a cycle decided, as data.
+"""The plan: the decisions of a cycle, as data. Volcano: the calls of the cache's Binder, Evictor and StatusUpdater.
 
 A cycle emits its plan statement by statement (`emit(operations)`), while it runs. The operations of one call
-belong together: they are the binds of one gang, or the evictions and nominations made for one evictor.
-The dispatcher carries them out; the model assumes them (`Cluster.assume`) and forgets those that fail
+belong together: they are the binds of one gang, or the evictions and nominations for one evictor.
+The dispatcher writes them; the model assumes them (`Cluster.assume`) and forgets those that fail
 (`Cluster.forget`).
 
-Operations are plain msgspec structs with a tag, so that a list of them crosses a pipe as MessagePack:
+Operations are plain msgspec structs with a tag, so that a list of them is sent through a pipe as MessagePack:
 `msgspec.msgpack.encode(ops)` and `msgspec.msgpack.Decoder(list[Operation])`.
 """
 
@@ -20,7 +20,7 @@ from volcano_py.scheduler.model.pre_bind import PreBindStep
 
 
 class Bind(Struct, tag_field="op", tag="bind", frozen=True, gc=False):
-    """Put a pod on a node: POST pods/binding with these annotations on the Binding."""
+    """Bind a pod to a node: POST pods/binding with these annotations on the Binding."""
 
     namespace: str
     name: str
@@ -30,9 +30,9 @@ class Bind(Struct, tag_field="op", tag="bind", frozen=True, gc=False):
     """The job, `namespace/podgroup`; members of one gang share it."""
     annotations: dict[str, str] | None = None
     steps: tuple[PreBindStep, ...] = ()
-    """What must be written before, in this order."""
+    """The pre-bind steps, in this order."""
     barrier: str = ""
-    """Binds of one statement with the same text here wait for the steps of all of them; empty: for their own."""
+    """Binds of one statement with the same value wait for the steps of all of them; empty: only for their own."""
 
 
 class RemoveGate(Struct, tag_field="op", tag="remove-gate", frozen=True, gc=False):
@@ -44,7 +44,7 @@ class RemoveGate(Struct, tag_field="op", tag="remove-gate", frozen=True, gc=Fals
 
 
 class Evict(Struct, tag_field="op", tag="evict", frozen=True, gc=False):
-    """End a pod: conditions Ready=False and DisruptionTarget=True, then DELETE with a uid precondition."""
+    """Evict a pod: conditions Ready=False and DisruptionTarget=True, then DELETE with a uid precondition."""
 
     namespace: str
     name: str
@@ -55,11 +55,11 @@ class Evict(Struct, tag_field="op", tag="evict", frozen=True, gc=False):
     evictor: str = ""
     """The job for which the pod is evicted, `namespace/podgroup`."""
     event: str = ""
-    """Text of the Event `Preempted`, when a profile evicts the pod; empty: the session does, with the Event `Evict`."""
+    """Text of the Event `Preempted` when a profile evicts the pod; empty: a session does, with the Event `Evict`."""
 
 
 class PodCondition(Struct, tag_field="op", tag="pod-condition", frozen=True, gc=False):
-    """Write PodScheduled=False with reason and message; the nominated node if one is named."""
+    """Write PodScheduled=False with reason and message, and the nominated node if it is set."""
 
     namespace: str
     name: str
@@ -88,7 +88,7 @@ class PodGroupStatus(Struct, tag_field="op", tag="podgroup-status", frozen=True,
     urgent: bool = False
     """True when the phase becomes Inqueue: the job controller creates pods only then."""
     resource_version: str = ""
-    """Of the PodGroup from which it was decided: nothing is written if the PodGroup has changed since."""
+    """The version of the PodGroup that the decision is based on: nothing is written if it has changed since."""
 
 
 class NativeGroupStatus(Struct, tag_field="op", tag="native-group-status", frozen=True, gc=False):
@@ -106,7 +106,7 @@ class QueueStatus(Struct, tag_field="op", tag="queue-status", frozen=True, gc=Fa
     name: str
     allocated: dict[str, str]
     resource_version: str = ""
-    """Of the queue from which it was decided: nothing is written if the queue has changed since."""
+    """The version of the queue that the decision is based on: nothing is written if it has changed since."""
 
 
 class Event(Struct, tag_field="op", tag="event", frozen=True, gc=False):

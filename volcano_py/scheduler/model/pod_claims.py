@@ -1,7 +1,8 @@
-"""PodClaims: what the volumes and devices that pods claim mean, kept current. Volcano: NewTaskInfo with its resync.
+"""PodClaims: the requirements of the volumes and devices that pods claim, kept current. Volcano: NewTaskInfo with its
+resync.
 
-A pod's class contains what its claims mean for nodes (`demand`). When an object that this depends on changes, `settle`
-gives the pods concerned their new classes.
+A pod's class contains the requirements of its claims (`demand`). When an object that these depend on changes, `settle`
+updates the classes of the affected pods.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ KINDS = storage.KINDS | resource_claims.KINDS
 
 
 class PodClaims:
-    """`ignored_provisioners`: further provisioners whose volumes count against no limit."""
+    """`ignored_provisioners`: additional provisioners whose volumes do not count against a limit."""
 
     def __init__(self, cluster: Cluster, ignored_provisioners: frozenset[str] = frozenset()) -> None:
         self._cluster = cluster
@@ -34,7 +35,7 @@ class PodClaims:
         self._only_known_drivers = True
 
     def demand(self, pod: core.Pod) -> Demand:
-        """What the claims of a pod mean now. Raises ValueError if the pod cannot be used with them."""
+        """The current requirements of a pod's claims. Raises ValueError if a claim is invalid for the pod."""
         if not pod.spec.volumes and not pod.spec.resource_claims:
             return NONE
         volumes = volume_demand(pod, self.storage, self._ignored, self._only_known_drivers)
@@ -42,7 +43,7 @@ class PodClaims:
         return Demand(volumes, devices) if volumes is not None or devices is not None else NONE
 
     def count_all_drivers(self, all_drivers: bool) -> None:
-        """Count volumes of drivers that no node has, too: their pods fit nowhere."""
+        """Also count volumes of drivers that no node has: their pods then fit nowhere."""
         if all_drivers == self._only_known_drivers:
             self._only_known_drivers = not all_drivers
             self.storage.all_touched = True
@@ -52,7 +53,7 @@ class PodClaims:
         (self.storage if kind in storage.KINDS else self.resource_claims).changed(kind, key)
 
     def use(self, task: Task, used: bool) -> None:
-        """A task begins to name its claims, or ceases to."""
+        """Record that a task uses its claims, or no longer does."""
         if task.status in (status.SUCCEEDED, status.FAILED):
             return
         if task.pod.spec.volumes:
@@ -67,13 +68,13 @@ class PodClaims:
             self.resource_claims.assume(bind.uid, step)
 
     def forget(self, bind: Bind) -> None:
-        """The opposite of `assume`."""
+        """Undo `assume`."""
         for step in bind.steps:
             self.storage.forget(bind.uid, step)
             self.resource_claims.forget(bind.uid, step)
 
     def settle(self) -> None:
-        """Give the tasks whose claims have changed their new classes."""
+        """Update the classes of the tasks whose claims have changed."""
         keys: set[str] = set()
         for of in (self.storage, self.resource_claims):
             keys |= of.touched

@@ -21,7 +21,7 @@ def qos_of(pod: Pod) -> str:
         complete = _add(limits, c.resources.limits) == len(_COUNTED) and complete
     if not any(requests.values()) and not any(limits.values()):
         return BEST_EFFORT
-    # A request that is not named is its limit.
+    # A request that is not set is equal to its limit.
     equal = all(requests[name] in (limits[name], 0) for name in _COUNTED)
     return GUARANTEED if complete and equal else BURSTABLE
 

@@ -1,4 +1,4 @@
-"""What a pod requests. Volcano: GetPodResourceRequest and its relatives; kube-scheduler: non-zero
+"""What a pod requests. Volcano: GetPodResourceRequest, GetPodResourceWithoutInitContainers; kube-scheduler: non-zero
 requests."""
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ DEFAULT_MEMORY = 200 * 1024 * 1024
 def pod_request(pod: Pod) -> Resource:
     """The pod's request with init containers, sidecars, pod-level resources and overhead, and one of `pods`.
 
-    Raises ValueError that names the container, the resource and the text for quantities that cannot be used.
+    Raises ValueError with the container, the resource and the value for invalid quantities.
     """
     spec = pod.spec
     regular = _statuses(pod.status.container_statuses)
@@ -54,7 +54,7 @@ def pod_request_without_init(pod: Pod) -> Resource:
 
 
 def pod_limit(pod: Pod) -> Resource:
-    """The pod's limits, put together as requests are; overhead counts only where there is a limit. No `pods`."""
+    """The pod's limits, combined as requests are; overhead counts only where there is a limit. No `pods`."""
     total, sidecars, peak = Resource(), Resource(), Resource()
     for c in pod.spec.containers or ():
         total.add(_limits(c))
@@ -132,7 +132,7 @@ def _container_request(c: Container, status: ContainerStatus | None, pod: Pod) -
     requests = _parse(c.resources.requests, f"container {c.name!r}: resources.requests")
     if status is None or status.resources is None:
         return requests
-    # A resize in progress counts with the larger side; one that cannot be granted does not count at all.
+    # A resize in progress counts with the larger amount; an infeasible one does not count at all.
     actual = _parse(status.resources.requests, f"container {c.name!r}: status.resources.requests")
     allocated = _parse(status.allocated_resources, f"container {c.name!r}: status.allocatedResources")
     if not _resize_infeasible(pod):

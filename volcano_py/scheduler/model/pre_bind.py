@@ -1,9 +1,9 @@
 """Pre-bind steps: what must be written before a pod may be bound, as data. Volcano: PreBinder; kube-scheduler: PreBind.
 
-A plugin returns the steps of a bound task at the extension point `add_pre_bind`; they travel in `plan.Bind`. The
-dispatcher carries out the steps of one bind in order, and undoes them in reverse order when one of them fails
-(`dispatch.barriers`, `dispatch.pre_bind_writes`). Every step can be repeated without harm. The model counts them as
-done meanwhile (`model.pending_steps`), so that no later cycle gives a volume or a device away twice.
+A plugin returns the steps of a bound task at the extension point `add_pre_bind`; they are part of `plan.Bind`. The
+dispatcher writes the steps of one bind in order, and undoes them in reverse order when one of them fails
+(`dispatch.barriers`, `dispatch.pre_bind_writes`). Every step is idempotent. Meanwhile the model counts them as done, so
+that no later cycle assigns a volume or a device twice.
 
 A new step is a tagged struct here, a member of `PreBindStep`, and a case in `object_of` and in
 `dispatch.pre_bind_writes`.
@@ -17,14 +17,15 @@ from msgspec import Struct
 
 
 class SelectNode(Struct, tag_field="step", tag="select-node", frozen=True, gc=False):
-    """Ask for a volume for a claim near a node: the annotation `volume.kubernetes.io/selected-node`."""
+    """Request a volume for a claim near a node: the annotation `volume.kubernetes.io/selected-node`."""
 
     namespace: str
     claim: str
     uid: str
     node: str
     resource_version: str = ""
-    """The step fails if the claim has changed since this version; empty: the step does what is still to be done."""
+    """The step fails if the claim has changed since this version; empty: it is not compared, and the step writes only
+    what is missing."""
 
 
 class BindVolume(Struct, tag_field="step", tag="bind-volume", frozen=True, gc=False):
@@ -34,9 +35,9 @@ class BindVolume(Struct, tag_field="step", tag="bind-volume", frozen=True, gc=Fa
     namespace: str
     claim: str
     uid: str
-    """Of the claim."""
+    """The uid of the claim."""
     resource_version: str = ""
-    """Of the volume, see SelectNode."""
+    """The version of the volume, see SelectNode."""
 
 
 class AwaitVolume(Struct, tag_field="step", tag="await-volume", frozen=True, gc=False):
@@ -52,7 +53,7 @@ class AwaitVolume(Struct, tag_field="step", tag="await-volume", frozen=True, gc=
 
 
 class AllocateClaim(Struct, tag_field="step", tag="allocate-claim", frozen=True, gc=False):
-    """Reserve a ResourceClaim for a pod, and write its allocation if it has none yet."""
+    """Reserve a ResourceClaim for a pod, and write its allocation if it has none."""
 
     namespace: str
     claim: str
@@ -60,24 +61,24 @@ class AllocateClaim(Struct, tag_field="step", tag="allocate-claim", frozen=True,
     pod: str
     pod_uid: str
     allocation: dict[str, Any] | None = None
-    """The claim's `status.allocation`; None: it is allocated already and only reserved."""
+    """The claim's `status.allocation`; None: it is already allocated and only reserved."""
     resource_version: str = ""
-    """Of the claim, see SelectNode."""
+    """The version of the claim, see SelectNode."""
 
 
 class LockNode(Struct, tag_field="step", tag="lock-node", frozen=True, gc=False):
-    """Lock a node for a pod with devices: an annotation with the time at which it is taken. The device plugin removes
-    it when the pod has its devices."""
+    """Lock a node for a pod with devices: an annotation with the time of the lock. The device plugin removes it when it
+    has assigned the devices to the pod."""
 
     node: str
     lock: str
-    """The annotation."""
+    """The key of the annotation."""
     time: str
-    """RFC 3339, with a fraction of a second that makes it this step's own."""
+    """RFC 3339, with a fraction of a second that identifies this step."""
 
 
 LOCK_EXPIRES = 300.0
-"""Seconds after which a lock of a node was left behind and counts no more."""
+"""Seconds after which a node's lock is stale and ignored."""
 
 PreBindStep = SelectNode | BindVolume | AwaitVolume | AllocateClaim | LockNode
 
@@ -90,7 +91,7 @@ class PreBind(NamedTuple):
 
 
 def object_of(step: PreBindStep) -> tuple[str, str, str]:
-    """Kind, namespace and name of the object that a step writes: its writes never overlap."""
+    """Kind, namespace and name of the object that a step writes: writes of one object do not overlap."""
     match step:
         case BindVolume():
             return "PersistentVolume", "", step.volume

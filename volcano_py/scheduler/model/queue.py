@@ -9,7 +9,7 @@ from volcano_py.scheduler.model.resource import Resource
 
 
 class Queue:
-    """The facts of a Queue object. Amounts are None where the object leaves them out."""
+    """The fields of a Queue object. Amounts are None where the object does not set them."""
 
     __slots__ = (
         "capability",
@@ -26,7 +26,7 @@ class Queue:
     )
 
     def __init__(self, queue: api.Queue) -> None:
-        """Raises ValueError for an amount that cannot be read."""
+        """Raises ValueError for an invalid amount."""
         spec = queue.spec
         self.object = queue
         self.name = queue.metadata.name

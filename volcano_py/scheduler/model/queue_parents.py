@@ -1,8 +1,8 @@
-"""Which queue is above which, also where the objects contradict themselves.
+"""The hierarchy of queues, also where spec.parent is invalid.
 
-Admission denies a parent that does not exist and a cycle; queues from before it, or without webhooks, may have them.
-Volcano: capacity's buildHierarchicalQueueAttrs, which then gives up for the whole cluster (see the deviation
-partial-hierarchy).
+Admission denies a parent that does not exist and a cycle. Queues that were created earlier, or without webhooks, may
+have them. Volcano: capacity's buildHierarchicalQueueAttrs, which in this case schedules nothing in the whole cluster
+(see the deviation partial-hierarchy).
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from volcano_py.scheduler.model.queue import Queue
 
 
 def parents_of(queues: Mapping[str, Queue]) -> tuple[dict[str, str], dict[str, str]]:
-    """The parent of every queue but root, and by queue what is wrong with its own. Every way up ends at root: what
-    names a parent that does not exist is below root, and of a circle the first in the order of names."""
+    """The parent of every queue except root, and by queue the fault of its spec.parent. Every queue is below root: one
+    whose parent does not exist is directly below root, as is the first of a cycle in the order of names."""
     parents = {name: q.parent or ROOT_QUEUE for name, q in queues.items() if name != ROOT_QUEUE}
     faults: dict[str, str] = {}
     for name, parent in parents.items():
@@ -31,7 +31,7 @@ def parents_of(queues: Mapping[str, Queue]) -> tuple[dict[str, str], dict[str, s
 
 
 def _circles(parents: Mapping[str, str]) -> list[list[str]]:
-    """The circles, each as its queues from child to parent."""
+    """The cycles, each as its queues from child to parent."""
     found: list[list[str]] = []
     done: set[str] = {ROOT_QUEUE}
     for name in parents:

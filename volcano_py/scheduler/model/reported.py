@@ -1,7 +1,7 @@
-"""What the API server shows of the scheduler's reports and nominations, or what was sent and not answered yet.
+"""The scheduler's reports and nominations in the API server, including those that were sent and are not confirmed yet.
 
-A report is repeated only when it changes; a nomination keeps the capacity that was freed for a pod. Both move by events
-from the API server and by plans that were assumed. Volcano: podStatusUnscheduled and the nominator of its cache.
+A report is repeated only when it changes; a nomination keeps the capacity that was freed for a pod. Events from the API
+server and assumed plans change both. Volcano: podStatusUnscheduled and the nominator of its cache.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 NOMINATION_SECONDS = 300.0
-"""How long capacity that was freed for a pod is kept for it: pods with long grace periods take their time to end."""
+"""Seconds for which freed capacity is kept for a pod: pods with long grace periods need that time to terminate."""
 
 
 @dataclass
@@ -33,7 +33,7 @@ class Nominations:
     at: dict[str, dict[str, None]] = field(default_factory=dict)
     """Node → the keys of the tasks that are nominated to it."""
     since: dict[str, float] = field(default_factory=dict)
-    """When a session first saw the nomination, in seconds since the epoch."""
+    """When a session first used the nomination, in seconds since the epoch."""
 
     def put(self, key: str, node: str) -> None:
         """Nominate a task to a node."""

@@ -1,4 +1,4 @@
-"""Resource: an exact, sparse amount of things, and the operators by which Volcano compares amounts.
+"""Resource: exact amounts of resources, and the operators with which Volcano compares them.
 
 Units are Volcano's: cpu in milli-cores, memory in bytes, `pods` in whole units, every other scalar in
 thousandths (one GPU is 1000). A missing scalar, a zero and "no scalars at all" are three different things in
@@ -21,17 +21,16 @@ EPS = 0.1
 """Amounts that differ by less are equal."""
 ZERO = 0.0
 INFINITY = -1.0
-"""The two meanings of a missing scalar; their numbers really appear in the results of `diff`."""
+"""The two values of a missing scalar; they occur in the results of `diff`."""
 MAX = float_info.max
 MAX_INT = float(2**63 - 1)
 
 EXACT = 2.0**53
-"""Below this amounts are whole numbers, and what was added can be taken away again to the last unit."""
+"""Below this limit amounts are whole numbers, so that addition and subtraction are exact."""
 
 
 class Resource:
-    """An amount. Arithmetic is in place and returns self, as in Volcano; `clone()` first where that is not
-    meant."""
+    """An amount. Arithmetic is in place and returns self, as in Volcano; call `clone()` first to keep the original."""
 
     __slots__ = ("max_task_num", "memory", "milli_cpu", "scalars")
 
@@ -49,9 +48,9 @@ class Resource:
 
     @classmethod
     def parse(cls, amounts: Mapping[str, str | int | float] | None, ignored: Iterable[str] = ()) -> Resource:
-        """Read a Kubernetes resource list; names that the scheduler does not count are dropped.
+        """Read a Kubernetes resource list; names that the scheduler does not count are ignored.
 
-        Raises ValueError (naming resource and text) for a quantity that cannot be read.
+        Raises ValueError (with resource and text) for an invalid quantity.
         """
         r = cls()
         for name, text in (amounts or {}).items():
@@ -114,17 +113,17 @@ class Resource:
         return [CPU, MEMORY, *(self.scalars or ())]
 
     def names(self) -> list[str]:
-        """The dimensions with an amount worth counting (≥ EPS), `pods` included."""
+        """The dimensions with an amount of at least EPS, including `pods`."""
         return [d for d in self.keys() if self[d] >= EPS]
 
     @property
     def exact(self) -> bool:
-        """No amount is so large that small ones beside it are lost."""
+        """Whether all amounts are small enough for exact arithmetic."""
         largest = max(abs(self.milli_cpu), abs(self.memory), *map(abs, (self.scalars or {}).values()), 0.0)
         return largest < EXACT
 
     def is_empty(self) -> bool:
-        """No dimension but `pods` has an amount: the request of a best-effort pod."""
+        """Whether only `pods` has an amount: the request of a best-effort pod."""
         if self.milli_cpu >= EPS or self.memory >= EPS:
             return False
         return all(v < EPS for k, v in (self.scalars or {}).items() if k != PODS)
@@ -138,7 +137,7 @@ class Resource:
         return {d: self[d] for d in self.keys()}
 
     def quantities(self) -> dict[str, str]:
-        """The amount as a resource list of the API; cpu and memory are always named."""
+        """The amount as a resource list of the API; cpu and memory are always included."""
         out = {CPU: quantity.format_milli(int(self.milli_cpu)), MEMORY: quantity.format_binary(int(self.memory))}
         for name, value in (self.scalars or {}).items():
             out[name] = str(int(value)) if name == PODS else quantity.format_milli(int(value))
@@ -172,13 +171,13 @@ class Resource:
         return self
 
     def sub(self, other: Resource) -> Resource:
-        """Subtract an amount that is known to be contained; raises AssertionError when it is not."""
+        """Subtract an amount that is contained in this one; raises AssertionError if it is not."""
         if not other.less_equal(self, ZERO):
             raise AssertionError(f"resource is not sufficient to do operation: <{self}> sub <{other}>")
         return self.sub_unchecked(other)
 
     def sub_unchecked(self, other: Resource) -> Resource:
-        """Subtract; may go negative. Scalars of `other` count only if this amount has scalars at all."""
+        """Subtract; the result may be negative. Scalars of `other` count only if this amount has scalars at all."""
         self.milli_cpu -= other.milli_cpu
         self.memory -= other.memory
         if self.scalars is not None and other.scalars:
@@ -195,7 +194,7 @@ class Resource:
         return self
 
     def times(self, factor: float) -> Resource:
-        """A multiple, as an amount of its own."""
+        """A multiple, as a new amount."""
         return self.clone().multi(factor)
 
     def set_max(self, other: Resource) -> Resource:
@@ -350,7 +349,7 @@ class Resource:
         return bool(names), names
 
     def greater_partly_relevant(self, other: Resource | None, request: Resource | None) -> tuple[bool, list[str]]:
-        """The same, only over dimensions that `other` names (cpu and memory: with an amount)."""
+        """As `greater_partly_dimension`, only over dimensions that `other` has (cpu and memory: with an amount)."""
         if request is None:
             return False, []
         theirs = other or Resource()
@@ -363,13 +362,13 @@ class Resource:
 
 
 class _Compare(Protocol):
-    """The shape of a comparison of two amounts."""
+    """The signature of a comparison of two amounts."""
 
     def __call__(self, a: float, b: float) -> bool: ...
 
 
 def exceeded_part(left: Resource, right: Resource | None) -> Resource:
-    """By how much `left` is larger, dimension by dimension."""
+    """By how much `left` is larger, per dimension."""
     if right is None:
         return left
     return left.diff(right, ZERO)[0]
@@ -384,7 +383,7 @@ def minimum(a: Resource, b: Resource) -> Resource:
 
 
 def maximum(a: Resource, b: Resource) -> Resource:
-    """The larger of each dimension over both. A scalar of which neither has anything is not named."""
+    """The larger of each dimension of both. A scalar that is zero in both is left out."""
     r = Resource(max(a.milli_cpu, b.milli_cpu), max(a.memory, b.memory))
     if a.scalars is not None or b.scalars is not None:
         names = [*(a.scalars or {}), *(b.scalars or {})]
@@ -399,7 +398,7 @@ def intersection(a: Resource, b: Resource, ignore_pods: bool = False) -> list[st
 
 
 def share(amount: float, of: float) -> float:
-    """The part of a whole; a part of nothing is all of it."""
+    """An amount divided by another; 1 if the divisor is 0 and the amount is not."""
     if of == 0:
         return 0.0 if amount == 0 else 1.0
     return amount / of

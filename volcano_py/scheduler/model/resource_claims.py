@@ -1,4 +1,4 @@
-"""ResourceClaims: the claims of pods for devices, and which devices are given out. Volcano: its DRA manager and claim
+"""ResourceClaims: the claims of pods for devices, and the allocated devices. Volcano: its DRA manager and claim
 tracker; kube-scheduler: the claim assume cache.
 """
 
@@ -26,30 +26,30 @@ class PodClaim(NamedTuple):
     claim: dra.ResourceClaim | None
     problem: str
     shared: bool
-    """Other pods name it, too."""
+    """Whether other pods refer to it, too."""
     unusable: bool = False
-    """The problem is the claim itself, not what it requests."""
+    """Whether the problem is the claim itself, not its requests."""
 
 
 class ClaimDemand(NamedTuple):
-    """What the ResourceClaims of a pod mean for nodes."""
+    """The requirements of a pod's ResourceClaims for nodes."""
 
     claims: tuple[PodClaim, ...]
     problem: str
-    """Why no node takes the pod: the message of kube-scheduler's PreFilter."""
+    """Why no node accepts the pod: the message of kube-scheduler's PreFilter."""
     key: bytes
-    """Equal for pods that are equal for nodes."""
+    """Equal for pods with equal requirements."""
 
     @property
     def unusable(self) -> str:
-        """Why the pod must wait for a claim itself, whatever is in it; empty: it need not."""
+        """Why the pod must wait for a claim itself, whatever its requests are; empty: it need not."""
         return next((c.problem for c in self.claims if c.unusable), "")
 
 
 def claim_names(pod: core.Pod) -> list[tuple[str, str | None]]:
-    """The claims of a pod, each by its name in the pod and by that of its ResourceClaim; None: not made yet.
+    """The claims of a pod, each with its name in the pod and the name of its ResourceClaim; None: not created yet.
 
-    Claims that the pod turned out not to need are left out.
+    Claims that the pod does not need after all are left out.
     """
     made = {s.name: s.resource_claim_name for s in pod.status.resource_claim_statuses or ()}
     found: list[tuple[str, str | None]] = []
@@ -64,24 +64,24 @@ def claim_names(pod: core.Pod) -> list[tuple[str, str | None]]:
 
 
 class ResourceClaims:
-    """Lookups over `objects` (by kind and key), and what binds in flight have assumed on top of them."""
+    """Lookups over `objects` (by kind and key), and the assumptions of binds in flight."""
 
     def __init__(self, objects: dict[str, dict[str, Any]]) -> None:
         self._objects = objects
         self.pools = DevicePools(objects)
         self.users: dict[str, set[str]] = defaultdict(set)
-        """Unfinished pods by the claim that they name, both as `namespace/name`."""
+        """Unfinished pods by the claim that they refer to, both as `namespace/name`."""
         self.assumed: dict[str, dict[str, AllocateClaim]] = {}
-        """What binds in flight write, by claim and the bind's pod (its uid)."""
+        """The assumed writes of binds in flight, by claim and the bind's pod (its uid)."""
         self.touched: set[str] = set()
         self.all_touched = False
         self._used: dict[DeviceId, dict[str, dra.JsonMap]] = {}
         self._holds: dict[str, list[tuple[DeviceId, str]]] = {}
-        """Where each claim is in `_used`."""
+        """The devices of each claim in `_used`."""
         self.device_changes = Changes()
-        """Nodes whose devices were given out or given back; ANY_NODE: devices that several nodes can use."""
+        """Nodes whose devices were allocated or released; ANY_NODE: devices that several nodes can use."""
         self._recount: set[str] = set()
-        """Claims whose devices `used` counts again."""
+        """Claims whose devices `used` must count again."""
 
     # ---- objects ------------------------------------------------------------------------------------------
 
@@ -111,7 +111,7 @@ class ResourceClaims:
         return self._objects.get("DeviceClass", {}).get(name)
 
     def allocation(self, key: str) -> dra.JsonMap | None:
-        """The allocation of a claim, also if it is only about to be written."""
+        """The allocation of a claim, including an assumed one."""
         claim = self.claim(key)
         if claim is not None and claim.status.allocation is not None:
             return claim.status.allocation
@@ -125,9 +125,9 @@ class ResourceClaims:
         return {c.uid for c in consumers} | set(self.assumed.get(key, ()))
 
     def used(self) -> dict[DeviceId, dict[str, dra.JsonMap]]:
-        """The devices that are given out, each with the result of every claim that has it; not to be written.
+        """The allocated devices, each with the allocation result of every claim that has it; read-only.
 
-        Access of administrators does not count.
+        Claims with admin access do not count.
         """
         for key in self._recount:
             before = self._holds.pop(key, [])
@@ -150,7 +150,7 @@ class ResourceClaims:
     # ---- pods ----------------------------------------------------------------------------------------------
 
     def demand(self, pod: core.Pod) -> ClaimDemand | None:
-        """What the claims of a pod mean; None if it has none."""
+        """The requirements of a pod's claims; None if it has none."""
         if not pod.spec.resource_claims:
             return None
         claims: list[PodClaim] = []
@@ -199,7 +199,7 @@ class ResourceClaims:
         return [claim.claim.spec, claim.key if claim.shared else ""]
 
     def use(self, pod: core.Pod, used: bool) -> None:
-        """A pod begins to name its claims, or ceases to."""
+        """Record that a pod uses its claims, or no longer does."""
         for _, name in claim_names(pod):
             users = self.users[f"{pod.metadata.namespace}/{name}"]
             self.touched |= users
@@ -211,18 +211,18 @@ class ResourceClaims:
     # ---- binds in flight -----------------------------------------------------------------------------------
 
     def assume(self, uid: str, step: PreBindStep) -> None:
-        """Count a step of the bind of a pod as done, until an event shows it or the bind is forgotten."""
+        """Count a step of the bind of a pod as done, until an event confirms it or the bind is forgotten."""
         if isinstance(step, AllocateClaim):
             key = f"{step.namespace}/{step.claim}"
             claim = self.claim(key)
             if claim is None or _is_reserved(claim, uid):
-                return  # an event has shown it already: no other will come
+                return  # an event has confirmed it already: no other follows
             self.assumed.setdefault(key, {})[uid] = step
             self._recount.add(key)
             self.touched |= self.users.get(key, set())
 
     def forget(self, uid: str, step: PreBindStep) -> None:
-        """The opposite of `assume`."""
+        """Undo `assume`."""
         if isinstance(step, AllocateClaim):
             self._drop(f"{step.namespace}/{step.claim}", uid)
 

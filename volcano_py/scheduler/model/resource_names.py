@@ -1,4 +1,4 @@
-"""Names of resources, and which of them nodes count. Kubernetes: the scheduler's IsScalarResourceName."""
+"""Names of resources, and which of them are counted per node. Kubernetes: the scheduler's IsScalarResourceName."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ _LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _EXTENDED = re.compile(rf"({_LABEL}(?:\.{_LABEL})*)/(?:[A-Za-z0-9][-A-Za-z0-9_.]{{0,61}})?[A-Za-z0-9]", re.ASCII)
 _PART_OF_CHIP = re.compile(r"huawei\.com/Ascend\w+-(?:memory|core)", re.ASCII)
 _LONGEST_DOMAIN = 253 - len("requests.")
-"""A quota names the resource with that in front, and has to be a name as well."""
+"""The prefix of a resource in a quota; the name must be valid with the prefix, too."""
 
 
 @lru_cache(maxsize=4096)
 def is_scalar_name(name: str) -> bool:
     """Whether kube-scheduler counts this name as a scalar resource (extended, hugepages, native, volumes).
 
-    A percentage of a card's memory, and memory and cores of Ascend chips, are no amounts of a node, which therefore has
-    none of it: the plugin deviceshare reads them, and no capacity is compared with them.
+    The percentage of a card's memory, and the memory and cores of Ascend chips, are not amounts of a node: the plugin
+    deviceshare evaluates them, and they are not compared with capacity.
     """
     if name == names.VGPU_MEMORY_PERCENTAGE or _PART_OF_CHIP.fullmatch(name):
         return False

@@ -1,6 +1,6 @@
-"""How many nodes that accept a task end the search. Volcano: CalculateNumOfFeasibleNodesToFind.
+"""The number of accepting nodes after which the search ends. Volcano: CalculateNumOfFeasibleNodesToFind.
 
-Used without the deviation every-node only.
+Used only without the deviation every-node.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ class SampleSize:
     """The flags --minimum-feasible-nodes, --minimum-percentage-nodes-to-find and --percentage-nodes-to-find."""
 
     minimum: int = 100
-    """In clusters up to this number all nodes are considered."""
+    """In clusters of up to this number of nodes all are considered."""
     minimum_percentage: int = 5
     percentage: int = 0
-    """0: less with more nodes, from 50 % down to the minimum."""
+    """0: adaptive, from 50 % down to the minimum in larger clusters."""
 
     def target(self, count: int) -> int:
-        """How many accepting nodes end the search among `count` nodes."""
+        """The number of accepting nodes that ends the search among `count` nodes."""
         if count <= self.minimum or self.percentage >= 100:
             return count
         percentage = self.percentage

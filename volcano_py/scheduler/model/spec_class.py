@@ -1,9 +1,9 @@
-"""Spec classes: pods that are equal for every node share one object, and every cache is per class, not per
-pod.
+"""Spec classes: pods that are equal for every node share one object, and every cache is per class, not per pod. Not in
+Volcano; kube-scheduler: pod signatures.
 
 A class holds the request, the selectors, tolerations, affinity terms, ports and images of its pods, decoded
 once. Labels are not part of it (job controllers label each pod differently), the namespace only where a term
-needs it.
+requires it.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ DECLARED = (
     names.GPU_NO_USE_TYPE,
     names.ASCEND_VNPU_MODE,
 )
-"""Annotations that node rules look at: pods that differ in one of them are of different classes."""
+"""Annotations that node rules read: pods that differ in one of them are of different classes."""
 _encoder = msgspec.msgpack.Encoder()
 
 
 class SpecClass:
-    """What matters to nodes of a pod. Shared and never written after construction, but for the dense vector."""
+    """The parts of a pod that concern nodes. Shared, and immutable except for the dense vector."""
 
     __slots__ = (
         "__weakref__",
@@ -76,14 +76,14 @@ class SpecClass:
         for name in claims.counted:
             request.add_scalar(name, 1.0)
         self.claims = claims
-        """What the claims of a pod of this class mean; those of others differ by names that do not matter."""
+        """The requirements of the claims of one pod of this class; those of others differ only in irrelevant names."""
         self.id = number
         self.request = request
         self.best_effort = request.is_empty()
         self.demands = [(d, request[d]) for d in request.keys() if d != PODS and request[d] > 0]
-        """(resource, amount) of what is really requested, `pods` aside."""
+        """(resource, amount) of the requests above 0, without `pods`."""
         self.idle_wishes = [name for name, amount in (request.scalars or {}).items() if amount == 0]
-        """What is named, and nothing of it requested."""
+        """Resources that the request contains with amount 0."""
         self.nonzero: NDArray[np.float64] = np.array(non_zero_request(pod), dtype=np.float64)
         """(milli-cpu, bytes) as kube-scheduler's least and most allocated count them."""
         self.node_selector: dict[str, str] = spec.node_selector or {}
@@ -114,7 +114,7 @@ class SpecClass:
         return v
 
     def checked_rows(self, table: NodeTable) -> list[int]:
-        """The rows that must fit: cpu, memory and every scalar the request names, even with 0."""
+        """The rows that must fit: cpu, memory and every scalar of the request, even with 0."""
         self.vector(table)
         return self._rows
 
@@ -128,11 +128,11 @@ class SpecClasses:
         self._next = 0
 
     def all(self) -> list[SpecClass]:
-        """The classes of all pods that are known now."""
+        """The classes of all existing pods."""
         return list(self._known.values())
 
     def of(self, pod: Pod, claims: Demand = NONE) -> SpecClass:
-        """The class of a pod. Raises ValueError for requests or affinity that cannot be used."""
+        """The class of a pod. Raises ValueError for an invalid request or affinity."""
         resized = any(
             s.resources is not None
             for s in (*(pod.status.container_statuses or ()), *(pod.status.init_container_statuses or ()))

@@ -1,4 +1,4 @@
-"""The states of a task, as small integers so that columns of them are cheap. Volcano: TaskStatus."""
+"""The states of a task, as small integers that are stored in arrays. Volcano: TaskStatus."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ READY = (BOUND, BINDING, RUNNING, ALLOCATED, SUCCEEDED)
 
 
 def of_pod(phase: str | None, deleting: bool, node: str | None) -> int:
-    """The status that a pod, as the API server shows it, has for the scheduler."""
+    """The scheduler's status of a pod as the API server returns it."""
     if phase == "Running":
         return RELEASING if deleting else RUNNING
     if phase == "Pending":

@@ -1,6 +1,6 @@
-"""Storage: the objects of volumes, and who uses which claim. Volcano: the listers and assume caches of VolumeBinding.
+"""Storage: the objects of volumes, and the pods of each claim. Volcano: the listers and assume caches of VolumeBinding.
 
-It finds objects and follows changes; what a pod's volumes mean for nodes is in `volume_demand`.
+It looks up objects and tracks changes; `volume_demand` derives the requirements of a pod's volumes.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ KINDS = frozenset(
     )
 )
 IGNORED_PROVISIONERS = frozenset(("rancher.io/local-path", "hostpath.csi.k8s.io"))
-"""Provisioners of node-local volumes: their volumes count against no limit. Volcano: --ignored-provisioners adds to
-them."""
+"""Provisioners of node-local volumes: their volumes do not count against a limit. Volcano: --ignored-provisioners adds
+to them."""
 VOLUME_RESOURCE = "attachable-volumes-csi-"
 UNLIMITED = 2**31 - 1
-"""Volumes of a driver that a CSINode lists without a limit."""
+"""The limit of a driver that a CSINode lists without a limit."""
 _OLD_CLASS = "volume.beta.kubernetes.io/storage-class"
 
 
@@ -38,7 +38,7 @@ def class_of_claim(claim: storage.PersistentVolumeClaim) -> str:
 
 
 def claim_names(pod: core.Pod) -> list[tuple[str, bool]]:
-    """The PersistentVolumeClaims that a pod's volumes name, each with whether it is ephemeral (made for this pod)."""
+    """The PersistentVolumeClaims of a pod's volumes, each with whether it is ephemeral (created for this pod)."""
     found: list[tuple[str, bool]] = []
     for volume in pod.spec.volumes or ():
         if volume.persistent_volume_claim is not None:
@@ -49,33 +49,33 @@ def claim_names(pod: core.Pod) -> list[tuple[str, bool]]:
 
 
 class Storage:
-    """Lookups over `objects` (by kind and key), and what binds in flight have assumed on top of them."""
+    """Lookups over `objects` (by kind and key), and the assumptions of binds in flight."""
 
     def __init__(self, objects: dict[str, dict[str, Any]]) -> None:
         self._objects = objects
         self.generation = 0
-        """Moves with every change."""
+        """Incremented with every change."""
         self.volumes_generation = 0
-        """Moves when a PersistentVolume changes."""
+        """Incremented when a PersistentVolume changes."""
         self.users: dict[str, set[str]] = defaultdict(set)
-        """Unfinished pods by the claim that they name, both as `namespace/name`."""
+        """Unfinished pods by the claim that they refer to, both as `namespace/name`."""
         self.free: dict[str, dict[str, storage.PersistentVolume]] = defaultdict(dict)
         """PersistentVolumes that are reserved for no claim, by StorageClass and name."""
         self.reserved: dict[str, dict[str, storage.PersistentVolume]] = defaultdict(dict)
-        """PersistentVolumes whose claimRef names a claim, by that claim."""
+        """PersistentVolumes whose claimRef refers to a claim, by that claim."""
         self.volume_taken: dict[str, dict[str, BindVolume]] = {}
-        """What binds in flight have reserved, by volume and the bind's pod (its uid)."""
+        """The assumed reservations of binds in flight, by volume and the bind's pod (its uid)."""
         self.node_selected: dict[str, dict[str, SelectNode]] = {}
         """Nodes that binds in flight have selected, by claim and the bind's pod (its uid)."""
         self.attached: dict[str, set[str]] = {}
         """The VolumeAttachments of each node, by name."""
         self.touched: set[str] = set()
-        """Pods whose volumes may mean something else now."""
+        """Pods whose volumes must be evaluated again."""
         self.all_touched = False
         self._places: dict[str, tuple[str, str]] = {}
         self._attached_to: dict[str, str] = {}
         self._limited: dict[str, dict[str, int]] = {}
-        """How many volumes of each driver nodes take, where that is limited."""
+        """The maximum number of volumes of each driver per node, where it is limited."""
 
     # ---- objects ------------------------------------------------------------------------------------------
 
@@ -151,7 +151,7 @@ class Storage:
         return self._objects.get("CSINode", {}).get(name)
 
     def checks_capacity(self, provisioner: str) -> bool:
-        """Whether the capacity that a provisioner has left is known."""
+        """Whether the provisioner publishes its remaining capacity."""
         driver: storage.CSIDriver | None = self._objects.get("CSIDriver", {}).get(provisioner)
         return driver is not None and bool(driver.spec.storage_capacity)
 
@@ -160,7 +160,7 @@ class Storage:
         return [c for c in found if c.storage_class_name == storage_class]
 
     def handles_attached_to(self, node: str) -> set[tuple[str, str]]:
-        """The CSI volumes (driver, handle) that VolumeAttachments name for a node."""
+        """The CSI volumes (driver, handle) of a node's VolumeAttachments."""
         objects: dict[str, storage.VolumeAttachment] = self._objects.get("VolumeAttachment", {})
         names = (objects[name].spec.source.persistent_volume_name for name in self.attached.get(node, ()))
         volumes = (self.volume(name) for name in names if name)
@@ -168,7 +168,7 @@ class Storage:
         return {(csi.driver, csi.volume_handle) for csi in found if csi is not None}
 
     def drivers(self) -> set[str]:
-        """The CSI drivers that some node has."""
+        """The CSI drivers of all nodes."""
         nodes = self._objects.get("CSINode", {}).values()
         return {driver.name for node in nodes for driver in node.spec.drivers or ()}
 
@@ -181,11 +181,11 @@ class Storage:
         return found
 
     def limit(self, node: str, driver: str) -> int | None:
-        """How many volumes of a driver a node takes; None: any number."""
+        """The maximum number of volumes of a driver on a node; None: unlimited."""
         return self._limited.get(driver, {}).get(node)
 
     def limits(self, node: str) -> dict[str, int]:
-        """How many volumes of each driver a node takes, by resource name."""
+        """The maximum number of volumes of each driver on a node, by resource name."""
         found = self.csi_node(node)
         return {
             VOLUME_RESOURCE + driver.name: UNLIMITED
@@ -197,11 +197,11 @@ class Storage:
     # ---- users ---------------------------------------------------------------------------------------------
 
     def use(self, pod: core.Pod, used: bool) -> None:
-        """A pod begins to name its claims, or ceases to."""
+        """Record that a pod uses its claims, or no longer does."""
         key = pod.metadata.key
         for name, _ in claim_names(pod):
             users = self.users[f"{pod.metadata.namespace}/{name}"]
-            # Whether a claim is shared matters to its other pods.
+            # The other pods of a claim depend on whether it is shared.
             self.touched |= users
             if used:
                 users.add(key)
@@ -211,7 +211,7 @@ class Storage:
     # ---- binds in flight -----------------------------------------------------------------------------------
 
     def assume(self, uid: str, step: PreBindStep) -> None:
-        """Count a step of the bind of a pod as done, until an event shows it or the bind is forgotten."""
+        """Count a step of the bind of a pod as done, until an event confirms it or the bind is forgotten."""
         self.generation += 1
         self._touch(step)
         if self._is_shown(step):
@@ -222,7 +222,7 @@ class Storage:
             self.node_selected.setdefault(f"{step.namespace}/{step.claim}", {})[uid] = step
 
     def _is_shown(self, step: PreBindStep) -> bool:
-        """Whether an event has shown already that something has done what a step does: no other event will come."""
+        """Whether an event has already confirmed the effect of a step: no other event follows."""
         match step:
             case BindVolume():
                 volume = self.volume(step.volume)
@@ -233,13 +233,13 @@ class Storage:
                 return False
 
     def _has_node(self, claim: storage.PersistentVolumeClaim | None) -> bool:
-        """Whether a claim has a volume or a node for it, or is gone."""
+        """Whether a claim has a volume or a selected node, or is deleted."""
         if claim is None or claim.spec.volume_name:
             return True
         return bool((claim.metadata.annotations or {}).get(storage.SELECTED_NODE))
 
     def forget(self, uid: str, step: PreBindStep) -> None:
-        """The opposite of `assume`."""
+        """Undo `assume`."""
         self.generation += 1
         self._touch(step)
         if isinstance(step, BindVolume):
@@ -252,8 +252,8 @@ class Storage:
             self.touched |= self.users.get(f"{step.namespace}/{step.claim}", set())
 
     def owner(self, volume: storage.PersistentVolume) -> tuple[str, str]:
-        """The claim for which a volume is reserved, as `namespace/name`, and its uid; "" if it is free or the uid is
-        open."""
+        """The claim for which a volume is reserved, as `namespace/name`, and its uid; "" if it is not reserved or the
+        claimRef has no uid."""
         ref = volume.spec.claim_ref
         if ref is not None:
             return f"{ref.namespace}/{ref.name}", ref.uid

@@ -1,7 +1,7 @@
-"""Task: one pod as the scheduler sees it. Volcano: TaskInfo.
+"""Task: a pod in the scheduler. Volcano: TaskInfo.
 
-A task is replaced whenever its pod changes, and a session does not write it; what a session decides about it (status,
-node, nomination) is in the session's columns at the task's `slot`.
+A task is replaced whenever its pod changes, and a session does not write it; the decisions of a session (status, node,
+nomination) are in the session's columns at the task's `slot`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from volcano_py.scheduler.model.resource import Resource
 from volcano_py.scheduler.model.spec_class import SpecClass
 
 _NUMBER = re.compile(r"[+-]?[0-9]{1,30}", re.ASCII)
-"""What Go reads as a decimal number: int() takes underscores and blanks as well."""
+"""The decimal numbers that Go accepts: Python's int() also accepts underscores and spaces."""
 _TRUE = frozenset(("1", "t", "T", "TRUE", "true", "True"))
 _FALSE = frozenset(("0", "f", "F", "FALSE", "false", "False"))
 
@@ -69,10 +69,10 @@ class Task:
         self.status = status.of_pod(pod.status.phase, meta.deletion_timestamp is not None, self.node)
         self.slot = -1
         self.assigned: dict[str, str] | None = None
-        """Annotations of a binding that was sent and that the pod does not show yet."""
+        """Annotations of a binding that was sent and that the pod does not contain yet."""
 
     def set_class(self, spec_class: SpecClass, claims: Demand) -> None:
-        """The class that follows from the pod and from what its claims mean now."""
+        """Set the class, which depends on the pod and on the requirements of its claims."""
         self.spec_class = spec_class
         self.claims = claims
         self.request: Resource = spec_class.request
@@ -80,13 +80,13 @@ class Task:
 
     @property
     def only_queue_gate(self) -> bool:
-        """Held by nothing but Volcano's own queue-admission gate."""
+        """Whether Volcano's own queue-admission gate is the pod's only gate."""
         gates = self.pod.spec.scheduling_gates or ()
         return len(gates) == 1 and gates[0].name == names.QUEUE_ALLOCATION_GATE
 
     @property
     def needs_queue_admission(self) -> bool:
-        """The pod is to be gated until its queue has capacity."""
+        """Whether the pod is gated until its queue has capacity."""
         return self.annotations.get(names.QUEUE_ALLOCATION_GATE) == "true"
 
     @property
@@ -108,7 +108,7 @@ class Task:
 
 
 def flag(annotations: dict[str, str], labels: dict[str, str], key: str, absent: bool) -> bool:
-    """A boolean annotation, else label; text that is no boolean is false."""
+    """A boolean annotation, else label; text that is not a boolean is false."""
     text = annotations.get(key)
     if text is None:
         text = labels.get(key)
@@ -123,7 +123,7 @@ def _priority(pod: Pod, annotations: dict[str, str]) -> int:
 
 
 def _index(name: str) -> int | None:
-    """The running number at the end of `job-task-7`; None where there is none."""
+    """The number at the end of `job-task-7`; None without one."""
     parts = name.split("-")
     if len(parts) < 3:
         return None

@@ -12,7 +12,7 @@ UNSCHEDULABLE_TAINT = Taint(key="node.kubernetes.io/unschedulable", effect="NoSc
 
 
 def tolerates(toleration: Toleration, taint: Taint) -> bool:
-    """Whether one toleration covers one taint."""
+    """Whether a toleration tolerates a taint."""
     if toleration.effect and toleration.effect != taint.effect:
         return False
     if toleration.key and toleration.key != taint.key:
@@ -32,7 +32,7 @@ def tolerates(toleration: Toleration, taint: Taint) -> bool:
 
 
 def _integer(text: str) -> int | None:
-    """The text as a 64-bit integer in decimal notation; None: it is none."""
+    """The text as a 64-bit integer in decimal notation; None: it is not one."""
     if not _INTEGER.fullmatch(text):
         return None
     number = int(text)
@@ -40,11 +40,11 @@ def _integer(text: str) -> int | None:
 
 
 def tolerated(taint: Taint, tolerations: Sequence[Toleration]) -> bool:
-    """Whether one of the tolerations covers the taint."""
+    """Whether one of the tolerations tolerates the taint."""
     return any(tolerates(t, taint) for t in tolerations)
 
 
 def repelling(node: Node) -> list[Taint]:
-    """The taints that keep new pods off a node; cordoning counts as one."""
+    """The taints that keep new pods off a node, including the one of a cordoned node."""
     taints = [t for t in node.spec.taints or () if t.effect in ("NoSchedule", "NoExecute")]
     return [*taints, UNSCHEDULABLE_TAINT] if node.spec.unschedulable else taints

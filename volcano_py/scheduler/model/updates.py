@@ -1,8 +1,9 @@
-"""Which updates of pods, PodGroups and Queues matter to scheduling. Volcano rebuilds its TaskInfo for each of them.
+"""Which updates of pods, PodGroups and Queues are relevant for scheduling. Volcano rebuilds its TaskInfo for each of
+them.
 
-Most updates of a running pod report restarts and states of its containers. The scheduler reads neither: of a
-container's status only what it was given (resizing in place). The update that follows a status that the scheduler
-wrote itself shows what the model has already assumed.
+Most updates of a running pod report restarts and states of its containers, which the scheduler does not read: of a
+container's status it reads only the allocated resources (in-place resize). The update after a status that the scheduler
+wrote itself contains what the model has already assumed.
 """
 
 from __future__ import annotations
@@ -41,6 +42,6 @@ def counts_only(old: Queue, new: Queue) -> bool:
 
 
 def _given(statuses: list[ContainerStatus] | None) -> list[tuple[object, ...]]:
-    """What each container was given, where that is stated."""
+    """The allocated resources of each container, where its status contains them."""
     stated = (s for s in statuses or () if s.allocated_resources is not None or s.resources is not None)
     return [(s.name, s.allocated_resources, s.resources) for s in stated]

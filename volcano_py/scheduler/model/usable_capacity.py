@@ -1,8 +1,8 @@
 """Usable capacity: what the jobs of this scheduler can share (deviation usable-capacity). Volcano divides the whole
 cluster.
 
-Not usable is what pods of other schedulers hold, and what is free on nodes that none of our pods tolerates. Queues that
-divide more than there is appear to be within their shares while another queue gets nothing.
+Not usable is what pods of other schedulers hold, and what is idle on nodes whose taints no pod of this scheduler
+tolerates. If queues divide more than is usable, they appear to be within their shares while another queue gets nothing.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ _Key = tuple[tuple[str, str, str, str], ...]
 
 
 class UsableCapacity:
-    """Follows the tolerations of our pods, and finds which nodes they can use."""
+    """Tracks the tolerations of the scheduler's pods, and computes which nodes they can use."""
 
     def __init__(self, table: NodeTable) -> None:
         self._table = table
         self._pods: Counter[_Key] = Counter()
-        """How many of our pods have these tolerations."""
+        """The number of the scheduler's pods with these tolerations."""
         self._tolerations: dict[_Key, list[Toleration]] = {}
         self._changes = 0
         self._closed: tuple[tuple[int, int], list[int]] = ((-1, -1), [])
 
     def add(self, task: Task, sign: int) -> None:
-        """A pod of ours came or went."""
+        """Count a pod of the scheduler that was added or removed."""
         tolerations = task.spec_class.tolerations
         if not tolerations:
             return
@@ -48,7 +48,7 @@ class UsableCapacity:
             self._changes += 1
 
     def closed_nodes(self) -> list[int]:
-        """The columns of nodes that none of our pods tolerates."""
+        """The columns of nodes that no pod of the scheduler tolerates."""
         version = (self._table.generation, self._changes)
         if self._closed[0] != version:
             nodes = ((i, repelling(node)) for i, node in enumerate(self._table.objects))
@@ -61,8 +61,8 @@ class UsableCapacity:
     def total(self, *, closed_too: bool = False) -> Resource:
         """The usable capacity of all nodes, with the resources that `NodeTable.total` has.
 
-        `closed_too`: with all of the nodes that none of our pods tolerates yet. A Job that waits to be admitted has no
-        pods, so its tolerations are not known.
+        `closed_too`: including the nodes that no pod of the scheduler tolerates. A Job that waits for admission has no
+        pods, so its tolerations are unknown.
         """
         table = self._table
         count, rows = len(table.names), len(table.rows)

@@ -1,8 +1,8 @@
-"""VolumeDemand: what the volumes of a pod mean for nodes. kube-scheduler: PreFilter of VolumeBinding, VolumeZone and
-NodeVolumeLimits; Volcano: the volume resources of NewTaskInfo.
+"""VolumeDemand: the requirements of a pod's volumes for nodes. kube-scheduler: PreFilter of VolumeBinding, VolumeZone
+and NodeVolumeLimits; Volcano: the volume resources of NewTaskInfo.
 
 It is derived from the pod and the storage objects, and derived again when one of them changes. Pods whose claims wait
-for the same kind of volume are equal for nodes, so the demand without the claims' names is part of the pod's class.
+for the same type of volume are equal for nodes, so the demand without the claims' names is part of the pod's class.
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ class Waiting(NamedTuple):
     resource_version: str
     storage_class: str
     size: int
-    """Bytes; 0 if it names none."""
+    """Bytes; 0 if the claim sets none."""
     access_modes: tuple[str, ...]
     volume_mode: str
     selector: LabelSelector | None
     selected: str
     """The node that is selected for its provisioning."""
     named: bool
-    """Another pod uses it, or a volume is reserved for it: it is not equal to others of its kind."""
+    """Another pod uses it, or a volume is reserved for it: it differs from other claims of its type."""
 
 
 class Provision(NamedTuple):
-    """Where a volume of a class can be made."""
+    """Where a volume of a class can be provisioned."""
 
     error: str
-    """The class does not exist."""
+    """The error if the class does not exist."""
     possible: bool
     topologies: list[storage.TopologySelectorTerm]
     nodes: list[LabelSelector] | None
@@ -55,39 +55,39 @@ class Provision(NamedTuple):
 
 
 class VolumeDemand(NamedTuple):
-    """See the module. Texts are kube-scheduler's."""
+    """See the module. The texts are kube-scheduler's."""
 
     problem: str = ""
-    """Why no node takes the pod: the message of its PreFilter."""
+    """Why no node accepts the pod: the message of VolumeBinding's PreFilter."""
     zone_problem: str = ""
-    """The same of VolumeZone."""
+    """As `problem`, of VolumeZone."""
     bound: tuple[storage.PersistentVolume, ...] = ()
     missing: bool = False
-    """A claim is bound to a volume that does not exist."""
+    """Whether a claim is bound to a volume that does not exist."""
     waiting: tuple[Waiting, ...] = ()
     matched: bool = False
-    """Volumes may exist that a waiting claim can be bound to, or another pod shares one: the answer changes while pods
-    are placed."""
+    """Whether a waiting claim could be bound to an existing volume, or another pod shares one: the result changes while
+    pods are placed."""
     provisions: tuple[Provision, ...] = ()
-    """Of each waiting claim."""
+    """The provisioning of each waiting claim."""
     zones: tuple[tuple[str, frozenset[str]], ...] = ()
     handles: tuple[tuple[str, str, bool], ...] = ()
     """(driver, handle, whether only this pod can use it) of each CSI volume."""
     counted: tuple[str, ...] = ()
-    """The resource of each volume that counts against a node's limit."""
+    """One resource name for each volume that counts against a node's limit."""
     exclusive: tuple[str, ...] = ()
-    """Claims that only one pod may use at a time."""
+    """Claims that only one pod may use at a time (ReadWriteOncePod)."""
     key: bytes = b""
-    """Equal for pods that are equal for nodes."""
+    """Equal for pods with equal requirements."""
 
 
 def volume_demand(
     pod: core.Pod, of: Storage, ignored_provisioners: frozenset[str], only_known_drivers: bool
 ) -> VolumeDemand | None:
-    """The demand of a pod; None if it names no claim.
+    """The demand of a pod; None if it has no claims.
 
     `only_known_drivers`: volumes count only if some node has their driver. Raises ValueError for an ephemeral volume
-    whose claim belongs to something else.
+    whose claim belongs to another object.
     """
     names = claim_names(pod)
     if not names:
@@ -128,7 +128,7 @@ class _Reader:
                 self._check_owner(claim)
             self._claim(claim, ephemeral)
         if self._problem and any(self._of.claim(f"{self._pod.metadata.namespace}/{name}") is None for name, _ in names):
-            # Volcano adds a pod with a missing claim without any of its volumes.
+            # Volcano adds a pod with a missing claim without its other volumes.
             self._counted.clear()
         waiting = sorted(zip(self._waiting, self._provisions, strict=True), key=lambda w: w[0].size)
         found = VolumeDemand(
@@ -280,7 +280,7 @@ def _limit(capacity: storage.CSIStorageCapacity) -> int:
 
 
 def _key(demand: VolumeDemand) -> bytes:
-    """The content that nodes see: claims that nothing else depends on are left out by name."""
+    """The parts that concern nodes: names of claims are included only where something else depends on them."""
     return _encoder.encode(
         (
             demand.problem,
