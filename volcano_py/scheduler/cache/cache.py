@@ -1,9 +1,9 @@
-"""Cache: what the API server shows, as a model, and the plans that were assumed on it. Volcano: SchedulerCache.
+"""Cache: the objects of the API server as a model, with assumed plans. Volcano: SchedulerCache.
 
 The path of a pod: an informer's event changes the model; a session reads the model; the planner assumes the
 session's plan on it (`Cluster.assume`); the dispatcher's result confirms that, or undoes it (`forget`).
 
-Event handlers run in the event loop and never during a cycle, which does not yield to the loop: the model needs no
+Event handlers run in the event loop and never during a cycle, which does not yield to the loop: the model requires no
 lock. The first cycle may start when `ready` is set: every watched kind has then been listed once.
 """
 
@@ -44,25 +44,25 @@ from volcano_py.scheduler.model.plan import (
 log = logging.getLogger(__name__)
 
 MAIN_KINDS = ("Pod", "Node", "PodGroup", "Queue")
-"""The kinds that `connected` is about."""
+"""The kinds that `connected` checks."""
 
 
 class Follower(Protocol):
-    """Looks at the objects of the model after each change: the profiles."""
+    """Receives the objects of the model after each change; implemented by the profiles."""
 
     def changed(self, kind: str, old: Any, new: Any) -> None:
-        """An object was added (`old` is None), changed, or deleted or unusable (`new` is None)."""
+        """An object was added (`old` is None), changed, or deleted or found invalid (`new` is None)."""
         ...
 
     def forgotten(self, operation: Operation, why: str) -> None:
-        """An assumed operation was undone: it was not carried out."""
+        """An assumed operation was undone: it was not written."""
         ...
 
 
 class Cache:
     """Owns the model. Informers exist after `start`; `run` keeps the model current.
 
-    write_event(event)                     emits an Event about an object in quarantine; whether this replica may write
+    write_event(event)                     emits an Event about an invalid object; False: this replica may not write
     on_change()                            is called after each change of the model
     on_delete(kind, namespace, name, uid)  is called after each deletion of an object
     """
@@ -82,11 +82,11 @@ class Cache:
         self.quarantine = Quarantine(write_event)
         self.ready = asyncio.Event()
         self.events = 0
-        """Changes so far."""
+        """Number of changes so far."""
         self.informers: dict[str, Informer[Any]] = {}
-        """By kind in the model."""
+        """Informers by kind in the model."""
         self.plurals: dict[str, str] = {}
-        """What log lines call each kind."""
+        """The name of each kind in log lines."""
         self.ended: set[str] = set()
         """Kinds whose informer has ended, which ends `run`."""
         self.follower: Follower | None = None
@@ -98,14 +98,14 @@ class Cache:
         self._results = ResultHandler(self, self.resync, first_pause)
 
     def start(self, client: Client) -> None:
-        """Make the informers; they list and watch with `client` when `run` begins."""
+        """Create the informers; they list and watch with `client` when `run` begins."""
         self.resync.client = client
         for entry in watched(self._gates):
             self.informers[entry.kind] = self._informer(client, entry)
             self.plurals[entry.kind] = entry.plural
 
     async def run(self) -> None:
-        """List and watch until cancelled. Raises what ended an informer or a read."""
+        """List and watch until cancelled. Raises the error that ended an informer or a read."""
         # A large list makes the cyclic collector traverse all of it again and again (most of 11 s for 50,000
         # pods); the loaded objects are long-lived, so they are frozen.
         gc.disable()
@@ -122,7 +122,7 @@ class Cache:
 
     @property
     def connected(self) -> bool:
-        """Whether the kinds that decide most are being watched right now."""
+        """Whether the most important kinds are being watched now."""
         return all(kind in self.informers and self.informers[kind].connected for kind in MAIN_KINDS)
 
     def sizes(self) -> str:
@@ -137,7 +137,7 @@ class Cache:
         self._results.handle(op, result)
 
     def forget(self, op: Operation, why: str = "") -> None:
-        """Undo an assumed operation: the model shows its object as the watch showed it last."""
+        """Undo an assumed operation: the model contains the object as the watch last returned it."""
         self.model.forget(op)
         if self.follower is not None:
             self.follower.forgotten(op, why)
@@ -154,31 +154,31 @@ class Cache:
                 self.quarantine.not_written(op)
 
     def refresh(self, kind: str, key: str) -> None:
-        """Put the object into the model again, as the watch showed it last."""
+        """Put the object into the model again, as the watch last returned it."""
         obj = self.informers[kind].store.get(key)
         if obj is not None and self._filters.accepts(kind, obj):
-            # The newest version may be one that cannot be decoded: a quarantine stays.
+            # If the newest version could not be decoded, the quarantine remains.
             self._upsert(kind, obj, newest=False)
 
     # ---- objects -----------------------------------------------------------------------------------------
 
     def put(self, kind: str, obj: Any) -> None:
-        """Put an object into the model that was read apart from the watch."""
+        """Put an object into the model that was not read by the watch."""
         if self._filters.accepts(kind, obj):
             self._upsert(kind, obj)
 
     def schedule_for(self, scheduler_names: frozenset[str]) -> None:
-        """Be responsible for the pods of these schedulers, too."""
+        """Add the pods of these schedulers to the pods that this scheduler is responsible for."""
         self._filters.scheduler_names |= scheduler_names
         for pod in self.informers["Pod"].store.values():
             if pod.metadata.key not in self.model.tasks and self._filters.accepts("Pod", pod):
                 self._upsert("Pod", pod, newest=False)
 
     def put_undecodable_pod(self, undecodable: Undecodable) -> None:
-        """Quarantine a pod that was read apart from the watch and cannot be decoded.
+        """Quarantine a pod that was not read by the watch and cannot be decoded.
 
         The model gets the last version that could be decoded, with the node and the deletion of this one, so that the
-        capacity that the pod uses is right.
+        capacity that the pod uses is counted correctly.
         """
         key = f"{undecodable.namespace}/{undecodable.name}"
         known = self.informers["Pod"].store.get(key)
@@ -251,11 +251,11 @@ class Cache:
             self.follower.changed(kind, old, new)
 
     def _upsert(self, kind: str, obj: Any, newest: bool = True) -> bool:
-        """Put an object into the model; whether it can be used."""
+        """Put an object into the model; returns whether it is valid."""
         try:
             self.model.upsert(kind, obj)
         except Exception as error:
-            # The model raises ValueError on purpose; any other exception costs this object only, too.
+            # The model raises ValueError for invalid objects; other exceptions are contained in the same way.
             meta, why = obj.metadata, str(error) if isinstance(error, ValueError) else repr(error)
             if not isinstance(error, ValueError):
                 log.exception("%s %s cannot be used", kind, meta.key)

@@ -1,8 +1,8 @@
-"""The cache as a file: all objects that the scheduler watches, as one Kubernetes List. Volcano: the cache dumper.
+"""Dumps of the cache: all objects that the scheduler watches, as one Kubernetes List. Volcano: the cache dumper.
 
-The file is what `volcano-py simulate` reads, so that a decision can be reproduced. Fields that the
-scheduler does not read and Secrets are not in it. Only the user of the process can read it; its name is random, so that
-no link can be prepared under that name.
+`volcano-py simulate` reads the file, so that a decision can be reproduced. It does not contain Secrets and fields that
+the scheduler does not read. Only the user of the process can read it; its name is random, so that a link with that name
+cannot be created in advance.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def dump(informers: Iterable[Informer[Any]], folder: Path) -> Path:
 
 
 def _named(informer: Informer[Any], obj: Any) -> Any:
-    # Objects of a list do not carry their own kind.
+    # Objects of a list have no kind of their own.
     if obj.kind:
         return obj
     return msgspec.structs.replace(obj, api_version=informer.rt.api_version, kind=informer.rt.kind)

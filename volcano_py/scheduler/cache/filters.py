@@ -1,7 +1,7 @@
 """The objects of this scheduler. Volcano: responsibleForPod, responsibleForNode, responsibleForPodGroup.
 
-Pods with its scheduler names, and pods of other schedulers once they are bound, because they use capacity. With several
-schedulers a hash ring decides by the owner's name; with `--node-selector` only labelled nodes are used.
+These are pods with its scheduler names, and pods of other schedulers once they are bound, because they use capacity.
+With several schedulers a hash ring decides by the owner's name; with `--node-selector` only labelled nodes are used.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from volcano_py.scheduler.model.group_names import NATIVE
 
 
 class Filters:
-    """`accepts(kind, object)`: whether the object belongs in the model."""
+    """`accepts(kind, object)`: whether the object is part of the model."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ def _owner_or_self(obj: Any) -> str:
 
 
 def parse_node_selector(entries: Iterable[str]) -> list[tuple[str, str]]:
-    """`key:value` entries; those without a value are left out, as Volcano does."""
+    """Parse `key:value` entries; those without a value are ignored, as in Volcano."""
     pairs = []
     for entry in entries:
         key, colon, value = entry.partition(":")

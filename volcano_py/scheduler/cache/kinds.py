@@ -16,11 +16,11 @@ class Watched:
 
     rt: ResourceType
     gate: str = ""
-    """The feature gate it depends on; empty: always."""
+    """The feature gate that it depends on; empty: always watched."""
     optional: bool = False
-    """The cluster may lack it (its CRD is not installed, or a feature gate of the API server is off)."""
+    """Whether the cluster may lack it (its CRD is not installed, or a feature gate of the API server is off)."""
     name: str = ""
-    """What the model calls the kind, if another API group has a kind of the same name."""
+    """The name of the kind in the model, if another API group has a kind of the same name."""
 
     @property
     def kind(self) -> str:
@@ -29,12 +29,12 @@ class Watched:
 
     @property
     def plural(self) -> str:
-        """What log lines and health checks call it."""
+        """Its name in log lines and health checks."""
         return f"{self.rt.plural}.{self.rt.group}" if self.name else self.rt.plural
 
 
 TABLE: tuple[Watched, ...] = (
-    # Pods last: their nodes, groups and queues then exist, which saves work (any order is correct).
+    # Pods last: their nodes, groups and queues then exist, which is faster (any order is correct).
     Watched(kinds.PRIORITYCLASS, "PriorityClass"),
     Watched(kinds.QUEUE),
     Watched(kinds.NODE),
@@ -65,5 +65,5 @@ TABLE: tuple[Watched, ...] = (
 
 
 def watched(gates: Collection[str]) -> Iterator[Watched]:
-    """The kinds to watch with these feature gates on."""
+    """The kinds to watch with these enabled feature gates."""
     return (entry for entry in TABLE if not entry.gate or entry.gate in gates)

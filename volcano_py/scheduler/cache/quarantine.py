@@ -1,6 +1,6 @@
-"""Objects that cannot be used: they do not decode, or the model rejects them. The others are scheduled.
+"""Invalid objects: they cannot be decoded, or the model rejects them. All others are scheduled. Volcano logs them.
 
-Each gets one Warning Event per reason, with the remedy, and counts in a metric until it is corrected or deleted.
+Each gets one Warning Event per reason, with the remedy, and is counted in a metric until it is corrected or deleted.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class _Entry:
 
 
 class Quarantine:
-    """`write(event)` emits an Event; whether this replica may write."""
+    """`write(event)` emits an Event, and returns whether this replica may write."""
 
     def __init__(self, write: Callable[[Event], bool]) -> None:
         self._write = write
@@ -31,7 +31,7 @@ class Quarantine:
         return key in self._entries
 
     def put(self, kind: str, namespace: str, name: str, uid: str, why: str) -> None:
-        """Quarantine an object that cannot be used."""
+        """Quarantine an invalid object."""
         text = f"volcano-py cannot use this {kind} and ignores it: {why}"
         event = Event(kind, namespace, name, uid, "Warning", REASON, text[:1000])
         key = (kind, f"{namespace}/{name}" if namespace else name)
@@ -40,12 +40,12 @@ class Quarantine:
             self._entries[key] = _Entry(event, self._write(event))
 
     def release(self, kind: str, key: str) -> None:
-        """Release an object that can be used again, or is gone."""
+        """Release an object that is valid again, or deleted."""
         if self._entries:
             self._entries.pop((kind, key), None)
 
     def report_again(self) -> None:
-        """Report entries that have not been reported yet, after leadership was won."""
+        """Report entries that were not reported yet, after this replica has become the leader."""
         for entry in self._entries.values():
             if not entry.reported:
                 entry.reported = self._write(entry.event)
@@ -57,7 +57,7 @@ class Quarantine:
                 entry.reported = False
 
     def counts(self) -> dict[str, int]:
-        """The number of quarantined objects of each kind."""
+        """The number of quarantined objects by kind."""
         return dict(Counter(kind for kind, _ in self._entries))
 
     def reasons(self) -> dict[tuple[str, str], str]:

@@ -18,7 +18,7 @@ ATTEMPTS = 60
 
 
 async def ensure_queues(client: Client, default_queue: str, pause: float = 1.0) -> None:
-    """Create the missing ones. Tries 60 times, a second apart; then raises the KubeError."""
+    """Create the missing queues. Tries 60 times, a second apart; then raises the KubeError."""
     await _ensure(client, "root", {"reclaimable": False, "weight": 1}, pause)
     await _ensure(client, default_queue, {"reclaimable": True, "weight": 1}, pause)
 
@@ -36,7 +36,7 @@ async def _ensure(client: Client, name: str, spec: dict[str, Any], pause: float)
             return
         except InvalidResponse as error:
             if scan.texts(error.body, "metadata").get("name") == name:
-                # It exists, and cannot be decoded: the cache reports it.
+                # It exists, but cannot be decoded: the cache reports it.
                 return
             await _retry(name, attempt, error, pause)
         except KubeError as error:

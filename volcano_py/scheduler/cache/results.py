@@ -1,8 +1,8 @@
-"""What the results of operations change in the cache. Volcano: the error paths of the cache's Bind and Evict.
+"""How results of operations change the cache. Volcano: the error paths of the cache's Bind and Evict.
 
-The model assumed every operation when it was emitted. `done` changes nothing: the watch shows the object, and until
-then the assumption holds. `conflict` changes nothing either: the watch shows the newer object. An operation that was
-certainly not carried out is forgotten. If the outcome is unknown, `Resync` reads the pod.
+The model assumed every operation when it was emitted. `done` changes nothing: the assumption holds until the watch
+returns the object. `conflict` changes nothing either: the watch returns the newer object. An operation that was
+certainly not written is forgotten. If the outcome is unknown, `Resync` reads the pod.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from volcano_py.scheduler.dispatch.messages import Result
 from volcano_py.scheduler.model.plan import Bind, Evict, Operation, RemoveGate
 
 FIRST_PAUSE, MAX_PAUSE = 1.0, 30.0
-"""Seconds before a pod may be decided again after the API server rejected what was written; doubles each time."""
+"""Seconds before a pod is scheduled again after the API server rejected a write; doubles each time."""
 MAX_TIMERS = 1_000
-"""Timers that are kept before those that are over are dropped."""
+"""Number of timers from which expired ones are dropped."""
 
 
 class ResultHandler:
@@ -42,7 +42,7 @@ class ResultHandler:
             return
         if result.outcome == "failed" and isinstance(op, Bind | Evict | RemoveGate):
             # The API server would reject the same operation again: without a back-off, a pod that cannot be written
-            # would keep scheduler and server busy.
+            # would keep the scheduler and the API server busy.
             failures = self._failures[op.uid] = self._failures.get(op.uid, 0) + 1
             pause = min(MAX_PAUSE, self._first_pause * 2 ** (failures - 1))
             self._timers.add(asyncio.get_running_loop().call_later(pause, self._forget, op))
@@ -50,7 +50,7 @@ class ResultHandler:
         self._forget(op)
 
     def pod_deleted(self, uid: str) -> None:
-        """Drop the back-off of a pod that is gone."""
+        """Drop the back-off of a deleted pod."""
         self._failures.pop(uid, None)
 
     def close(self) -> None:

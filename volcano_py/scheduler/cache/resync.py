@@ -1,6 +1,6 @@
 """Reads of pods whose bind or eviction has an unknown outcome. Volcano: the resync worker of the scheduler cache.
 
-The operation stays assumed, and the pod keeps its capacity, until the API server's answer shows the outcome.
+The operation stays assumed, and the pod keeps its capacity, until a response of the API server shows the outcome.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from volcano_py.scheduler.model.plan import Bind, Evict, Operation
 log = logging.getLogger(__name__)
 
 REQUEST_GRACE = 2.0
-"""Seconds before an unknown pod is read: its request may still be in flight."""
+"""Seconds before a pod with an unknown outcome is read: the request may still be in flight."""
 MAX_READS = 16
-"""Reads at a time."""
+"""Concurrent reads."""
 
 
 class Assumptions(Protocol):
-    """The part of `Cache` that an outcome changes."""
+    """The part of `Cache` that outcomes change."""
 
     def forget(self, op: Operation) -> None: ...
 
@@ -49,11 +49,11 @@ class Resync:
 
     @property
     def unknown(self) -> int:
-        """Pods whose bind or eviction has an unknown outcome."""
+        """Number of pods whose bind or eviction has an unknown outcome."""
         return len(self._reads)
 
     async def run(self) -> None:
-        """Run until cancelled. Raises what ended a read unexpectedly: its pod would keep the capacity forever."""
+        """Run until cancelled. Raises the error that ended a read: its pod would keep the capacity forever."""
         await self._failed.wait()
         raise self._error
 
@@ -87,7 +87,7 @@ class Resync:
                 self._resolve(op, pod)
                 return
             except KubeError as error:
-                # With many pods to read, one line about an unreachable server is enough.
+                # With many pods to read, one log line about an unreachable server is enough.
                 first = next(iter(self._reads)) == (f"{op.namespace}/{op.name}", op.uid)
                 log.log(
                     logging.WARNING if first else logging.DEBUG,
@@ -106,7 +106,7 @@ class Resync:
         except NotFound:
             return None
         except InvalidResponse as error:
-            # The decoder's own error, so that the report is the same as that of the watch.
+            # The decoder's own error, so that the report is the same as the one of the watch.
             cause = error.__context__
             undecodable = wire.undecodable(error.body, cause if isinstance(cause, Exception) else error)
             if (undecodable.namespace, undecodable.name) != (op.namespace, op.name) or not scan.complete(error.body):
@@ -114,10 +114,10 @@ class Resync:
             return undecodable
 
     def _resolve(self, op: Bind | Evict, pod: core.Pod | Undecodable | None) -> None:
-        """Confirm or forget the operation: the pod as it was read shows its outcome."""
+        """Confirm or forget the operation, depending on the pod that was read."""
         uid = "" if pod is None else pod.uid if isinstance(pod, Undecodable) else pod.metadata.uid
         if pod is None or uid != op.uid:
-            # The watch shows the deletion, and the object that has the name now.
+            # The watch returns the deletion, and the object that has the name now.
             self._cache.forget(op)
         elif isinstance(pod, Undecodable):
             self._cache.forget(op)

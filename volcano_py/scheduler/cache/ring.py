@@ -1,4 +1,4 @@
-"""The consistent hash ring by which several schedulers share the work. Volcano: stathat.com/c/consistent.
+"""The consistent hash ring that divides pods and nodes between several schedulers. Volcano: stathat.com/c/consistent.
 
 Every member has 20 points, CRC-32 (IEEE) of `<i><name>`; a key belongs to the first point strictly above its
 own CRC-32.
@@ -33,8 +33,8 @@ class Ring:
 def from_environment(environment: Mapping[str, str] = os.environ) -> tuple[Ring, str] | None:
     """The ring and this scheduler's name in it, when MULTI_SCHEDULER_ENABLE is `true`; else None.
 
-    SCHEDULER_POD_NAME is `<base>-<index>` as a StatefulSet names its pods, SCHEDULER_NUM how many there are
-    (1 if it is no number).
+    SCHEDULER_POD_NAME is `<base>-<index>`, as in a StatefulSet; SCHEDULER_NUM is the number of schedulers (1 if it is
+    not a number).
     """
     if environment.get("MULTI_SCHEDULER_ENABLE") != "true":
         return None

@@ -1,7 +1,7 @@
 """The nodes of this scheduler when NodeShards divide them. Volcano: the shard coordinator.
 
-Its nodes are spec.nodesDesired of its NodeShard, less those that another shard still uses. The nodes in use, and how
-they differ from nodesDesired, are written to the status of its NodeShard.
+Its nodes are spec.nodesDesired of its NodeShard, without those that another shard still uses. The nodes in use, and the
+difference from nodesDesired, are written to the status of its NodeShard.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 
 
 class Shards:
-    """`shard` is for the next cycle: it is empty until this scheduler's NodeShard has been read."""
+    """`shard` applies from the next cycle on: it is empty until this scheduler's NodeShard has been read."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class Shards:
         self.informer.on(lambda new: self._update(), lambda old, new: self._update(), lambda last: self._update())
 
     async def run(self) -> None:
-        """Watch and keep the status current until cancelled. Raises the error that ended one of the two."""
+        """Watch, and keep the status current, until cancelled. Raises the error that ended one of the two."""
         await run_all({"informer nodeshards": self.informer.run(), "shard status": self._keep_status()})
 
     async def _keep_status(self) -> None:
@@ -91,7 +91,7 @@ class Shards:
             return True
         if not self._may_write():
             return False
-        # Decided from this version: if it has changed since, the watch shows the newer one.
+        # The status depends on this version: if it has changed since, the watch returns the newer one.
         body = {"metadata": {"resourceVersion": own.metadata.resource_version}, "status": status}
         try:
             await self._client.patch(kinds.NODESHARD, self._name, body, subresource="status")
@@ -102,7 +102,7 @@ class Shards:
 
 
 def in_use(own: NodeShard, others: list[NodeShard]) -> frozenset[str]:
-    """The nodes to use: desired by this shard, and not used by another."""
+    """The nodes to use: desired by this shard, and not used by another one."""
     nodes = set(own.spec.nodes_desired or ())
     for other in others:
         nodes.difference_update(other.status.nodes_in_use or ())

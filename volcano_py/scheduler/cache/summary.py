@@ -1,4 +1,4 @@
-"""The model as text, for the log: nodes, jobs and HyperNodes. Volcano: the cache dumper's answer to SIGUSR2."""
+"""The model as text for the log: nodes, jobs and HyperNodes. Volcano: the cache dumper, on SIGUSR2."""
 
 from __future__ import annotations
 
