@@ -83,7 +83,7 @@ async def test_a_lock_that_a_dead_process_left_is_taken_over(left: str) -> None:
 async def test_a_node_that_is_gone() -> None:
     api = OneNode({})
     api.manifest = None
-    with pytest.raises(StepFailed, match="gone"):
+    with pytest.raises(StepFailed, match="was deleted"):
         await lock_node(api, step())  # type: ignore[arg-type]
     await unlock_node(api, step())  # type: ignore[arg-type]
 

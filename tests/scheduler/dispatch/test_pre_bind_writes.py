@@ -76,16 +76,16 @@ async def test_a_node_is_selected_once_and_unselected(api: Client) -> None:
 
 
 async def test_a_claim_that_is_gone_or_has_changed(api: Client) -> None:
-    await fails(api, SelectNode("default", "data", "u", "node-0"), "is gone")
+    await fails(api, SelectNode("default", "data", "u", "node-0"), "was deleted")
     uid = await claim(api)
-    await fails(api, SelectNode("default", "data", "older", "node-0"), "is gone")
+    await fails(api, SelectNode("default", "data", "older", "node-0"), "was deleted")
     await fails(api, SelectNode("default", "data", uid, "node-0", "1"), "has changed since")
 
 
 async def test_waiting_for_a_volume(api: Client) -> None:
     uid = await claim(api)
     step = AwaitVolume("default", "data", uid, "node-0")
-    await fails(api, step, "made no volume for node node-0")
+    await fails(api, step, "created no volume for node node-0")
     await carry_out(api, SelectNode("default", "data", uid, "node-0"))
     with pytest.raises(NotYet, match="has no volume yet"):
         await carry_out(api, step)
@@ -111,7 +111,7 @@ async def test_a_volume_is_reserved_and_given_back(api: Client) -> None:
     await undo(api, step)
     volume = await read(api, PERSISTENTVOLUME, "pv")
     assert volume.spec.claim_ref is None and not volume.metadata.annotations
-    await fails(api, BindVolume("gone", "default", "data", uid), "PersistentVolume gone is gone")
+    await fails(api, BindVolume("gone", "default", "data", uid), "PersistentVolume gone was deleted")
 
 
 async def test_a_volume_that_was_meant_for_the_claim_stays_so(api: Client) -> None:
@@ -148,6 +148,6 @@ async def test_a_claim_is_allocated_shared_and_deallocated(api: Client) -> None:
 
 
 async def test_a_claim_that_is_gone(api: Client) -> None:
-    await fails(api, allocate("u", "a"), "is gone")
+    await fails(api, allocate("u", "a"), "was deleted")
     await undo(api, allocate("u", "a"))
     assert (await api.list(NODE)).items

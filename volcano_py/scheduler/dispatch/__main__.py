@@ -1,4 +1,4 @@
-"""`python -m volcano_py.scheduler.dispatch FD`: started by the decider, never by hand."""
+"""`python -m volcano_py.scheduler.dispatch FD`: started by the decider only."""
 
 import asyncio
 import logging
@@ -14,7 +14,7 @@ log = logging.getLogger("volcano_py.scheduler.dispatch")
 def main(descriptor: int) -> int:
     """Serve the decider at the other end of the inherited socket `descriptor`.
 
-    The exit code: 0 after Stop, 1 after an unexpected error, 2 without credentials, 3 when the decider was silent.
+    The exit code: 0 after Stop, 1 after an unexpected error, 2 without credentials, 3 without heartbeat.
     """
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s dispatcher: %(message)s")
 
@@ -27,7 +27,7 @@ def main(descriptor: int) -> int:
         log.error("%s", error)
         return 2
     except Exception:
-        log.exception("the dispatcher ends after an unexpected error")
+        log.exception("the dispatcher exits after an unexpected error")
         return 1
 
 

@@ -1,7 +1,8 @@
-"""The fields that the dispatcher reads from an object in the API server's answer. Volcano: client-go's typed objects.
+"""The fields that the dispatcher reads from an object in a response of the API server. Volcano: client-go's typed
+objects.
 
-Of an object that cannot be decoded (for example, nested thousands of levels deep by a tenant) the identity, the node
-and the deletion are still read: a write on it has been carried out, and a pod can still be evicted.
+If an object cannot be decoded (for example, because a tenant has nested it thousands of levels deep), the identity, the
+node and the deletion are still read: a write has succeeded, and a pod can still be evicted.
 """
 
 from __future__ import annotations
@@ -35,13 +36,13 @@ class PodAnswer(Struct):
 
 
 class MetaAnswer(Struct):
-    """An object of which only the metadata is read."""
+    """Any other object; only its metadata is read."""
 
     metadata: Meta = field(default_factory=Meta)
 
 
 def scan_answer(error: InvalidResponse, namespace: str, name: str) -> PodAnswer:
-    """The object in an answer that could not be decoded. Raises `error` when it is another object or incomplete."""
+    """The object in a response that could not be decoded. Raises `error` if it is another object or incomplete."""
     meta = scan.texts(error.body, "metadata")
     if (meta.get("namespace", ""), meta.get("name")) != (namespace, name) or not scan.complete(error.body):
         raise error

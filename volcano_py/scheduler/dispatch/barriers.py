@@ -1,9 +1,9 @@
 """Barriers: binds that wait until the pre-bind steps of all of them have succeeded. Volcano: PreBind of the cache, with
-PreBindRollBack; there each pod is on its own.
+PreBindRollBack, for each pod alone.
 
-Pure data. The machine reads which writes follow: the steps of one bind follow each other, those of several binds run
-side by side, and the binds come last. When a step fails, the steps that were carried out are undone one by one, the
-last one first; then all binds of the barrier get their result.
+Pure data; the machine starts the writes. The steps of one bind run one after the other, those of several binds
+concurrently, and the binds come last. When a step fails, the completed steps are undone one by one, the last one first;
+then all binds of the barrier get their result.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from volcano_py.scheduler.model.pre_bind import AwaitVolume, PreBindStep
 
 @dataclass(eq=False, slots=True)
 class StepWrite:
-    """One step of one bind as a write; `undo`: take it back."""
+    """One step of one bind as a write; `undo`: undo it instead."""
 
     barrier: Barrier
     bind: Bind
@@ -31,20 +31,20 @@ class StepWrite:
 
     @property
     def patience(self) -> float:
-        """Seconds for which the step may wait for others; 0: it does not wait."""
+        """Seconds for which the step may wait for other components; 0: it does not wait."""
         return self.step.timeout if isinstance(self.step, AwaitVolume) and not self.undo else 0.0
 
 
 @dataclass(eq=False, slots=True)
 class Barrier:
-    """Binds with their ids."""
+    """Binds with their IDs, and the state of their steps."""
 
     binds: list[tuple[int, Bind]]
     since: float
     carried_out: list[StepWrite] = field(default_factory=list)
     """Steps that succeeded or may have, in the order in which they ended."""
     outcome: Outcome | None = None
-    """Why the binds are not written; None while all goes well."""
+    """Why the binds are not written; None: no step has failed."""
     message: str = ""
     _running: int = 0
     _finished: int = 0
@@ -59,21 +59,21 @@ class Barrier:
 
     @property
     def passed(self) -> bool:
-        """All steps have succeeded: the binds may be written."""
+        """Whether all steps have succeeded: the binds may be written."""
         return self.outcome is None and self._finished == len(self.binds)
 
     @property
     def over(self) -> bool:
-        """It failed, and there is nothing left to undo."""
+        """Whether it has failed and there is nothing left to undo."""
         return self.outcome is not None and not self._running and not self.carried_out
 
     def fail(self, outcome: Outcome, message: str) -> None:
-        """No bind may be written any more; the first reason counts."""
+        """Exclude the binds from being written; the first reason counts."""
         if self.outcome is None:
             self.outcome, self.message = outcome, message
 
     def ended(self, write: StepWrite, may_be_done: bool) -> list[StepWrite]:
-        """A step has ended; the writes that follow. `may_be_done`: it succeeded, or its outcome is unknown."""
+        """Record the end of a step; returns the next writes. `may_be_done`: it succeeded, or its outcome is unknown."""
         self._running -= 1
         if may_be_done and not write.undo:
             self.carried_out.append(write)
@@ -86,13 +86,13 @@ class Barrier:
         return self.undo()
 
     def withdrawn(self, write: StepWrite, may_be_done: bool) -> None:
-        """A step that waited to begin is withdrawn. `may_be_done`: an earlier attempt may have been carried out."""
+        """Record that a step was withdrawn before it began. `may_be_done`: an earlier attempt may have succeeded."""
         self._running -= 1
         if may_be_done:
             self.carried_out.append(write)
 
     def undo(self) -> list[StepWrite]:
-        """The next step to undo, once nothing else is running."""
+        """The next step to undo, if no other step is running."""
         if self._running or not self.carried_out:
             return []
         last = self.carried_out.pop()
@@ -101,7 +101,7 @@ class Barrier:
 
 
 def with_barriers(first: int, operations: Iterable[Operation], now: float) -> tuple[list[Barrier], set[int]]:
-    """The barriers of one statement, and the ids of the binds in them."""
+    """The barriers of one statement, and the IDs of the binds in them."""
     members: dict[object, list[tuple[int, Bind]]] = {}
     for id, op in enumerate(operations, first):
         if isinstance(op, Bind) and (op.steps or op.barrier):

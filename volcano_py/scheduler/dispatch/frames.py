@@ -9,18 +9,18 @@ from typing import Any
 import msgspec
 
 MAX_FRAME = 1 << 28
-"""Bytes; a longer frame means that the stream is corrupt."""
+"""Maximum length of a frame in bytes; a longer one means that the stream is corrupt."""
 
 _length = struct.Struct(">I")
 _encoder = msgspec.msgpack.Encoder()
 
 
 class InvalidFrame(Exception):
-    """The bytes on the pipe are no frame."""
+    """The bytes on the pipe are not a frame."""
 
 
 def encode(message: msgspec.Struct) -> bytes:
-    """One message as a frame."""
+    """Encode one message as a frame."""
     body = _encoder.encode(message)
     return _length.pack(len(body)) + body
 

@@ -1,8 +1,9 @@
-"""The decider's side of the dispatcher: starts and replaces it, sends plans, and receives results.
+"""The decider's side of the dispatcher: starts and replaces the process, sends plans, and receives results. Volcano:
+the methods of the scheduler cache (Bind, Evict, UpdateJobStatus).
 
-It corresponds to the calls of Volcano's scheduler cache (Bind, Evict, UpdateJobStatus). `emit` fits `run_once`; it
-never waits and never calls back. Results come from the event loop, one for every operation ever emitted, even if the
-dispatcher ends or hangs: then each operation without a result is `unknown` and its object must be read.
+`emit` is an argument of `run_once`; it does not block and calls no callback. Every emitted operation gets exactly one
+result, in the event loop, also if the dispatcher ends or hangs: then the result of each remaining operation is
+`unknown`, and its object must be read.
 """
 
 from __future__ import annotations
@@ -41,9 +42,9 @@ log = logging.getLogger(__name__)
 STOP_TIMEOUT = 10.0
 """Seconds between Stop and SIGKILL."""
 STEADY = 60.0
-"""Seconds a dispatcher has to run before an end counts as the first one."""
+"""Seconds that a dispatcher must run before its end counts as the first one."""
 MAX_ENDS = 5
-"""Ends in a row, each soon after the start, after which the dispatcher counts as failed."""
+"""Number of consecutive ends, each soon after the start, after which the dispatcher counts as failed."""
 
 
 class DispatcherHandle:
@@ -58,7 +59,7 @@ class DispatcherHandle:
         self.leading = False
         """Whether the dispatcher accepts plans."""
         self.holder = ""
-        """The holder of the Lease, as the dispatcher observed it."""
+        """The holder of the Lease, as last observed by the dispatcher."""
         self.restarts = 0
         self._settings = settings
         self._on_result = on_result
@@ -78,17 +79,17 @@ class DispatcherHandle:
 
     @property
     def unanswered(self) -> int:
-        """Operations without a result so far."""
+        """Number of operations without a result so far."""
         return len(self._unanswered)
 
     @property
     def credits(self) -> int:
-        """The number of operations that may be emitted now. A statement may exceed it; a new cycle waits."""
+        """The number of operations that may be emitted now. A statement may exceed it; the next cycle then waits."""
         return max(0, self._window - len(self._unanswered)) if self.leading else 0
 
     @property
     def pid(self) -> int:
-        """Process id of the dispatcher, 0 when it does not run."""
+        """Process ID of the dispatcher, 0 if it does not run."""
         return self._process.pid if self._process else 0
 
     def problem(self) -> str:
@@ -112,12 +113,12 @@ class DispatcherHandle:
             self._statements += 1
             self._pipe.send(Plan(self._statements, first, list(operations)))
         else:
-            # Later: the caller is in the middle of its cycle.
+            # Not now: the caller is in the middle of its cycle.
             ids = list(range(first, self._next_id))
             asyncio.get_running_loop().call_soon(self._answer, ids, "lost", "the dispatcher does not run")
 
     def revoke(self, what: Revoke) -> None:
-        """Withdraw operations that wait for an object that is gone."""
+        """Withdraw operations that wait for a deleted object."""
         if self._pipe is not None and self._unanswered:
             self._pipe.send(what)
 
@@ -159,13 +160,13 @@ class DispatcherHandle:
             await asyncio.sleep(min(2.0, self._settings.heartbeat_timeout / 5))
 
     async def _watch(self) -> None:
-        """Replace a dispatcher that sends nothing for the heartbeat timeout."""
+        """Replace a dispatcher that sends nothing during the heartbeat timeout."""
         pause = min(1.0, self._settings.heartbeat_timeout / 10)
         before = boottime()
         while True:
             await asyncio.sleep(pause)
             now = boottime()
-            # A long cycle stops this event loop: nothing can be received meanwhile.
+            # A long cycle blocks this event loop: nothing can be received meanwhile.
             self._silent += min(now - before, 2 * pause)
             before = now
             if self._silent > self._settings.heartbeat_timeout and self._pipe is not None and not self._pipe.closed:
@@ -227,7 +228,7 @@ class DispatcherHandle:
         try:
             self._on_result(op, result)
         except Exception:
-            # An error in one result must not affect the others.
+            # An error in the handling of one result must not affect the others.
             log.exception("result %s of %s", result.outcome, type(op).__name__)
 
     async def _reap(self, timeout: float = STOP_TIMEOUT) -> int | None:

@@ -1,4 +1,4 @@
-"""Leadership of this dispatcher, which follows the Lease. Volcano: leaderelection in cmd/scheduler/app.
+"""Leadership of this dispatcher, according to the Lease. Volcano: leaderelection in cmd/scheduler/app.
 
 The election acquires and renews the Lease; `follow` compares the reported leadership with the Lease a few times a
 second, so that leadership ends when the Lease has expired, in any state of the election.
@@ -14,7 +14,7 @@ from volcano_py.kube.leader import LeaderElection, default_identity
 from volcano_py.scheduler.dispatch.messages import Settings
 
 STUCK = 3.0
-"""Lease durations without a request of the election after which it counts as stuck."""
+"""Number of Lease durations without a request of the election after which it counts as stuck."""
 
 
 class Stuck(Exception):
@@ -54,7 +54,7 @@ class Leadership:
         return f"no attempt to acquire or renew the Lease for {self._silent:.0f} s"
 
     async def run(self, client: Client) -> None:
-        """Campaign until cancelled, which releases the Lease."""
+        """Take part in the election until cancelled, which releases the Lease."""
         settings = self._settings
         if not settings.leader_elect:
             self._report(True)
@@ -76,7 +76,7 @@ class Leadership:
             await self._election.run()
 
     async def follow(self) -> None:
-        """Report when the Lease has expired, until cancelled. Raises Stuck when the election makes no requests."""
+        """Compare with the Lease until cancelled. Raises Stuck when the election makes no requests."""
         settings = self._settings
         pause = min(0.5, settings.retry_period / 4)
         before = -1

@@ -1,19 +1,19 @@
-"""Which write may begin now, and its result.
+"""Which write may begin now, and its result. Volcano: the work queues of the scheduler cache.
 
 Pure: events in, writes and results out; no I/O, no clock.
 
-Every method takes `now` (monotonic seconds). The process calls `take` for writes to begin, answers each with
+Every method receives `now` (monotonic seconds). The process calls `take` for writes to begin, completes each with
 `done` or `failed`, and forwards `results`. Reports that Volcano's cache adds to a write (Events, the SchedulerError
 condition) are enqueued here as follow-ups.
 
 Rules:
 * Nothing is written without leadership. Operations that wait when it ends are `lost`; those that may have
-  been carried out are `unknown`.
-* A write that cannot reach the server stops all others; one at a time is retried, with back-off.
-* A write that the server cannot serve (5xx, 429) is retried alone.
+  been written are `unknown`.
+* If a write cannot reach the server, no other one is started; one at a time is retried, with back-off.
+* A write that the server fails to process (5xx, 429) is retried alone.
 * Binds with pre-bind steps wait for them, and for those of their barrier (`dispatch.barriers`).
 * Of conditions, nominations and statuses that wait for the same object only the newest is written; conditions of one
-  object at least a second apart.
+  object are written at least a second apart.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ from volcano_py.scheduler.model.plan import (
 )
 
 CONDITION_SPACING = 1.0
-"""Seconds between two conditions written on one pod."""
+"""Seconds between two conditions of one pod."""
 MAX_EVENTS = 10_000
-"""Events that may wait; further ones are dropped."""
+"""The maximum number of pending Events; further ones are dropped."""
 BUSY_ATTEMPTS = 8
-"""Attempts of one write that the server answers with 5xx or 429 (Events: 2) before it is given up."""
+"""Attempts of one write that results in 5xx or 429 (Events: 2) before it fails."""
 MIN_BACKOFF, MAX_BACKOFF = 0.1, 5.0
 POLL = 0.5
-"""Seconds between two looks at what a pre-bind step waits for."""
+"""Seconds between two checks of what a pre-bind step waits for."""
 MAX_SPACED = 200_000
-"""Pods whose last condition is kept for the spacing."""
+"""Number of pods whose last condition is kept for the spacing."""
 
 
 @dataclass(frozen=True)
@@ -57,19 +57,20 @@ class Failure:
     """Why a write failed."""
 
     kind: Literal["unreachable", "busy", "rejected", "conflict", "not-leading", "not-yet"]
-    """No answer; a 5xx, 429 or an invalid answer; any other error; the object has another version than the status was
-    decided from; the Lease expired just before the request was sent; what a pre-bind step waits for has not happened.
+    """No response; a 5xx, 429 or an invalid response; any other error; the object has another version than the one that
+    the status is based on; the Lease expired just before the request was sent; what a pre-bind step waits for has not
+    happened.
     """
     message: str
     sent: bool = True
-    """False when the request certainly did not reach the server."""
+    """False if the request certainly did not reach the server."""
     pod_gone: bool = False
-    """The pod (of that uid) does not exist, so it gets no condition."""
+    """The pod (with that uid) does not exist, so it gets no condition."""
     retry_after: float = 0.0
     """Seconds of the server's Retry-After."""
 
     def may_be_retried(self, attempts: int) -> bool:
-        """Whether a pre-bind step is tried again after this failure."""
+        """Whether a pre-bind step is retried after this failure."""
         return self.kind == "unreachable" or (self.kind == "busy" and attempts < BUSY_ATTEMPTS)
 
 
@@ -96,7 +97,7 @@ class Machine:
     # ---- from the decider -------------------------------------------------------------------------
 
     def plan(self, first: int, operations: Sequence[Operation], now: float) -> None:
-        """Operations that belong together, with the ids first, first+1, …"""
+        """Add operations that belong together, with the IDs first, first+1, …"""
         self._last_beat = now
         if not self.leading:
             ids = range(first, first + len(operations))
@@ -112,10 +113,10 @@ class Machine:
                 self._enqueue(0, write, now)
 
     def revoke(self, what: Revoke, now: float) -> None:
-        """Withdraw operations that wait for a node, job or pod that is gone, but none in flight."""
+        """Withdraw operations that wait for a deleted node, job or pod, but none in flight."""
         self._last_beat = now
         for barrier in [b for b in self._barriers if any(_concerns(what, bind) for _, bind in b.binds)]:
-            self._fail_barrier(barrier, "revoked", f"{what.kind} {what.name} is gone", now)
+            self._fail_barrier(barrier, "revoked", f"{what.kind} {what.name} was deleted", now)
         if what.kind == "Node":
             items = list(self._waiting.binds_to.get(what.name, ()))
         elif what.kind == "Job":
@@ -126,26 +127,26 @@ class Machine:
             items = [i for i in line if not what.uid or getattr(i.op, "uid", "") == what.uid]
         for item in sorted(items, key=lambda i: i.id):
             if not item.in_flight:
-                self._end(item, "unknown" if item.unknown else "revoked", f"{what.kind} {what.name} is gone")
+                self._end(item, "unknown" if item.unknown else "revoked", f"{what.kind} {what.name} was deleted")
 
     def beat(self, now: float) -> None:
-        """A heartbeat of the decider has arrived."""
+        """Record a heartbeat of the decider."""
         self._last_beat = now
 
     def silent(self, now: float) -> bool:
-        """Whether the decider has been silent for too long: stop writing, release the Lease, end it."""
+        """Whether the last heartbeat of the decider is too old: stop writing, release the Lease, end the decider."""
         return now - self._last_beat > self._heartbeat_timeout
 
     # ---- from the Lease ---------------------------------------------------------------------------
 
     def lead(self, leading: bool, now: float) -> None:
-        """Leadership was won or lost."""
+        """Begin or end leadership."""
         if self.leading and not leading:
             self.leading = False
             for item in self._waiting.all():
                 if not item.in_flight:
                     self._end(item, "unknown" if item.unknown else "lost", "leadership was lost")
-            # Steps that were carried out stay: the next leader finds them in the objects.
+            # Completed steps are not undone: the next leader finds them in the objects.
             for barrier in self._barriers:
                 self._results += [Result(id, "lost", "leadership was lost") for id, _ in barrier.binds]
             self._barriers.clear()
@@ -156,7 +157,7 @@ class Machine:
     # ---- from the API server ----------------------------------------------------------------------
 
     def take(self, now: float) -> list[Item]:
-        """The writes that may begin now; each must be answered with `done` or `failed`."""
+        """The writes that may begin now; each must be completed with `done` or `failed`."""
         if not self.leading or now < self._paused_until:
             return []
         if self._outages:
@@ -165,7 +166,7 @@ class Machine:
         return list(self._waiting.take(now))
 
     def done(self, item: Item, now: float) -> None:
-        """A write has succeeded."""
+        """Record that a write has succeeded."""
         self._answered()
         if isinstance(item.op, PodCondition):
             self._remember(item, now)
@@ -177,7 +178,7 @@ class Machine:
             self._enqueue(0, op, now)
 
     def failed(self, item: Item, failure: Failure, now: float) -> None:
-        """A write has failed, or its outcome is unknown."""
+        """Record that a write has failed, or that its outcome is unknown."""
         op = item.op
         if isinstance(op, StepWrite) and self._step_failed(item, op, failure, now):
             return
@@ -212,7 +213,7 @@ class Machine:
     # ---- for the process ---------------------------------------------------------------------------
 
     def results(self) -> list[Result]:
-        """Results since the last call."""
+        """The results since the last call."""
         results, self._results = self._results, []
         return results
 
@@ -227,12 +228,12 @@ class Machine:
 
     @property
     def backlog(self) -> int:
-        """Operations without a result, and follow-ups."""
+        """Number of operations without a result, and of follow-ups."""
         return len(self._waiting) + sum(len(barrier.binds) for barrier in self._barriers)
 
     @property
     def in_flight(self) -> int:
-        """Writes in flight."""
+        """Number of writes in flight."""
         return self._waiting.in_flight
 
     # ---- inside ----------------------------------------------------------------------------------------
@@ -258,12 +259,12 @@ class Machine:
                 if item.not_before <= now:
                     item.not_before = 0.0
         elif isinstance(op, Event) and self._waiting.events() >= MAX_EVENTS:
-            self._report(item, "failed", "too many Events wait", now)
+            self._report(item, "failed", "too many pending Events", now)
             return
         self._waiting.push(item)
 
     def _step_ended(self, write: StepWrite, may_be_done: bool, now: float) -> None:
-        """A pre-bind step is over: what follows begins."""
+        """After the end of a pre-bind step: begin the next writes."""
         barrier = write.barrier
         if barrier not in self._barriers:
             return
@@ -272,7 +273,7 @@ class Machine:
         self._settle(barrier, now)
 
     def _step_failed(self, item: Item, write: StepWrite, failure: Failure, now: float) -> bool:
-        """Handle what is special about a step's failure; False: it is retried as any other write."""
+        """Handle failures that only steps have; False: the step is retried as any other write."""
         barrier = write.barrier
         if failure.kind == "not-yet":
             if barrier.outcome is None and now - barrier.since < write.patience:
@@ -302,7 +303,7 @@ class Machine:
         self._settle(barrier, now)
 
     def _withdraw_steps(self, barrier: Barrier) -> None:
-        """Withdraw the steps of a barrier that failed which wait to begin."""
+        """Withdraw the pending steps of a failed barrier."""
         for item in self._waiting.all():
             op = item.op
             if isinstance(op, StepWrite) and op.barrier is barrier and not op.undo and not item.in_flight:
@@ -310,7 +311,7 @@ class Machine:
                 barrier.withdrawn(op, item.unknown)
 
     def _settle(self, barrier: Barrier, now: float) -> None:
-        """Write the binds of a barrier that is passed, or report those of one that is over."""
+        """Write the binds of a barrier that has passed, or report those of one that has failed."""
         if barrier.passed:
             self._barriers.discard(barrier)
             for id, bind in barrier.binds:
@@ -347,7 +348,7 @@ class Machine:
         self._outages, self._paused_until = 0, 0.0
 
     def _outage(self, item: Item, now: float) -> float:
-        # Of the writes that fail together only one counts as an attempt.
+        # Of several writes that fail at the same time only one counts as an attempt.
         if now >= self._paused_until:
             self._outages += 1
             self._paused_until = now + self._pause(self._outages)
@@ -363,7 +364,7 @@ def _scheduler_error(bind: Bind, message: str) -> PodCondition:
 
 
 def _concerns(what: Revoke, bind: Bind) -> bool:
-    """Whether an object that is gone is the node, the job or the pod of a bind."""
+    """Whether a deleted object is the node, the job or the pod of a bind."""
     match what.kind:
         case "Node":
             return bind.node == what.name
@@ -374,7 +375,7 @@ def _concerns(what: Revoke, bind: Bind) -> bool:
 
 
 def follow_ups(op: Operation | StepWrite) -> list[Operation]:
-    """The Events that belong to a write that has succeeded; texts are Volcano's, those of profiles kube-scheduler's."""
+    """The Events of a successful write; the texts are Volcano's, those of profiles kube-scheduler's."""
     match op:
         case Bind():
             text = f"Successfully assigned {op.namespace}/{op.name} to {op.node}"

@@ -1,7 +1,7 @@
-"""The messages between decider and dispatcher.
+"""The messages between decider and dispatcher. Volcano has one process.
 
-Every operation has an id; the ids of a plan count on from `first`. Each operation that was sent is answered
-by exactly one `Result`, unless the dispatcher ends: then the decider reads the objects of the others.
+Every operation has an ID; the IDs of a plan are numbered from `first`. Each operation that was sent gets exactly one
+`Result`, unless the dispatcher ends: then the decider reads the objects of the remaining ones.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from msgspec import Struct
 from volcano_py.scheduler.model.plan import Operation
 
 Outcome = Literal["done", "failed", "conflict", "revoked", "superseded", "lost", "unknown"]
-"""done        carried out (or no longer needed: the pod to evict is gone)
+"""done        written (or no longer necessary: the pod to evict is deleted)
 failed      rejected; `message` is the reason
-conflict    not written: the object has changed since the status was decided, and the watch shows its newest version
+conflict    not written: the object has changed since the status was decided, and the watch returns its newest version
 revoked     withdrawn before it began
 superseded  replaced by a newer operation on the same object
 lost        not begun, because this dispatcher does not lead (any more)
-unknown     sent, but without an answer: read the object to find out"""
+unknown     sent, but without a response: the object must be read"""
 
 
 class Settings(Struct):
-    """How the dispatcher reaches the API server and when it may write. Times in seconds."""
+    """The connection to the API server, and when the dispatcher may write. Times in seconds."""
 
     kubeconfig: str = ""
     master: str = ""
@@ -39,11 +39,11 @@ class Settings(Struct):
     renew_deadline: float = 10.0
     retry_period: float = 2.0
     heartbeat_timeout: float = 30.0
-    """If the decider is silent for longer, writing stops, the Lease is released and the decider ended; a dispatcher
-    that is silent for longer is replaced.
+    """Without a heartbeat of the decider for longer, the dispatcher stops writing, releases the Lease and ends the
+    decider. A dispatcher without a heartbeat for longer is replaced.
     """
     max_in_flight: int = 64
-    """Writes in flight at a time."""
+    """The maximum number of concurrent writes."""
     log_level: str = "INFO"
 
 
@@ -55,7 +55,7 @@ class Start(Struct, tag="start"):
 
     settings: Settings
     decider: int
-    """Process id of the decider, which is the dispatcher's parent."""
+    """Process ID of the decider, which is the dispatcher's parent."""
 
 
 class Plan(Struct, tag="plan"):
@@ -67,13 +67,13 @@ class Plan(Struct, tag="plan"):
 
 
 class Revoke(Struct, tag="revoke"):
-    """`Node`, `Job` (PodGroup) or `Pod` is gone: operations that wait for it must not be written."""
+    """A `Node`, `Job` (PodGroup) or `Pod` was deleted: operations that wait for it must not be written."""
 
     kind: Literal["Node", "Job", "Pod"]
     name: str
     """A node's name, or `namespace/name`."""
     uid: str = ""
-    """Of a pod; empty: whichever has the name."""
+    """The uid of a pod; empty: any pod with the name."""
 
 
 class Heartbeat(Struct, tag="heartbeat"):
@@ -83,7 +83,7 @@ class Heartbeat(Struct, tag="heartbeat"):
 
 
 class Stop(Struct, tag="stop"):
-    """Finish writes in flight, release the Lease, end."""
+    """Complete writes in flight, release the Lease, and exit."""
 
 
 FromDecider = Start | Plan | Revoke | Heartbeat | Stop
@@ -92,12 +92,12 @@ FromDecider = Start | Plan | Revoke | Heartbeat | Stop
 
 
 class Leading(Struct, tag="leading"):
-    """Whether plans are accepted now. Sent on every change, and first."""
+    """Whether plans are accepted now. Sent first, and on every change."""
 
     leading: bool
     holder: str = ""
     window: int = 0
-    """Credits: how many operations may be unanswered at a time."""
+    """Credits: the maximum number of operations without a result."""
 
 
 class Result(Struct, array_like=True, gc=False):
@@ -107,13 +107,13 @@ class Result(Struct, array_like=True, gc=False):
     outcome: Outcome
     message: str = ""
     waited: float = 0.0
-    """Seconds between arrival and the (last) begin of the write."""
+    """Seconds between the arrival and the start of the (last) write."""
     took: float = 0.0
-    """Seconds that the (last) write took."""
+    """Duration of the (last) write in seconds."""
 
 
 class Results(Struct, tag="results"):
-    """Results since the last message of this kind; each gives one credit back."""
+    """The results since the last message of this type; each returns one credit."""
 
     results: list[Result]
 

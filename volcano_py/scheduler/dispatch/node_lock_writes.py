@@ -1,7 +1,7 @@
 """Locking a node for a pod with devices, as API calls. Volcano: plugins/util/nodelock.
 
-A lock that a dead process left behind counts no more after five minutes, and is then taken over. Writes name the
-resourceVersion that was read, so that of two processes one gets the lock.
+A lock that a terminated process has left behind expires after five minutes, and can then be acquired. Writes contain
+the resourceVersion that was read, so that only one of two processes gets the lock.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from volcano_py.scheduler.model.pre_bind import LOCK_EXPIRES, LockNode
 
 
 async def lock_node(client: Client, step: LockNode) -> None:
-    """Take the lock. Raises StepFailed if another pod has it, and KubeError."""
+    """Acquire the lock. Raises StepFailed if another pod has it, and KubeError."""
     try:
         node = await client.get(kinds.NODE, step.node, type=core.Node)
     except NotFound:
-        raise StepFailed(f"Node {step.node} is gone") from None
+        raise StepFailed(f"Node {step.node} was deleted") from None
     held = (node.metadata.annotations or {}).get(step.lock)
     if held == step.time:
         return
@@ -45,7 +45,7 @@ async def _write(client: Client, node: core.Node, step: LockNode, value: str | N
 
 
 def _holds(text: str) -> bool:
-    """Whether a lock with this time still counts; text that is no time does not."""
+    """Whether a lock with this time is still valid; text that is not a time is not."""
     try:
         return time.time() - parse_time(text) < LOCK_EXPIRES
     except ValueError:

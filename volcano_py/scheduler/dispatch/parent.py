@@ -1,4 +1,4 @@
-"""Ending the process that started this one. Volcano has a single process, which ends itself."""
+"""Termination of the process that started this one. Volcano has a single process, which exits itself."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ GRACE = 5.0
 
 
 async def end_parent(pid: int) -> None:
-    """End the parent process, if `pid` still is its id: SIGTERM, then SIGKILL."""
+    """End the parent process, if it still has the ID `pid`: SIGTERM, then SIGKILL."""
     for signal_, pause in ((signal.SIGTERM, GRACE), (signal.SIGKILL, 0.0)):
-        # A parent keeps its id while it runs; afterwards this process has another parent.
+        # While the parent runs, its ID does not change; afterwards this process has another parent.
         if not pid or os.getppid() != pid:
             return
         with contextlib.suppress(ProcessLookupError):

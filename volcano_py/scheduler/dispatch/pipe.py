@@ -1,7 +1,7 @@
-"""One end of the pipe between decider and dispatcher: a socket that never blocks.
+"""One end of the pipe between decider and dispatcher: a non-blocking socket.
 
-`send` writes the bytes that the kernel accepts and buffers the rest. Each call writes buffered bytes first, so that a
-long cycle, during which the event loop does not run, still sends its plan.
+`send` writes the bytes that the kernel accepts and buffers the rest. Each call writes buffered bytes first, so that the
+plan is also sent during a long cycle, in which the event loop does not run.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ CHUNK = 1 << 18
 
 
 class Pipe:
-    """Reads messages of `union` and calls `on_message`; calls `on_close` once when the other end is gone."""
+    """Reads messages of `union` and calls `on_message`; calls `on_close` once when the other end is closed."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class Pipe:
         self._loop.add_reader(sock, self._readable)
 
     def send(self, message: msgspec.Struct) -> None:
-        """Send one message; nothing when the other end is gone (`on_close` is then called)."""
+        """Send one message, unless the other end is closed (`on_close` is then called)."""
         if not self.closed:
             self._out += frames.encode(message)
             self._flush()
@@ -63,7 +63,7 @@ class Pipe:
             self._sock.close()
 
     async def drain(self) -> None:
-        """Wait until all that was sent is in the kernel."""
+        """Wait until the kernel has accepted all data."""
         while self._out and not self.closed:
             await asyncio.sleep(0.005)
 
@@ -105,7 +105,7 @@ class Pipe:
         except frames.InvalidFrame as error:
             self._lost(f"invalid frame: {error}")
         except Exception as error:
-            # The message was handled in part: both ends start again from the state of the API server.
+            # The message may be partly processed: both ends start again from the state of the API server.
             log.exception("a message could not be handled")
             self._lost(f"a message could not be handled: {error!r}")
 

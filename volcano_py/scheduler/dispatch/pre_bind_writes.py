@@ -1,8 +1,8 @@
-"""The pre-bind steps as API calls, and what undoes them. kube-scheduler: PreBind of VolumeBinding and DynamicResources.
+"""The pre-bind steps as API calls, and their undo. kube-scheduler: PreBind of VolumeBinding and DynamicResources.
 
-Each step reads its object first: what is done already is not written again, and what belongs to another pod is left
-alone. A write names the resourceVersion that was read. To undo is to remove what this step has written, as long as
-nothing depends on it yet.
+Each step reads its object first: it does not repeat what is already written, and does not change what belongs to
+another pod. A write contains the resourceVersion that was read. The undo removes what the step has written, unless
+another object depends on it.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from volcano_py.scheduler.model.pre_bind import (
 )
 
 RETRIES = 5
-"""Attempts of a write of which others changed the object in between."""
+"""Attempts of a write that conflicts with changes of other clients."""
 
 
 class NotYet(Exception):
-    """What a step waits for has not happened."""
+    """What a step waits for has not happened yet."""
 
 
 async def carry_out(client: Client, step: PreBindStep) -> None:
-    """Carry out one step. Raises StepFailed, NotYet and KubeError."""
+    """Execute one step. Raises StepFailed, NotYet and KubeError."""
     match step:
         case AwaitVolume():
             await _await_volume(client, step)
@@ -47,7 +47,7 @@ async def carry_out(client: Client, step: PreBindStep) -> None:
 
 
 async def undo(client: Client, step: PreBindStep) -> None:
-    """Take one step back, if it was carried out. Raises KubeError."""
+    """Undo one step, if it was executed. Raises KubeError."""
     match step:
         case AwaitVolume():
             return
@@ -79,9 +79,9 @@ async def _read(client: Client, rt: ResourceType, name: str, namespace: str, typ
 
 
 def _unchanged(found: Any, version: str) -> None:
-    """Raises StepFailed if the object has another version than the step was decided from."""
+    """Raises StepFailed if the object has another version than the one that the step is based on."""
     if version and found.metadata.resource_version != version:
-        raise StepFailed(f"{found.kind} {found.metadata.key} has changed since; the pod is tried again")
+        raise StepFailed(f"{found.kind} {found.metadata.key} has changed since the decision; the pod is retried")
 
 
 # ---- volumes ----------------------------------------------------------------------------------------------------
@@ -92,7 +92,7 @@ async def _claim(client: Client, step: SelectNode | AwaitVolume) -> storage.Pers
     found = await _read(client, rt, step.claim, step.namespace, storage.PersistentVolumeClaim)
     name = f"PersistentVolumeClaim {step.namespace}/{step.claim}"
     if found is None or (step.uid and found.metadata.uid != step.uid):
-        raise StepFailed(f"{name} of uid {step.uid} is gone")
+        raise StepFailed(f"{name} of uid {step.uid} was deleted")
     if found.metadata.deletion_timestamp:
         raise StepFailed(f"{name} is being deleted")
     claim: storage.PersistentVolumeClaim = found
@@ -136,14 +136,14 @@ async def _await_volume(client: Client, step: AwaitVolume) -> None:
         return
     name = f"PersistentVolumeClaim {step.namespace}/{step.claim}"
     if step.node and not claim.spec.volume_name and annotations.get(storage.SELECTED_NODE) != step.node:
-        raise StepFailed(f"{name}: the provisioner made no volume for node {step.node}")
+        raise StepFailed(f"{name}: the provisioner created no volume for node {step.node}")
     raise NotYet(f"{name} has no volume yet; see `kubectl describe pvc` and the logs of its provisioner")
 
 
 async def _bind_volume(client: Client, step: BindVolume) -> None:
     volume = await _read(client, kinds.PERSISTENTVOLUME, step.volume, "", storage.PersistentVolume)
     if volume is None or volume.metadata.deletion_timestamp:
-        raise StepFailed(f"PersistentVolume {step.volume} is gone")
+        raise StepFailed(f"PersistentVolume {step.volume} was deleted")
     ref = volume.spec.claim_ref
     wanted = (step.namespace, step.claim)
     if ref is not None and (ref.namespace, ref.name) == wanted and ref.uid == step.uid:
@@ -173,7 +173,7 @@ async def _unbind_volume(client: Client, step: BindVolume) -> None:
         return
     ref = volume.spec.claim_ref
     mine = ref is not None and (ref.namespace, ref.name, ref.uid) == (step.namespace, step.claim, step.uid)
-    # Without the annotation the volume was reserved for the claim before.
+    # Without the annotation the volume was already reserved for the claim.
     if mine and storage.BOUND_BY_CONTROLLER in (volume.metadata.annotations or {}):
         body = {
             "metadata": {
@@ -200,7 +200,7 @@ async def _allocate(client: Client, step: AllocateClaim) -> None:
     claim = await _resource_claim(client, step)
     name = f"ResourceClaim {step.namespace}/{step.claim}"
     if claim is None or claim.metadata.deletion_timestamp:
-        raise StepFailed(f"{name} of uid {step.uid} is gone")
+        raise StepFailed(f"{name} of uid {step.uid} was deleted")
     reserved = list(claim.status.reserved_for or ())
     mine = any(r.uid == step.pod_uid for r in reserved)
     has = claim.status.allocation
@@ -232,7 +232,7 @@ async def _allocate(client: Client, step: AllocateClaim) -> None:
 
 
 async def _deallocate(client: Client, step: AllocateClaim) -> None:
-    """Give the reservation back, and with the last one the allocation, as the ResourceClaim controller does."""
+    """Remove the reservation, and with the last one the allocation, as the ResourceClaim controller does."""
     claim = await _resource_claim(client, step)
     if claim is None:
         return

@@ -1,9 +1,9 @@
-"""The dispatcher process: pipe, Lease, machine and writes put together. Volcano: the scheduler cache's binder threads.
+"""The dispatcher process: pipe, Lease, machine and writes. Volcano: the scheduler cache's binder threads.
 
-It holds the leadership and needs the decider's heartbeat. When the decider is silent for too long it stops
-writing, releases the Lease, and ends the decider, which is its parent; when the decider is gone it stops
-writing and ends itself. Right before each request it checks its own clock: once the Lease may have expired,
-nothing is sent. When one of its tasks ends unexpectedly the process ends, and the decider starts another one.
+It has the leadership and requires the decider's heartbeat. Without it for too long, it stops writing, releases the
+Lease, and ends the decider, which is its parent. When the decider has exited, it stops writing and exits, too.
+Immediately before each request it checks its own clock: if the Lease may have expired, nothing is sent. When one of its
+tasks ends unexpectedly, the process exits, and the decider starts another one.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ from volcano_py.scheduler.dispatch.writes import NotLeading, Writer
 log = logging.getLogger(__name__)
 
 WINDOW = 20_000
-"""Operations that may be unanswered at a time."""
+"""The maximum number of operations without a result."""
 FLUSH = 0.002
-"""Seconds for which results are collected before they are sent."""
+"""Seconds during which results are collected before they are sent."""
 REQUEST_TIMEOUT = 8.0
-"""Seconds for one request at most. Less where the renew deadline is short: a server that hangs is noticed in time."""
+"""Timeout of one request in seconds. Less with a short renew deadline, so that a server that hangs is detected."""
 FINAL_WRITES = 5.0
-"""Seconds that writes in flight get at the end."""
+"""Seconds for writes in flight at the end."""
 
 
 SILENT = 3
@@ -56,7 +56,7 @@ SILENT = 3
 
 
 class _Ended(Exception):
-    """The orderly end of the process."""
+    """The regular end of the process."""
 
     def __init__(self, code: int) -> None:
         super().__init__(code)
@@ -64,7 +64,7 @@ class _Ended(Exception):
 
 
 class Process:
-    """Runs until the decider sends Stop, is gone, or is silent. `run` returns the exit code."""
+    """Runs until the decider sends Stop, exits, or sends no heartbeat. `run` returns the exit code."""
 
     def __init__(self, sock: socket.socket) -> None:
         self._ended: asyncio.Future[int] = asyncio.get_running_loop().create_future()
@@ -80,7 +80,7 @@ class Process:
         self._wake_timer: asyncio.TimerHandle | None = None
 
     async def run(self) -> int:
-        """Serve the decider. Raises KubeError when there are no credentials, and the error that ended a task."""
+        """Serve the decider. Raises KubeError without credentials, and the error that ended a task."""
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(self._unexpected)
         # Ctrl-C reaches the whole process group; the decider then sends Stop.
@@ -109,7 +109,7 @@ class Process:
                 lean=True,
                 user_agent="volcano-py/dispatcher",
             ) as client,
-            # The Lease must not queue behind a thousand binds; the election itself repeats what fails.
+            # Requests for the Lease must not wait behind a thousand binds; the election itself retries what fails.
             Client(
                 client.credentials,
                 timeout=settings.renew_deadline / 2,
@@ -149,7 +149,7 @@ class Process:
         loop.default_exception_handler(context)
         error = context.get("exception")
         if "handle" in context and isinstance(error, Exception):
-            # A callback (of a timer or a signal) failed half-way.
+            # A callback (of a timer or a signal) has failed.
             self._fail(error)
 
     def _fail(self, error: BaseException) -> None:
@@ -179,7 +179,7 @@ class Process:
         self._pump()
 
     def _decider_gone(self, why: str) -> None:
-        log.warning("the decider is gone: %s", why)
+        log.warning("the decider has exited: %s", why)
         self._finish(0)
 
     async def _watch_the_decider(self) -> None:
@@ -201,7 +201,7 @@ class Process:
             self._ended.set_result(code)
 
     async def _final_writes(self) -> None:
-        # The Lease is still held; if it expires meanwhile, `_lead` cancels them.
+        # The Lease is still held; if it expires meanwhile, `_lead` cancels the writes.
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=FINAL_WRITES)
         self._flush()
@@ -212,7 +212,7 @@ class Process:
     # ---- the Lease --------------------------------------------------------------------------------------
 
     def _lead(self, leading: bool) -> None:
-        """Leadership has begun, or the Lease is lost."""
+        """Called when leadership begins or ends."""
         if leading and not self._ended.done():
             self._set_leading(True)
         elif not leading:
@@ -258,12 +258,12 @@ class Process:
     def _ended_write(self, item: Item, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         if task.cancelled():
-            # Before its first step, so that `_carry_out` could not see it.
+            # Cancelled before its first step, so `_carry_out` did not handle it.
             failure = Failure("not-leading", "leadership ended before the write began", sent=False)
             self._machine.failed(item, failure, boottime())
             self._pump()
         elif (error := task.exception()) is not None:
-            # Its operation would never get a result.
+            # The operation would never get a result.
             self._fail(error)
 
     async def _carry_out(self, item: Item) -> None:
@@ -271,7 +271,7 @@ class Process:
         try:
             failure = await self._writer.write(item.op)
         except asyncio.CancelledError:
-            # Only `_stop_writing` does that.
+            # Only `_stop_writing` cancels the task.
             failure = Failure("unreachable", "leadership ended while the write was in flight")
         except Exception as error:
             # An error in one kind of operation must not block its object forever.

@@ -1,7 +1,7 @@
-"""The error of a pre-bind step."""
+"""The error of a pre-bind step. kube-scheduler: a Status of PreBind that is not a success."""
 
 from __future__ import annotations
 
 
 class StepFailed(Exception):
-    """A step cannot be carried out: the message names the object and what is in the way."""
+    """A step cannot be executed: the message contains the object and the reason."""

@@ -1,8 +1,8 @@
 """resourceVersions of objects whose status the dispatcher writes. Volcano: UpdateStatus sends the object's own.
 
-A status is decided from one version of the object, and is written only if the object has not changed since. The
-decider may decide again before its watch shows the last write of this dispatcher. Then no other client has changed the
-object, and the newer version is the right guard.
+A status is based on one version of the object, and is written only if the object has not changed since. The decider may
+decide again before its watch returns the last write of this dispatcher. If no other client has changed the object, the
+newer version is then used as the guard.
 """
 
 from __future__ import annotations
@@ -10,26 +10,26 @@ from __future__ import annotations
 from collections import OrderedDict
 
 MAX_OBJECTS = 20_000
-"""Objects whose last write is remembered; a forgotten one costs at most a conflict."""
+"""Number of objects whose last write is kept; a dropped one results in at most one conflict."""
 MAX_BASES = 16
-"""Versions remembered of one object."""
+"""Number of versions that are kept of one object."""
 
 Key = tuple[str, str, str]
 
 
 class Versions:
-    """The chain of versions that this dispatcher made of each object."""
+    """The sequence of versions that this dispatcher has written of each object."""
 
     def __init__(self) -> None:
         self._chains: OrderedDict[Key, list[str]] = OrderedDict()
 
     def guard(self, key: Key, decided_from: str) -> str:
-        """The version of the object if only this dispatcher has changed it; empty if `decided_from` is."""
+        """The version of the object if only this dispatcher has changed it; empty if `decided_from` is empty."""
         chain = self._chains.get(key)
         return chain[-1] if chain is not None and decided_from in chain else decided_from
 
     def wrote(self, key: Key, guard: str, made: str) -> None:
-        """Record that a write guarded by `guard` made version `made`."""
+        """Record that a write with the guard `guard` resulted in version `made`."""
         if not guard:
             return
         chain = self._chains.get(key)

@@ -1,13 +1,13 @@
-"""Operations that wait to be written: lanes, the order per object, delays.
+"""Pending operations: lanes, the order per object, delays. Volcano: the work queues of the scheduler cache.
 
-Lanes, most urgent first, each with a limit of writes in flight, so that none starves:
+Lanes in descending urgency, each with a limit of writes in flight, so that none starves:
 
     0  evictions, and PodGroups becoming Inqueue (their pods are created only then)
     1  binds with their pre-bind steps, and removals of the queue gate
     2  pod conditions, nominations, other statuses
     3  Events
 
-Lanes 0 and 1 take turns. Writes on one object never overlap and keep their order.
+Lanes 0 and 1 alternate. Writes of one object do not overlap and keep their order.
 """
 
 from __future__ import annotations
@@ -52,14 +52,14 @@ class Item:
     attempts: int = 0
     begun: float = 0.0
     unknown: bool = False
-    """An earlier attempt may have been carried out."""
+    """Whether an earlier attempt may have succeeded."""
     in_flight: bool = False
     gone: bool = False
-    """Withdrawn; its place in a lane is skipped."""
+    """Whether it was withdrawn; its entry in a lane is skipped."""
 
 
 def object_key(op: Operation | StepWrite) -> ObjectKey:
-    """The object whose writes this one is ordered with."""
+    """The object whose writes are ordered with this one."""
     match op:
         case PodGroupStatus():
             return "PodGroup", op.namespace, op.name
@@ -116,17 +116,15 @@ class Waiting:
 
     @property
     def ready(self) -> bool:
-        """Whether something may be taken without waiting (withdrawn items may make this too optimistic
-        once).
-        """
+        """Whether an item may begin without a delay (once true by mistake after a withdrawal)."""
         return any(self._lanes)
 
     def events(self) -> int:
-        """How many Events wait, roughly."""
+        """The approximate number of pending Events."""
         return len(self._lanes[EVENTS])
 
     def push(self, item: Item) -> None:
-        """Add at the end of its object's line."""
+        """Add an item after the others of its object."""
         line = self.objects.setdefault(item.key, [])
         line.append(item)
         if isinstance(item.op, Bind):
@@ -149,7 +147,7 @@ class Waiting:
             self._offer(twin)
 
     def put_back(self, item: Item, not_before: float) -> None:
-        """Let an item wait again after a failed attempt, first in its object's line."""
+        """Return an item after a failed attempt, before the others of its object."""
         self._in_flight[item.lane] -= 1
         item.in_flight = False
         item.not_before = not_before
@@ -213,7 +211,7 @@ class Waiting:
 
     def _next(self) -> Item | None:
         # Urgent lanes alternate; after seven of their items one of lane 2 goes first, after fifteen one of
-        # lane 3, so that a long stream of binds cannot keep back why other pods are pending.
+        # lane 3, so that a long sequence of binds does not delay the reports why other pods are pending.
         self._turn = (self._turn + 1) % 16
         order = [0, 1, 2, 3] if self._turn & 1 else [1, 0, 2, 3]
         if self._turn == 0:

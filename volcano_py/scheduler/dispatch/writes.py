@@ -1,7 +1,7 @@
-"""One operation as API calls. Volcano: DefaultBinder, defaultEvictor, defaultStatusUpdater.
+"""An operation as API calls. Volcano: DefaultBinder, defaultEvictor, defaultStatusUpdater.
 
-Every write can be repeated without harm: a bind that finds the pod on that very node succeeded; an eviction
-whose pod is gone succeeded; conditions and statuses are set, not added to; deletions name the uid.
+Every write is idempotent: a bind of a pod that is already on that node succeeds; an eviction of a deleted pod
+succeeds; conditions and statuses are set, not added; deletions contain the uid as a precondition.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ from volcano_py.scheduler.model.plan import (
 
 
 class NotLeading(KubeError):
-    """The Lease ran out: raised by the client's gate before a request is sent."""
+    """The Lease has expired: raised by the client's gate before a request is sent."""
 
 
 class Rejected(Exception):
-    """The operation cannot be carried out, for a reason that the dispatcher has found itself."""
+    """The operation cannot be written, for a reason that the dispatcher has detected itself."""
 
     def __init__(self, message: str, pod_gone: bool = False) -> None:
         super().__init__(message)
@@ -52,7 +52,7 @@ class Rejected(Exception):
 
 
 class Writer:
-    """Carries out operations with one client. `wall` gives seconds since the epoch, for timestamps."""
+    """Writes operations with one client. `wall` returns seconds since the epoch, for timestamps."""
 
     def __init__(self, client: Client, component: str, host: str, wall: Callable[[], float]) -> None:
         self._client = client
@@ -62,7 +62,7 @@ class Writer:
         self._dated: set[str] = set()
 
     async def write(self, op: Operation | StepWrite) -> Failure | None:
-        """Carry out one operation; None when it is done."""
+        """Write one operation; None if it succeeded."""
         try:
             match op:
                 case Bind():
@@ -94,14 +94,14 @@ class Writer:
         except NotLeading as error:
             return Failure("not-leading", str(error), sent=False)
         except InvalidResponse as error:
-            # Retrying is harmless; only the object's own writes wait for it.
+            # A retry is harmless; only the object's own writes wait for it.
             return Failure("busy", str(error))
         except Conflict as error:
-            # Anything else names the uid only: the object is gone, and another has its name.
+            # Any other reason concerns only the uid: the object was deleted, and another one has its name.
             return Failure("conflict" if isinstance(op, PodGroupStatus | QueueStatus) else "rejected", str(error))
         except ApiError as error:
             if error.status >= 500 or error.status == 429:
-                # 429 is sent before the request is processed; after a 5xx it may have been carried out.
+                # 429 is sent before the request is processed; with a 5xx it may have been processed.
                 return Failure("busy", str(error), error.status >= 500, retry_after=error.retry_after or 0.0)
             return Failure("rejected", str(error), pod_gone=isinstance(error, NotFound))
         except Rejected as error:
@@ -123,7 +123,7 @@ class Writer:
         except Conflict as error:
             pod = await self._pod(op.namespace, op.name)
             if pod is None or pod.metadata.uid != op.uid:
-                raise Rejected(f"pod {op.namespace}/{op.name} of uid {op.uid} is gone", pod_gone=True) from error
+                raise Rejected(f"pod {op.namespace}/{op.name} of uid {op.uid} was deleted", pod_gone=True) from error
             if pod.spec.node_name != op.node:
                 where = f"it is already on node {pod.spec.node_name}" if pod.spec.node_name else str(error)
                 raise Rejected(f"pod {op.namespace}/{op.name}: {where}") from error
@@ -149,7 +149,7 @@ class Writer:
         except (NotFound, Conflict):
             return
         # The version as well as the uid: the pod may have ended since. If the pod has only changed, the
-        # deletion is retried, the last time with its uid alone.
+        # deletion is retried, the last time with the uid alone.
         version: str | None = pod.metadata.resource_version
         for last in (False, False, True):
             try:
@@ -168,7 +168,7 @@ class Writer:
         raise Rejected(f"pod {op.namespace}/{op.name} cannot be deleted: its uid is not {op.uid}")
 
     async def _condition(self, op: PodCondition) -> None:
-        # lastTransitionTime moves with the status only; the status is always False, so it is written once per
+        # lastTransitionTime changes only with the status; the status is always False, so it is written once per
         # pod.
         now = format_time(self._wall()) if op.uid not in self._dated else None
         status: dict[str, Any] = {"conditions": [_condition("PodScheduled", "False", op.reason, op.message, now)]}
@@ -207,7 +207,7 @@ class Writer:
         try:
             found = await self._patch(kinds.QUEUE, op.name, "", patch, "json", "status")
         except Invalid:
-            # There is no status yet.
+            # The object has no status yet.
             body: dict[str, Any] = {"status": {"allocated": op.allocated}}
             if version:
                 body["metadata"] = {"resourceVersion": version}
@@ -256,7 +256,7 @@ class Writer:
         try:
             return await self._client.patch(rt, name, body, namespace or None, patch_type, subresource, type=type)
         except InvalidResponse as error:
-            # The answer is the object, and the server reports success: only the object cannot be decoded.
+            # The response is the object, and the server reports success: only the object cannot be decoded.
             return scan_answer(error, namespace, name)
 
 
