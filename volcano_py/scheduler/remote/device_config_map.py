@@ -19,11 +19,11 @@ log = logging.getLogger(__name__)
 
 _INTERVAL = 10.0
 _CHECK = 1.0
-"""Seconds between two checks whether the configuration needs a ConfigMap; a change of this is followed at once."""
+"""Seconds between two checks whether the configuration requires a ConfigMap; it is then read immediately."""
 
 
 class DeviceConfigMap:
-    """`put` gets the ConfigMap when it has changed, and its key with None when it was deleted."""
+    """`put` receives the ConfigMap when it has changed, and its key with None when it was deleted."""
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class DeviceConfigMap:
         self._version = ""
         self._problem = ""
         self.read = asyncio.Event()
-        """Set when the ConfigMap was read for the first time, or is not needed."""
+        """Set when the ConfigMap was read for the first time, or is not required."""
 
     async def run(self) -> None:
         """Read until cancelled."""

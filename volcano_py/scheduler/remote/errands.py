@@ -1,7 +1,8 @@
-"""Errands: the requests that plugins of profiles send to other programs.
+"""The requests of profile plugins to other programs. kube-scheduler: plugins send such requests themselves, with the
+clients of their handle.
 
-The objects of the kinds that they read, the patches that they write, and the HTTP calls that they send. No errand
-delays the scheduler: responses are inputs of later attempts.
+It watches objects of the kinds that plugins read, writes their patches, and sends their HTTP calls. No request delays
+the scheduler: responses are inputs of later attempts.
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ _MOST_ATTEMPTS = 60
 
 
 class Errands:
-    """`reads` returns the kinds that plugins read now. `changed` gets (kind, old, new) of their objects, and `answered`
-    the outcome of a call."""
+    """`reads` returns the kinds that plugins read now. `changed` receives (kind, old, new) of their objects, and
+    `answered` the result of a call."""
 
     def __init__(
         self,
@@ -79,7 +80,7 @@ class Errands:
                     task.cancel()
 
     def replay(self) -> None:
-        """Report all objects again, for new profiles."""
+        """Report all objects again, to new profiles."""
         for informer in self._informers.values():
             for found in list(informer.store.values()):
                 self._changed(None, found)

@@ -1,4 +1,4 @@
-"""Sending calls to extenders, and their responses to the mailbox. Volcano: plugins/extender/extender.go.
+"""Sending calls to extenders, and storing their responses in the mailbox. Volcano: plugins/extender/extender.go.
 
 A few calls run concurrently; each has a timeout. A response starts a cycle.
 """
@@ -22,10 +22,10 @@ log = logging.getLogger(__name__)
 _AT_ONCE = 16
 """Concurrent calls."""
 _PAUSE = 1.0
-"""Seconds after a failure during which an URL is not called: a server that hangs would delay all other calls."""
+"""Seconds after a failure during which a URL is not called: a server that hangs would delay all other calls."""
 _JUST_FAILED = "it has just failed"
 _MOST_NOTICES = 10_000
-"""The largest number of pending notices; the oldest are dropped."""
+"""The maximum number of pending notices; the oldest are dropped."""
 
 
 class ExtenderCalls:
@@ -40,7 +40,7 @@ class ExtenderCalls:
         """URLs whose last call failed, with the time: each failure is one log line."""
 
     def wake(self) -> None:
-        """Called at the end of a cycle: there may be calls to send."""
+        """Called at the end of a cycle, which may have added calls."""
         mail = self._mailbox()
         mail.carried = True
         if mail.outbox or mail.notices:

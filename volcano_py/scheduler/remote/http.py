@@ -1,4 +1,5 @@
-"""One HTTP call with limits on its time and on the size of its response."""
+"""An HTTP call with limits on its duration and on the size of the response. Volcano: the http.Client of its extender
+and metrics sources."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ import aiohttp
 import orjson
 
 MAX_BYTES = 10 * 1024 * 1024
-"""The largest response that is read."""
+"""The maximum size of a response."""
 
 
 class CallError(Exception):

@@ -1,7 +1,7 @@
 """Measuring the load of nodes, with Prometheus, the custom metrics API, or Elasticsearch. Volcano: metrics/source.
 
-Measurements run beside the cycles, at the interval of the configuration's section `metrics`. A node whose response is
-late, too large or invalid keeps its last measurement until that is too old.
+Measurements run concurrently with the cycles, at the interval of the configuration's section `metrics`. A node whose
+response is late, too large or invalid keeps its last measurement until that is too old.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 PROMETHEUS, ADAPTER, ELASTICSEARCH = "prometheus", "prometheus_adaptor", "elasticsearch"
 _INTERVAL, _LEAST = 30.0, 1.0
-"""Seconds between two measurements: by default, and at least."""
+"""Seconds between two measurements: the default and the minimum."""
 _TIMEOUT = 10.0
 """Timeout of one call in seconds."""
 _AT_ONCE = 16
@@ -46,7 +46,7 @@ Usages = dict[str, NodeUsage]
 
 
 class UsageSource:
-    """`settings`: the current section `metrics`; `nodes`: the names of all nodes; `put` gets the measurements."""
+    """`settings`: the current section `metrics`; `nodes`: the names of all nodes; `put` receives the measurements."""
 
     def __init__(
         self,
@@ -85,7 +85,7 @@ class UsageSource:
 async def measure(
     session: aiohttp.ClientSession, client: Client, settings: Settings, nodes: list[str]
 ) -> tuple[Usages, str]:
-    """The measurements of a source, and its first problem. Raises CallError if it cannot be called at all."""
+    """The measurements of a source, and its first problem. Raises CallError if the settings are invalid."""
     kind = settings["type"]
     if kind == ADAPTER:
         return await _adapter(client, set(nodes)), ""
