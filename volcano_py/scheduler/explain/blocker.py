@@ -1,4 +1,5 @@
-"""The first blocker of a job: of all that keeps it from running, what the scheduler met first.
+"""The first blocker of a job: the first of all reasons why it does not run, in the order of the scheduler's checks.
+Not in Volcano.
 
 A session's close computes it when the message about a job has changed; `explain.explanation` adds the other blockers.
 """
@@ -22,7 +23,7 @@ _LACKING = insufficient("")
 
 
 def waits(session: Session, job: SessionJob) -> bool:
-    """Whether the job has less than its minimum running, or pods that no node has taken."""
+    """Whether less than the job's minimum is running, or some of its pods have no node."""
     counts = job.counts
     if job.pod_group.status.phase == "Completed" or counts[st.SUCCEEDED] == len(job.tasks) > 0:
         return False
@@ -30,7 +31,7 @@ def waits(session: Session, job: SessionJob) -> bool:
 
 
 def causes(session: Session, job: SessionJob) -> list[Cause]:
-    """What keeps a job from running, the first blocker first; empty if nothing does."""
+    """The reasons why a job does not run, the first blocker first; empty if there are none."""
     if not waits(session, job):
         return []
     found = _of_plugins(session, job) + _of_queue(session, job)
@@ -48,7 +49,7 @@ def causes(session: Session, job: SessionJob) -> list[Cause]:
     limit = _limit(session, job)
     nodes = _of_nodes(session, job)
     if limit is not None and _is_whole_cluster(limit) and nodes:
-        nodes.append(limit)  # without other queues the share is the cluster: its nodes are full
+        nodes.append(limit)  # without other queues the share is the whole cluster: its nodes are full
     elif limit is not None:
         found.append(limit)
     if job.counts[st.PIPELINED] and not found:
@@ -59,14 +60,14 @@ def causes(session: Session, job: SessionJob) -> list[Cause]:
 
 
 def _limit(session: Session, job: SessionJob) -> Cause | None:
-    """What its queue has against the job."""
+    """The limit of the job's queue that the job exceeds."""
     if job.cause is not None:
         return _for_the_gang(session, job, job.cause)
     return None if job.fit_errors else session.queue_causes.get(job.queue)
 
 
 def _is_whole_cluster(limit: Cause) -> bool:
-    """Whether a queue is at a share that is all there is."""
+    """Whether the share of a queue is the whole cluster."""
     return "total" in limit.fields and float(limit.fields["limit"]) >= float(limit.fields["total"]) - 1
 
 
@@ -98,7 +99,7 @@ def _note(session: Session, job: SessionJob) -> str:
 
 
 def _of_gang(session: Session, job: SessionJob) -> list[Cause]:
-    """Members that do not exist."""
+    """Missing members of the gang."""
     roles = job.roles(session.statuses)
     if job.task_min_available and job.min_available >= job.task_min_total:
         for role, need in job.task_min_available.items():
@@ -118,7 +119,7 @@ def _of_gang(session: Session, job: SessionJob) -> list[Cause]:
 
 
 def _gates(session: Session, job: SessionJob) -> Cause | None:
-    """Scheduling gates of other controllers, if without the gated pods the gang is too small."""
+    """Scheduling gates of other controllers, if the gang is too small without the gated pods."""
     gated = [t for t in session.pending(job) if t.sched_gated and not t.only_queue_gate]
     free = job.counts[st.PENDING] - len(gated)
     if not gated or (free and job.ready_num + free >= job.min_available):
@@ -134,7 +135,7 @@ def missing_tasks(session: Session, job: SessionJob) -> list[Task]:
 
 
 def _for_the_gang(session: Session, job: SessionJob, cause: Cause) -> Cause:
-    """A limit that one task met, as what all tasks of the minimum lack."""
+    """A limit that one task exceeds, as the missing amount of all tasks of the minimum."""
     fields = dict(cause.fields)
     if "missing" not in fields or cause.code.startswith("Enqueue"):
         return cause
@@ -156,7 +157,7 @@ def _releasing(session: Session, job: SessionJob) -> Cause:
 
 
 def _of_nodes(session: Session, job: SessionJob) -> list[Cause]:
-    """What nodes, domains and the size of the gang have against it."""
+    """Why nodes, domains and the size of the gang prevent the job from running."""
     pending = [t for t in session.pending(job) if not t.sched_gated]
     if not pending:
         return []
@@ -181,7 +182,7 @@ def _of_nodes(session: Session, job: SessionJob) -> list[Cause]:
 
 
 def _of_gang_size(session: Session, job: SessionJob, task: Task) -> list[Cause]:
-    """Each task fits alone, and not all of the minimum do at the same time."""
+    """Each task fits alone, but not all tasks of the minimum fit at the same time."""
     limit = job.cause
     if task.key in job.fit_errors:
         counts = job.fit_errors[task.key].counts
@@ -207,7 +208,7 @@ def _of_claims(task: Task, problem: str) -> Cause:
 
 
 def _reserved(session: Session, task: Task) -> Cause | None:
-    """A node that would take the task, if capacity there were not reserved for pods of another job."""
+    """A node that would accept the task if its capacity were not reserved for pods of another job."""
     nominations = session.cluster.nominations
     accepted = session.placement.accepted(task) if nominations.at else None
     for node, keys in sorted(nominations.at.items()):

@@ -1,5 +1,5 @@
-"""explain: why a job does not run, by a session that has just closed. A pure function, for `simulate`, `vcctl explain`
-and tests."""
+"""explain: why a job does not run, computed from a session that has just closed. A pure function, for `simulate`,
+`vcctl explain` and tests. Not in Volcano."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ CAPACITY = frozenset(
         "QueueLimit",
     )
 )
-"""Blockers that the eviction of pods could remove."""
+"""Blockers that evictions could remove."""
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """What a job lacks. `state`: pending, running, completed, or unknown if the model has no such job."""
+    """The state of a job: pending, running, completed, or unknown if it is not in the model; and what it lacks."""
 
     job: str
     state: str

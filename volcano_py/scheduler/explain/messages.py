@@ -1,6 +1,6 @@
-"""Why a job or a task waits, in Volcano's words. Volcano: FitError texts and TaskSchedulingReason.
+"""Why a job or a task is pending, in Volcano's texts. Volcano: FitError texts and TaskSchedulingReason.
 
-These texts end up in PodGroup conditions, Events and pod conditions, where users' tools look for them.
+These texts are written to PodGroup conditions, Events and pod conditions, where users' tools search for them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class TaskReason(NamedTuple):
 
 
 def task_reason(session: Session, job: SessionJob, task: Task) -> TaskReason:
-    """How far a task came; what a discarded statement had in mind counts."""
+    """The scheduling state of a task; decisions of a discarded statement count."""
     last = (job.last_transaction or {}).get(task.key)
     if last is not None:
         status, node, evicted = last
@@ -49,7 +49,7 @@ def task_reason(session: Session, job: SessionJob, task: Task) -> TaskReason:
 
 
 def job_message(session: Session, job: SessionJob) -> str:
-    """The state of a gang in one line: counts by status, then what is pending and why."""
+    """The state of a gang in one line: counts by status, then the pending tasks and the reasons."""
     ready = "pod group is ready" if job.is_ready() else "pod group is not ready"
     counts = [f"{n} {st.STATUS_NAMES[s]}" for s, n in enumerate(job.counts) if n]
     parts = sorted([*counts, f"{job.min_available} minAvailable"])
@@ -64,7 +64,7 @@ def job_message(session: Session, job: SessionJob) -> str:
     if job.job_fit_errors:
         text += f". Origin reason is: {job.job_fit_errors}"
     else:
-        # Also of a task that has a node by now, or is pipelined. Volcano takes any; here pending ones come first.
+        # Also of a task that has a node or is pipelined now. Volcano uses any task; here pending ones come first.
         rejected = [job.tasks[key] for key in job.fit_errors if key in job.tasks]
         if rejected:
             first = min(rejected, key=lambda t: (session.status(t) != st.PENDING, t.key))

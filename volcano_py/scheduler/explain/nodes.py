@@ -1,8 +1,8 @@
-"""Why no node takes a task, filter by filter, and which node comes closest.
+"""Why no node accepts a task, filter by filter, and which node comes closest. Not in Volcano.
 
-The filters are put in an order from what never changes by itself (selector, taints, size) to what depends on other
-pods. The first blocker is the filter that rejects the last nodes that are left: nodes that an earlier filter rejects
-anyway do not count for it. All others follow with their numbers.
+The order of the filters begins with those whose result is stable (selector, taints, size) and ends with those that
+depend on other pods. The first blocker is the filter that rejects the last remaining nodes: nodes that an earlier
+filter rejects do not count for it. All other filters follow with their numbers.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _ORDER: dict[str, tuple[int, Reason]] = {
     "PodTopologySpread": (14, table.TOPOLOGY_SPREAD),
 }
 _ORDER_OF_PLUGIN: dict[str, tuple[int, Reason]] = {"deviceshare": (11, table.DEVICES)}
-"""Plugins with a filter for each kind of device."""
+"""Plugins with a filter for each type of device."""
 _PLUGIN = (5, table.PLUGIN_FILTER)
 _TOO_SMALL, _RESOURCES, _PODS, _VOLUMES = 6, 7, 8, 10
 
@@ -60,7 +60,7 @@ class Step(NamedTuple):
 
 
 def node_causes(session: Session, task: Task) -> list[Cause]:
-    """Why no node takes the task, the first blocker first; empty if some node does."""
+    """Why no node accepts the task, the first blocker first; empty if some node does."""
     count = len(session.table)
     if not count:
         return [table.NO_NODES.because()]
@@ -81,7 +81,7 @@ def node_causes(session: Session, task: Task) -> list[Cause]:
 
 
 def _merged(steps: list[Step]) -> list[Step]:
-    """Steps in order, those of equal reason and problem as one: volume limits are filters and resources."""
+    """Steps in order, with equal reasons and problems merged: volume limits are filters and resources."""
     found: dict[tuple[str, str], Step] = {}
     for step in steps:
         problem = step.problem if "problem" in step.reason.fields else ""
@@ -120,7 +120,7 @@ def _steps(session: Session, task: Task) -> Iterator[Step]:
 
 
 def _short(session: Session, task: Task, rows: list[int]) -> Bools:
-    """The nodes that have too little of some resources, even after tasks that are releasing have ended."""
+    """The nodes that have too little of some resources, even after releasing tasks have ended."""
     n = session.numbers
     need = session.placement.view(task).vector[rows, None]
     short: Bools = np.logical_or.reduce(need - (n.idle[rows] + n.releasing[rows] - n.pipelined[rows]) >= EPS)
@@ -128,7 +128,7 @@ def _short(session: Session, task: Task, rows: list[int]) -> Bools:
 
 
 def _rows(session: Session, task: Task) -> list[int]:
-    """The rows of the resources that must fit, without pods and volumes, which have reasons of their own."""
+    """The rows of the resources that must fit, without pods and volumes, which have separate reasons."""
     pods = session.table.rows.get(PODS)
     return [r for r in session.placement.view(task).rows if r != pods and not _is_volume_row(session, r)]
 
@@ -166,7 +166,7 @@ def _cause(session: Session, task: Task, step: Step, rejections: NDArray[np.int6
 
 
 def _largest(session: Session, task: Task) -> dict[str, Value]:
-    """The resource of which even empty nodes have too little, and the most that one has."""
+    """The resource of which even empty nodes have too little, and the largest amount that a node has."""
     view = session.placement.view(task)
     allocatable = session.numbers.allocatable
     names = list(session.table.rows)
@@ -180,7 +180,7 @@ def _largest(session: Session, task: Task) -> dict[str, Value]:
 
 
 def nearest_miss(session: Session, task: Task, among: Bools) -> dict[str, Value]:
-    """Of some nodes, the one that lacks the smallest part of the request, and of what it lacks most."""
+    """The node that lacks the smallest part of the request, and the resource of which it lacks the most."""
     view = session.placement.view(task)
     n = session.numbers
     rows = _rows(session, task)

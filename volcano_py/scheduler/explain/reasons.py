@@ -1,6 +1,7 @@
-"""Reasons: what the code of a cause means, its fields, and how it reads. The table of all codes is `explain.table`.
+"""Reasons: the meaning of a cause's code, its fields, and its text. The table of all codes is `explain.table`. Not in
+Volcano.
 
-A cause has a *meaning*: its code and the fields that are names. Reports are repeated when the meaning changes, not when
+A cause has a *meaning*: its code and the fields that are names. A report is repeated when the meaning changes, not when
 only a number or an example does.
 """
 
@@ -18,20 +19,20 @@ from volcano_py.scheduler.model.resource_names import CPU, MEMORY, PODS
 
 
 class Kind(Enum):
-    """What a field is."""
+    """The kind of a field."""
 
     NAME = "name"
-    """Names a queue, a role, a resource, …: part of the meaning."""
+    """The name of a queue, a role, a resource, …: part of the meaning."""
     EXAMPLE = "example"
-    """A text that may change while the meaning stays, such as the node that comes closest."""
+    """A text that may change without a change of the meaning, such as the node that comes closest."""
     COUNT = "count"
     AMOUNT = "amount"
-    """Of the resource in the field `resource`."""
+    """An amount of the resource in the field `resource`."""
 
 
 @dataclass(frozen=True)
 class Reason:
-    """One code. `sentence`: a template over the fields. `remedy`: what usually helps."""
+    """One code. `sentence`: a template over the fields. `remedy`: the usual remedy."""
 
     code: str
     area: str
@@ -48,7 +49,7 @@ Meaning = tuple[Value, ...]
 
 
 def meaning(reason: Reason, cause: Cause) -> Meaning:
-    """What must change before the cause is reported again."""
+    """The parts whose change causes a new report."""
     return (cause.code, *(cause.fields[name] for name, kind in reason.fields.items() if kind is Kind.NAME))
 
 
@@ -58,7 +59,7 @@ def sentence(reason: Reason, cause: Cause) -> str:
 
 
 def pattern(reason: Reason, cause: Cause) -> re.Pattern[str]:
-    """What the sentences of all causes with the same meaning match."""
+    """A pattern for the sentences of all causes with the same meaning."""
     marks = {name: f"\0{i}\0" for i, name in enumerate(reason.fields)}
     text = re.escape(reason.sentence.format(**marks))
     for name, kind in reason.fields.items():
@@ -68,7 +69,7 @@ def pattern(reason: Reason, cause: Cause) -> re.Pattern[str]:
 
 
 def shown(reason: Reason, cause: Cause) -> dict[str, str | int]:
-    """The fields as they are shown: amounts as quantities of the API."""
+    """The fields for display: amounts as quantities of the API."""
     resource = str(cause.fields.get("resource", ""))
     return {
         name: amount_text(resource, float(cause.fields[name])) if kind is Kind.AMOUNT else _plain(cause.fields[name])

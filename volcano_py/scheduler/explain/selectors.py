@@ -1,4 +1,4 @@
-"""What a pod demands of nodes, and what it does not tolerate, in short texts."""
+"""A pod's node selectors, and taints that it does not tolerate, in short texts."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ def selector_text(task: Task) -> str:
 
 
 def taint_text(taint: Taint) -> str:
-    """`key=value:effect`, as kubectl shows it."""
+    """`key=value:effect`, as kubectl displays it."""
     value = f"={taint.value}" if taint.value else ""
     return f"{taint.key}{value}:{taint.effect}"
 
 
 def untolerated(session: Session, task: Task, rejected: NDArray[np.bool_]) -> str:
-    """The taint without a toleration that most of some nodes have."""
+    """The taint without a toleration that most of the rejected nodes have."""
     found: Counter[str] = Counter()
     for node in np.flatnonzero(rejected).tolist():
         found.update(taint_text(t) for t in untolerated_taints(session, task, node)[:1])
@@ -43,7 +43,7 @@ def untolerated(session: Session, task: Task, rejected: NDArray[np.bool_]) -> st
 
 
 def untolerated_taints(session: Session, task: Task, node: int) -> list[Taint]:
-    """The taints of a node that keep the task away."""
+    """The taints of a node that the task does not tolerate."""
     taints = session.table.objects[node].spec.taints or []
     hard = [t for t in taints if t.effect in ("NoSchedule", "NoExecute")]
     return [t for t in hard if not tolerated(t, task.spec_class.tolerations)]

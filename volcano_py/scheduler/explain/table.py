@@ -1,4 +1,4 @@
-"""The table of all reasons. Codes are stable: tools may depend on them. docs/reasons.md is made from it."""
+"""The table of all reasons. Codes are stable: tools may depend on them. docs/reasons.md is generated from it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from volcano_py.scheduler.explain.reasons import Kind, Meaning, Reason, meaning,
 from volcano_py.scheduler.framework.cause import Cause
 
 REASONS: dict[str, Reason] = {}
-"""By code, in the order in which a job meets them."""
+"""By code, in the order in which the scheduler checks them."""
 
 _KINDS = {"n": Kind.NAME, "x": Kind.EXAMPLE, "c": Kind.COUNT, "a": Kind.AMOUNT}
 
@@ -19,12 +19,12 @@ def _reason(code: str, area: str, template: str, fields: str, remedy: str) -> Re
 
 
 def meaning_of(cause: Cause) -> Meaning:
-    """What must change before the cause is reported again."""
+    """The parts whose change causes a new report."""
     return meaning(REASONS[cause.code], cause)
 
 
 def means_the_same(cause: Cause, code: str, text: str) -> bool:
-    """Whether a sentence that was written before, with its code, has the meaning of a cause."""
+    """Whether a previously written sentence, with its code, has the meaning of a cause."""
     return cause.code == code and pattern(REASONS[code], cause).fullmatch(text) is not None
 
 
@@ -34,7 +34,7 @@ def sentence_of(cause: Cause) -> str:
 
 
 def fields_of(cause: Cause) -> dict[str, str | int]:
-    """The fields as they are shown."""
+    """The fields for display."""
     return shown(REASONS[cause.code], cause)
 
 
@@ -58,7 +58,7 @@ SCHEDULER_NOT_LEADING = _reason(
 WRONG_SCHEDULER = _reason(
     "WrongSchedulerName",
     _AREA,
-    "{pods} pods name the scheduler {scheduler}, and this one schedules pods of {responsible}.",
+    "{pods} pods set the scheduler {scheduler}, and this one schedules pods of {responsible}.",
     "scheduler:n responsible:n pods:c",
     "Change spec.schedulerName of the job.",
 )
@@ -67,12 +67,12 @@ QUARANTINED = _reason(
     _AREA,
     "{kind} {name} cannot be used and is ignored: {problem}.",
     "kind:n name:n problem:n",
-    "Correct the field that is named.",
+    "Correct the field in the message.",
 )
 POD_GROUP_MISSING = _reason(
     "PodGroupMissing",
     _AREA,
-    "PodGroup {group}, which {pods} pods name, does not exist.",
+    "PodGroup {group} of {pods} pods does not exist.",
     "group:n pods:c",
     "Create the PodGroup, or start the controllers, which create those of Jobs and of bare pods.",
 )
@@ -95,7 +95,7 @@ PLUGIN_FAULT = _reason(
 
 _AREA = "Queue"
 QUEUE_MISSING = _reason(
-    "QueueMissing", _AREA, "Queue {queue} does not exist.", "queue:n", "Create the queue, or name another one."
+    "QueueMissing", _AREA, "Queue {queue} does not exist.", "queue:n", "Create the queue, or set another one."
 )
 QUEUE_CLOSED = _reason(
     "QueueNotOpen",
@@ -107,7 +107,7 @@ QUEUE_CLOSED = _reason(
 QUEUE_UNUSABLE = _reason(
     "QueueUnusable",
     _AREA,
-    "Queue {queue} takes no jobs: {problem}.",
+    "Queue {queue} accepts no jobs: {problem}.",
     "queue:n problem:n",
     "Move the job to a leaf queue, or correct the hierarchy of the queues.",
 )
@@ -178,7 +178,7 @@ NOT_ADMITTED = _reason(
     _AREA,
     "The job is not admitted: {detail}.",
     "detail:n",
-    "Read the page of the plugin that is named.",
+    "Read the documentation of the plugin in the message.",
 )
 
 # ---- the gang ------------------------------------------------------------------------------------------------
@@ -247,7 +247,7 @@ NODE_TAINT = _node_reason(
 NODE_TOO_SMALL = _node_reason(
     "NodeTooSmall",
     "are too small even when empty: the pod requests {requested} {resource}, the largest node has {largest}",
-    "Ask for less in one pod, or add larger nodes.",
+    "Request less per pod, or add larger nodes.",
     "resource:n requested:a largest:a",
 )
 NODE_RESOURCES = _node_reason(
@@ -257,8 +257,8 @@ NODE_RESOURCES = _node_reason(
     "Free capacity, add nodes, or request less.",
     "resource:n requested:a node:x free:a missing:a",
 )
-NODE_PODS = _node_reason("NodePodLimit", "hold as many pods as they may", "Delete pods, or add nodes.")
-NODE_PORTS = _node_reason("NodePorts", "have the host port in use", "Use another port, or none of the host.")
+NODE_PODS = _node_reason("NodePodLimit", "hold their maximum number of pods", "Delete pods, or add nodes.")
+NODE_PORTS = _node_reason("NodePorts", "use the host port already", "Use another host port, or none.")
 POD_AFFINITY = _node_reason(
     "PodAffinity", "do not satisfy the pod's affinity or anti-affinity to other pods", "Relax the affinity."
 )
@@ -272,7 +272,7 @@ VOLUME = _node_reason(
     "problem:n",
 )
 VOLUME_LIMIT = _node_reason(
-    "VolumeLimit", "have as many volumes attached as they may", "Delete pods with volumes, or add nodes."
+    "VolumeLimit", "have their maximum number of volumes attached", "Delete pods with volumes, or add nodes."
 )
 DEVICES = _node_reason(
     "DevicesUnavailable",
@@ -284,7 +284,7 @@ NUMA = _node_reason("NumaTopology", "cannot align the pod's CPUs ({problem})", "
 PLUGIN_FILTER = _node_reason(
     "NodeFilter",
     "are rejected by plugin {plugin}: {problem}",
-    "Read the page of the plugin.",
+    "Read the documentation of the plugin.",
     "plugin:n problem:n",
 )
 CLAIM_PROBLEM = _reason(
@@ -292,7 +292,7 @@ CLAIM_PROBLEM = _reason(
     _AREA,
     "A volume or a claim of pod {pod} cannot be used: {problem}.",
     "pod:x problem:n",
-    "Create what is named, or change the claim.",
+    "Create the missing object, or change the claim.",
 )
 
 # ---- network -------------------------------------------------------------------------------------------------
@@ -326,7 +326,7 @@ _AREA = "Priority and eviction"
 OUTRANKED = _reason(
     "Outranked",
     _AREA,
-    "The job is number {position} of {waiting} in queue {queue}; {ahead} of queue {other} comes first and takes the "
+    "The job is number {position} of {waiting} in queue {queue}; {ahead} of queue {other} comes first and uses the "
     "capacity.",
     "queue:n ahead:n other:n position:c waiting:c",
     "Wait, or raise the priority of the job.",
@@ -341,9 +341,9 @@ RESERVED = _reason(
 WAITS_FOR_RELEASE = _reason(
     "WaitsForRelease",
     _AREA,
-    "{pods} pods have a place as soon as pods on {node} have ended.",
+    "{pods} pods fit as soon as pods on {node} have ended.",
     "pods:c node:x",
-    "Wait for the end of the pods that are being deleted.",
+    "Wait until the deletion of these pods is complete.",
 )
 _VICTIMS = {
     "VictimsRank": ("none has a lower priority", "Raise the priority of the job."),

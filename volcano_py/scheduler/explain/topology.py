@@ -1,4 +1,5 @@
-"""How far a gang with a network topology is from fitting one HyperNode, or one domain of a node label."""
+"""The domain of the network that comes closest to holding a gang: a HyperNode, or a domain of a node label. Not in
+Volcano."""
 
 from __future__ import annotations
 
@@ -38,7 +39,7 @@ def topology_cause(session: Session, job: SessionJob, task: Task) -> Cause | Non
 
 
 def _allowed(session: Session, job: SessionJob, constraint: Constraint) -> list[str]:
-    """The HyperNodes or domains in which the gang may be."""
+    """The HyperNodes or domains in which the gang may be placed."""
     if constraint.label:
         return domains_of(session, job)
     highest = constraint.tier or 0
@@ -46,7 +47,7 @@ def _allowed(session: Session, job: SessionJob, constraint: Constraint) -> list[
 
 
 def _copies(session: Session, task: Task) -> NDArray[np.int64]:
-    """How many equal tasks each node that accepts the task holds by its resources."""
+    """How many equal tasks each node that accepts the task can hold by its resources."""
     view = session.placement.view(task)
     n = session.numbers
     rows = [r for r in view.rows if view.vector[r] > 0]

@@ -1,4 +1,4 @@
-"""Why eviction does not help a job: what keeps the running pods in its reach from being its victims."""
+"""Why eviction does not help a job: the rules by which running pods are not its victims. Not in Volcano."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _CODES = {
     Basis.CLAIM: "VictimsWithinShare",
 }
 _LOOKED_AT = 400
-"""Candidates that are classified; more would not change what most of them have in common."""
+"""Maximum number of candidates that are classified; the most frequent reason does not change with more."""
 
 
 def victim_causes(session: Session, job: SessionJob, task: Task) -> list[Cause]:
-    """What keeps most of the candidates from being victims first; empty if no action evicts or nothing runs."""
+    """The most frequent reasons why candidates are not victims; empty if no action evicts or nothing runs."""
     actions = session.configuration.actions
     found: list[tuple[str, Task]] = []
     if task.pod.spec.preemption_policy == "Never" and not {"preempt", "gangpreempt"}.isdisjoint(actions):
@@ -53,7 +53,7 @@ def _candidates(session: Session, job: SessionJob, own_queue: bool) -> list[Task
 
 
 def _why_not(session: Session, point: str, job: SessionJob, task: Task, victim: Task) -> str:
-    """The code of the first rule that leaves a candidate out; for this candidate alone."""
+    """The code of the first rule that excludes a candidate, evaluated for this candidate alone."""
     if not victim.preemptable:
         return "VictimsProtected"
     other = session.jobs[victim.job]
