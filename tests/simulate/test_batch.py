@@ -53,7 +53,7 @@ def test_the_options_of_a_case_win() -> None:
         ({"conf": "actions: nope"}, 'failed to find Action "nope"'),
         ({"conf": "["}, "not valid YAML"),
         ({"objects": {}}, "Expected `array | null`, got `object` - at `$.objects`"),
-        ({"objects": [3]}, "objects[0]: a document is no Kubernetes object"),
+        ({"objects": [3]}, "objects[0]: a document is not a Kubernetes object"),
         ({"seed": "x"}, "$.seed"),
         ({"cycles": [1]}, "$.cycles"),
         ({"options": {"rwa": True}}, "unknown field `rwa`"),

@@ -1,1 +1,1 @@
-"""The real cycle on clusters that are only described: no API server, no clock, the same decisions."""
+"""The scheduler's cycle on clusters that are described by manifests: no API server, no clock, the same decisions."""

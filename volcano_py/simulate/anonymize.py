@@ -1,10 +1,10 @@
-"""Other names for everything in a snapshot, so that it can be given away.
+"""Replaces all names in a snapshot, so that it can be published.
 
-Names, namespaces, UIDs, labels, images and what else identifies are replaced, everywhere by the same name, so that
-owners, selectors, affinity, queues and claims still refer to what they did. New names sort as the old ones, because
-the order of names decides ties. Kept are amounts, times, the words of the Kubernetes API, the names of resources,
-drivers and device classes, and what every cluster has (`default`, `kube-system`, …). A field that this module does not
-know is dropped.
+Names, namespaces, UIDs, labels, images and other identifying values are replaced, each by the same name everywhere, so
+that owners, selectors, affinity, queues and claims still refer to the same objects. New names have the order of the old
+ones, because the order of names breaks ties. Amounts, times, enumerated values of the Kubernetes API, names of
+resources, drivers and device classes, and names that every cluster has (`default`, `kube-system`, …) are kept. Fields
+that this module does not list are dropped.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from volcano_py.simulate.snapshot import Snapshot
 _AMOUNT = re.compile(r"[+-]?[0-9.]+([eE][+-]?[0-9]+|[numkKMGTPE]i?|%|[smhd])?")
 _PARTS = re.compile(r"([/:@,;|]+)")
 _BETWEEN, _LETTERS = ("default", "kube-", "root", "system-", "volcano"), "aelstw"
-"""Names that stay, in order, and a letter before, between and after them."""
+"""Names that are kept, in order, and a letter before, between and after them."""
 
 Rename = Callable[[str], str]
 
@@ -67,12 +67,12 @@ def anonymize(snapshot: Snapshot) -> Snapshot:
 
 
 def _letter(name: str) -> str:
-    """What its new name begins with, so that it sorts as before among the names that stay."""
+    """The first letter of the new name, so that it keeps its position among the names that are kept."""
     return _LETTERS[bisect_right(_BETWEEN, name)]
 
 
 def _without_patterns(snapshot: Snapshot) -> dict[str, list[Any]]:
-    """The objects, with members of HyperNodes by name instead of by pattern, which other names would not match."""
+    """The objects, with members of HyperNodes by name instead of by pattern, which would not match the new names."""
     hyper_nodes = snapshot.of("HyperNode")
     if not hyper_nodes:
         return snapshot.objects
@@ -92,7 +92,7 @@ def _without_patterns(snapshot: Snapshot) -> dict[str, list[Any]]:
 
 
 def _all(manifests: Mapping[str, list[Manifest]], rename: Rename) -> dict[str, list[Manifest]]:
-    """All objects, with every name given to `rename`."""
+    """All objects; `rename` is called for every name."""
     result = {}
     for kind, objects in manifests.items():
         keeps_name = kind in ("DeviceClass", "CSIDriver", "ConfigMap")
@@ -186,7 +186,8 @@ def _parts(text: str, rename: Rename) -> str:
 
 
 def _name(name: str, rename: Rename) -> str:
-    """The new name; amounts and what every cluster has keep theirs. In `job-role-7` the 7 stays, the order of tasks."""
+    """The new name; amounts and names that every cluster has are kept. In `job-role-7` the 7, the order of tasks, is
+    kept."""
     if not name or name in SAME or _AMOUNT.fullmatch(name):
         return name
     base, _, index = name.rpartition("-")
@@ -194,7 +195,7 @@ def _name(name: str, rename: Rename) -> str:
 
 
 def _configuration(text: str, new: Mapping[str, str]) -> str:
-    """The configuration with the new names of queues, nodes and others that plugins' arguments are about."""
+    """The configuration with the new names of queues, nodes and other objects in plugins' arguments."""
     try:
         document = read_yaml(text)
     except ConfigurationError:

@@ -1,4 +1,4 @@
-"""Which fields, labels and annotations of objects identify, and which are words of the API.
+"""Which fields, labels and annotations of objects contain names, and which contain values of the API.
 
 `volcano_py.simulate.anonymize` renames the former and keeps the latter.
 """
@@ -37,9 +37,9 @@ SAME = frozenset(
         "no-provisioner",
     )
 )
-"""Names that every cluster has, and words."""
+"""Names that every cluster has, and enumerated values."""
 DOMAINS = ("kubernetes.io", "k8s.io", "volcano.sh", "x-k8s.io", "hami.io", "nvidia.com", "huawei.com")
-"""Keys of labels, annotations, taints and topologies in these domains stay; others are renamed."""
+"""Keys of labels, annotations, taints and topologies in these domains are kept; others are renamed."""
 KEPT = frozenset(
     (
         "apiVersion",
@@ -93,7 +93,7 @@ KEPT = frozenset(
         "transitionID",
     )
 )
-"""Fields whose text is a word of the API, a time or the name of a driver."""
+"""Fields whose text is an enumerated value of the API, a time or the name of a driver."""
 NAMES = frozenset(
     (
         "name",
@@ -141,9 +141,9 @@ NAMES = frozenset(
         "preferredDuringSchedulingIgnoredDuringExecution",
     )
 )
-"""Fields whose text, or list of texts, is made of names."""
+"""Fields whose text, or list of texts, contains names."""
 KEYS = frozenset(("topologyKey", "matchLabelKeys", "mismatchLabelKeys", "topologyKeys"))
-"""Fields whose text, or list of texts, is a key of a label."""
+"""Fields whose text, or list of texts, is a label key."""
 MAPS = frozenset(("labels", "matchLabels", "nodeSelector", "annotations"))
 NAMED = frozenset(("minTaskMember",))
 """Maps whose keys are names."""
@@ -175,7 +175,7 @@ WHOLE = frozenset(
         "requestPolicy",
     )
 )
-"""Maps of amounts and attributes, which stay as they are."""
+"""Maps of amounts and attributes, which are kept unchanged."""
 VOCABULARY = frozenset(
     (
         names.PREEMPTABLE,
@@ -220,7 +220,7 @@ VOCABULARY = frozenset(
         names.NETWORK_TOPOLOGY_SOURCE,
     )
 )
-"""Labels and annotations whose values are words, amounts or cards."""
+"""Labels and annotations whose values are enumerated values, amounts or devices."""
 REFERENCES = frozenset(
     (
         names.GROUP_NAME,
@@ -241,4 +241,4 @@ REFERENCES = frozenset(
         "volume.beta.kubernetes.io/storage-class",
     )
 )
-"""Annotations whose values are made of names."""
+"""Annotations whose values contain names."""

@@ -1,4 +1,4 @@
-"""PodGroups for pods that name none, as the podgroup controller creates them. Volcano: pg-controller."""
+"""PodGroups for pods without one, as the podgroup controller creates them. Volcano: pg-controller."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def groups_of_bare_pods(
         try:
             struct = read_as(core.Pod, pod)
         except ManifestError:
-            continue  # created from a job whose template is no pod: the job is rejected for it
+            continue  # created from a job whose template is not a pod: the job is rejected for it
         if struct.status.phase in ("Succeeded", "Failed") or not needs_podgroup(struct, scheduler_names):
             continue
         references = (r for r in struct.metadata.owner_references or () if r.kind in OWNER_KINDS)

@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 
 
 class Options(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
-    """The options of one case; None: as on the command line."""
+    """The options of one case; None: the option of the command line."""
 
     raw: bool | None = None
     parity: bool | None = None
@@ -32,14 +32,14 @@ class Options(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
 
 
 class Case(msgspec.Struct):
-    """One line. Missing fields are as on the command line; other keys are ignored."""
+    """One line. Missing fields have the values of the command line; other keys are ignored."""
 
     objects: list[Any] | None = None
     conf: str | None = None
     cycles: int | None = None
     seed: int | None = None
     now: float | None = None
-    """Seconds since the epoch; without it the time of the newest object."""
+    """Seconds since the epoch; by default the time of the newest object."""
     options: Options | None = None
 
 
@@ -55,13 +55,13 @@ class Defaults(msgspec.Struct, frozen=True):
 
 
 def configuration(text: str, parity: bool, registry: Registry = REGISTRY) -> Configuration:
-    """A configuration document; `parity` switches all deviations off. Raises ConfigurationError."""
+    """Read a configuration document; `parity` disables all deviations. Raises ConfigurationError."""
     loaded = load(text, registry.actions)
     return msgspec.structs.replace(loaded, deviations=deviations.PARITY) if parity else loaded
 
 
 def run_lines(lines: Iterable[str | bytes], defaults: Defaults, registry: Registry = REGISTRY) -> Iterator[bytes]:
-    """Run every case; a case that cannot be run yields its id and the error, and the others run."""
+    """Run every case; an invalid case yields its id and the error, and the others run."""
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
@@ -83,7 +83,7 @@ def run_lines(lines: Iterable[str | bytes], defaults: Defaults, registry: Regist
 
 
 def _run(case: Case, defaults: Defaults, registry: Registry) -> dict[str, Any]:
-    """One case: its cycles' results, and the objects that could not be used.
+    """Run one case: the results of its cycles, and the invalid objects.
 
     Raises ConfigurationError, ManifestError.
     """

@@ -1,4 +1,4 @@
-"""A readable log of what the plugins' callbacks answer in a cycle."""
+"""A readable log of the results of the plugins' callbacks in a cycle."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from volcano_py.scheduler.framework.plugin import Plugin
 from volcano_py.scheduler.framework.registry import Registry
 
 _LONG = 200
-"""Characters of one answer."""
+"""Maximum number of characters of one result."""
 
 
 def logged(registry: Registry, log: Callable[[str], None]) -> Registry:
-    """A registry whose plugins report each answer of their callbacks as a line of text."""
+    """A registry whose plugins report each result of their callbacks as a line of text."""
     plugins = {name: _logged(name, builder, log) for name, builder in registry.plugins.items()}
     return Registry(plugins, registry.actions)
 
@@ -53,7 +53,7 @@ def _with_log(plugin: str, point: str, fn: Callable[..., Any], log: Callable[[st
 
 
 def _log_rule(plugin: str, rule: Any, log: Callable[[str], None]) -> None:
-    """Log a filter's or a score's answers over all nodes."""
+    """Log a filter's or a score's results for all nodes."""
     for method in ("filter", "score"):
         answer = getattr(rule, method, None)
         if answer is None:
@@ -65,7 +65,7 @@ def _log_rule(plugin: str, rule: Any, log: Callable[[str], None]) -> None:
             log(f"{plugin}.{method} {rule.name}({_text(task)}): {_nodes(rule, method, found)}")
             return found
 
-        with suppress(AttributeError):  # a rule with slots keeps its own
+        with suppress(AttributeError):  # methods of a rule with slots cannot be replaced
             setattr(rule, method, answered)
 
 

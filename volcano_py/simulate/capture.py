@@ -1,7 +1,7 @@
-"""Taking a snapshot of a live cluster: lists only, and only what the user may list.
+"""Captures a snapshot of a live cluster. Only list requests are sent, with the user's permissions.
 
 A kind that the user may not list in the whole cluster is read in the namespace of the kubeconfig's context, if that is
-permitted. What cannot be read is named in the snapshot (`Snapshot.unread`); kinds whose CRD is not installed are empty.
+permitted. `Snapshot.unread` contains what cannot be read; kinds whose CRD is not installed are empty.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from volcano_py.scheduler.run_once import REGISTRY
 from volcano_py.simulate.snapshot import Snapshot, Unread
 
 CONFIG_MAP = "volcano-system/volcano-scheduler-configmap/volcano-scheduler.conf"
-"""Where Volcano's chart puts the configuration: namespace, name and key."""
+"""The ConfigMap of Volcano's chart with the configuration: namespace, name and key."""
 
 
 async def capture(
     client: Client, now: float, *, scheduler_names: tuple[str, ...] = ("volcano",), config_map: str = CONFIG_MAP
 ) -> Snapshot:
-    """Read a cluster. `now`: seconds since the epoch; an API server whose objects are newer has the right time.
+    """Read a cluster. `now`: seconds since the epoch; if objects of the API server are newer, their time is used.
 
-    Raises KubeError when the server cannot be reached, or rejects the user altogether (401).
+    Raises KubeError when the server cannot be reached, or does not authenticate the user (401).
     """
     unread: list[Unread] = []
     objects: dict[str, list[Any]] = {}
@@ -50,7 +50,7 @@ async def capture(
 
 
 async def _all(client: Client, rt: ResourceType, optional: bool, unread: list[Unread]) -> list[Any]:
-    """The objects of one kind, all or those of the user's namespace."""
+    """The objects of one kind, in all namespaces or in the user's namespace."""
     try:
         return await _list(client, rt, None, unread)
     except NotFound as error:
@@ -74,7 +74,7 @@ async def _all(client: Client, rt: ResourceType, optional: bool, unread: list[Un
 
 
 async def _list(client: Client, rt: ResourceType, namespace: str | None, unread: list[Unread]) -> list[Any]:
-    """Page by page; once more, in one answer, if the server forgets the list meanwhile."""
+    """List page by page; if the continue token expires, list again in one response."""
     found: list[Any] = []
     bad: list[str] = []
     type_ = kinds.STRUCTS[rt]
@@ -114,7 +114,7 @@ async def _configuration(client: Client, config_map: str, unread: list[Unread]) 
 
 
 async def _device_configuration(client: Client, text: str, unread: list[Unread]) -> core.ConfigMap | None:
-    """The ConfigMap that the plugin deviceshare reads, if it is configured."""
+    """The ConfigMap of the plugin deviceshare, if the plugin is configured."""
     try:
         key = config_map_of(load(text, REGISTRY.actions)) if text else None
     except ConfigurationError:
@@ -132,6 +132,6 @@ async def _device_configuration(client: Client, text: str, unread: list[Unread])
 
 
 def _name(rt: ResourceType) -> str:
-    """A kind as the user reads it; with its group if several groups have one of this name."""
+    """A kind for messages; with its group if several groups have a kind of this name."""
     several = sum(entry.rt.kind == rt.kind for entry in TABLE) > 1
     return f"{rt.kind}.{rt.group}" if several else rt.kind

@@ -1,7 +1,7 @@
-"""Objects as they would stand in a cluster: what API defaulting, admission and controllers add.
+"""Completes described objects with what API defaulting, admission and controllers add in a cluster.
 
 Volcano: the defaults of its CRDs and webhooks, the queue controller's states, and the PodGroups that the
-podgroup controller makes for bare pods.
+podgroup controller creates for bare pods.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ def complete(
     manifests: list[Manifest], scheduler_names: frozenset[str], now: float
 ) -> tuple[list[Manifest], list[str]]:
     """Completed copies of the objects that the scheduler reads, and the reasons of those that cannot be decoded or
-    that admission would deny. Queues `default` and `root`, the system's PriorityClasses, PodGroups and pods of waiting
-    jobs, and groups of bare pods are added. Of an object that is described twice the last description counts."""
+    that admission would deny. Adds the queues `default` and `root`, the system's PriorityClasses, PodGroups and pods of
+    pending jobs, and PodGroups of bare pods. If an object is described twice, the last description is used."""
     by_key: dict[tuple[str, str, str], Manifest] = {}
     refused: list[str] = []
     for m in manifests:
@@ -91,8 +91,8 @@ def complete(
 
 
 def complete_for_profiles(manifests: list[Manifest]) -> list[Manifest]:
-    """Completed copies of objects as profiles see them: pods that name no scheduler are those of the default scheduler.
-    Of an object that is described twice the last description counts."""
+    """Completed copies of objects for profiles: pods without a scheduler name belong to the default scheduler. If an
+    object is described twice, the last description is used."""
     by_key: dict[tuple[str, str, str], Manifest] = {}
     for m in manifests:
         o = in_namespace(deepcopy(m))
@@ -140,7 +140,7 @@ def _pod(pod: Manifest, classes: dict[str, Manifest]) -> None:
 
 
 def _scheduler_of(pod: Manifest) -> str:
-    """The scheduler of a pod that names none: Volcano, but the default scheduler for a pod with a node and no group."""
+    """The scheduler of a pod that sets none: Volcano, or the default scheduler for a pod with a node and no group."""
     in_group = (pod["metadata"].get("annotations") or {}).get(names.GROUP_NAME) or pod["spec"].get("schedulingGroup")
     return _DEFAULT_SCHEDULER if pod["spec"].get("nodeName") and not in_group else names.SCHEDULER_NAME
 
@@ -168,7 +168,7 @@ def _resources(spec: Manifest) -> None:
 
 
 def _priority(spec: Manifest, classes: dict[str, Manifest]) -> None:
-    """What the admission of priorities writes into a pod: its class's value, else that of the default class, else 0."""
+    """Set a pod's priority as admission does: its class's value, else that of the default class, else 0."""
     if not spec.get("priorityClassName"):
         defaults = [c for c in classes.values() if c.get("globalDefault")]
         lowest = min(defaults, key=lambda c: int(c.get("value", 0)), default=None)

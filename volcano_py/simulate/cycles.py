@@ -1,7 +1,7 @@
-"""Cycles over a described cluster, and how the cluster changes between two of them.
+"""Cycles over a described cluster, and the changes of the cluster between two cycles.
 
-Bound pods run on their node, evicted and terminating pods are gone, and the scheduler's writes are stored; nothing
-else happens.
+Bound pods run on their node, evicted and terminating pods are deleted, and the scheduler's writes are stored; nothing
+else changes.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ PERIOD = 1.0
 
 
 class CycleResult(msgspec.Struct):
-    """The decisions of one cycle; pods and groups are named `namespace/name`."""
+    """The decisions of one cycle; pods and PodGroups as `namespace/name`."""
 
     bound: dict[str, str] = {}
     pipelined: dict[str, str] = {}
     evicted: list[str] = []
     claims: dict[str, str] = {}
-    """What claims have got: the volume, or `@` and the node selected for provisioning, by `pvc:namespace/name`; the
-    devices and the pods that they are for by `claim:namespace/name`."""
+    """The results of claims. By `pvc:namespace/name`: the volume, or `@` and the node selected for provisioning. By
+    `claim:namespace/name`: the devices and the pods that they are for."""
     phases: dict[str, str] = {}
     conditions: dict[str, list[dict[str, str]]] = {}
-    """Of PodGroups: type, status, reason and message of each."""
+    """By PodGroup: type, status, reason and message of each condition."""
     allocated: dict[str, dict[str, str]] = {}
     """By queue: status.allocated."""
     waiting: dict[str, str] = {}
@@ -53,8 +53,8 @@ class CycleResult(msgspec.Struct):
 class Simulation:
     """A cluster in memory.
 
-    `raw`: use the objects as they are, but for a missing namespace. Objects that cannot be used are in `refused`, with
-    the reason; the others are scheduled.
+    `raw`: use the objects as they are; only a missing namespace is set. `refused` contains the invalid objects with the
+    reason; the others are scheduled.
     """
 
     def __init__(
@@ -77,9 +77,9 @@ class Simulation:
         self.scheduler_names = scheduler_names
         self.cluster = Cluster(default_queue=default_queue, features=features)
         self.warnings: list[str] = []
-        """Warnings about the configuration, once each; complete after the first cycle."""
+        """Warnings about the configuration, each once; complete after the first cycle."""
         self.refused: list[str] = []
-        """Objects that the scheduler cannot use, with the reason."""
+        """Invalid objects, with the reason."""
         self.objects: dict[tuple[str, str], Manifest] = {}
         if raw:
             objects = [_as_it_is(deepcopy(o)) for o in given]
@@ -89,7 +89,7 @@ class Simulation:
             self.put(o)
 
     def put(self, manifest: Manifest) -> None:
-        """Create or change an object."""
+        """Create or replace an object."""
         try:
             struct = as_struct(manifest, named=not self.raw)
         except ManifestError as e:
@@ -108,15 +108,15 @@ class Simulation:
             self.refused.append(f"{kind} {struct.metadata.key}: {e}")
 
     def _is_responsible_for(self, pod: core.Pod) -> bool:
-        """Pods that others schedule only count once they are bound. Volcano: responsibleForPod.
+        """Pods of other schedulers count only once they are bound. Volcano: responsibleForPod.
 
-        An API server sets a scheduler name on every pod; a described pod without one is for this scheduler.
+        An API server sets a scheduler name on every pod; a described pod without one belongs to this scheduler.
         """
         name = pod.spec.scheduler_name
         return not name or name in self.scheduler_names or bool(pod.spec.node_name)
 
     def cycle(self, configuration: Configuration) -> CycleResult:
-        """Run one cycle, and change the cluster by its plan."""
+        """Run one cycle, and apply its plan to the cluster."""
         emitted: list[plan.Operation] = []
 
         def emit(operations: Sequence[plan.Operation]) -> None:
@@ -146,7 +146,7 @@ class Simulation:
         self.cluster.remove(kind, namespace, name)
 
     def react(self, operations: Iterable[plan.Operation]) -> None:
-        """Change the cluster by a cycle's plan, and advance the time to the next cycle."""
+        """Apply a cycle's plan to the cluster, and advance the time to the next cycle."""
         changed: dict[tuple[str, str], Manifest] = {}
         gone = {
             (kind, key)
@@ -205,7 +205,7 @@ class Simulation:
         self.now += PERIOD
 
     def _is_to_start(self, pod: Manifest) -> bool:
-        """Whether it is Pending on a node that exists."""
+        """Whether the pod is Pending on a node that exists."""
         node, status = (pod.get("spec") or {}).get("nodeName"), pod.get("status") or {}
         return status.get("phase") == "Pending" and ("Node", node) in self.objects
 
@@ -218,7 +218,7 @@ def _as_it_is(manifest: Manifest) -> Manifest:
 
 
 def set_conditions(group: Manifest, new: list[dict[str, str]]) -> None:
-    """Set conditions of a native PodGroup; those of other types stay."""
+    """Set conditions of a native PodGroup; conditions of other types are kept."""
     status = group.setdefault("status", {})
     types = {condition["type"] for condition in new}
     status["conditions"] = [*(c for c in status.get("conditions") or () if c["type"] not in types), *new]
@@ -273,7 +273,7 @@ def _changed(model: Cluster, bind: plan.Bind) -> dict[str, str]:
 
 
 def waiting(report: Report) -> dict[str, str]:
-    """Why jobs wait, by job."""
+    """Why jobs are pending, by job."""
     session = report.session
     found: dict[str, str] = {}
     for job in session.jobs.values():

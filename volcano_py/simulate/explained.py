@@ -1,4 +1,4 @@
-"""Explaining a job of a model: a cycle that changes nothing, and what it shows."""
+"""Explains a job of a model, by a cycle that does not change the model."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ _CAPACITY = frozenset(
         "PodTopologySpread",
     )
 )
-"""Blockers that jobs ahead may be the cause of."""
+"""Blockers that jobs before this one in the queue may cause."""
 
 
 def explained(trials: Trials, uid: str) -> Explanation:
-    """Why the job `namespace/podgroup` does not run. Others that come first in this cycle are the first blocker if the
-    job would start without them."""
+    """Why the job `namespace/podgroup` does not run. If the job would start without other jobs that come first in this
+    cycle, these are the first blocker."""
     session = trials.session()
     found = explain(session, uid)
     if not found.blockers or found.blockers[0].code not in _CAPACITY or uid not in session.jobs:
         return found
     job = session.jobs[uid]
     ahead = [j for j in session.jobs.active() if j is not job and j.counts[st.BINDING] and _pending(j)]
-    if "queue" in found.blockers[0].fields:  # jobs of other queues are behind the limit, not ahead of the job
+    if "queue" in found.blockers[0].fields:  # jobs of other queues cause the limit, they do not come before the job
         ahead = [j for j in ahead if j.queue == job.queue]
     ahead.sort(key=lambda j: (j.queue != job.queue, session.job_key(j)))
     edits = [Edit("Pod", t.namespace, t.name) for j in ahead for t in j.model.tasks.values() if not t.node]
@@ -61,5 +61,5 @@ def _pending(job: SessionJob) -> bool:
 
 
 def _place(session: Session, job: SessionJob) -> tuple[Any, ...]:
-    """Its place in the queue: jobs that were served come first."""
+    """The position in the queue: jobs that were served come first."""
     return (job.counts[st.BINDING] == 0, session.job_key(job))

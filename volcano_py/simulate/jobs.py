@@ -1,7 +1,7 @@
-"""PodGroups and pods for Volcano Jobs that wait, as the controllers create them. Volcano: the first sync of a job.
+"""PodGroups and pods for pending Volcano Jobs, as the controllers create them. Volcano: the first sync of a job.
 
-Objects that are described (from a cluster in which the controllers run) are not created again. Pods of a task that
-depends on others are created later, and so not here.
+Objects that are already described (from a cluster in which the controllers run) are not created again. The pods of a
+task that depends on other tasks are created later, and therefore not here.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from volcano_py.webhooks.jobs import mutate_job, validate_job_create
 from volcano_py.webhooks.lookup import QueueIndex
 
 MAX_PODS = 100_000
-"""The limit of pods per job, against a typing error that would use up the memory."""
+"""The limit of pods per job, so that a typing error does not exhaust the memory."""
 
 
 def is_job(manifest: Manifest) -> bool:
@@ -47,7 +47,7 @@ def expand(objects: list[Manifest]) -> tuple[list[Manifest], list[str]]:
                 refused.append("; ".join(problems))
                 continue
             made += [m for m in (build_podgroup(job, classes), *_pods(job)) if _key(m) not in known]
-        except (ValueError, TypeError, AttributeError, KeyError) as e:  # a pod template is any JSON
+        except (ValueError, TypeError, AttributeError, KeyError) as e:  # a pod template can be any JSON
             refused.append(f"Job {o['metadata']['namespace']}/{o['metadata']['name']}: {e}")
     return made, refused
 

@@ -1,5 +1,5 @@
-"""Terms of affinity between pods, as the API server stores them: `matchLabelKeys` and `mismatchLabelKeys` are written
-into the selector when a pod is created, and schedulers read only the selector. Kubernetes: MatchLabelKeysInPodAffinity.
+"""Terms of affinity between pods as the API server stores them: it writes `matchLabelKeys` and `mismatchLabelKeys` into
+the selector when a pod is created, and schedulers read only the selector. Kubernetes: MatchLabelKeysInPodAffinity.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from volcano_py.simulate.manifests import Manifest
 
 
 def merge_label_keys(pod: Manifest) -> None:
-    """Write the pod's own values of those keys into its terms' selectors, in place. A key that the pod does not have
-    has no effect, and a term without a selector selects no pod. Affinity that cannot be decoded is left as it is."""
+    """Write the pod's values of these keys into the selectors of its terms, in place. A key that the pod does not have
+    has no effect, and a term without a selector selects no pod. Affinity that cannot be decoded is not changed."""
     labels = pod["metadata"].get("labels") or {}
     affinity = (pod.get("spec") or {}).get("affinity") or {}
     try:

@@ -1,4 +1,4 @@
-"""Reading manifests: files and standard input to plain objects, and those to the model's structs."""
+"""Reading manifests: from files and standard input to plain objects, and from these to the model's structs."""
 
 from __future__ import annotations
 
@@ -45,17 +45,17 @@ STRUCTS: dict[str, type[Any]] = {
     "ResourceClaim": dra.ResourceClaim,
     "DeviceTaintRule": dra.DeviceTaintRule,
 }
-"""The kinds that the scheduler reads, as the model calls them."""
+"""The kinds that the scheduler reads, with their names in the model."""
 _KIND_OF = {struct: kind for kind, struct in STRUCTS.items()}
 _GROUPS = {_KIND_OF[struct]: t.group for t, struct in kinds.STRUCTS.items() if struct in _KIND_OF}
 _TEXTS = frozenset(("labels", "annotations", "matchLabels", "nodeSelector"))
-"""Fields that map any name to a text."""
+"""Fields that map any key to a text."""
 NAMESPACED = frozenset(t.kind for t in kinds.ALL if t.namespaced)
 """Namespaced kinds."""
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """As the API server reads YAML: times are text."""
+    """Reads YAML as the API server does: times are text."""
 
 
 _Loader.yaml_implicit_resolvers = {
@@ -65,11 +65,11 @@ _Loader.yaml_implicit_resolvers = {
 
 
 class ManifestError(ValueError):
-    """A document cannot be used; the message names file, object and field."""
+    """A document is invalid; the message contains file, object and field."""
 
 
 def read(paths: Iterable[str]) -> list[Manifest]:
-    """All objects of YAML or JSON files (`-`: standard input), lists unfolded, in order."""
+    """All objects of YAML or JSON files (`-`: standard input), with the items of lists, in order."""
     found: list[Manifest] = []
     for path in paths:
         try:
@@ -97,7 +97,7 @@ def parse(text: str, where: str) -> list[Manifest]:
 def unfolded(document: Any, where: str) -> Iterator[Manifest]:
     """The objects of a document: itself, or those of a list. Raises ManifestError."""
     if not isinstance(document, dict) or not isinstance(document.get("kind"), str):
-        raise ManifestError(f"{where}: a document is no Kubernetes object: kind is missing")
+        raise ManifestError(f"{where}: a document is not a Kubernetes object: kind is missing")
     if document["kind"].endswith("List") and isinstance(document.get("items", ""), list | None):
         # The API server writes kind and version only once, on the list.
         of_all = {"apiVersion": document.get("apiVersion"), "kind": document["kind"].removesuffix("List")}
@@ -112,8 +112,8 @@ def unfolded(document: Any, where: str) -> Iterator[Manifest]:
 
 
 def without_nulls(value: Any, of: str = "") -> Any:
-    """A copy in which fields that are null are missing: for an API server both are the same. `of`: the field that the
-    value is of; a label that is null is empty."""
+    """A copy without fields that are null: for an API server null and missing are the same. `of`: the name of the
+    field with the value; a label that is null is empty."""
     if isinstance(value, dict):
         if of in _TEXTS:
             return {k: "" if v is None else v for k, v in value.items()}
@@ -122,7 +122,7 @@ def without_nulls(value: Any, of: str = "") -> Any:
 
 
 def in_namespace(manifest: Manifest) -> Manifest:
-    """The manifest, in namespace `default` if its kind is namespaced and it names none."""
+    """The manifest, in namespace `default` if its kind is namespaced and it has no namespace."""
     metadata = manifest.get("metadata")
     if manifest["kind"] in NAMESPACED and isinstance(metadata, dict) and not metadata.get("namespace"):
         metadata["namespace"] = "default"
@@ -130,14 +130,14 @@ def in_namespace(manifest: Manifest) -> Manifest:
 
 
 def model_kind(manifest: Manifest) -> str:
-    """What the model calls the kind of a manifest: PodGroups of two API groups are different kinds."""
+    """The kind of a manifest in the model: PodGroups of two API groups are different kinds."""
     native = manifest["kind"] == "PodGroup" and manifest.get("apiVersion") == gang.API_VERSION
     return NATIVE if native else str(manifest["kind"])
 
 
 def is_read(manifest: Manifest) -> bool:
-    """Whether the scheduler reads this kind, and not only one of the same name in another API group (kueue's Queue, the
-    metrics of a Node). A manifest without `apiVersion` is identified by its kind."""
+    """Whether the scheduler reads this kind, as opposed to a kind with the same name in another API group (kueue's
+    Queue, the metrics of a Node). A manifest without `apiVersion` is identified by its kind."""
     kind, version = model_kind(manifest), manifest.get("apiVersion")
     if kind not in STRUCTS or not version or not isinstance(version, str):
         return kind in STRUCTS
@@ -146,12 +146,12 @@ def is_read(manifest: Manifest) -> bool:
 
 def as_struct(manifest: Manifest, *, named: bool = False) -> Any:
     """The struct of a manifest, None for kinds that the scheduler does not read. `named`: an object without a name is
-    an error, too. Raises ManifestError."""
+    also an error. Raises ManifestError."""
     return read_as(STRUCTS[model_kind(manifest)], manifest, named=named) if is_read(manifest) else None
 
 
 def read_as(type_: type[Any], manifest: Manifest, *, named: bool = False) -> Any:
-    """The same for a given struct."""
+    """As `as_struct`, for a given struct."""
     try:
         struct = from_manifest(type_, manifest)
         if named and not struct.metadata.name:
@@ -166,7 +166,7 @@ def read_as(type_: type[Any], manifest: Manifest, *, named: bool = False) -> Any
 
 
 def _check_times(pod: core.Pod) -> None:
-    """Raises ValueError naming the field that is no time; an API server would not store it."""
+    """Raises ValueError with the field whose value is not a time; an API server would not store it."""
     times = {"status.startTime": pod.status.start_time}
     for i, condition in enumerate(pod.status.conditions or ()):
         times[f"status.conditions[{i}].lastTransitionTime"] = condition.last_transition_time

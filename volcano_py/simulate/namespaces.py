@@ -1,4 +1,4 @@
-"""Namespaces as in a cluster: those of all pods exist, and each has its name as a label, which affinity selects."""
+"""Namespaces as in a cluster: the namespaces of all pods exist, and each has its name as a label, for affinity."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ NAME = "kubernetes.io/metadata.name"
 
 
 def complete_namespaces(objects: Iterable[Manifest]) -> dict[str, Manifest]:
-    """All namespaces, by name: those that are described, labelled in place, and those that only pods name."""
+    """All namespaces, by name: the described ones, labelled in place, and those of the pods."""
     found: dict[str, Manifest] = {}
     implied: dict[str, Manifest] = {}
     for o in objects:

@@ -1,7 +1,7 @@
-"""What pre-bind steps change in a described cluster, and how its controllers answer at once.
+"""The effects of pre-bind steps in a described cluster, including the immediate reactions of its controllers.
 
-A volume that is reserved for a claim is bound to it. A claim that gets a node is provisioned, if its class has a
-provisioner. A step that was decided from an older version of its object fails, as at an API server.
+A volume that is reserved for a claim is bound to it. A claim with a selected node is provisioned, if its class has a
+provisioner. A step that is based on an older version of its object fails, as with an API server.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ Objects = dict[tuple[str, str], Manifest]
 
 
 class StepRejected(Exception):
-    """A step cannot be carried out; the message is the reason."""
+    """A step cannot be executed; the message is the reason."""
 
 
 class ClaimWrites:
-    """Carries out the steps of binds over a simulation's objects.
+    """Executes the steps of binds on a simulation's objects.
 
     put   stores an object that has changed
     drop  deletes an object
@@ -35,11 +35,11 @@ class ClaimWrites:
         self._drop = drop
         self._made: list[str] = []
         self.changed: dict[str, str] = {}
-        """What claims have got, as in `CycleResult.claims`."""
+        """The results of claims, as in `CycleResult.claims`."""
 
     def carry_out(self, binds: Iterable[Bind]) -> dict[str, str]:
-        """Carry out the steps of all binds. Returns the reasons of those that fail, by the pod's uid; a bind fails with
-        its whole barrier, and what its steps have changed is taken back."""
+        """Execute the steps of all binds. Returns the reasons of those that fail, by the pod's uid; a bind fails with
+        its whole barrier, and the changes of its steps are undone."""
         failed: dict[str, str] = {}
         members: dict[object, list[Bind]] = {}
         for number, bind in enumerate(binds):
@@ -93,7 +93,7 @@ class ClaimWrites:
         if found is None:
             raise StepRejected(f"{kind} {key} does not exist")
         if version and found["metadata"].get("resourceVersion", "") != version:
-            raise StepRejected(f"{kind} {key} has changed since")
+            raise StepRejected(f"{kind} {key} has changed since the decision")
         return found
 
     def _write(self, manifest: Manifest) -> None:
@@ -167,7 +167,7 @@ class ClaimWrites:
 
 
 def _made(claim: Manifest, class_name: str, provisioner: str, node: str) -> Manifest:
-    """The volume that a provisioner makes for a claim near a node."""
+    """The volume that a provisioner creates for a claim near a node."""
     metadata, spec = claim["metadata"], claim["spec"]
     name = f"made-{metadata['namespace']}-{metadata['name']}"
     hostname = {"key": "kubernetes.io/hostname", "operator": "In", "values": [node]}
@@ -199,8 +199,8 @@ def shown(claim: Manifest) -> str:
 
 
 def release_claims(objects: Objects, gone: Iterable[Manifest], drop: Callable[[str, str], None]) -> list[Manifest]:
-    """What the ResourceClaim controller does for pods that are gone: their own claims are deleted, others lose the
-    reservation, and with the last one the allocation. Returns the claims that have changed."""
+    """Release the ResourceClaims of deleted pods, as the ResourceClaim controller does: their own claims are deleted,
+    others lose the reservation, and with the last one the allocation. Returns the claims that have changed."""
     changed: list[Manifest] = []
     uids = {pod["metadata"].get("uid") for pod in gone}
     if not uids:

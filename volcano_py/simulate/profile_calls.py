@@ -1,4 +1,4 @@
-"""The calls of a profile's plugins, in order: which points ran for which pod, and what each plugin answered."""
+"""The calls of a profile's plugins, in order: which points ran for which pod, and the result of each plugin."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ _POINTS = {
     "bind": "Bind",
     "post_bind": "PostBind",
 }
-"""Methods of plugins, to the point that each is called at."""
+"""Methods of plugins → the extension point."""
 _LONG = 200
-"""Characters of one answer."""
+"""Maximum number of characters of one result."""
 
 
 class PluginCall(msgspec.Struct):
@@ -52,12 +52,12 @@ class PluginCall(msgspec.Struct):
     plugin: str
     point: str
     node: str
-    """Empty: the call is about several nodes, or none."""
+    """Empty: the call concerns several nodes, or none."""
     answer: str
 
 
 def recorded(registry: Registry, record: Callable[[PluginCall], None]) -> Registry:
-    """A registry whose plugins report their calls. Answers that are kept for equal pods are reported once."""
+    """A registry whose plugins report their calls. Results that are kept for equal pods are reported once."""
     return {name: _recorded(registration, record) for name, registration in registry.items()}
 
 

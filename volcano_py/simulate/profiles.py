@@ -1,7 +1,7 @@
 """`simulate profiles`: profiles of KubeSchedulerConfiguration on a described cluster, in virtual time.
 
-Second 0 is later than all times in the manifests. At second 0 and at each step objects change; then pods are tried, a
-millisecond each, until there is nothing to try. The same happens at every whole second.
+Second 0 is later than all times in the manifests. At second 0 and at each step objects change. Then the pods are
+scheduled, one per millisecond, until none is left. The same happens at every whole second.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Path = tuple[str, str]
 """Kind and key of an object."""
 _ATTEMPT = 0.001
 _GRACE = 30
-"""Seconds; what `terminationGracePeriodSeconds` is when it is not set."""
+"""Seconds; the default of `terminationGracePeriodSeconds`."""
 _OTHERS: dict[str, type[Any]] = {
     "Namespace": core.Namespace,
     "Service": core.Service,
@@ -63,7 +63,7 @@ class Scenario(msgspec.Struct, rename="camel"):
 
 
 def run_lines(lines: Iterable[str | bytes], registry: Registry = REGISTRY) -> Iterator[bytes]:
-    """Run every scenario; one that cannot be run yields its id and the error, and the others run."""
+    """Run every scenario; an invalid one yields its id and the error, and the others run."""
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
@@ -102,7 +102,7 @@ def run(scenario: Scenario, registry: Registry = REGISTRY) -> list[dict[str, Any
 
 
 class _World:
-    """The API server and the kubelets of a scenario."""
+    """Simulates the API server and the kubelets of a scenario."""
 
     def __init__(self, scheduler: PodScheduler, objects: list[Manifest]) -> None:
         self._scheduler = scheduler
@@ -116,12 +116,12 @@ class _World:
         self._writes = ClaimWrites(self._objects, self._put, lambda kind, key: self._delete((kind, key)))
         self._pods: dict[str, PodInfo] = {}
         self._ends: dict[Path, int] = {}
-        """Pod to the second in which its grace period ends; it is gone some milliseconds later."""
+        """Pod to the second in which its grace period ends; it is deleted some milliseconds later."""
         self._bound: dict[str, str] = {}
         self._evicted: dict[str, None] = {}
 
     def change(self, apply: list[Manifest], delete: Iterable[str]) -> None:
-        """The changes of a step, in the order in which the scheduler gets them."""
+        """Apply the changes of a step, in the order in which the scheduler receives them."""
         for text in delete:
             kind, _, key = text.partition("/")
             self._delete((kind, key))
@@ -147,14 +147,14 @@ class _World:
             self._store(path, new)
 
     def settle(self) -> None:
-        """Try pods until there is nothing to try."""
+        """Schedule pods until none is left."""
         while (decisions := self._scheduler.attempt(self._now)) is not None:
             for decision in decisions:
                 self._carry_out(decision)
             self._now += _ATTEMPT
 
     def run_to(self, second: int) -> None:
-        """All seconds before `second`; then its start."""
+        """Run all seconds before `second`, and the start of `second`."""
         while self._second < second:
             self._second += 1
             self._now = float(self._second)
@@ -218,7 +218,7 @@ class _World:
         self._store(path, pod)
 
     def _write(self, bind: Bind) -> bool:
-        """Carry out what must be written before a pod is bound; whether the pod can be bound."""
+        """Execute the pre-bind steps; returns whether the pod can be bound."""
         key, uid = bind.pod.key, bind.pod.pod.metadata.uid
         operation = plan.Bind(bind.pod.namespace, bind.pod.name, uid, bind.node, "", steps=bind.steps)
         why = self._writes.carry_out([operation]).get(uid, "")
@@ -302,7 +302,7 @@ def _path(manifest: Manifest) -> Path:
     """Kind and key: `Pod` and `default/a`, `Node` and `n0`. Raises ManifestError."""
     metadata = manifest.get("metadata")
     if not isinstance(manifest.get("kind"), str) or not isinstance(metadata, dict) or not metadata.get("name"):
-        raise ManifestError("an object lacks kind or metadata.name")
+        raise ManifestError("an object has no kind or no metadata.name")
     in_namespace(manifest)
     space = metadata.get("namespace")
     return manifest["kind"], f"{space}/{metadata['name']}" if space else str(metadata["name"])

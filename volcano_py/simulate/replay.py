@@ -1,4 +1,4 @@
-"""Replay: the cycles of a recording once more, and whether they decide the same."""
+"""Replay: runs the cycles of a recording again, and compares the decisions."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _operations = msgspec.json.Decoder(list[Operation])
 
 
 class Replayed(msgspec.Struct):
-    """One cycle: what was recorded, and what it decides now."""
+    """One cycle: the recorded decisions, and the decisions of the replay."""
 
     cycle: entries.Cycle
     recorded: list[Operation]
@@ -48,7 +48,7 @@ def replay(
     registry: Registry = REGISTRY,
     log: Callable[[str], None] | None = None,
 ) -> Iterator[Replayed]:
-    """Run the cycles of a file, up to `cycle` if one is given; all before it run, too. `log` gets the answers of the
+    """Run the cycles of a file, up to `cycle` if it is given; all before it run, too. `log` receives the results of the
     callbacks, of that cycle or of all. Raises ArchiveError, whose message is one sentence, and OSError."""
     model: Cluster | None = None
     configuration: Configuration | None = None
@@ -82,7 +82,7 @@ def replay(
 
 
 def lines_of(path: Path) -> Iterator[entries.Line]:
-    """The lines of a file; the last ones of a scheduler that still runs may be missing."""
+    """The lines of a file; if the scheduler is still running, the last ones may be missing."""
     header, lines = read(path, entries.FORMAT, entries.VERSION, RECORD, growing=True)
     if header.program != __version__:
         raise ArchiveError(
@@ -117,7 +117,7 @@ def _apply(model: Cluster, line: Any) -> None:
             obj = msgspec.json.decode(line.obj, type=STRUCTS[line.kind])
             try:
                 model.upsert(line.kind, obj)
-            except Exception:  # as it was when it was recorded: the object is in quarantine
+            except Exception:  # as during the recording: the object is in quarantine
                 return
         case entries.Remove():
             model.remove(line.kind, line.namespace, line.name)

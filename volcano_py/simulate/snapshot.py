@@ -1,7 +1,7 @@
-"""Snapshot: the objects of a cluster that decide, at one moment, as a value and as one file.
+"""Snapshot: the objects of a cluster that decisions depend on, at one moment, as a value and as a file.
 
-`volcano_py.simulate.capture` reads one from a live cluster. What is private is never in it
-(`volcano_py.scheduler.recording.private`), and `volcano_py.simulate.anonymize` gives its objects other names.
+`volcano_py.simulate.capture` reads one from a live cluster. It never contains private fields
+(`volcano_py.scheduler.recording.private`), and `volcano_py.simulate.anonymize` replaces the names of its objects.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ SAVE = "volcano-py snapshot save"
 
 
 class Unread(msgspec.Struct, frozen=True):
-    """A kind that is missing from a snapshot, or is there only in part, and why."""
+    """A kind that is missing from a snapshot, or incomplete in it, and the reason."""
 
     kind: str
     why: str
 
 
 class Snapshot(msgspec.Struct):
-    """The objects that decide, and the configuration. Objects are read-structs, as the model gets them."""
+    """The objects that decisions depend on, and the configuration. Objects are read-structs, as in the model."""
 
     time: float
-    """When it was taken, in seconds since the epoch: the time of the first cycle."""
+    """The time of the snapshot, in seconds since the epoch: the time of the first cycle."""
     objects: dict[str, list[Any]] = {}
-    """By kind, in the order in which they are to be put into the model."""
+    """By kind, in the order in which they are put into the model."""
     configuration: str = ""
-    """The scheduler's configuration document; empty: it could not be read, and the built-in one counts."""
+    """The scheduler's configuration document; empty: it could not be read, and the built-in one is used."""
     scheduler_names: tuple[str, ...] = ("volcano",)
     default_queue: str = "default"
     unread: tuple[Unread, ...] = ()
@@ -52,7 +52,7 @@ class Snapshot(msgspec.Struct):
 
     @property
     def configuration_text(self) -> str:
-        """The configuration document to decide with."""
+        """The configuration document for decisions."""
         return self.configuration or DEFAULT_TEXT
 
     def of(self, kind: str) -> list[Any]:
@@ -67,7 +67,7 @@ def _list_decoder(kind: str) -> Any:
 
 
 class _Head(msgspec.Struct):
-    """The second line of the file: everything but the objects. Lines with the objects of one kind each follow."""
+    """The second line of the file: everything except the objects. Then follows one line with the objects per kind."""
 
     time: float
     configuration: str
@@ -79,8 +79,8 @@ class _Head(msgspec.Struct):
 
 
 def cluster_of(snapshot: Snapshot, features: frozenset[str] = DEFAULT_GATES) -> tuple[Cluster, list[str]]:
-    """The model of a snapshot's objects, as the scheduler would have it after a restart, and the objects that it cannot
-    use, with the reason. Several models of one snapshot share its objects, which the decision core never changes."""
+    """The model of a snapshot's objects, as the scheduler would have it after a restart, and the invalid objects with
+    the reason. Several models of one snapshot share its objects, which the decision core never changes."""
     names = frozenset(snapshot.scheduler_names)
     cluster = Cluster(shadow_schedulers=names, default_queue=snapshot.default_queue, features=features)
     accepts = Filters(names).accepts
@@ -131,10 +131,10 @@ def load(path: Path) -> Snapshot:
         head = msgspec.json.decode(lines[0], type=_Head)
         unknown = [kind for kind in head.kinds if kind not in STRUCTS]
         if unknown or len(head.kinds) != len(lines) - 1:
-            raise ArchiveError(f"{path} is damaged; make it again with `{SAVE}`")
+            raise ArchiveError(f"{path} is damaged; create it again with `{SAVE}`")
         objects = {kind: _list_decoder(kind).decode(line) for kind, line in zip(head.kinds, lines[1:], strict=True)}
     except (msgspec.MsgspecError, IndexError, UnicodeDecodeError) as error:
-        raise ArchiveError(f"{path} is damaged ({error}); make it again with `{SAVE}`") from None
+        raise ArchiveError(f"{path} is damaged ({error}); create it again with `{SAVE}`") from None
     return Snapshot(
         head.time,
         objects,

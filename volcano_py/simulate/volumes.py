@@ -1,4 +1,4 @@
-"""Volumes as they would stand in a cluster: the defaults of the API server and of the PersistentVolume controller."""
+"""Completes described volumes with the defaults of the API server and of the PersistentVolume controller."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from volcano_py.simulate.manifests import Manifest
 
 
 def complete_volume(manifest: Manifest) -> None:
-    """Fill in what a StorageClass, a volume or a claim would have. Other kinds are left as they are."""
+    """Set the defaults of a StorageClass, a volume or a claim. Other kinds are not changed."""
     spec = manifest.get("spec") or {}
     match manifest["kind"]:
         case "StorageClass":

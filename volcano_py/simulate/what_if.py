@@ -21,28 +21,28 @@ from volcano_py.simulate.manifests import Manifest, ManifestError
 from volcano_py.simulate.snapshot import Snapshot, manifests_of
 
 CYCLES = 3
-"""In which the pods of a job are evicted, are gone, and another job starts in their place."""
+"""The number of cycles: the pods of a job are evicted, are deleted, and another job starts in their place."""
 MAX_ADDED = 100_000
-"""The limit of nodes to add, against a typing error."""
+"""The limit of nodes to add, as a protection from typing errors."""
 _COUNTED = re.compile(r"(\d+)x(.+)", re.DOTALL)
 
 
 class Run(msgspec.Struct):
-    """What became of each job, `namespace/podgroup`, in some cycles."""
+    """The result of each job, `namespace/podgroup`, after some cycles."""
 
     started: dict[str, int] = {}
     """The cycle in which its first pod was bound, from 1."""
     bound: dict[str, int] = {}
     evicted: dict[str, int] = {}
     waiting: dict[str, str] = {}
-    """Why it waits after the last cycle."""
+    """Why it is pending after the last cycle."""
     nodes: dict[str, str] = {}
     """The node of each bound pod."""
     faults: list[str] = []
 
 
 class Difference(msgspec.Struct):
-    """What is different for one job. `change` is one of CHANGES."""
+    """The difference of one job. `change` is one of CHANGES."""
 
     job: str
     change: str
@@ -68,7 +68,7 @@ def simulation_of(
     snapshot: Snapshot, added: Iterable[Manifest] = (), *, seed: int = 0, registry: Registry = REGISTRY
 ) -> Simulation:
     """The cluster of a snapshot as a simulation, with further objects, which are completed as in that cluster. Raises
-    ManifestError for an object that cannot be used."""
+    ManifestError for an invalid object."""
     manifests = list(manifests_of(snapshot))
     scheduler_names = frozenset(snapshot.scheduler_names)
     new, refused = _completed(manifests, list(added), scheduler_names, snapshot.time)
@@ -86,7 +86,7 @@ def simulation_of(
 
 
 def run(simulation: Simulation, configuration: Configuration, cycles: int = CYCLES) -> Run:
-    """Some cycles, job by job."""
+    """Run some cycles; returns the result of each job."""
     outcome = Run()
     for cycle in range(1, cycles + 1):
         group_of = {key: _group(o) for (kind, key), o in simulation.objects.items() if kind == "Pod"}
@@ -104,7 +104,7 @@ def run(simulation: Simulation, configuration: Configuration, cycles: int = CYCL
 
 
 def differences(before: Run, after: Run) -> list[Difference]:
-    """What is different, job by job in the order of their names; a job may start and be evicted."""
+    """The differences, job by job in the order of their names; a job may start and be evicted."""
     found: list[Difference] = []
     jobs = {job for run in (before, after) for of in (run.started, run.waiting, run.evicted) for job in of}
     for job in sorted(jobs):
@@ -180,7 +180,7 @@ def _no_amount() -> str:
 
 
 def _like(name: str, snapshot: Snapshot) -> Manifest:
-    """A node of the snapshot without what is its own."""
+    """A node of the snapshot without its identity."""
     for manifest in manifests_of(msgspec.structs.replace(snapshot, objects={"Node": snapshot.of("Node")})):
         if manifest["metadata"]["name"] == name:
             status = {key: value for key, value in manifest.get("status", {}).items() if key != "volumesAttached"}
@@ -211,7 +211,7 @@ def _key(manifest: Manifest) -> tuple[str, str, str]:
 
 
 def _group(pod: Mapping[str, Any]) -> str:
-    """The job of a pod; a pod without one is its own."""
+    """The job of a pod; a pod without one is a job itself."""
     metadata = pod["metadata"]
     native = (pod["spec"].get("schedulingGroup") or {}).get("podGroupName")
     if native:

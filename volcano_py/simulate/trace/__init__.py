@@ -1,1 +1,1 @@
-"""Traces of jobs, replayed in virtual time."""
+"""Replay of traces of jobs in virtual time."""

@@ -1,7 +1,7 @@
-"""A trace in virtual time: jobs come, cycles decide, jobs end; nothing waits for a clock.
+"""A trace in virtual time: jobs arrive, cycles decide, jobs end, without waiting for real time.
 
-Time advances in steps of `interval` seconds: what happens in one step is one cycle at its end. Without pending jobs and
-events there is no cycle. A pod that is evicted comes back and starts from the beginning.
+Time advances in steps of `interval` seconds: the events of one step are followed by one cycle at its end. Without
+pending jobs and events there is no cycle. An evicted pod is created again and starts from the beginning.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ class Sample(Struct):
     waiting: int
     running: int
     stranded: int
-    """Free GPU on nodes that cannot take a typical GPU job."""
+    """Free GPUs on nodes that have no capacity for a typical GPU job."""
 
 
 class Outcome(Struct):
-    """What became of a trace. Times are seconds since its start."""
+    """The results of a trace. Times are seconds since its start."""
 
     capacity: dict[str, int]
     started: dict[str, float] = {}
@@ -60,7 +60,7 @@ def replay(
     seed: int = 0,
     registry: Registry = REGISTRY,
 ) -> Outcome:
-    """Run a trace to its end, or until no waiting job can ever start."""
+    """Run a trace to its end, or until no pending job can start any more."""
     return _Engine(jobs, nodes, configuration, interval, seed, registry).run()
 
 
@@ -103,7 +103,7 @@ class _Engine:
         while self._arriving or self._ends or self._waiting:
             following = self._next_event()
             if following is None and not self._pass(time):
-                break  # nothing runs and nothing comes: what waits waits for ever
+                break  # nothing runs and nothing arrives: pending jobs cannot start any more
             if following is not None:
                 steps = max(1, -(-int(following - time) // max(1, int(self._interval))))
                 time = max(time + self._interval * steps, following) if following > time else time + self._interval
@@ -116,7 +116,7 @@ class _Engine:
         return min(times, default=None)
 
     def _pass(self, time: float) -> bool:
-        """The events until a time, and a cycle. Whether anything was decided."""
+        """Apply the events up to a time, and run a cycle. Returns whether anything was decided."""
         while self._ends and self._ends[0][0] <= time:
             ended, name, attempt = heapq.heappop(self._ends)
             if self._attempt[name] == attempt:
@@ -203,7 +203,7 @@ class _Engine:
 
 
 def _typical(jobs: Sequence[TraceJob]) -> dict[str, int]:
-    """The median GPU job's requests; empty without GPU jobs."""
+    """The requests of the median GPU job; empty without GPU jobs."""
     found = sorted((job for job in jobs if job.requests.get(GPU)), key=lambda job: job.requests[GPU])
     return dict(found[len(found) // 2].requests) if found else {}
 

@@ -12,11 +12,11 @@ from volcano_py.simulate.trace.engine import Outcome, Sample
 from volcano_py.simulate.trace.jobs import GPU, TraceError, TraceJob
 
 SHORT = 10.0
-"""Shorter jobs count as this long for their slowdown, which would be huge otherwise (bounded slowdown)."""
+"""The minimum duration of a job in the computation of its slowdown (bounded slowdown), in seconds."""
 
 
 def figures(jobs: Sequence[TraceJob], outcome: Outcome) -> dict[str, float]:
-    """By name; a figure that does not exist (no GPU, no job has ended) is left out."""
+    """By name; a figure that cannot be computed (no GPU, no completed job) is left out."""
     known = {job.name: job for job in jobs}
     waits = [started - known[name].submitted for name, started in outcome.started.items()]
     completions = [ended - known[name].submitted for name, ended in outcome.ended.items()]

@@ -13,23 +13,23 @@ GPU = "gpu-milli"
 
 
 class TraceError(ValueError):
-    """A trace cannot be used; the message names file, line and field."""
+    """A trace is invalid; the message contains file, line and field."""
 
 
 class TraceJob(Struct):
-    """A job: `pods` of them must start together, and run for `duration` seconds."""
+    """A job: its `pods` must start together, and run for `duration` seconds."""
 
     name: str
     submitted: float
     """Seconds since the start of the trace."""
     duration: float
     user: str
-    """Who is to be treated fairly: the user of SWF, the service class of openb."""
+    """The subject of fairness: the user of SWF, the service class of openb."""
     pods: int
     requests: dict[str, int]
-    """Of one pod: `cpu` in thousandths, `memory` in MiB, GPU."""
+    """The requests of one pod: `cpu` in thousandths, `memory` in MiB, GPU."""
     models: tuple[str, ...] = ()
-    """The models of GPU that it accepts; empty: any."""
+    """The GPU models that it accepts; empty: any."""
 
 
 class TraceNode(Struct):
@@ -40,10 +40,10 @@ class TraceNode(Struct):
 
 
 def read_jobs(path: Path, cores: int, skip: bool = False) -> tuple[list[TraceJob], int]:
-    """The jobs of a file by time, and how many rows were left out. A name that ends with .swf is SWF, whose jobs have
-    a pod for each `cores` processors; others are openb. `skip`: leave rows out that cannot be used.
+    """The jobs of a file by time, and the number of rows that were left out. A file name that ends with .swf is SWF,
+    whose jobs have one pod per `cores` processors; others are openb. `skip`: leave out invalid rows.
 
-    Raises TraceError for the first such row otherwise, and OSError.
+    Otherwise raises TraceError for the first such row, and OSError.
     """
     rows = _swf(path, cores) if path.suffix == ".swf" else _openb(path)
     jobs: list[TraceJob] = []
@@ -89,7 +89,7 @@ def _csv(path: Path, columns: tuple[str, ...]) -> Iterator[tuple[int, dict[str, 
 
 
 def _openb(path: Path) -> Iterable[TraceJob | str]:
-    """Jobs, and for other rows what is wrong with them."""
+    """Jobs, and for other rows the fault."""
     columns = ("name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli", "creation_time", "deletion_time")
     for number, row in _csv(path, columns):
         for column in columns[1:]:

@@ -1,1 +1,1 @@
-"""What would unblock a job: changes that were tried in a cycle and let it start."""
+"""What would unblock a job: changes after which, in a simulated cycle, the job starts."""

@@ -33,7 +33,7 @@ def gang_of(session: Session, job: SessionJob, size: int) -> Change:
 
 
 def create_pod_group(uid: str) -> Change:
-    """The PodGroup that pods name."""
+    """Create the PodGroup that pods refer to."""
     namespace, _, name = uid.partition("/")
     made = PodGroup(
         metadata=ObjectMeta(name=name, namespace=namespace),
@@ -44,7 +44,7 @@ def create_pod_group(uid: str) -> Change:
 
 
 def wider_domain(session: Session, job: SessionJob, cause: Cause) -> Iterator[Change]:
-    """The next tiers of the network, then no topology."""
+    """Permit the next tiers of the network, then remove the topology."""
     group = job.pod_group
     topology = group.spec.network_topology
     if topology is not None and job.constraint is not None and job.constraint.tier is not None:

@@ -1,4 +1,4 @@
-"""Changes of capacity: more nodes, pods that end, nodes that are uncordoned."""
+"""Changes of capacity: more nodes, the end of pods, uncordoned nodes."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ _HOSTNAME = "kubernetes.io/hostname"
 
 
 def shapes(session: Session, job: SessionJob) -> list[Node]:
-    """One node of each shape that the cluster has, those that an empty pod of the job fits first, at most three; and
-    one made for the job if none fits."""
+    """One node of each shape in the cluster, at most three, beginning with those that an empty pod of the job fits; if
+    none fits, also a node for the job."""
     pending = missing_tasks(session, job)
     if not pending:
         return []
@@ -68,7 +68,7 @@ def _made_for(task: Task) -> Node:
 
 
 def add_nodes(shape: Node, count: int) -> Change:
-    """More nodes like one."""
+    """Add nodes like one."""
     edits = []
     for i in range(count):
         name = f"new-{shape.metadata.name}-{i}"
@@ -83,9 +83,10 @@ def add_nodes(shape: Node, count: int) -> Change:
 
 
 def wait_for_jobs(session: Session, job: SessionJob, cause: Cause) -> Iterator[Change]:
-    """One running job that ends, the smallest that holds enough first; and pods that are being deleted.
+    """Wait for the end of one running job, beginning with the smallest that holds enough; or for pods that are being
+    deleted.
 
-    Where the cause names no resource, jobs come first that hold what the job requests: devices, claims, volumes.
+    If the cause has no resource, jobs come first that hold what the job requests: devices, claims, volumes.
     """
     releasing = [t for t in session.cluster.tasks.values() if t.status == st.RELEASING]
     if releasing:
@@ -100,7 +101,7 @@ def wait_for_jobs(session: Session, job: SessionJob, cause: Cause) -> Iterator[C
 
 
 def _in_order(session: Session, job: SessionJob, cause: Cause) -> list[Job]:
-    """Running jobs whose end may help, in the order in which they are tried."""
+    """Running jobs whose end may help, in the order of the trials."""
     running = [j for j in session.cluster.jobs.values() if j.uid != job.uid and any(_holding(j))]
     resource = cause.fields.get("resource")
     if resource is None:
@@ -118,7 +119,7 @@ def _in_order(session: Session, job: SessionJob, cause: Cause) -> list[Job]:
 
 
 def _released_claims(session: Session, ended: list[Task]) -> list[Edit]:
-    """The resource claims without an allocation that only these pods have reserved, as the controller leaves them."""
+    """The ResourceClaims without an allocation that only these pods have reserved, as the controller leaves them."""
     uids = {t.uid for t in ended}
     edits = []
     for claim in session.cluster.others.get("ResourceClaim", {}).values():
@@ -135,7 +136,7 @@ def _holding(job: Job) -> Iterator[Task]:
 
 
 def uncordon(session: Session, job: SessionJob, cause: Cause) -> Iterator[Change]:
-    """Cordoned nodes, one by one and then all."""
+    """Uncordon nodes, one by one and then all."""
     cordoned = sorted((n for n in session.table.objects if n.spec.unschedulable), key=lambda n: n.metadata.name)
     for some in [*([n] for n in cordoned[:3]), cordoned]:
         opened = [replace(n, spec=replace(n.spec, unschedulable=False)) for n in some]
@@ -146,7 +147,7 @@ def uncordon(session: Session, job: SessionJob, cause: Cause) -> Iterator[Change
 
 
 def free_capacity(session: Session, job: SessionJob, cause: Cause) -> Iterator[Change]:
-    """Pods that end where the job's missing pods then fit: on the nodes that lack least."""
+    """End pods so that the job's missing pods fit, on the nodes that lack the least."""
     todo = missing_tasks(session, job)
     if not todo or not len(session.table):
         return
@@ -199,7 +200,7 @@ def free_capacity(session: Session, job: SessionJob, cause: Cause) -> Iterator[C
 def _to_end(
     session: Session, job: SessionJob, column: int, lacking: dict[int, float], ended: dict[str, Task]
 ) -> list[Task] | None:
-    """The fewest of the least important pods on a node whose end covers what is lacking; None if all are too few."""
+    """The smallest number of the least important pods on a node whose end is sufficient; None if all are not enough."""
     here = [t for t in session.on_node(column) if t.job != job.uid and t.key not in ended]
     here = [t for t in here if t.namespace != "kube-system" and t.status != st.RELEASING]
     left = dict(lacking)

@@ -21,7 +21,7 @@ from volcano_py.simulate.unblock.trials import Edit
 
 replace = msgspec.structs.replace
 _MOST_CPU_STEPS = 6
-"""How many smaller requests are tried."""
+"""The number of smaller requests that are tried."""
 
 
 def changed_pods(session: Session, job: SessionJob, change: Callable[[Pod], Pod]) -> list[Edit]:
@@ -31,12 +31,12 @@ def changed_pods(session: Session, job: SessionJob, change: Callable[[Pod], Pod]
 
 
 def with_spec(**fields: Any) -> Callable[[Pod], Pod]:
-    """A change of fields of spec."""
+    """Change fields of spec."""
     return lambda pod: replace(pod, spec=replace(pod.spec, **fields))
 
 
 def drop_selector(session: Session, job: SessionJob, cause: Cause) -> Iterator[Change]:
-    """One key of the node selector, then the whole of it, then the node affinity."""
+    """Remove one key of the node selector, then the whole selector, then the node affinity."""
     keys = {k: v for t in session.pending(job) for k, v in (t.pod.spec.node_selector or {}).items()}
     for key, value in sorted(keys.items()):
 
@@ -55,7 +55,7 @@ def drop_selector(session: Session, job: SessionJob, cause: Cause) -> Iterator[C
 
 
 def label_node(session: Session, job: SessionJob, cause: Cause) -> Iterator[Change]:
-    """The labels that the selector names, on a node that would otherwise take the pod."""
+    """Add the labels of the selector to a node that would otherwise accept the pod."""
     pending = session.pending(job)
     wanted = dict(pending[0].pod.spec.node_selector or {}) if pending else {}
     if not wanted:
@@ -69,7 +69,7 @@ def label_node(session: Session, job: SessionJob, cause: Cause) -> Iterator[Chan
 
 
 def tolerate(session: Session, job: SessionJob, cause: Cause) -> Iterator[Change]:
-    """A toleration of the taints of one node, the node with the fewest first."""
+    """Add tolerations for the taints of one node, beginning with the node with the fewest."""
     pending = session.pending(job)
     if not pending:
         return
@@ -89,7 +89,7 @@ def tolerate(session: Session, job: SessionJob, cause: Cause) -> Iterator[Change
 
 
 def remove_gates(session: Session, job: SessionJob, cause: Cause) -> Iterator[Change]:
-    """All scheduling gates."""
+    """Remove all scheduling gates."""
     gates = sorted({g.name for t in session.pending(job) for g in t.pod.spec.scheduling_gates or ()})
     text = f"remove the scheduling gate {', '.join(gates)}"
     yield Change("remove-gate", text, changed_pods(session, job, with_spec(scheduling_gates=None)))
@@ -112,11 +112,11 @@ def drop_ports(session: Session, job: SessionJob, cause: Cause) -> Iterator[Chan
         ]
         return replace(pod, spec=replace(pod.spec, containers=containers))
 
-    yield Change("drop-host-port", "use no port of the host", changed_pods(session, job, without))
+    yield Change("drop-host-port", "use no host port", changed_pods(session, job, without))
 
 
 def ask_for_less(session: Session, job: SessionJob, cause: Cause) -> Iterator[Change]:
-    """The request of one resource lowered to what a node has."""
+    """Lower the request of one resource to what a node has."""
     resource = str(cause.fields["resource"])
     most = float(cause.fields.get("largest", cause.fields.get("free", 0.0)))
     if most <= 0:
@@ -127,20 +127,20 @@ def ask_for_less(session: Session, job: SessionJob, cause: Cause) -> Iterator[Ch
         for t in job.model.tasks.values()
         if t.status == st.PENDING and t.request[resource] >= requested and len(t.pod.spec.containers or ()) == 1
     ]
-    text = f"ask for at most {amount_text(resource, most)} {resource} in one pod"
+    text = f"request at most {amount_text(resource, most)} {resource} in one pod"
     if edits:
         yield Change("ask-for-less", text, edits)
 
 
 def fewer_cpus(session: Session, job: SessionJob, cause: Cause) -> Iterator[Change]:
-    """The whole CPUs of a pod's container lowered one by one, requests and limits alike: it stays Guaranteed."""
+    """Lower the whole CPUs of a pod's container one by one, in requests and limits: it stays Guaranteed."""
     pending = [t for t in job.model.tasks.values() if t.status == st.PENDING and len(t.pod.spec.containers or ()) == 1]
     most = max((int(t.request.milli_cpu // 1000) for t in pending), default=0)
     for cpus in range(most - 1, max(most - 1 - _MOST_CPU_STEPS, 0), -1):
         edits = [
             Edit("Pod", t.namespace, t.name, _with_cpus(t, cpus)) for t in pending if t.request.milli_cpu > cpus * 1000
         ]
-        yield Change("ask-for-less", f"ask for at most {cpus} cpu in one pod", edits)
+        yield Change("ask-for-less", f"request at most {cpus} cpu in one pod", edits)
 
 
 def _with_cpus(task: Task, cpus: int) -> Pod:

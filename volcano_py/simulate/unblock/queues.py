@@ -26,7 +26,7 @@ def _quantity(resource: str, amount: float) -> str:
 
 
 def raise_limit(session: Session, job: SessionJob, cause: Cause) -> Iterator[Change]:
-    """spec.capability, and spec.deserved of a queue that has one, by what is missing."""
+    """Raise spec.capability, and spec.deserved of a queue that sets it, by the missing amount."""
     name, resource = str(cause.fields["queue"]), str(cause.fields["resource"])
     queue = session.queues.get(name)
     if queue is None:
@@ -43,7 +43,7 @@ def raise_limit(session: Session, job: SessionJob, cause: Cause) -> Iterator[Cha
 
 
 def raise_weight(session: Session, job: SessionJob, cause: Cause) -> Iterator[Change]:
-    """The weight doubled, until it makes up for all others."""
+    """Double the weight, until it exceeds the sum of all others."""
     name = str(cause.fields["queue"])
     queue = session.queues.get(name)
     for factor in (2, 4, 8, 16, 64) if queue is not None and len(session.queues) > 2 else ():
@@ -54,7 +54,7 @@ def raise_weight(session: Session, job: SessionJob, cause: Cause) -> Iterator[Ch
 
 
 def lower_guarantees(session: Session, job: SessionJob, cause: Cause) -> Iterator[Change]:
-    """The guarantee of one other queue, lowered by what is missing."""
+    """Lower the guarantee of one other queue by the missing amount."""
     resource, missing = str(cause.fields["resource"]), float(cause.fields["missing"])
     for name in str(cause.fields["others"]).split(", "):
         queue = session.queues.get(name)
@@ -75,7 +75,7 @@ def open_queue(session: Session, job: SessionJob, cause: Cause) -> Iterator[Chan
 
 
 def create_queue(session: Session, uid: str, name: str) -> Iterator[Change]:
-    """The queue that a job names."""
+    """Create the queue of a job."""
     made = Queue(
         metadata=ObjectMeta(name=name), spec=QueueSpec(weight=1, parent="root"), status=QueueStatus(state="Open")
     )
@@ -83,7 +83,7 @@ def create_queue(session: Session, uid: str, name: str) -> Iterator[Change]:
 
 
 def move_to_queue(session: Session, uid: str, avoid: str) -> Iterator[Change]:
-    """Another queue, `default` first."""
+    """Move the job to another queue, `default` first."""
     group = session.cluster.jobs[uid].pod_group
     parents = set(session.queue_parents.values())
     usable = [q for q in session.queues.values() if q.state == "Open" and q.name not in parents | {"root", avoid}]
@@ -95,7 +95,7 @@ def move_to_queue(session: Session, uid: str, avoid: str) -> Iterator[Change]:
 
 
 def raise_quota(session: Session, job: SessionJob, cause: Cause) -> Iterator[Change]:
-    """The hard limit of a ResourceQuota, by what is missing."""
+    """Raise the hard limit of a ResourceQuota by the missing amount."""
     name, resource = str(cause.fields["quota"]), str(cause.fields["resource"])
     quota = session.cluster.others.get("ResourceQuota", {}).get(f"{job.namespace}/{name}")
     if quota is None:
@@ -110,7 +110,7 @@ def raise_quota(session: Session, job: SessionJob, cause: Cause) -> Iterator[Cha
 
 
 def raise_priority(session: Session, job: SessionJob, cause: Cause) -> Iterator[Change]:
-    """Each higher PriorityClass, the lowest first; without one, a new class."""
+    """Use a higher PriorityClass, the lowest first; without one, create a class."""
     classes = session.cluster.priority_classes.values()
     higher = [c for c in classes if c.value > job.priority and not c.metadata.name.startswith("system-")]
     for each in sorted(higher, key=lambda c: (c.value, c.metadata.name))[:3]:

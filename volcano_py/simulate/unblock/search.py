@@ -1,7 +1,7 @@
-"""The search for what would unblock a job: of each kind of change the smallest that works, each one tried.
+"""The search for changes that would unblock a job: for each kind of change the smallest that works in a trial.
 
-Kinds of change follow from the blockers. A change that does not suffice alone, because another blocker is behind the
-first, is completed by changes for the next ones.
+The kinds of change depend on the blockers. If a change is not sufficient, because there is another blocker after the
+first, it is completed by changes for the next blockers.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ _FEWER_PODS = frozenset(
         "QueueGuaranteesOfOthers",
     )
 )
-"""Blockers of which a smaller gang has less."""
+"""Blockers that a smaller gang may remove."""
 _MORE_NODES = frozenset(
     (
         "NoNodes",
@@ -93,13 +93,13 @@ _MORE_NODES = frozenset(
 )
 """Blockers that more nodes may remove."""
 _SPARE_NODES = 3
-"""More nodes than members are tried, because other jobs that wait take some."""
+"""More nodes than members are tried, because other pending jobs use some."""
 _MOST_STEPS = 4
 _MOST_TRIALS = 60
 
 
 def suggestions(trials: Trials, uid: str, first: list[Cause]) -> list[Suggestion]:
-    """What would let a job start, the smallest change of each kind. `first`: its blockers as they are."""
+    """The smallest change of each kind after which a job starts. `first`: its current blockers."""
     found: dict[str, Suggestion] = {}
     done: list[Change] = []
     blockers = first
@@ -120,8 +120,8 @@ def suggestions(trials: Trials, uid: str, first: list[Cause]) -> list[Suggestion
 def _round(
     trials: Trials, uid: str, blockers: list[Cause], done: list[Change], found: dict[str, Suggestion], only: str
 ) -> Change | None:
-    """Try the changes for some blockers on top of those that are done; a change of the first blocker that alone does
-    not suffice, to go on with. `only`: the one kind that is of interest, if others were found."""
+    """Try the changes for some blockers on top of those that are done. Returns a change of the first blocker that is
+    not sufficient alone, to continue with. `only`: the one relevant kind, if others were found."""
     partial: Change | None = None
     with trials.changed([e for c in done for e in c.edits]):
         session = trials.session()
@@ -164,7 +164,7 @@ def _changes(trials: Trials, session: Session, uid: str, cause: Cause) -> Iterat
 
 
 def _sized(trials: Trials, session: Session, uid: str, blockers: list[Cause]) -> Iterator[Change]:
-    """Changes with a number, which is searched: members of the gang, and nodes."""
+    """Changes with a number, for which the search finds the minimum: members of the gang, and nodes."""
     job = session.jobs.get(uid)
     codes = {c.code for c in blockers}
     if job is None or not blockers:

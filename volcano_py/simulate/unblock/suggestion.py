@@ -9,7 +9,7 @@ from volcano_py.simulate.unblock.trials import Edit
 
 @dataclass(frozen=True)
 class Change:
-    """One thing to do. `kind` is stable: free-capacity, wait-for-job, add-nodes, raise-limit, …"""
+    """One action. `kind` is stable: free-capacity, wait-for-job, add-nodes, raise-limit, …"""
 
     kind: str
     text: str
@@ -18,18 +18,18 @@ class Change:
 
 @dataclass(frozen=True)
 class Suggestion:
-    """Changes that, together, let the job start in a simulated cycle."""
+    """Changes after which, together, the job starts in a simulated cycle."""
 
     changes: list[Change]
 
     @property
     def kind(self) -> str:
-        """The kinds of the changes, as `raise-limit + add-nodes`."""
+        """The kinds of the changes, for example `raise-limit + add-nodes`."""
         return " + ".join(c.kind for c in self.changes)
 
     @property
     def text(self) -> str:
-        """What to do, in one sentence."""
+        """The changes in one sentence."""
         return ", and ".join(c.text for c in self.changes)
 
     @property

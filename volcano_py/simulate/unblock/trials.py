@@ -1,6 +1,6 @@
-"""Trials: cycles over a changed model, which is afterwards as it was before.
+"""Trials: cycles over a changed model, whose changes are undone afterwards.
 
-A trial costs one session. Nothing is copied: the changed objects are put into the model as events would, the cycle runs
+A trial costs one session. Nothing is copied: the changed objects are put into the model as by events, the cycle runs
 without assuming its plan, and the old objects are put back.
 """
 
@@ -28,7 +28,7 @@ class Edit(NamedTuple):
 
     @property
     def key(self) -> str:
-        """As the model has it: without a namespace the name alone."""
+        """The key in the model: without a namespace the name alone."""
         return f"{self.namespace}/{self.name}" if self.namespace else self.name
 
 
@@ -46,18 +46,18 @@ class Trials:
         self.count = 0
 
     def session(self, edits: Sequence[Edit] = ()) -> Session:
-        """The session of a cycle over the changed model. It shows that model only while no other trial runs."""
+        """The session of a cycle over the changed model. It is valid only until the next trial."""
         with self.changed(edits):
             return self._run()
 
     def starts(self, uid: str, edits: Sequence[Edit]) -> bool:
-        """Whether a job gets what it waits for in the next cycle over the changed model."""
+        """Whether a job starts in the next cycle over the changed model."""
         with self.changed(edits):
             return started(self._run(), uid)
 
     @contextmanager
     def changed(self, edits: Sequence[Edit]) -> Iterator[None]:
-        """The model with changes."""
+        """Context with the changed model."""
         before: list[Edit] = []
         try:
             for edit in edits:
@@ -99,7 +99,7 @@ class Trials:
 
 
 def started(session: Session, uid: str) -> bool:
-    """Whether a cycle binds pods of the job, and it then has its minimum."""
+    """Whether a cycle binds pods of the job, and the job then has its minimum."""
     job = session.jobs.get(uid)
     if job is None:
         return False
