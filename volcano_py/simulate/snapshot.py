@@ -131,10 +131,10 @@ def load(path: Path) -> Snapshot:
         head = msgspec.json.decode(lines[0], type=_Head)
         unknown = [kind for kind in head.kinds if kind not in STRUCTS]
         if unknown or len(head.kinds) != len(lines) - 1:
-            raise ArchiveError(f"{path} is damaged; create it again with `{SAVE}`")
+            raise ArchiveError(f"{path} is damaged; recreate it with `{SAVE}`")
         objects = {kind: _list_decoder(kind).decode(line) for kind, line in zip(head.kinds, lines[1:], strict=True)}
     except (msgspec.MsgspecError, IndexError, UnicodeDecodeError) as error:
-        raise ArchiveError(f"{path} is damaged ({error}); create it again with `{SAVE}`") from None
+        raise ArchiveError(f"{path} is damaged ({error}); recreate it with `{SAVE}`") from None
     return Snapshot(
         head.time,
         objects,

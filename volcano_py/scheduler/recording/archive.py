@@ -110,7 +110,7 @@ def _decompressed(path: Path, format: str, made_by: str, growing: bool) -> bytes
                     part = stream.decompress(chunk, MAX_BYTES + 1 - size)
                 except zlib.error:
                     raise ArchiveError(
-                        f"{path} is damaged; copy it again, or create it again with `{made_by}`"
+                        f"{path} is damaged; copy it again, or recreate it with `{made_by}`"
                     ) from None
                 parts.append(part)
                 size += len(part)
@@ -123,4 +123,4 @@ def _decompressed(path: Path, format: str, made_by: str, growing: bool) -> bytes
 
 
 def _truncated(path: Path, made_by: str) -> ArchiveError:
-    return ArchiveError(f"{path} is truncated; copy it again, or create it again with `{made_by}`")
+    return ArchiveError(f"{path} is truncated; copy it again, or recreate it with `{made_by}`")
