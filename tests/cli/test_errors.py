@@ -87,7 +87,7 @@ def one_line(output: str) -> str:
         ("simulate run", 2, "specify manifest files, or - for standard input"),
         ("simulate run {none}", 2, "No such file or directory; give files that exist"),
         ("simulate run {broken}", 2, "not valid YAML"),
-        ("simulate run {text}", 2, "no Kubernetes object"),
+        ("simulate run {text}", 2, "not a Kubernetes object"),
         ("simulate run --jsonl {none}", 2, "No such file or directory; use existing files, or -"),
         ("simulate run --conf {none} {pod_yaml}", 2, "No such file or directory"),
         ("simulate run --conf {broken} {pod_yaml}", 2, "broken: line 2, column 4: not valid YAML"),

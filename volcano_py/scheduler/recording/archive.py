@@ -109,9 +109,7 @@ def _decompressed(path: Path, format: str, made_by: str, growing: bool) -> bytes
                 try:
                     part = stream.decompress(chunk, MAX_BYTES + 1 - size)
                 except zlib.error:
-                    raise ArchiveError(
-                        f"{path} is damaged; copy it again, or recreate it with `{made_by}`"
-                    ) from None
+                    raise ArchiveError(f"{path} is damaged; copy it again, or recreate it with `{made_by}`") from None
                 parts.append(part)
                 size += len(part)
                 if size > MAX_BYTES:
